@@ -11,7 +11,7 @@ from protocols import canvas
 from rich.console import Console
 from rich.table import Table
 
-from langchain_judges.metrics import bootstrap, paired_bootstrap, pearson, williams_test
+from langchain_judges.metrics import bootstrap, correlate, paired_bootstrap, williams_test
 from langchain_judges.writing.overlap import wordnet_found
 
 RIVAL = "llm_score"
@@ -60,7 +60,7 @@ def figures(
         return result
     own, other = [scores[i] for i in both], [rival[i] for i in both]
     truth, clusters = [human[i] for i in both], [groups[i] for i in both]
-    r = [abs(float(pearson(a, b))) for a, b in ((own, truth), (other, truth), (own, other))]
+    r = [abs(float(correlate(a, b))) for a, b in ((own, truth), (other, truth), (own, other))]
     if all(value == value for value in r):
         result["williams"] = williams_test(r[0], r[1], r[2], len(both))._asdict()
         tau = paired_bootstrap(
@@ -75,7 +75,7 @@ def spread(runs: Sequence[Scores], human: Mapping[str, float]) -> dict[str, Any]
     values: list[float | None] = []
     for scores in runs:
         ids = [each for each in human if scores.get(each) is not None]
-        r = abs(float(pearson([scores[i] for i in ids], [human[i] for i in ids])))
+        r = abs(float(correlate([scores[i] for i in ids], [human[i] for i in ids])))
         values.append(r if r == r else None)
     defined = [value for value in values if value is not None]
     return {

@@ -18,7 +18,9 @@ from __future__ import annotations
 import html
 import json
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,8 +32,7 @@ from sc2_figures import results
 from langchain_judges.cli.messages import table_console
 from langchain_judges.errors import InputError
 from langchain_judges.methods.sc2.table_view import render_table
-from langchain_judges.metrics import decision_aid
-from langchain_judges.metrics.studies import DecisionAid
+from langchain_judges.metrics import Result, mean, paired_difference
 from langchain_judges.rows.texts import judged, transcript
 
 ARMS = ("sc2 C1", "sc2 C8")
@@ -131,6 +132,40 @@ def score(
         )
     table_console().print(screen)
     return aids
+
+
+@dataclass(frozen=True)
+class DecisionAid:
+    """What seeing a table did to people's answers: right is +1, a tie 0, wrong −1."""
+
+    before: Result
+    after: Result
+    mean_change: Result
+    wrong_to_right: int
+    right_to_wrong: int
+    n: int
+
+
+def decision_aid(
+    before: Sequence[str], after: Sequence[str], truth: Sequence[str], groups: Sequence[str]
+) -> DecisionAid:
+    """Return mean scores before and after, and their change (SC², Figure 4)."""
+    old, new = (
+        [
+            1 if answer == label else 0 if answer == "tie" else -1
+            for answer, label in zip(answers, truth, strict=True)
+        ]
+        for answers in (before, after)
+    )
+    moves = Counter(zip(old, new, strict=True))
+    return DecisionAid(
+        before=mean(old, groups=groups),
+        after=mean(new, groups=groups),
+        mean_change=paired_difference(new, old, groups=groups),
+        wrong_to_right=moves[-1, 1],
+        right_to_wrong=moves[1, -1],
+        n=len(old),
+    )
 
 
 def _read(path: Path) -> Sequence[Any]:

@@ -13,14 +13,14 @@ import pytest
 from typer.testing import CliRunner
 
 import langchain_judges
-from langchain_judges import create_bsm_writer, metrics
+from langchain_judges import create_bsm_writer
 from langchain_judges.asking.models.local import local_model
 from langchain_judges.cli import app
 from langchain_judges.datasets import load
 from langchain_judges.errors import JudgeError, MissingExtraError
 from langchain_judges.report.plots import shares
 from langchain_judges.report.single import frame
-from langchain_judges.report.versus import ComparisonReport
+from langchain_judges.report.versus import ComparisonReport, contests
 from langchain_judges.rows.files import read_table
 from langchain_judges.runs.on_ray import judge_dataset
 from langchain_judges.runs.prices import Prices
@@ -40,7 +40,7 @@ EXTRAS = {
     "overlap": {"nltk", "ot", "rouge_score", "sacrebleu"},
     "prices": {"genai_prices"},
     "ray": {"ray"},
-    "trust": {"krippendorff", "matplotlib", "pandas", "statsmodels"},
+    "trust": {"matplotlib", "pandas", "statsmodels"},
     "writing": {"lemminflect", "snowballstemmer"},
 }
 """The modules that each extra brings, as far as the package imports them."""
@@ -72,10 +72,7 @@ USES = [
     ("overlap", "nltk", "METEOR", lambda: overlap("meteor", ["a"], [["a"]])),
     ("prices", "genai_prices", "A table of prices", lambda: Prices.read("genai-prices")),
     ("ray", "ray", "Judging on Ray", lambda: judge_dataset([], {}, out="out")),
-    ("trust", "statsmodels", "Fleiss' κ", lambda: metrics.fleiss_kappa([[1, 0], [1, 1]])),
-    ("trust", "statsmodels", "Adjusting p-values", lambda: metrics.holm([0.1])),
-    ("trust", "krippendorff", "Krippendorff's α",
-     lambda: metrics.krippendorff_alpha([[1, 0], [1, 1]])),
+    ("trust", "statsmodels", "Adjusting p-values", lambda: contests([], 0.95)),
     ("trust", "pandas", "A data frame", lambda: frame([])),
     ("trust", "pandas", "A data frame",
      lambda: ComparisonReport.contests_dataframe(cast("Any", SimpleNamespace(contests=[])))),

@@ -11,22 +11,14 @@ import pytest
 from langchain_judges.errors import OptionError
 from langchain_judges.metrics import (
     accuracy,
-    calibrated_scores,
-    equal_length_win_rate,
     length_bias,
     length_slope,
-    lesser_bias,
-    list_bias,
-    markdown_bias,
-    perturbation_bias,
     position_bias,
-    preference_slopes,
     self_enhancement,
-    style_features,
-    style_slopes,
-    verdict_entropy,
     win_rate,
 )
+from langchain_judges.metrics.slopes import preference_slopes
+from langchain_judges.metrics.style import style_features
 from langchain_judges.orders import combine
 
 BETA, PHI, SHARPNESS = 0.8, 0.6, 1.5
@@ -148,17 +140,6 @@ def test_labels_that_are_sometimes_wrong_no_longer_accuse_the_judge(label_accura
     assert length_slope(judged, length, 0 * length, labels).interval.covers(0.0)
 
 
-def test_groups_that_can_be_read_only_once_are_read_once() -> None:
-    judged, length, labels = judged_by_quality(np.random.default_rng(24), 80, 0.9, 0.0)
-    groups = [place // 2 for place in range(80)]
-    columns = judged, length, 0 * length
-    slope = length_slope(*columns, labels, groups=groups)
-    assert slope.interval
-    assert length_slope(*columns, labels, groups=iter(groups)).interval == slope.interval
-    level = equal_length_win_rate(*columns, groups=groups)
-    assert equal_length_win_rate(*columns, groups=iter(groups)).interval == level.interval
-
-
 def test_a_strong_pull_of_length_is_seen_through_wrong_labels() -> None:
     judged, length, labels = judged_by_quality(np.random.default_rng(23), 2000, 0.9, 1.5)
     assert length_slope(judged, length, 0 * length, labels).interval.low > 0
@@ -182,16 +163,6 @@ def test_slopes_are_as_sure_as_the_groups_that_hold_the_rarer_verdict() -> None:
     alone = ["B"] * 5 + ["A"] * 75
     few = preference_slopes(alone, {"lead": rng.normal(size=80)}, groups=groups)["lead"]
     assert few.no_interval == "too few groups"
-
-
-def test_slopes_that_are_not_finite_are_undefined() -> None:
-    lead = list(range(-5, 6))
-    results = length_slope(["A" if x > 0 else "B" for x in lead], lead, [0] * 11)
-    assert math.isnan(results)
-    assert results.reason == "the features tell the verdicts apart without error"
-    assert length_slope(["A", "A", "A"], [1, 2, 3], [0, 1, 5]).reason is not None
-    assert equal_length_win_rate([], [], []).reason is not None
-    assert "same" in (length_slope(["A"] * 9, range(9), [0] * 9).reason or "")
 
 
 def test_items_without_a_feature_are_counted_apart() -> None:
@@ -223,7 +194,7 @@ def test_length_bias_counts_votes_or_items() -> None:
 def test_length_bias_leaves_out_equal_lengths_and_failures() -> None:
     results = length_bias(["B", None, "B", "A"], ["A"] * 4, [1, 1, 3, 9], [2, 2, 3, 2])
     assert (results, results.n, results.n_failed) == (1.0, 1, {"not_judged": 1})
-    assert "never the preferred" in (lesser_bias(["A"], ["A"], [2], [1]).reason or "")
+    assert "never the preferred" in (length_bias(["A"], ["A"], [2], [1]).reason or "")
 
 
 PLAIN = "One line of prose, then - a dash and 3 apples."
@@ -256,51 +227,6 @@ def test_code_is_neither_a_header_nor_a_list() -> None:
     assert (open_ended["headers"], open_ended["list_items"]) == (0, 0)
 
 
-def test_list_and_markdown_bias_are_the_same_share_by_marks() -> None:
-    judged = ["B", "A", "B"]
-    assert list_bias(judged, ["A"] * 3, [PLAIN] * 3, [LISTED] * 3) == pytest.approx(2 / 3)
-    bold = [PLAIN, f"**{PLAIN}**"]
-    assert markdown_bias(["B"], ["A"], bold[:1], bold[1:]) == 1.0
-    assert list_bias(["B"], ["A"], bold[:1], bold[1:]).n == 0
-
-
-def test_style_slopes_find_the_list_lover() -> None:
-    rng = np.random.default_rng(1)
-    texts = ["word " * int(k) + "\n- item" * int(j) for k, j in rng.integers(5, 20, (1200, 2))]
-    a, b = texts[:600], texts[600:]
-    lists = [style_features(x)["list_items"] / len(x) for x in texts]
-    lead = np.array(lists[:600]) - np.array(lists[600:])
-    judged = np.where(rng.random(600) < 1 / (1 + np.exp(-60 * lead)), "A", "B")
-    results = style_slopes(judged, a, b)
-    assert set(results) == {"intercept", "characters", "list_items"}
-    assert results["list_items"].interval.low > 0.3
-    assert results["characters"].interval.covers(0.0)
-
-
-def test_a_win_rate_owed_to_length_alone_is_taken_back() -> None:
-    rng = np.random.default_rng(5)
-    gap = rng.normal(1.0, 1.0, 3000)  # A is longer by one standard deviation on average
-    odds = 2.0 * np.tanh(gap / gap.std())
-    judged = np.where(rng.random(3000) < 1 / (1 + np.exp(-odds)), "A", "B")
-    result = equal_length_win_rate(judged, gap, 0 * gap)
-    assert win_rate(judged) == result.raw > 0.7
-    assert result.interval.covers(0.5)
-    assert result.length_slope.interval.covers(2.0)
-
-
-def test_a_controlled_win_rate_keeps_what_quality_won() -> None:
-    rng, covered = np.random.default_rng(6), 0
-    for _ in range(100):
-        gap, hard = rng.normal(0.5, 1.0, 400), rng.normal(size=400)
-        hard -= hard.mean()
-        odds = 0.8 + 1.0 * np.tanh(gap / gap.std()) + 0.7 * hard
-        truth = float(np.mean(1 / (1 + np.exp(-(0.8 + 0.7 * hard)))))
-        judged = np.where(rng.random(400) < 1 / (1 + np.exp(-odds)), "A", "B")
-        result = equal_length_win_rate(judged, gap, 0 * gap, hard)
-        covered += result.interval.covers(truth)
-    assert covered >= 88
-
-
 def test_graded_preferences_win_as_far_as_they_prefer() -> None:
     verdicts = [{"preference": "A", "score": 0.7}, {"preference": "tie", "score": 0.5}]
     assert win_rate([0.9, 0.2, "tie"]) == pytest.approx(1.6 / 3)
@@ -310,17 +236,6 @@ def test_graded_preferences_win_as_far_as_they_prefer() -> None:
         win_rate([1.5])
     slope = preference_slopes([0.9, 0.1, 0.6, 0.3] * 9, {"lead": [2, -2, 1, -1] * 9})["lead"]
     assert slope.interval.low > 0.5
-
-
-def test_a_perturbation_is_measured_beyond_repetition() -> None:
-    rng = np.random.default_rng(10)
-    base = rng.choice(["A", "B"], 2000)
-    flip = lambda p: np.where(rng.random(2000) < p, np.where(base == "A", "B", "A"), base)  # noqa: E731
-    result = perturbation_bias(base, flip(0.3), flip(0.1))
-    assert result.robustness.interval.covers(0.7)
-    assert result.consistency.interval.covers(0.9)
-    assert result.excess.interval.covers(0.2)
-    assert result.excess == pytest.approx(result.consistency - result.robustness)
 
 
 def test_self_enhancement_is_measured_on_the_judges_own_pairs() -> None:
@@ -343,24 +258,6 @@ def test_favour_for_the_own_model_is_recovered() -> None:
     letters = [np.where(x, "A", "B") for x in (answers, own_wins)]
     result = self_enhancement(letters[0], letters[1], [("me", "x")] * n, "me")
     assert result.excess.interval.covers(favour)
-
-
-def test_calibrated_scores_take_the_slot_out() -> None:
-    # The first slot gains 2 points: A 6, B 7 in truth.
-    results = calibrated_scores([(8, 7), (8, 7)], [(6, 9), None])
-    assert results.scores == {"A": 7.0, "B": 8.0}
-    assert (results.preference, results.n, results.n_failed) == ("B", 3, 1)
-    # Two of three samples say A.
-    assert results.entropy == pytest.approx(
-        -(2 / 3 * math.log(2 / 3) + 1 / 3 * math.log(1 / 3))
-    )
-    assert calibrated_scores([(1, 2)], [None]).preference is None
-
-
-def test_entropy_is_nothing_where_all_agree_and_most_where_none_do() -> None:
-    assert verdict_entropy(["A", "A"]) == 0.0
-    assert verdict_entropy(["A", "B", "tie"]) == pytest.approx(math.log(3))
-    assert verdict_entropy([None]) is None
 
 
 def test_asking_both_orders_takes_the_position_bias_out() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,15 +15,14 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import (
     bootstrap,
     correlate,
-    kendall,
     paired_bootstrap,
-    pairwise_accuracy,
-    pearson,
-    spearman,
     williams_test,
 )
 from tests.cases import for_each
 
+pearson, spearman, kendall = (
+    partial(correlate, kind=kind) for kind in ("pearson", "spearman", "kendall")
+)
 RNG = np.random.default_rng(5)
 HUMAN = RNG.normal(size=80)
 JUDGE = HUMAN + RNG.normal(size=80)
@@ -244,19 +244,3 @@ def test_two_thousand_resamples_of_ten_thousand_rows_are_a_matter_of_seconds() -
 def test_a_correlation_without_human_values_is_refused() -> None:
     with pytest.raises(OptionError, match="needs `human`"):
         paired_bootstrap([1, 2], [2, 1], statistic="pearson")
-
-
-def test_pairwise_accuracy_counts_ties_and_finds_the_best_band() -> None:
-    # Human pairs: (1,1) tie; the judge's .1 apart is a tie only under a band.
-    judge, human = [1.0, 1.1, 3.0], [1, 1, 2]
-    assert pairwise_accuracy(judge, human, tie_band=0) == pytest.approx(2 / 3)
-    result = pairwise_accuracy(judge, human)
-    assert (result, result.n) == (1.0, 3)
-    assert result.tie_band == pytest.approx(0.1)
-
-
-def test_the_best_band_is_the_best_of_all_that_can_be_tried() -> None:
-    judge, human = JUDGE[:30].round(1), HUMAN[:30].round()
-    tried = {abs(a - b) for a in judge for b in judge}
-    best = max(pairwise_accuracy(judge, human, tie_band=band) for band in tried)
-    assert pairwise_accuracy(judge, human) == pytest.approx(best)

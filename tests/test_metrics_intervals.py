@@ -10,24 +10,18 @@ import pickle  # noqa: TID251 - to show that results survive it
 import numpy as np
 import pytest
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import (
     Interval,
     Result,
-    Significance,
-    benjamini_yekutieli,
-    clustered_standard_error,
-    holm,
     mcnemar,
     mean,
     paired_difference,
     rate,
-    sample_noise,
-    sign_flip_test,
-    wilson_interval,
 )
+from langchain_judges.metrics.intervals import wilson_interval
+from langchain_judges.metrics.result import Significance
 from tests.cases import for_each
 
 
@@ -53,18 +47,6 @@ def test_wilson_of_nothing_is_nan_and_of_too_much_an_error() -> None:
         wilson_interval(11, 10)
     with pytest.raises(OptionError, match="between 0 and 1"):
         wilson_interval(1, 10, confidence=95)
-
-
-def test_clustered_standard_error_gives_the_figures_worked_out_beforehand() -> None:
-    scores, groups = [1, 1, 0, 0, 1, 0, 1, 1, 1], list("aaabbbccc")
-    assert clustered_standard_error(scores) == pytest.approx(0.166667, abs=5e-7)
-    assert clustered_standard_error(scores, groups) == pytest.approx(0.157135, abs=5e-7)
-
-
-def test_one_cluster_tells_nothing_of_its_error() -> None:
-    result = clustered_standard_error([1, 0, 1], "aaa")
-    assert math.isnan(result)
-    assert result.reason == "only one cluster"
 
 
 def test_a_rate_counts_what_failed_and_leaves_it_out() -> None:
@@ -121,7 +103,7 @@ def test_a_paired_difference_is_surer_than_two_samples() -> None:
     first, second = (hard + 0.2 * rng.normal(size=200) for _ in range(2))
     result = paired_difference(first + 0.1, second)
     assert result == pytest.approx((first + 0.1 - second).mean())
-    a, b = clustered_standard_error(first), clustered_standard_error(second)
+    a, b = (float(mean(values).se) for values in (first, second))
     correlated = a**2 + b**2 - 2 * a * b * np.corrcoef(first, second)[0, 1]
     assert result.se == pytest.approx(math.sqrt(correlated))
     assert result.se < 0.3 * math.hypot(a, b)
@@ -134,27 +116,6 @@ def test_mcnemar_is_the_binomial_test_of_the_discordant_items() -> None:
     assert result.p == pytest.approx(stats.binomtest(2, 11).pvalue)
     assert (result.only_first, result.only_second, result.n) == (9, 2, 36)
     assert mcnemar([1, 0], [1, 0]).p == 1.0
-
-
-def test_adjusted_p_values_are_those_of_statsmodels() -> None:
-    p_values = [0.01, 0.04, 0.03, 0.2]
-    assert holm(p_values).p == pytest.approx([0.04, 0.09, 0.09, 0.2])
-    expected = multipletests(p_values, method="fdr_by")[1]
-    assert benjamini_yekutieli(p_values).p == pytest.approx(expected)
-    assert holm(p_values).rejected == [True, False, False, False]
-    assert holm([]) == ([], [])
-    with pytest.raises(InputError, match="p-values"):
-        holm([1.5])
-
-
-def test_sample_noise_says_what_more_samples_would_cut() -> None:
-    rng = np.random.default_rng(0)
-    items, k = 2000, 4
-    scores = rng.normal(0, 1.0, (items, 1)) + rng.normal(0, 2.0, (items, k))
-    result = sample_noise(scores.tolist())
-    assert result.items * items == pytest.approx(1.0, rel=0.15)
-    assert result.samples * items == pytest.approx(4.0 / k, rel=0.1)
-    assert result.mean.se**2 == pytest.approx(result.items + result.samples)
 
 
 def test_a_result_is_a_number_that_cannot_be_changed() -> None:
@@ -256,18 +217,6 @@ def test_judges_that_differ_by_questions_differ_less_surely_than_by_items() -> N
     # 2 P(at least 7 heads of 10) = 2 · 176 / 1024.
     assert mcnemar(first, second, groups=questions).p == pytest.approx(352 / 1024)
     assert mcnemar(first, second).p < 1e-4
-    assert sign_flip_test(first, second, groups=questions).p == pytest.approx(352 / 1024)
-
-
-def test_the_signs_of_leads_are_counted_in_all_ways() -> None:
-    # Leads 3, 1, 1 add up to 5; of the eight sums ±3 ±1 ±1 two are as far from 0.
-    assert sign_flip_test([3, 1, 1], [0, 0, 0]).p == pytest.approx(2 / 8)
-    # 2, 1, −1 add up to 2: ±2 ±1 ±1 is as far from 0 in all but the two ways that give 0.
-    assert sign_flip_test([2, 1, 0], [0, 0, 1]).p == pytest.approx(6 / 8)
-    thirds = sign_flip_test([1 / 3, 2 / 3, 1.0], [0.0, 0.0, 0.0])
-    assert (thirds.p, thirds.statistic) == (pytest.approx(2 / 8), pytest.approx(2 / 3))
-    assert sign_flip_test([1, 0], [1, 0]).p == 1.0
-    assert sign_flip_test([], []).reason == "no items in common"
 
 
 def test_the_test_by_clusters_rejects_no_more_often_than_its_level() -> None:

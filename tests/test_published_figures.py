@@ -34,7 +34,6 @@ from langchain_judges.methods.allure.audit.checks import (
 from langchain_judges.metrics import (
     accuracy,
     cohen_kappa,
-    length_baseline,
     order_accuracy,
     order_agreement,
 )
@@ -130,7 +129,8 @@ def test_four_judges_of_mt_bench(judge, right, agreeing, unread) -> None:
 def test_the_longer_text_wins_most_of_mt_bench() -> None:
     items = rows("mtbench_human200/items.jsonl.gz")
     lengths = [[len(row[side]) for row in items] for side in ("output_1", "output_2")]
-    results = length_baseline([NAMES[row["label"]] for row in items], *lengths)
+    longer = ["A" if a > b else "B" if b > a else "tie" for a, b in zip(*lengths, strict=True)]
+    results = accuracy(longer, [NAMES[row["label"]] for row in items])
     # Five pairs are equally long. "Not longer means the second" is right on three of them,
     # which makes the 69.5 % one reads elsewhere; here they are ties.
     assert [a == b for a, b in zip(*lengths, strict=True)].count(True) == 5

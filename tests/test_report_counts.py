@@ -87,8 +87,6 @@ COUNTED_BY_GROUPS = (
     "bias.first_slot_rate",
     "bias.length_slope",
     "bias.length",
-    "bias.lists",
-    "bias.markdown",
     "confidence.brier",
     "confidence.auc",
     "confidence.surest.50",

@@ -25,27 +25,55 @@ def metrics_of(
     has a probability; of labels alone it would be the balanced accuracy (section 4.1), which
     has its own name.
     """
-    from langchain_judges.metrics import auc, classification, detect_signal
+    from langchain_judges import metrics
 
     labels = [row["verdict"]["label"] for row in rows]
     if all(label is None for label in labels):
         return {}
-    table = classification(labels, truth, 1, groups=groups)
-    signal = detect_signal(labels, truth, 1)
+    d_prime, criterion = signal_detection(labels, truth)
     results = {
-        "accuracy": table.accuracy,
-        "balanced_accuracy": table.balanced_accuracy,
-        "precision": table.precision,
-        "recall": table.recall,
-        "recall_of_0": table.specificity,
-        "f1": table.f1,
-        "d_prime": signal.d_prime,
-        "criterion": signal.criterion,
+        "accuracy": metrics.accuracy(labels, truth, "drop", groups=groups),
+        "balanced_accuracy": metrics.balanced_accuracy(labels, truth, groups=groups),
+        "precision": metrics.precision(labels, truth, groups=groups),
+        "recall": metrics.recall(labels, truth, groups=groups),
+        "recall_of_0": metrics.recall(labels, truth, 0, groups=groups),
+        "f1": metrics.f1(labels, truth, groups=groups),
+        "d_prime": d_prime,
+        "criterion": criterion,
     }
     if has_probabilities(rows):
         scores = [score_of(row) for row in rows]
-        results["auc"] = auc(scores, truth, 1, groups=groups)
+        results["auc"] = metrics.auc(scores, truth, 1, groups=groups)
     return {name: figure_of(result) for name, result in results.items()}
+
+
+def signal_detection(labels: Sequence[int | None], truth: Sequence[int]) -> tuple[Any, Any]:
+    """Return d′ = z(H) − z(F) with its interval, and the criterion −½ (z(H) + z(F)).
+
+    Source: Green & Swets 1966; Hautus 1995 adds a half to each count; Gourevitch & Galanter
+    1967 for the standard error of d′.
+    """
+    import scipy
+
+    from langchain_judges.metrics import Interval, Result
+
+    normal = scipy.stats.norm
+    pairs = [(own, right) for own, right in zip(labels, truth, strict=True) if own is not None]
+    z, variance = {}, 0.0
+    for right in (1, 0):
+        answers = [own for own, label in pairs if label == right]
+        if not answers:
+            none = Result.undefined("one of the two classes is absent", n=len(pairs))
+            return none, none
+        share = (sum(answers) + 0.5) / (len(answers) + 1)
+        z[right] = float(normal.ppf(share))
+        variance += share * (1 - share) / (len(answers) * float(normal.pdf(z[right])) ** 2)
+    d, half = z[1] - z[0], float(normal.ppf(0.975)) * math.sqrt(variance)
+    n = len(pairs)
+    return (
+        Result(d, n=n, interval=Interval.around(d, half)),
+        Result(-(z[1] + z[0]) / 2, n=n),
+    )
 
 
 def has_probabilities(rows: Rows) -> bool:
@@ -77,9 +105,7 @@ def figure_of(result: Any) -> Figure:
 
 def majority_of(truth: Sequence[int]) -> float:
     """Return the accuracy of always giving the most frequent label."""
-    from langchain_judges.metrics import majority_baseline
-
-    return float(majority_baseline(truth))
+    return max(map(truth.count, set(truth))) / len(truth)
 
 
 def averaged(

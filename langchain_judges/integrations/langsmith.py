@@ -115,7 +115,7 @@ def _rate(key: str, count: int, total: int, what: str) -> dict[str, object]:
     if not total:
         return {"key": key, "score": None, "comment": f"There are no {what}."}
     # Loaded on use, because the metrics load scipy.
-    from langchain_judges.metrics import wilson_interval
+    from langchain_judges.metrics.intervals import wilson_interval
 
     low, high = wilson_interval(count, total)
     return {

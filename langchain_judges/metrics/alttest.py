@@ -11,7 +11,6 @@ import numpy as np
 import scipy
 
 from langchain_judges.metrics.arguments import Floats, Judgment, Judgments
-from langchain_judges.metrics.comparisons import benjamini_yekutieli
 from langchain_judges.metrics.inputs import one_of, same_length, values_of
 from langchain_judges.metrics.result import Findings, Result
 from langchain_judges.verdict import Label
@@ -88,7 +87,8 @@ def alt_test(
         nobody = Result.undefined("no annotator has enough items", n_failed=failures)
         return AltTest(nobody, nobody, None, {}, 0, failures)
     p_values = [_shortfall_p(pairs[:, 0] - pairs[:, 1], epsilon) for pairs in tested.values()]
-    rejected = benjamini_yekutieli(p_values, level).rejected
+    adjusted = scipy.stats.false_discovery_control(p_values, method="by")
+    rejected = (adjusted <= level).tolist()
     advantages: dict[Hashable, Annotator] = {
         name: Annotator(Result(float(own), n=len(pairs)), float(theirs), p, hit)
         for (name, pairs), p, hit in zip(tested.items(), p_values, rejected, strict=True)

@@ -1,4 +1,4 @@
-"""The area under the ROC curve of scores, and whether those of two judges differ."""
+"""The area under the ROC curve of scores."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from langchain_judges.errors import InputError
 from langchain_judges.metrics.arguments import Floats, GroupKeys, Judgments, RightLabels
-from langchain_judges.metrics.cases import match, match_all
-from langchain_judges.metrics.inputs import as_floats, as_list, same_length
+from langchain_judges.metrics.cases import match
+from langchain_judges.metrics.inputs import as_floats
 from langchain_judges.metrics.intervals import (
     LEAST_GROUPS,
     check_confidence,
-    normal_quantile,
     student_quantile,
     wilson,
 )
 from langchain_judges.metrics.resampling import jackknife_error
-from langchain_judges.metrics.result import Interval, Result, Significance
+from langchain_judges.metrics.result import Interval, Result
 from langchain_judges.verdict import Label
 
 Flags = NDArray[np.bool_]
@@ -50,22 +48,20 @@ def auc(
     Returns:
         The area in [0, 1], a tie of scores counted as half; NaN if there is one class only.
 
-    Source: Mann–Whitney U; DeLong, DeLong & Clarke-Pearson 1988; `sklearn.metrics`. The
+    Source: Mann–Whitney U; DeLong, DeLong & Clarke-Pearson 1988. The
     interval is Wilson's on the effective number of items, and needs three of each class.
     """
-    from sklearn.metrics import roc_auc_score
-
     check_confidence(confidence)
     cases = match(scores, labels, "score")
     x, y = as_floats(cases.columns[0]), _flags(cases.columns[1], positive)
     if not y.any() or y.all():
         return cases.undefined("one of the two classes is absent")
-    value = float(roc_auc_score(y, x))
+    value = _area(x, y.astype(float))
     result = partial(Result, value, n=cases.n, n_failed=cases.failed)
     rare = int(min(y.sum(), (~y).sum()))
     if rare < LEAST_OF_A_CLASS:
         return result(no_interval="too few items of a class")
-    se, freedom = math.sqrt(max(0.0, float(_delong([x], y)[1][0, 0]))), rare - 1
+    se, freedom = _delong_error(x, y), rare - 1
     if groups is not None:
         clusters = cases.clusters(groups)
         if int(clusters.max()) + 1 < LEAST_GROUPS:
@@ -106,85 +102,10 @@ def _area(scores: Floats, labels: Floats) -> float:
     return float(ranks / (positives * (len(labels) - positives)))
 
 
-def _delong(columns: list[Floats], y: Flags) -> tuple[Floats, Floats]:
-    """Return the areas of several scores of the same items, and their covariance."""
+def _delong_error(x: Floats, y: Flags) -> float:
+    """Return the standard error of the area of scores, by the ranks of Sun & Xu 2014."""
     m, n = int(y.sum()), int((~y).sum())
-    over, under = [], []
-    for x in columns:
-        ranks = scipy.stats.rankdata(x)
-        over.append((ranks[y] - scipy.stats.rankdata(x[y])) / n)
-        under.append(1 - (ranks[~y] - scipy.stats.rankdata(x[~y])) / m)
-    areas = np.asarray([part.mean() for part in over])
-    spread = [
-        np.atleast_2d(np.cov(np.asarray(part))) / size
-        if size > 1
-        else np.zeros((len(part),) * 2)
-        for part, size in ((over, m), (under, n))
-    ]
-    return areas, np.asarray(spread[0] + spread[1])
-
-
-class DeLong(Significance):
-    """DeLong's test; `difference` is the first area minus the second, with its interval."""
-
-    first: float
-    second: float
-    difference: Result
-
-
-def delong_test(
-    first: Judgments,
-    second: Judgments,
-    labels: RightLabels,
-    positive: Label = 1,
-    *,
-    confidence: float = 0.95,
-) -> DeLong:
-    """Test whether two judges' scores of the same items have the same area under the curve.
-
-    Args:
-        first: The first judge's score of each item; None leaves the item out.
-        second: The second judge's score of the same items.
-        labels: The right label of each item.
-        positive: The class that is looked for.
-        confidence: The level of the interval of the difference.
-
-    Returns:
-        z and the two-sided p; NaN if a class has fewer than two items. Two rankings that are
-        the same have z 0 and p 1.
-
-    Source: DeLong, DeLong & Clarke-Pearson 1988, by the ranks of Sun & Xu 2014.
-    """
-    check_confidence(confidence)
-    one, other, truths = as_list(first), as_list(second), as_list(labels)
-    same_length(first=one, second=other, labels=truths)
-    cases = match_all([one, other], truths, "score")
-    *columns, right = cases.columns
-    scores, y = [as_floats(column) for column in columns], _flags(right, positive)
-    outcome = partial(DeLong, n=cases.n, n_failed=cases.failed, alternative="two-sided")
-    if min(y.sum(), (~y).sum()) < 2:
-        why = "a class has fewer than two items"
-        none = cases.undefined(why)
-        return outcome(
-            math.nan, math.nan, reason=why, first=math.nan, second=math.nan, difference=none
-        )
-    areas, covariance = _delong(scores, y)
-    gap = float(areas[0] - areas[1])
-    variance = float(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
-    se = math.sqrt(max(0.0, variance))
-    z = gap / se if se > 1e-12 else 0.0
-    p = float(2 * scipy.stats.norm.sf(abs(z)))
-    interval = Interval.around(gap, normal_quantile(confidence) * se)
-    difference = Result(gap, n=cases.n, n_failed=cases.failed, se=se, interval=interval)
-    first_area, second_area = areas.tolist()
-    return outcome(z, p, first=first_area, second=second_area, difference=difference)
-
-
-def hard_label_auc(hit_rate: float, false_alarm_rate: float) -> float:
-    """Return the area under the one-point ROC curve of hard labels: (TPR + 1 − FPR) / 2.
-
-    It is the balanced accuracy; from items take `balanced_accuracy`, from scores `auc`.
-    """
-    if not (0 <= hit_rate <= 1 and 0 <= false_alarm_rate <= 1):
-        raise InputError("rates must lie between 0 and 1")
-    return (hit_rate + 1 - false_alarm_rate) / 2
+    ranks = scipy.stats.rankdata(x)
+    over = (ranks[y] - scipy.stats.rankdata(x[y])) / n
+    under = 1 - (ranks[~y] - scipy.stats.rankdata(x[~y])) / m
+    return math.sqrt(float(over.var(ddof=1)) / m + float(under.var(ddof=1)) / n)

@@ -55,8 +55,8 @@ def style_controlled_strengths(
     Raises:
         InputError: There are fewer than two systems, or a pair has the same system twice.
 
-    Source: style control of Chatbot Arena (Li, Angelopoulos & Chiang 2024); the features are
-    those of `style_slopes`.
+    Source: style control of Chatbot Arena (Li, Angelopoulos & Chiang 2024), with the features
+    of Arena-Hard v2: differences of length and of marks per character, over their sums.
     """
     answers, authors = as_list(preferences), as_list(systems)
     gaps = style_gaps(outputs_a, outputs_b)

@@ -119,49 +119,6 @@ def _change_share(answers: Judgments) -> float | None:
 
 
 @dataclass(frozen=True)
-class PerturbationBias(Findings):
-    """How far a change that should not matter moves verdicts."""
-
-    robustness: Result
-    """The share of verdicts that the change leaves alone."""
-    consistency: Result
-    """The share of verdicts that mere repetition leaves alone."""
-    excess: Result
-    """(1 − robustness) − (1 − consistency): what the change alone explains."""
-
-
-def perturbation_bias(
-    original: Judgments,
-    perturbed: Judgments,
-    repeated: Judgments,
-    *,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
-) -> PerturbationBias:
-    """Measure the effect of a change that should not matter, repetition noise subtracted.
-
-    Args:
-        original: The answer to each item; None is left out.
-        perturbed: The answer after the change, such as a false authority cited.
-        repeated: The answer when the original is asked once more.
-        groups: The cluster of each item, for the intervals.
-        confidence: The level of the intervals.
-
-    Source: Ye et al. 2024 (CALM, arXiv 2410.02736), robustness and consistency rates.
-    """
-    options = IntervalOptions(groups=as_list(groups), confidence=confidence)
-    base = as_list(original)
-    columns, shares = [], []
-    for others in (perturbed, repeated):
-        pairs, failed = in_both_orders(base, others)
-        unchanged = _hits(pairs, lambda pair: pair[0] == pair[1])
-        columns.append(unchanged)
-        shares.append(share(unchanged, failed, **options))
-    excess = paired_difference(columns[1], columns[0], **options)
-    return PerturbationBias(shares[0], shares[1], excess)
-
-
-@dataclass(frozen=True)
 class SelfEnhancement(Findings):
     """How a judge treats the texts of its own model."""
 

@@ -1,16 +1,13 @@
-"""Is one judge better than another? Paired tests, and many of them at once."""
+"""Is one judge better than another? A paired test."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import scipy
 
-from langchain_judges.errors import InputError, needs
 from langchain_judges.metrics.arguments import Floats, GroupKeys, Ints, Judgments, RightLabels
 from langchain_judges.metrics.cases import match
 from langchain_judges.metrics.inputs import as_floats
@@ -31,8 +28,7 @@ def mcnemar(first: Judgments, second: RightLabels, *, groups: GroupKeys = None) 
         first: True or 1 where the first judge was right, for each item.
         second: The same items, by the second judge.
         groups: The cluster of each item; whole clusters then change sides under the null
-            hypothesis, as in `sign_flip_test`, for items that share a question are not tests
-            of their own.
+            hypothesis, for items that share a question are not tests of their own.
 
     Returns:
         The smaller of the two discordant counts and the two-sided p of the exact binomial
@@ -55,37 +51,6 @@ def mcnemar(first: Judgments, second: RightLabels, *, groups: GroupKeys = None) 
         return outcome(math.nan, math.nan, reason="no items in common")
     leads = np.bincount(cases.clusters(groups), [float(a) - float(b) for a, b in hits])
     return outcome(min(only_first, only_second), _flipped_p(as_floats(leads)))
-
-
-def sign_flip_test(
-    first: Judgments, second: RightLabels, *, groups: GroupKeys = None
-) -> Significance:
-    """Test whether two judges score alike on the same items, by changing their sides.
-
-    Where neither judge is better, the lead of the first on a cluster of items might as well
-    be that of the second. p is the share of all 2^clusters ways to give the signs in which the
-    sum of leads is at least as far from 0 as it is.
-
-    Args:
-        first: One number for each item, such as 1 where the first judge was right, or the
-            share of people's votes it matched.
-        second: The same items, by the second judge.
-        groups: The cluster of each item; without, each item is its own.
-
-    Returns:
-        The mean lead and the two-sided p; `n` counts items. It is exact however few clusters
-        there are; with five clusters it cannot be below 1/16.
-
-    Source: Fisher 1935, The Design of Experiments, section 21. All ways are counted at once by
-    the characteristic function Π cos(t · lead).
-    """
-    cases = match(first, second, "score")
-    outcome = partial(Significance, n=cases.n, alternative="two-sided", n_failed=cases.failed)
-    if not cases.n:
-        return outcome(math.nan, math.nan, reason="no items in common")
-    a, b = cases.floats()
-    leads = as_floats(np.bincount(cases.clusters(groups), a - b))
-    return outcome(float((a - b).mean()), _flipped_p(leads))
 
 
 FINEST_GRID = 2**18
@@ -124,40 +89,3 @@ def _on_a_grid(leads: Floats) -> Ints:
     else:
         steps = leads * (FINEST_GRID / np.abs(leads).sum())
     return np.asarray(steps.round(), dtype=np.int64)
-
-
-class Adjusted(NamedTuple):
-    """The combined result of several comparisons."""
-
-    p: list[float]
-    """Adjusted p-values, in the order given; compare them with the level as usual."""
-    rejected: list[bool]
-
-
-def holm(p_values: Sequence[float], level: float = 0.05) -> Adjusted:
-    """Adjust p-values so that any false rejection at all is as rare as `level`.
-
-    Source: Holm 1979; `statsmodels.stats.multitest.multipletests`.
-    """
-    return _adjust(p_values, level, "holm")
-
-
-def benjamini_yekutieli(p_values: Sequence[float], level: float = 0.05) -> Adjusted:
-    """Adjust p-values of dependent tests so that a share `level` of rejections is false.
-
-    Source: Benjamini & Yekutieli 2001; `statsmodels.stats.multitest.multipletests`.
-    """
-    return _adjust(p_values, level, "fdr_by")
-
-
-def _adjust(p_values: Sequence[float], level: float, method: str) -> Adjusted:
-    with needs("trust", "Adjusting p-values"):
-        from statsmodels.stats.multitest import multipletests
-
-    raw = np.asarray(p_values, dtype=float)
-    if not np.all((raw >= 0) & (raw <= 1)):
-        raise InputError("p-values must lie between 0 and 1")
-    if not len(raw):
-        return Adjusted([], [])
-    rejected, adjusted, _, _ = multipletests(raw, alpha=level, method=method)
-    return Adjusted(adjusted.tolist(), rejected.tolist())

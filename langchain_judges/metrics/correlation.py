@@ -33,43 +33,6 @@ Level = Literal["global", "group", "system"]
 Alternative = Literal["greater", "less", "two-sided"]
 
 
-def pearson(
-    judge: Judgments, human: RightLabels, *, groups: GroupKeys = None, confidence: float = 0.95
-) -> Result:
-    """Return Pearson's r of the judge's scores with people's, over all items.
-
-    Args:
-        judge: One score for each item (or verdicts, whose `score` is read); None is left out.
-        human: People's score of the same items, in any unit.
-        groups: The cluster of each item; the interval is then a jackknife's over groups.
-        confidence: The level of the interval, by Fisher's z.
-
-    Source: `scipy.stats.pearsonr`. The papers print its absolute value.
-    """
-    return correlate(judge, human, "pearson", groups=groups, confidence=confidence)
-
-
-def spearman(
-    judge: Judgments, human: RightLabels, *, groups: GroupKeys = None, confidence: float = 0.95
-) -> Result:
-    """Return Spearman's ρ over all items; arguments as for `pearson`.
-
-    Source: `scipy.stats.spearmanr`; interval by Bonett & Wright 2000.
-    """
-    return correlate(judge, human, "spearman", groups=groups, confidence=confidence)
-
-
-def kendall(
-    judge: Judgments, human: RightLabels, *, groups: GroupKeys = None, confidence: float = 0.95
-) -> Result:
-    """Return Kendall's τ_b (ties allowed) over all items; arguments as for `pearson`.
-
-    Source: `scipy.stats.kendalltau`; the interval by a jackknife of Fisher's z, for ratings
-    have ties, which formulas for its variance leave out.
-    """
-    return correlate(judge, human, "kendall", groups=groups, confidence=confidence)
-
-
 def correlate(
     judge: Judgments,
     human: RightLabels,
@@ -96,8 +59,9 @@ def correlate(
         The correlation in [−1, 1]; `n` counts items, groups or systems by level. Groups
         within which a side does not vary are left out, counted as `constant_group`.
 
-    Source: section 4 of Wu et al. 2023 (DRPE) pools; Liu et al. 2023 (G-Eval) averages over
-    articles.
+    Source: `scipy.stats`; intervals by Fisher's z, after Bonett & Wright 2000 or, where that is
+    wider, a jackknife, for ratings have ties. Section 4 of Wu et al. 2023 (DRPE) pools and
+    prints absolute values; Liu et al. 2023 (G-Eval) averages over articles.
     """
     one_of("kind", kind, Correlation)
     one_of("level", level, Level)
@@ -255,49 +219,3 @@ def williams_test(
     }
     one_sided, two_sided = p["greater"], p["two-sided"]
     return outcome(t, p[alternative], p_one_sided=one_sided, p_two_sided=two_sided)
-
-
-class PairwiseAccuracy(Result):
-    """Pairwise accuracy; `tie_band` is the ε below which the judge's scores are a tie."""
-
-    tie_band: float
-
-
-def pairwise_accuracy(
-    judge: Judgments, human: RightLabels, *, tie_band: float | None = None
-) -> PairwiseAccuracy:
-    """Return the share of pairs of items that the judge orders as people do, ties included.
-
-    Args:
-        judge: One score for each item; None is left out.
-        human: People's score of the same items; equal scores are a tie of people.
-        tie_band: Judge's scores less than or exactly this far apart are a tie; None chooses
-            the band that makes the share largest, so judge scores that never tie are not
-            at a loss beside those that do.
-
-    Returns:
-        The share in [0, 1] over `n` pairs of items.
-
-    Source: Deutsch, Foster & Freitag 2023 (arXiv 2305.14324), acc_eq with tie calibration.
-    """
-    cases = match(judge, human, "score")
-    failed = cases.failed
-    if cases.n < 2:
-        undefined = "fewer than two items"
-        return PairwiseAccuracy.undefined(undefined, n_failed=failed, tie_band=math.nan)
-    x, y = cases.floats()
-    i, j = np.triu_indices(len(x), 1)
-    gap, human_sign = x[i] - x[j], np.sign(y[i] - y[j])
-    width, pairs = np.abs(gap), len(gap)
-    right = np.sign(gap) == human_sign
-    if tie_band is None:
-        # With the pairs by width, a band ties the first k: count right answers either way.
-        order = np.argsort(width, kind="stable")
-        tied = np.concatenate([[0], np.cumsum(human_sign[order] == 0)])
-        apart = (right & (width > 0))[order]
-        free = np.concatenate([np.cumsum(apart[::-1])[::-1], [0]])
-        ends = np.searchsorted(width[order], np.unique(np.append(width, 0.0)), side="right")
-        best = int(ends[np.argmax((tied + free)[ends])])
-        tie_band = float(width[order][best - 1]) if best else 0.0
-    hits = np.where(width <= tie_band, human_sign == 0, right)
-    return PairwiseAccuracy(float(hits.mean()), n=pairs, n_failed=failed, tie_band=tie_band)

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from langchain_judges.metrics.agreement import Errors, accuracy, share
+from langchain_judges.metrics.agreement import Errors, share
 from langchain_judges.metrics.arguments import (
     Floats,
     GroupKeys,
-    IntervalOptions,
     Judgments,
     RightLabels,
 )
 from langchain_judges.metrics.cases import Cases, match
 from langchain_judges.metrics.inputs import as_list, one_of, take, value_of
 from langchain_judges.metrics.raters import classes_of
-from langchain_judges.metrics.result import Findings, Result
+from langchain_judges.metrics.result import Result
 from langchain_judges.metrics.tables import Tables, count_tables, mean_recall, table_interval
 from langchain_judges.verdict import Label
 
@@ -98,11 +97,7 @@ def f1(
 
     Arguments as for `precision`, and the `seed` of the interval's draws; NaN if neither label
     nor judge is ever `positive`.
-
-    Source: `sklearn.metrics.f1_score`.
     """
-    from sklearn.metrics import f1_score
-
     cases = match(judge, labels)
     columns: list[list[Label]] = [
         [label == positive for label in column] for column in cases.columns
@@ -110,10 +105,9 @@ def f1(
     answers, truth = columns
     if not any(truth) and not any(answers):
         return _undefined(cases, f"neither label nor judge is ever {positive!r}")
-    value = float(f1_score(truth, answers))
     binary = replace(cases, columns=columns)
     return _with_interval(
-        value, binary, [False, True], _f1, groups=groups, confidence=confidence, seed=seed
+        binary, [False, True], _f1, groups=groups, confidence=confidence, seed=seed
     )
 
 
@@ -143,10 +137,8 @@ def balanced_accuracy(
         The mean in [0, 1] over `n` items; NaN if the labels have fewer than two classes.
         `n_failed` counts failed judgments under either setting.
 
-    Source: `sklearn.metrics.recall_score`, averaged over the classes of the labels.
+    Source: Brodersen et al. 2010.
     """
-    from sklearn.metrics import recall_score
-
     one_of("errors", errors, Errors)
     judgments, truths = as_list(judge), as_list(labels)
     cases = match(judgments, truths)
@@ -158,40 +150,9 @@ def balanced_accuracy(
     if len(targets) < 2:
         return _undefined(cases, "the labels have fewer than two classes")
     classes = targets + [each for each in classes_of(answers) if each not in targets]
-    coded = ([classes.index(label) for label in column] for column in (truth, answers))
-    value = float(recall_score(*coded, labels=range(len(targets)), average="macro"))
     statistic = partial(mean_recall, classes=len(targets))
     return _with_interval(
-        value, cases, classes, statistic, groups=groups, confidence=confidence, seed=seed
-    )
-
-
-def matthews(
-    judge: Judgments,
-    labels: RightLabels,
-    *,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> Result:
-    """Return Matthews' correlation coefficient (MCC), of two classes or more.
-
-    Arguments as for `balanced_accuracy`. In [−1, 1]; NaN if the labels, or what the judge
-    says, are all the same.
-
-    Source: Matthews 1975; Gorodkin 2004; `sklearn.metrics.matthews_corrcoef`.
-    """
-    from sklearn.metrics import matthews_corrcoef
-
-    cases = match(judge, labels)
-    answers, truth = cases.columns
-    if len(set(truth)) < 2 or len(set(answers)) < 2:
-        return _undefined(cases, "labels or judge have fewer than two classes")
-    classes = classes_of([*truth, *answers])
-    coded = ([classes.index(label) for label in column] for column in (truth, answers))
-    value = float(matthews_corrcoef(*coded))
-    return _with_interval(
-        value, cases, classes, _matthews, groups=groups, confidence=confidence, seed=seed
+        cases, classes, statistic, groups=groups, confidence=confidence, seed=seed
     )
 
 
@@ -199,8 +160,7 @@ def _undefined(cases: Cases, reason: str) -> Result:
     return cases.undefined(reason if cases.n else "no items")
 
 
-def _with_interval(  # noqa: PLR0913 - a value, its table and how to draw
-    value: float,
+def _with_interval(
     cases: Cases,
     classes: list[Label],
     statistic: Callable[[Tables], Floats],
@@ -213,6 +173,7 @@ def _with_interval(  # noqa: PLR0913 - a value, its table and how to draw
     columns, rows = ([place[label] for label in column] for column in cases.columns)
     clusters = None if groups is None else cases.clusters(groups)
     tables = count_tables(rows, columns, len(classes), clusters)
+    value = float(statistic(tables.sum(axis=0, keepdims=True))[0])
     interval = table_interval(
         tables,
         statistic,
@@ -228,58 +189,3 @@ def _f1(tables: Tables) -> Floats:
     true = 2 * tables[:, 1, 1]
     with np.errstate(invalid="ignore"):
         return np.asarray(true / (true + tables[:, 0, 1] + tables[:, 1, 0]))
-
-
-def _matthews(tables: Tables) -> Floats:
-    total = tables.sum(axis=(1, 2))
-    rows, columns = tables.sum(axis=2), tables.sum(axis=1)
-    right = np.trace(tables, axis1=1, axis2=2)
-    spread = (total**2 - (rows**2).sum(axis=1)) * (total**2 - (columns**2).sum(axis=1))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        coefficient = (right * total - (rows * columns).sum(axis=1)) / np.sqrt(spread)
-    return np.asarray(np.where(spread > 0, coefficient, np.nan))
-
-
-@dataclass(frozen=True)
-class Classification(Findings):
-    """How well a judge tells two classes apart."""
-
-    accuracy: Result
-    balanced_accuracy: Result
-    precision: Result
-    recall: Result
-    f1: Result
-    specificity: Result
-    """The recall of what is not `positive`."""
-    matthews: Result
-
-
-def classification(
-    judge: Judgments,
-    labels: RightLabels,
-    positive: Label = 1,
-    *,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
-) -> Classification:
-    """Return everything that a table of two classes tells; arguments as for `precision`.
-
-    All labels but `positive` are taken as one class. Failed judgments are left out
-    everywhere, from the accuracy too.
-    """
-    cases = match(judge, labels)
-    answers, truth = ([int(label == positive) for label in column] for column in cases.columns)
-    clusters = None if groups is None else cases.clusters(groups)
-    options = IntervalOptions(groups=clusters, confidence=confidence)
-    parts = {
-        "accuracy": accuracy(answers, truth, **options),
-        "balanced_accuracy": balanced_accuracy(answers, truth, **options),
-        "precision": precision(answers, truth, **options),
-        "recall": recall(answers, truth, **options),
-        "f1": f1(answers, truth, **options),
-        "specificity": recall(answers, truth, 0, **options),
-        "matthews": matthews(answers, truth, **options),
-    }
-    return Classification(
-        **{name: part.replace(n_failed=cases.failed) for name, part in parts.items()}
-    )

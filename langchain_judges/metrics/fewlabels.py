@@ -12,7 +12,7 @@ import numpy as np
 from langchain_judges.errors import InputError
 from langchain_judges.metrics.arguments import Floats, Judgments, RightLabels
 from langchain_judges.metrics.cases import complete, match
-from langchain_judges.metrics.inputs import as_list, must_be_binary, same_length, take
+from langchain_judges.metrics.inputs import as_list, same_length, take
 from langchain_judges.metrics.intervals import check_confidence, normal_quantile
 from langchain_judges.metrics.result import Interval, Result
 
@@ -34,21 +34,20 @@ def ppi_mean(
     judged: Judgments,
     judged_unlabelled: Judgments,
     *,
-    lam: float | None = 1.0,
+    lam: float | None = None,
     confidence: float = 0.95,
 ) -> PredictionPowered:
     """Return the mean that people would give, from few labels and many judgments (PPI).
 
-    θ = mean(F^u) + mean(Y − F), Var = var(F^u) / N + var(Y − F) / n; with λ
-    θ = mean(Y) + λ (mean(F^u) − mean(F)).
+    θ = mean(Y) + λ (mean(F^u) − mean(F)), with λ between 0, the labels alone, and 1, plain PPI.
 
     Args:
         labels: Y: people's number for each of n items, such as 1 where A is preferred.
         judged: F: the judge's number for the same items, in the same unit; items that lack
             either are left out and counted.
         judged_unlabelled: F^u: the judge's number for N other items from the same source.
-        lam: λ: 1 is plain PPI, 0 the labels alone, None the best from the data
-            (`ppi_plus_plus_mean`).
+        lam: λ; None takes that of the narrowest interval (PPI++): cov(Y, F) / (var(F) +
+            (n / N) var(F^u)), clipped to [0, 1]. A useless judge gets 0.
         confidence: The level of the interval.
 
     Returns:
@@ -83,29 +82,6 @@ def _best_lambda(y: Floats, f: Floats, unlabelled: Floats) -> float:
     if below <= 0:
         return 0.0
     return float(np.clip(np.cov(y, f)[0, 1] / below, 0.0, 1.0))
-
-
-def ppi_plus_plus_mean(
-    labels: RightLabels,
-    judged: Judgments,
-    judged_unlabelled: Judgments,
-    *,
-    confidence: float = 0.95,
-) -> PredictionPowered:
-    """Return `ppi_mean` with the λ that makes the interval narrowest (PPI++).
-
-    λ* = cov(Y, F) / (var(F) + (n / N) var(F^u)), clipped to [0, 1]: a useless judge gets 0, so
-    the interval is never much wider than that of the labels alone.
-
-    Args:
-        labels: As for `ppi_mean`.
-        judged: As for `ppi_mean`.
-        judged_unlabelled: As for `ppi_mean`.
-        confidence: The level of the interval.
-
-    Source: Angelopoulos, Duchi & Zrnic 2023 (arXiv 2311.01453).
-    """
-    return ppi_mean(labels, judged, judged_unlabelled, lam=None, confidence=confidence)
 
 
 def stratified_ppi_mean(
@@ -145,7 +121,7 @@ def stratified_ppi_mean(
     for stratum, count in counts.items():
         own = [index for index, key in enumerate(strata) if key == stratum]
         rest = [each for each, key in zip(pool, pool_strata, strict=True) if key == stratum]
-        part = ppi_plus_plus_mean(take(y, own), take(f, own), rest)
+        part = ppi_mean(take(y, own), take(f, own), rest)
         parts.append((count / counts.total(), part))
         failed.update(part.n_failed)
     result = partial(
@@ -195,42 +171,3 @@ def neyman_allocation(
         sizes_now = np.asarray(allocation)
         allocation[int(np.argmax(spread**2 / (sizes_now * (sizes_now + 1.0))))] += 1
     return allocation
-
-
-def post_stratified_mean(
-    labels: RightLabels, judged: Judgments, judged_all: Judgments, *, confidence: float = 0.95
-) -> Result:
-    """Return the human mean, post-stratified by what a 0/1 judge says.
-
-    θ = (1 − p̂) μ̂0 + p̂ μ̂1, where μ̂ is the human mean given the judge's label and p̂ the
-    share the judge calls 1 among all items: the efficient estimate for a binary judge.
-
-    Args:
-        labels: People's number for each labelled item.
-        judged: The judge's 0 or 1 for the same items.
-        judged_all: The judge's 0 or 1 for all items from the same source.
-        confidence: The level of the interval.
-
-    Returns:
-        The mean in the unit of the labels; NaN if the judge calls no labelled item 0, or 1.
-
-    Source: Chen et al. 2026; post-stratification as in Cochran 1977.
-    """
-    check_confidence(confidence)
-    labelled, cases = match(judged, labels, "label"), complete(judged_all, field="label")
-    (f, y), (everything,) = labelled.floats(), cases.floats()
-    must_be_binary(f, everything)
-    result = partial(Result, n=labelled.n, n_failed=labelled.failed + cases.failed)
-    parts = [y[f == value] for value in (0, 1)]
-    if not cases.n or min(map(len, parts)) < 2:
-        why = "fewer than two labels where the judge says 0, or 1"
-        return result(math.nan, reason=why)
-    p = float(everything.mean())
-    mu = [float(part.mean()) for part in parts]
-    value = (1 - p) * mu[0] + p * mu[1]
-    variance = (mu[1] - mu[0]) ** 2 * p * (1 - p) / len(everything)
-    for share, part in zip((1 - p, p), parts, strict=True):
-        variance += share**2 * float(np.var(part, ddof=1)) / len(part)
-    se = math.sqrt(variance)
-    interval = Interval.around(value, normal_quantile(confidence) * se)
-    return result(value, se=se, interval=interval)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -133,27 +132,6 @@ def _effective_wilson(
     return wilson(p, effective, student_quantile(level, freedom)).within(0.0, 1.0)
 
 
-def clustered_standard_error(values: Judgments, groups: GroupKeys = None) -> Result:
-    """Return the standard error of a mean whose items come in clusters.
-
-    `SE² = (1/n²) Σ_c (Σ_{i∈c} (s_i − s̄))²`. Without `groups` it is the usual s / √n.
-
-    Args:
-        values: One number for each item, such as 0/1 for wrong/right; None is left out.
-        groups: The cluster of each item, such as its question or article.
-
-    Source: Miller 2024, arXiv 2411.00640, section 2.2.
-    """
-    cases = complete(values)
-    if cases.n < 2:
-        return cases.undefined("fewer than two items")
-    (floats,), clusters = cases.floats(), cases.clusters(groups)
-    if clusters.max() == 0:
-        return cases.undefined("only one cluster")
-    compute = _standard_error if groups is None else _clustered_se
-    return Result(compute(floats, clusters), n=cases.n, n_failed=cases.failed)
-
-
 def mean(values: Judgments, *, groups: GroupKeys = None, confidence: float = 0.95) -> Result:
     """Return a mean with Student's interval, over clusters if `groups` are given.
 
@@ -238,45 +216,3 @@ def difference_result(
     if hits and difference.interval:
         return difference.replace(interval=difference.interval.within(-1.0, 1.0))
     return difference
-
-
-class SampleNoise(NamedTuple):
-    """Where the variance of a judge's mean comes from, and what more samples would do."""
-
-    mean: Result
-    """The mean over items and samples, with the standard error of both parts together."""
-    items: Result
-    """Variance of that mean that more items would cut."""
-    samples: Result
-    """Variance of that mean that more samples of each item would cut."""
-
-
-def sample_noise(
-    scores: Sequence[Sequence[float | None]], confidence: float = 0.95
-) -> SampleNoise:
-    """Split the variance of a mean over items asked k times each.
-
-    `Var = Var_items / n + E[within-item variance] / (n k)`.
-
-    Args:
-        scores: n items with their k ≥ 2 samples each; None is a failed sample, and an item
-            with fewer than two samples left is left out.
-        confidence: The level of the interval of the mean.
-
-    Source: Miller 2024, arXiv 2411.00640, section 3.
-    """
-    valid = [[s for s in row if s is not None and s == s] for row in scores]
-    repeated = [row for row in valid if len(row) > 1]
-    failed = {"fewer_than_two_samples": len(valid) - len(repeated)}
-    if len(repeated) < 2:
-        none = Result.undefined("fewer than two items", n=len(repeated), n_failed=failed)
-        return SampleNoise(none, none, none)
-    n, means = len(repeated), [float(np.mean(row)) for row in repeated]
-    total = float(np.var(means, ddof=1)) / n
-    within = float(np.mean([np.var(row, ddof=1) / len(row) for row in repeated])) / n
-    centre = mean(means, confidence=confidence)
-    return SampleNoise(
-        Result(centre, n=n, n_failed=failed, se=math.sqrt(total), interval=centre.interval),
-        Result(max(0.0, total - within), n=n, n_failed=failed),
-        Result(within, n=n, n_failed=failed),
-    )

@@ -12,53 +12,17 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics.arguments import Judgments, RightLabels
 from langchain_judges.metrics.fewlabels import neyman_allocation
 from langchain_judges.metrics.inputs import as_list, is_missing, same_length, values_of
-from langchain_judges.metrics.intervals import rate
-from langchain_judges.metrics.result import Result
 
 MOST_LABELS = 1_000_000
 
 
-def power_of_lead(
-    lead: float,
-    disagreement: float,
-    n: int,
-    *,
-    level: float = 0.05,
-    trials: int = 4000,
-    seed: int = 0,
-) -> Result:
-    """Return how often McNemar's exact test finds a lead between two judges on n labels.
-
-    Args:
-        lead: How much more often the first judge is right, such as 0.05.
-        disagreement: The share of items on which exactly one of the two is right, at least
-            the lead; two good judges of one family may have 0.1, two of different ones 0.3.
-        n: Labelled items, independent of each other; of items that share questions count
-            the questions.
-        level: Of the test.
-        trials: Samples that are drawn.
-        seed: Of the draws.
-
-    Returns:
-        The share of samples in which the first judge is found to be better.
-
-    Raises:
-        OptionError: The lead is not between 0 and the disagreement, or there are no items.
-
-    Source: simulation of the test in `mcnemar`.
-    """
-    if not 0 < lead <= disagreement <= 1:
-        raise OptionError(
-            "`lead` must be above 0, and at most `disagreement`, which is at most 1; got "
-            f"{lead!r} and {disagreement!r}"
-        )
-    if n < 1:
-        raise OptionError(f"`n` must be at least 1, got {n!r}")
+def _power(lead: float, disagreement: float, n: int, level: float, seed: int) -> float:
+    """Return in how many of 4,000 samples of n items McNemar's exact test finds a lead."""
     rng = np.random.default_rng(seed)
-    apart = rng.binomial(n, disagreement, trials)
+    apart = rng.binomial(n, disagreement, 4000)
     wins = rng.binomial(apart, (disagreement + lead) / (2 * disagreement))
     p = 2 * scipy.stats.binom.sf(wins - 1, apart, 0.5)
-    return rate((p <= level) & (2 * wins > apart))
+    return float(((p <= level) & (2 * wins > apart)).mean())
 
 
 def labels_needed(
@@ -67,20 +31,30 @@ def labels_needed(
     """Return how many labels it takes to find a lead between two judges.
 
     Args:
-        lead: As for `power_of_lead`.
-        disagreement: As for `power_of_lead`.
+        lead: How much more often the first judge is right, such as 0.05.
+        disagreement: The share of items on which exactly one of the two is right, at least
+            the lead; two good judges of one family may have 0.1, two of different ones 0.3.
         power: How often the lead is to be found.
         level: Of the test.
         seed: Of the draws.
 
     Raises:
-        OptionError: As `power_of_lead`; or more than a million labels are needed.
+        OptionError: The lead is not between 0 and the disagreement, or more than a million
+            labels are needed.
+
+    Source: simulation of the test in `mcnemar`. Of items that share questions count the
+    questions.
     """
+    if not 0 < lead <= disagreement <= 1:
+        raise OptionError(
+            "`lead` must be above 0, and at most `disagreement`, which is at most 1; got "
+            f"{lead!r} and {disagreement!r}"
+        )
     if not 0 < power < 1:
         raise OptionError(f"`power` must lie between 0 and 1, got {power!r}")
 
     def enough(n: int) -> bool:
-        return power_of_lead(lead, disagreement, n, level=level, seed=seed) >= power
+        return _power(lead, disagreement, n, level, seed) >= power
 
     high = 8
     while not enough(high):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -10,11 +9,11 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from langchain_judges.errors import InputError, needs
+from langchain_judges.errors import InputError
 from langchain_judges.metrics.agreement import labelled
 from langchain_judges.metrics.arguments import Floats, GroupKeys, Judgments, RightLabels
 from langchain_judges.metrics.cases import match
-from langchain_judges.metrics.inputs import as_floats, as_list, one_of, same_length, values_of
+from langchain_judges.metrics.inputs import as_list, one_of, same_length, values_of
 from langchain_judges.metrics.result import Findings, Interval, Result
 from langchain_judges.metrics.tables import count_tables, jackknife_interval, table_interval
 from langchain_judges.verdict import Label
@@ -124,69 +123,6 @@ def classes_of(values: Iterable[T]) -> list[T]:
         return sorted(distinct)
     except TypeError:
         return sorted(distinct, key=repr)
-
-
-def fleiss_kappa(ratings: Ratings) -> Result:
-    """Return Fleiss' κ of three or more raters who need not be the same for each item.
-
-    Args:
-        ratings: The labels of each item, (items, raters), of any kind. Items with fewer
-            labels than the fullest are left out, for κ is defined for equal numbers only.
-
-    Returns:
-        κ over `n` items; NaN where only one label was ever given.
-
-    Source: Fleiss 1971; `statsmodels.stats.inter_rater.fleiss_kappa`.
-    """
-    with needs("trust", "Fleiss' κ"):
-        from statsmodels.stats.inter_rater import fleiss_kappa as compute
-
-    rows = [values_of(row)[0] for row in as_list(ratings)]
-    values_by_row = [[value for value in row if value is not None] for row in rows]
-    most = max(map(len, values_by_row), default=0)
-    full = [row for row in values_by_row if len(row) == most]
-    failed = {"fewer_ratings": len(values_by_row) - len(full)}
-    classes = classes_of(value for row in full for value in row)
-    if most < 2 or len(classes) < 2:
-        why = "no item has two ratings" if most < 2 else "only one label was ever given"
-        return Result.undefined(why, n=len(full), n_failed=failed)
-    counts = np.asarray([[row.count(label) for label in classes] for row in full])
-    return Result(float(compute(counts)), n=len(full), n_failed=failed)
-
-
-def krippendorff_alpha(
-    ratings: Ratings, level: Literal["nominal", "ordinal", "interval", "ratio"] = "nominal"
-) -> Result:
-    """Return Krippendorff's α of any number of raters, of whom some may have said nothing.
-
-    Args:
-        ratings: One row for each rater, (raters, items); None or NaN is no rating. Nominal
-            labels may be of any kind, the other levels need numbers.
-        level: The level of measurement, which says how far two labels are apart.
-
-    Returns:
-        α at most 1 over `n` items with at least two ratings; NaN where only one label was
-        ever given.
-
-    Source: Krippendorff 2004; package `krippendorff`.
-    """
-    with needs("trust", "Krippendorff's α"):
-        import krippendorff
-
-    one_of("level", level, ("nominal", "ordinal", "interval", "ratio"))
-    items = list(zip(*ratings_of(ratings), strict=True))
-    rated = [item for item in items if sum(value is not None for value in item) > 1]
-    failed = {"fewer_than_two_ratings": len(items) - len(rated)}
-    classes = classes_of(value for item in rated for value in item if value is not None)
-    if len(classes) < 2:
-        why = "only one label was ever given" if rated else "no item has two ratings"
-        return Result.undefined(why, n=len(rated), n_failed=failed)
-    if level != "nominal":
-        as_floats(classes)
-    code = classes.index if level == "nominal" else float
-    data = [[math.nan if label is None else code(label) for label in item] for item in rated]
-    alpha = krippendorff.alpha(np.asarray(data, dtype=float).T, level_of_measurement=level)
-    return Result(float(alpha), n=len(rated), n_failed=failed)
 
 
 def ratings_of(ratings: Ratings) -> list[list[Label | None]]:

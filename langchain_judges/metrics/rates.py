@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
-from langchain_judges.metrics.agreement import accuracy, share
+from langchain_judges.metrics.agreement import share
 from langchain_judges.metrics.arguments import (
     GroupKeys,
     Judgments,
-    RightLabels,
 )
 from langchain_judges.metrics.inputs import (
-    NOT_JUDGED,
     POINTS,
     as_list,
-    is_missing,
     one_of,
     points_of,
     value_of,
@@ -25,7 +20,6 @@ from langchain_judges.metrics.inputs import (
 )
 from langchain_judges.metrics.intervals import rate
 from langchain_judges.metrics.result import Findings, Result
-from langchain_judges.verdict import Preference
 
 
 def win_rate(
@@ -61,61 +55,6 @@ def tie_rate(
         one_of("preferences", value, POINTS)
     hits = [None if value is None else float(value == "tie") for value in values]
     return share(hits, failed, groups=groups, confidence=confidence)
-
-
-def length_baseline(
-    labels: RightLabels,
-    lengths_a: Iterable[float],
-    lengths_b: Iterable[float],
-    *,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
-) -> Result:
-    """Return the accuracy of always preferring the longer text; equal lengths are a tie.
-
-    Args:
-        labels: The right answer to each item, `A`, `B` or `tie`; None is left out.
-        lengths_a: The length of text A in any unit, such as characters.
-        lengths_b: The length of text B in the same unit.
-        groups: The cluster of each label, such as its question, or its item if an item has a
-            label of each person.
-        confidence: The level of the interval.
-    """
-    longer = [
-        "A" if a > b else "B" if b > a else "tie"
-        for a, b in zip(as_list(lengths_a), as_list(lengths_b), strict=True)
-    ]
-    return accuracy(longer, labels, groups=groups, confidence=confidence)
-
-
-def first_slot_baseline(
-    labels: RightLabels,
-    first: Iterable[Preference] | Literal["A", "B"] = "A",
-    *,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
-) -> Result:
-    """Return the accuracy of always preferring the text that is shown first.
-
-    Args:
-        labels: The right answer to each item, `A`, `B` or `tie`; None is left out.
-        first: Which text stood first, for all items or for each.
-        groups: As for `length_baseline`.
-        confidence: The level of the interval.
-    """
-    truths = as_list(labels)
-    slots = [first] * len(truths) if isinstance(first, str) else first
-    return accuracy(slots, truths, groups=groups, confidence=confidence)
-
-
-def majority_baseline(
-    labels: RightLabels, *, groups: GroupKeys = None, confidence: float = 0.95
-) -> Result:
-    """Return the accuracy of always giving the most frequent label; groups are of labels."""
-    truths = as_list(labels)
-    counts = Counter(label for label in truths if not is_missing(label)).most_common(1)
-    answers = [counts[0][0] if counts else NOT_JUDGED] * len(truths)
-    return accuracy(answers, truths, groups=groups, confidence=confidence)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import OptionError
 from langchain_judges.metrics.arguments import Confidences, Floats, Ints, Judgments, RightLabels
 from langchain_judges.metrics.inputs import (
     NO_CONFIDENCE,
@@ -29,24 +29,10 @@ from langchain_judges.verdict import Label
 LEAST_ITEMS = 30
 
 
-def binomial_upper_bound(errors: int, n: int, delta: float = 0.1) -> float:
-    """Return the largest error rate that `errors` of `n` still allow, with 1 − δ confidence.
-
-    sup{r : P(Bin(n, r) ≤ errors) ≥ δ}, the 1 − δ quantile of Beta(errors + 1, n − errors).
-
-    Args:
-        errors: How many of the `n` were wrong.
-        n: How many were tried; nothing is known of 0, so the bound is then 1.
-        delta: The chance to be wrong about it.
-
-    Source: Clopper & Pearson 1934; Jung, Brahman & Choi 2024 (arXiv 2407.18370).
-    """
-    _check_chance("delta", delta)
-    if not 0 <= errors <= n:
-        raise InputError(f"`errors` must lie between 0 and `n`, got {errors!r} of {n!r}")
-    return (
-        1.0 if errors == n else float(scipy.stats.beta.ppf(1 - delta, errors + 1, n - errors))
-    )
+def _upper_bound(errors: int, n: int, delta: float) -> float:
+    """Return the largest error rate that `errors` of `n` still allow, by Clopper & Pearson."""
+    test = scipy.stats.binomtest(errors, n, alternative="less")
+    return float(test.proportion_ci(1 - delta, method="exact").high)
 
 
 def _check_chance(name: str, value: float) -> None:
@@ -143,7 +129,7 @@ def _furthest(
     for number, start in enumerate(starts):
         part = delta if not rest else delta / 2 if number == 0 else delta / (2 * rest)
         for end in ends[start:]:
-            upper = binomial_upper_bound(int(errors[end - 1]), end, part)
+            upper = _upper_bound(int(errors[end - 1]), end, part)
             if upper > alpha:
                 break
             if end > best:

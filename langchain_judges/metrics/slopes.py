@@ -32,7 +32,7 @@ from langchain_judges.metrics.inputs import (
 from langchain_judges.metrics.intervals import LEAST_GROUPS, check_confidence, student_quantile
 from langchain_judges.metrics.noise import noisy_slope_interval
 from langchain_judges.metrics.result import Interval, Result
-from langchain_judges.metrics.style import in_deviations, style_gaps
+from langchain_judges.metrics.style import in_deviations
 
 
 def preference_slopes(
@@ -237,34 +237,3 @@ def _for_wrong_labels(
     return slope.replace(
         interval=Interval(min(each.low for each in ends), max(each.high for each in ends))
     )
-
-
-def style_slopes(
-    preferences: Judgments,
-    outputs_a: Iterable[str],
-    outputs_b: Iterable[str],
-    labels: RightLabels | None = None,
-    *,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
-) -> dict[str, Result]:
-    """Return how length, lists, headers and bold each move the odds of preferring a text.
-
-    Args:
-        preferences: As for `preference_slopes`.
-        outputs_a: The texts A.
-        outputs_b: The texts B.
-        labels: As for `length_slope`.
-        groups: As for `preference_slopes`.
-        confidence: The level of the intervals.
-
-    Returns:
-        Log-odds per standard deviation of (a − b) / (a + b), where a and b are the lengths,
-        or the marks per character, of the two texts; a feature that never differs is absent.
-
-    Source: the style control of Arena-Hard v2.
-    """
-    features: dict[str, Sequence[float | None]] = {**style_gaps(outputs_a, outputs_b)}
-    if labels is not None:
-        features["quality"] = _quality(labels)
-    return preference_slopes(preferences, features, groups=groups, confidence=confidence)

@@ -13,17 +13,6 @@ _BOLD = re.compile(r"\*\*[^*\n]+\*\*|__[^_\n]+__")
 _CODE_BLOCK = re.compile(r"^[ \t]*```.*?(?:^[ \t]*```[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
 
 
-def list_items(text: str) -> int:
-    """Return how many lines are items of a bulleted or numbered list, outside of code."""
-    return style_features(text)["list_items"]
-
-
-def markdown_marks(text: str) -> int:
-    """Return how many headers, list items, bold passages and code blocks a text has."""
-    features = style_features(text)
-    return sum(features[name] for name in ("list_items", "headers", "bold", "code_blocks"))
-
-
 def style_features(text: str) -> dict[str, int]:
     """Count what catches the eye: characters, list items, headers, bold, code blocks.
 

@@ -1,4 +1,4 @@
-"""Biases of a judge of pairs: the position of a text, and its style."""
+"""Biases of a judge of pairs: the position of a text, and its length."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def position(sample: Sample) -> list[Number]:
 
 
 def style(sample: Sample) -> list[Number]:
-    """Return what length, lists and markdown do beyond quality, on the rows with texts."""
+    """Return what length does beyond quality, on the rows with texts."""
     if not sample.texts or not any(sample.targets):
         why = "no row has a label" if sample.texts else "the texts are not known"
         undefined = Result.undefined(why)
@@ -55,10 +55,9 @@ def style(sample: Sample) -> list[Number]:
         for row in part.targets
     ]
     settings = part.settings
-    outputs = [x for x, _ in part.texts], [y for _, y in part.texts]
     slope = metrics.length_slope(part.verdicts, a, b, quality, **settings)
-    lesser = f"not the lesser text, where {_prefer(sample)} it"
-    numbers = [
+    note = f"not the shorter text, where {_prefer(sample)} it"
+    return [
         Number(
             "bias.length_slope",
             "Effect of length beyond quality",
@@ -71,16 +70,9 @@ def style(sample: Sample) -> list[Number]:
             "bias.length",
             "Shorter text missed",
             metrics.length_bias(part.verdicts, part.targets, a, b, **settings),
-            note=lesser,
+            note=note,
         ),
     ]
-    for key, title, compute in (
-        ("lists", "Fewer list items missed", metrics.list_bias),
-        ("markdown", "Less markdown missed", metrics.markdown_bias),
-    ):
-        result = compute(part.verdicts, part.targets, *outputs, **settings)
-        numbers.append(Number(f"bias.{key}", title, result, note=lesser))
-    return numbers
 
 
 def consistency(sample: Sample) -> list[Number]:

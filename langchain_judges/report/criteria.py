@@ -57,7 +57,7 @@ def _one(sample: Sample, name: str) -> list[Number]:
         kappa = metrics.cohen_kappa(answers, labels, **settings)
         return [Number(criterion_key(name, KAPPA), f"{name}: κ", kappa, "number"), *shares]
     measured = {
-        ORDER: metrics.spearman(answers, labels, **settings),
+        ORDER: metrics.correlate(answers, labels, "spearman", **settings),
         KAPPA: metrics.cohen_kappa(answers, labels, weights="quadratic", **settings),
         OFFSET: metrics.mean(gaps(answers, labels), **settings),
     }

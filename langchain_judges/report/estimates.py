@@ -17,7 +17,7 @@ def ratings(sample: Sample) -> list[Number]:
     if not sample.rated:
         return []
     answers, labels, settings = sample.answers, sample.labels, sample.settings
-    order = metrics.spearman(answers, labels, **settings)
+    order = metrics.correlate(answers, labels, "spearman", **settings)
     kappa = metrics.cohen_kappa(answers, labels, weights="quadratic", **settings)
     offsets = gaps(answers, labels)
     offset = metrics.mean(offsets, **settings)
@@ -90,7 +90,7 @@ def corrected(sample: Sample) -> list[Number]:
         return []
     both = [place for place, value in enumerate(people) if value is not None]
     alone = [place for place, value in enumerate(people) if value is None]
-    result: Result = metrics.ppi_plus_plus_mean(
+    result: Result = metrics.ppi_mean(
         [people[i] for i in both],
         [points[i] for i in both],
         [points[i] for i in alone],

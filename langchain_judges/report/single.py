@@ -70,8 +70,7 @@ def check_installed() -> None:
         MissingExtraError: The extra `trust` is not installed.
     """
     with needs("trust", "The report"):
-        import krippendorff  # noqa: F401 - only whether they are there
-        import statsmodels  # noqa: F401
+        import statsmodels  # noqa: F401 - only whether it is there
 
 
 def frame(reports: Sequence[TrustReport]) -> DataFrame:

@@ -130,7 +130,11 @@ def contests(reports: Sequence[TrustReport], confidence: float) -> list[Contest]
 
 def _adjusted(p_values: Sequence[float]) -> list[float]:
     """Return Holm's p-values; what is undefined stays so and counts for nothing."""
-    adjusted = iter(metrics.holm([p for p in p_values if not math.isnan(p)]).p)
+    with needs("trust", "Adjusting p-values"):
+        from statsmodels.stats.multitest import multipletests
+
+    defined = [p for p in p_values if not math.isnan(p)]
+    adjusted = iter(multipletests(defined, method="holm")[1].tolist() if defined else [])
     return [p if math.isnan(p) else next(adjusted) for p in p_values]
 
 

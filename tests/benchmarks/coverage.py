@@ -23,6 +23,7 @@ from scipy import stats
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
+from langchain_judges.metrics.slopes import preference_slopes
 from tests.benchmarks.evidence_page import write_section
 
 RHO = 0.3
@@ -96,11 +97,6 @@ def true_kappa(at: Setting) -> float:
     tp, fn, fp, tn = cells(at)
     chance = (tp + fn) * (tp + fp) + (fn + tn) * (fp + tn)
     return (tp + tn - chance) / (1 - chance)
-
-
-def true_mcc(at: Setting) -> float:
-    tp, fn, fp, tn = cells(at)
-    return (tp * tn - fp * fn) / math.sqrt((tp + fn) * (tp + fp) * (fn + tn) * (fp + tn))
 
 
 def true_f1(at: Setting) -> float:
@@ -205,7 +201,7 @@ def slope(rng: Rng, at: Setting) -> tuple[Result, float]:
     lead, z = normals(rng, at, 2)
     shift = 0.0 if at.positive == 0.5 else -2.2
     answers = np.where(chances(z) < 1 / (1 + np.exp(-(shift + 0.8 * lead))), "A", "B").tolist()
-    results = metrics.preference_slopes(answers, {"lead": lead.tolist()}, groups=at.groups)
+    results = preference_slopes(answers, {"lead": lead.tolist()}, groups=at.groups)
     # Within groups the noise is shared, but each item alone has the same odds.
     return results["lead"], 0.8
 
@@ -222,7 +218,6 @@ MEASURES: dict[str, Callable[[Rng, Setting], tuple[Result, float]]] = {
         metrics.balanced_accuracy, lambda at: (SENSITIVITY + SPECIFICITY) / 2
     ),
     "f1": of_labels(metrics.f1, true_f1),
-    "matthews": of_labels(metrics.matthews, true_mcc),
     "auc": auc,
     "pearson": correlation("pearson"),
     "spearman": correlation("spearman"),

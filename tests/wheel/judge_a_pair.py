@@ -71,7 +71,7 @@ def check_judges():
 
 def check_metrics():
     assert metrics.accuracy(["A", "B"], ["A", "A"]) == 0.5
-    low, high = metrics.wilson_interval(1, 2)
+    low, high = metrics.rate([1, 0]).interval
     assert round(low, 3) == 0.095
     assert round(high, 3) == 0.905
 

@@ -207,7 +207,7 @@ def rate(count: int, of: int) -> Rate:
     if not of:
         return {"count": 0, "of": 0, "share": None, "low": None, "high": None}
     # Loaded on use, because the metrics load scipy.
-    from langchain_judges.metrics import wilson_interval
+    from langchain_judges.metrics.intervals import wilson_interval
 
     low, high = wilson_interval(count, of)
     return {"count": count, "of": of, "share": count / of, "low": low, "high": high}
