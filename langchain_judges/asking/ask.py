@@ -31,6 +31,7 @@ from langchain_judges.asking.steps import NODE_INPUT, Effect, Steps
 from langchain_judges.asking.stream import emit
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.orders import Order
+from langchain_judges.rows.fences import sealed, sealed_messages
 from langchain_judges.rows.media import with_media
 
 GRACE = 10.0
@@ -91,7 +92,7 @@ def ask(
 def _journalled(asking: Asking, variables: Mapping[str, object]) -> Steps[Reply]:
     """Take the reply that an earlier run has paid for, before a kill even, or ask."""
     question = asking.question
-    messages = _with_media(question.prompt.format_messages(**variables))
+    messages = _with_media(sealed_messages(question.prompt.format_messages(**variables)))
     journal = question.journal if question.journal and question.journal.saver else None
     replies = ledger.replies if (ledger := LEDGER.get()) else None
     if journal is None and replies is None:
@@ -148,7 +149,7 @@ def _checked(
     """Send the messages, check the reply, and ask for a repair where it cannot be used."""
     question = asking.question
     repairs_to_go = question.repairs
-    material = [str(variables[name]) for name in _MATERIAL if variables.get(name)]
+    material = sealed([str(variables[name]) for name in _MATERIAL if variables.get(name)])
     while True:
         message, request, failure = yield from send(asking, messages)
         if message is None:

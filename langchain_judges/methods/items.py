@@ -15,7 +15,8 @@ from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import RecalledExamples, RecallReport, cut_failures
 from langchain_judges.methods.context import RowSteps
 from langchain_judges.rows.checks import check_basis, check_item, expected_answers
-from langchain_judges.rows.texts import fence_token, judged, transcript
+from langchain_judges.rows.fences import fence
+from langchain_judges.rows.texts import judged, transcript
 from langchain_judges.verdict import Failure, Item, LabelVerdict, Usage, no_usage, not_labelled
 
 EXPECTED = """
@@ -122,7 +123,7 @@ def material(item: Mapping[str, Any], also: Sequence[str] = ()) -> dict[str, str
     answers, source = expected_answers(item), item.get("source") or ""
     # An example's `source` is the id of the item that it comes from, and no text.
     source = item.get("source_text") or "" if "corrected" in item else source
-    token = fence_token([task, response, *answers, source, *also])
+    token = fence(task, response, *answers, source, *also)
     expected = ""
     if len(answers) == 1:
         expected = EXPECTED.format(fence=token, expected=answers[0])

@@ -25,9 +25,8 @@ from langchain_judges.methods.options import JudgeOptions
 from langchain_judges.methods.second_order import FirstOrder, TwoOrders
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, in_slots
 from langchain_judges.rows.checks import check_pair
+from langchain_judges.rows.fences import fence
 from langchain_judges.rows.texts import (
-    fence_token,
-    fence_tokens,
     judged,
     transcript,
     user_turns,
@@ -168,7 +167,7 @@ class PairSteps(RowSteps):
     def request(self, pair: Pair) -> dict[str, object]:
         """Return the variables of a prompt that shows the request alone."""
         text = transcript(pair["input"])
-        return {"fence": fence_token([text]), "request": text, **self.frame(pair)}
+        return {"fence": fence(text), "request": text, **self.frame(pair)}
 
     def material(
         self, pair: Pair, order: Order, examples: Sequence[Example] = ()
@@ -177,27 +176,24 @@ class PairSteps(RowSteps):
         request, reference = transcript(pair["input"]), pair.get("reference") or ""
         a, b = judged(pair["output_a"]), judged(pair["output_b"])
         first, second = in_slots(order, a, b)
-        # Hashed by identity and not by slot, so that both orders carry the same token.
-        token = fence_token([request, a, b, reference, *example_texts(examples)])
-        lessons = block(examples, token, order=order, noun=self.noun)
+        lessons = block(examples, fence(*example_texts(examples)), order=order, noun=self.noun)
         return {
-            "fence": token,
-            **fences(request, first, second, reference),
+            **fences(request, first, second),
             "request": request,
-            "reference": reference_block(fence_token([reference]), reference),
+            "reference": reference_block(reference),
             "response_1": first,
             "response_2": second,
             **self.frame(pair, lessons),
         }
 
 
-def fences(request: str, first: str, second: str, reference: str = "") -> dict[str, str]:
-    """Return the token of each text's own fence; see `MATERIAL`.
-
-    Who writes a response knows the request: a token that another text holds is not used.
-    """
-    tokens = fence_tokens(request, first, second, reference)
-    return dict(zip(("fence_request", "fence_1", "fence_2"), tokens, strict=False))
+def fences(request: str, first: str, second: str) -> dict[str, str]:
+    """Return what stands for the token of each text's own fence; see `MATERIAL`."""
+    return {
+        "fence_request": fence(request),
+        "fence_1": fence(first),
+        "fence_2": fence(second),
+    }
 
 
 def middle(scale: tuple[int, int]) -> int:
@@ -221,9 +217,9 @@ def instructions_block(instructions: str | None) -> str:
     return INSTRUCTIONS.format(instructions=instructions) if instructions else ""
 
 
-def reference_block(fence: str, reference: str) -> str:
+def reference_block(reference: str) -> str:
     """Return a known good answer as a prompt shows it; nothing without one."""
-    return REFERENCE.format(fence=fence, reference=reference) if reference else ""
+    return REFERENCE.format(fence=fence(reference), reference=reference) if reference else ""
 
 
 def pair_of(state: Mapping[str, Any]) -> Pair:

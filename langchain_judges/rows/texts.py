@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
@@ -67,32 +67,6 @@ def is_blank(text: str) -> bool:
         char.isspace() or char in _BLANKS or unicodedata.category(char) in {"Cc", "Cf"}
         for char in text
     )
-
-
-def fence_token(texts: Iterable[str]) -> str:
-    """Return a token for the tags around `texts` that occurs in none of them.
-
-    It depends on the texts and not on their order: both orders of a pair share it, the
-    author of one text cannot predict it, and a second run sends the same prompt.
-    """
-    ordered = sorted(texts)
-    return _token("\x00".join(ordered), ordered)
-
-
-def fence_tokens(*texts: str) -> tuple[str, ...]:
-    """Return a token for the tags around each text that occurs in none of the texts.
-
-    Each is a hash of its own text: a text looks the same in every prompt that shows it,
-    whatever the other texts are, so that a provider can cache a common beginning.
-    """
-    return tuple(_token(text, texts) for text in texts)
-
-
-def _token(text: str, texts: Iterable[str]) -> str:
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass"))
-    while any(digest.hexdigest()[:10] in each for each in texts):
-        digest.update(b"\x01")
-    return digest.hexdigest()[:10]
 
 
 def plain(content: object) -> str:

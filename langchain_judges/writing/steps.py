@@ -15,7 +15,7 @@ from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.methods.context import JudgeContext
 from langchain_judges.rows.checks import check_task
-from langchain_judges.rows.texts import fence_token
+from langchain_judges.rows.fences import fence
 from langchain_judges.verdict import add_usage
 from langchain_judges.writing import prompts as texts
 from langchain_judges.writing.coverage import distinct, losses, missing
@@ -124,7 +124,7 @@ class Writer(Generic[Own]):
             **more: Texts that stand in fences of their own.
         """
         texts_in = {"concepts": "\n".join(about["concepts"]), **more}
-        token = fence_token([*texts_in.values(), *(part["text"] for part in parts)])
+        token = fence(*texts_in.values(), *(part["text"] for part in parts))
         added, topic = self.options.instructions, about.get("topic")
         instruction = about.get("instruction") or texts.INSTRUCTION
         # A length that the task states is not undercut.

@@ -19,7 +19,8 @@ from langchain_judges.methods.bsm.replies import Answer, BSMState
 from langchain_judges.methods.pairs import PairSteps, examples_in, pair_of
 from langchain_judges.methods.replies import PlanLine, distinct_criteria, plan_shape
 from langchain_judges.orders import ORDER_NAMES, Order
-from langchain_judges.rows.texts import fence_tokens, transcript, user_turns
+from langchain_judges.rows.fences import fence
+from langchain_judges.rows.texts import transcript, user_turns
 from langchain_judges.verdict import cached_usage
 
 
@@ -38,7 +39,7 @@ class PlanSteps(PairSteps):
             return {"written_reference": reference}
         request = transcript(state["input"])
         variables = {
-            "fence_request": fence_tokens(request)[0],
+            "fence_request": fence(request),
             "request": request,
             "focus": texts.ANSWER_FOCUS if user_turns(state["input"]) > 1 else "",
         }
@@ -82,12 +83,11 @@ class PlanSteps(PairSteps):
         # Overall verdicts say what counts, and nothing of one criterion: where scores are
         # summed they are for the plan.
         examples = [] if options.merge == "model" else examples_in(state)
-        fence, lessons_fence = fence_tokens(
-            request, "\n".join([request, *example_texts(examples)])
+        lessons = block(
+            examples, fence(*example_texts(examples)), order=order or "AB", noun=self.noun
         )
-        lessons = block(examples, lessons_fence, order=order or "AB", noun=self.noun)
         variables = {
-            "fence_request": fence,
+            "fence_request": fence(request),
             "request": request,
             **self.scale,
             **self.frame(pair_of(state), lessons + (texts.LESSONS if lessons else "")),

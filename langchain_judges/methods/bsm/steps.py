@@ -32,7 +32,7 @@ from langchain_judges.methods.bsm.tally import (
     weights_of,
 )
 from langchain_judges.methods.expected import ALTERNATIVES, expected, score_chances
-from langchain_judges.methods.pairs import examples_in, pair_of, reference_block
+from langchain_judges.methods.pairs import examples_in, fences, pair_of, reference_block
 from langchain_judges.methods.replies import (
     Choice,
     PlanLine,
@@ -49,7 +49,8 @@ from langchain_judges.methods.second_order import (
 )
 from langchain_judges.methods.stopping import not_asked_sentence
 from langchain_judges.orders import ORDER_NAMES, Order, by_identity, in_slots, naming_identities
-from langchain_judges.rows.texts import fence_tokens, judged, transcript
+from langchain_judges.rows.fences import fence
+from langchain_judges.rows.texts import judged, transcript
 from langchain_judges.verdict import Pair, add_usage, not_judged
 
 
@@ -242,14 +243,10 @@ class BSMSteps(PlanSteps):
     def _weigh(self, state: BSMState, order: Order, cells: ScoreCells) -> Steps[Reply]:
         request, findings_text = transcript(state["input"]), findings(state, order, cells)
         examples = examples_in(state)
-        lessons_text = "\n".join([request, findings_text, *example_texts(examples)])
-        fence, findings_fence, lessons_fence = fence_tokens(
-            request, findings_text, lessons_text
-        )
-        lessons = block(examples, lessons_fence, order=order, noun=self.noun)
+        lessons = block(examples, fence(*example_texts(examples)), order=order, noun=self.noun)
         variables = {
-            "fence_request": fence,
-            "fence_findings": findings_fence,
+            "fence_request": fence(request),
+            "fence_findings": fence(findings_text),
             "request": request,
             "findings": findings_text,
             **self.scale,
@@ -273,13 +270,10 @@ class BSMSteps(PlanSteps):
             request = f"As response 1 saw it:\n{first}\n\nAs response 2 saw it:\n{second}"
         first, second = in_slots(order, text_a, text_b)
         reference = pair.get("reference") or ""
-        fence, *fences = fence_tokens(request, first, second, reference)
         return {
-            "fence_request": fence,
-            "fence_1": fences[0],
-            "fence_2": fences[1],
+            **fences(request, first, second),
             "request": request,
-            "reference": reference_block(fences[2], reference),
+            "reference": reference_block(reference),
             "known": texts.REFERENCE_NOTE if reference else "",
             "response_1": first,
             "response_2": second,

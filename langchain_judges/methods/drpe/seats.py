@@ -20,7 +20,7 @@ from langchain_judges.methods.drpe.cluster import dbscan_medoids, kmeans_medoids
 from langchain_judges.methods.drpe.panel import Panel
 from langchain_judges.methods.drpe.roles import alternating, distinct, first_of_each_kind
 from langchain_judges.methods.tasks import Task
-from langchain_judges.rows.texts import fence_token
+from langchain_judges.rows.fences import fence
 from langchain_judges.verdict import Failure, Role
 
 
@@ -80,11 +80,9 @@ class Seating:
 
     def _ask(self, kind: str, context: Context, sought: str) -> Steps[Reply]:
         text, candidate = context
-        summaries = texts.SUMMARIES.format(
-            fence_1=fence_token([candidate]), candidate_1=candidate
-        )
+        summaries = texts.SUMMARIES.format(fence_1=fence(candidate), candidate_1=candidate)
         variables = {
-            "fence_text": fence_token([text]),
+            "fence_text": fence(text),
             "text": text,
             "sought": sought,
             "summaries": summaries if candidate else "",

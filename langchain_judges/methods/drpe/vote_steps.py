@@ -45,7 +45,8 @@ from langchain_judges.methods.second_order import (
 )
 from langchain_judges.methods.stopping import not_asked_sentence
 from langchain_judges.orders import ORDER_NAMES, Order, in_slots
-from langchain_judges.rows.texts import fence_token, judged
+from langchain_judges.rows.fences import fence
+from langchain_judges.rows.texts import judged
 from langchain_judges.verdict import Pair, Role, add_usage, not_judged
 
 
@@ -152,18 +153,16 @@ class VoteSteps(DRPESteps):
         text, reference = self.article(pair), pair.get("reference") or ""
         a, b = judged(pair["output_a"]), judged(pair["output_b"])
         first, second = in_slots(order, a, b)
-        token = fence_token([text, a, b, *filter(None, [reference]), *example_texts(examples)])
         answer, (_, task) = "", self.task(pair)
         if reference:
-            fence = fence_token([reference])
-            answer = texts.REFERENCE.format(fence=fence, reference=reference)
-        lessons = block(examples, token, order=order, noun=self.noun)
+            answer = texts.REFERENCE.format(fence=fence(reference), reference=reference)
+        lessons = block(examples, fence(*example_texts(examples)), order=order, noun=self.noun)
         described = [f"{role['type']}: {role['description']}" for role in voters]
         lines = [f"{number}. {line}" for number, line in enumerate(described, 1)]
         return {
-            "fence_text": fence_token([text]),
-            "fence_1": fence_token([first]),
-            "fence_2": fence_token([second]),
+            "fence_text": fence(text),
+            "fence_1": fence(first),
+            "fence_2": fence(second),
             "text": text,
             "about": task["about"].replace("{noun}", self.noun),
             "everyone": task["everyone"],

@@ -28,7 +28,8 @@ from langchain_judges.methods.rubric.prompts import ASKED_ALREADY
 from langchain_judges.methods.rubric.replies import RubricState, distinct_lines
 from langchain_judges.methods.rubric.steps import LabelSteps
 from langchain_judges.methods.rubric.wording import criterion_words
-from langchain_judges.rows.texts import fence_token, transcript
+from langchain_judges.rows.fences import fence
+from langchain_judges.rows.texts import transcript
 from langchain_judges.verdict import Item, add_usage, cached_usage, not_labelled
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class DraftSteps(LabelSteps):
         task, criteria = transcript(item["input"]), self.criteria(item)
         lines = "\n".join(f"- {criterion_words(criterion)}" for criterion in criteria)
         variables = {
-            "fence": fence_token([task]),
+            "fence": fence(task),
             "task": task,
             "most": self.most,
             "criteria": ASKED_ALREADY.format(criteria=lines) if criteria else "",

@@ -33,7 +33,7 @@ from langchain_judges.methods.sc2.parse import parse_aspects
 from langchain_judges.methods.sc2.replies import Extracted, aspect_names, merged_shape
 from langchain_judges.methods.tasks import AboutTask, read_task
 from langchain_judges.options import NotSerialisable, Options, Owner, Rule, with_options
-from langchain_judges.rows.texts import fence_token
+from langchain_judges.rows.fences import fence
 from langchain_judges.verdict import Failure, Usage, add_usage, no_usage
 
 
@@ -239,10 +239,10 @@ class _Learner:
 
     def _read(self, index: int, passage: Passage) -> Steps[Reply]:
         request, text = passage
-        fence = fence_token([request, text])
-        context = texts_of.CONTEXT.format(fence=fence, request=request) if request else ""
+        token = fence(request, text)
+        context = texts_of.CONTEXT.format(fence=token, request=request) if request else ""
         variables = {
-            "fence": fence,
+            "fence": token,
             "context": context,
             "text": text,
             "question": self.options.question,
@@ -276,7 +276,7 @@ class _Learner:
             return Reply({}, [], no_usage()), phrases
         lines = "\n".join(f"- {phrase}" for phrase in phrases)
         variables = {
-            "fence": fence_token([lines]),
+            "fence": fence(lines),
             "phrases": lines,
             "n": self.options.n,
             "question": self.options.question,

@@ -35,7 +35,7 @@ from langchain_judges.methods.sc2.standings import (
 from langchain_judges.methods.sc2.steps import SC2Steps
 from langchain_judges.methods.sc2.tables import in_prompt, only_row, silent_rows
 from langchain_judges.orders import naming
-from langchain_judges.rows.texts import fence_token
+from langchain_judges.rows.fences import fence
 from langchain_judges.verdict import Failure
 
 
@@ -112,7 +112,7 @@ class MatchSteps(SC2Steps):
         first, second = (in_prompt(each) for each in rows)
         variables = {
             **self.material(pair, "AB"),
-            "table_fence": fence_token([self.texts_token(pair), first, second]),
+            "table_fence": fence(first, second),
             "table_1": first,
             "table_2": second,
         }

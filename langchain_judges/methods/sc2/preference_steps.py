@@ -32,7 +32,7 @@ from langchain_judges.methods.second_order import (
 )
 from langchain_judges.methods.stopping import not_asked_sentence
 from langchain_judges.orders import ORDER_NAMES, Order, naming_identities, preferred_slot
-from langchain_judges.rows.texts import fence_token, transcript
+from langchain_judges.rows.fences import fence
 from langchain_judges.verdict import Pair, Preference, add_usage, not_judged
 
 
@@ -163,15 +163,11 @@ class PreferenceSteps(SC2Steps):
         """Render the table for the preference prompt, by slots; empty without a table."""
         if work["table"] is None:
             return ""
-        pair, rows = work["pair"], work["table"]["rows"]
-        # Hashed in one order, so that both orders carry the same token.
-        fence = fence_token(
-            [transcript(pair["input"]), self.texts_token(pair), in_prompt(rows)]
-        )
+        table = in_prompt(work["table"]["rows"], order)
         template = (
             texts.TABLE_MATERIAL_ALONE if self.options.table_only else texts.TABLE_MATERIAL
         )
-        return template.format(table_fence=fence, table=in_prompt(rows, order))
+        return template.format(table_fence=fence(table), table=table)
 
     def _worked(self, tables: bool) -> str:
         """Render the worked examples, with their tables or without."""

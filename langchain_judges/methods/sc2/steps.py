@@ -17,7 +17,8 @@ from langchain_judges.methods.pairs import FOCUS, PairSteps, fences, reference_b
 from langchain_judges.methods.sc2.options import SC2
 from langchain_judges.methods.sc2.standings import seeded
 from langchain_judges.orders import Order, in_slots
-from langchain_judges.rows.texts import fence_token, judged, transcript
+from langchain_judges.rows.fences import digest, fence
+from langchain_judges.rows.texts import judged, transcript
 from langchain_judges.verdict import Failure, Pair
 
 
@@ -59,12 +60,9 @@ class SC2Steps(PairSteps):
         a, b = judged(pair["output_a"]), judged(pair["output_b"])
         first, second = in_slots(order, a, b)
         request, answer = transcript(pair["input"]), pair.get("reference") or ""
-        token = fence_token(
-            [request, a, b, *([answer] if answer else []), *example_texts(examples)]
-        )
         # Behind the texts: calls that do not see the reference share the prefix before it.
-        reference_text = reference_block(fence_token([answer]), answer) if reference else ""
-        lessons = reference_text + block(examples, token, order=order)
+        reference_text = reference_block(answer) if reference else ""
+        lessons = reference_text + block(examples, fence(*example_texts(examples)), order=order)
         return {
             **fences(request, first, second),
             "request": request,
@@ -80,7 +78,7 @@ class SC2Steps(PairSteps):
 
     def texts_token(self, pair: Pair) -> str:
         """Return a hash of request and texts, whichever of them is A."""
-        return fence_token([transcript(pair["input"]), *self.sides(pair)])
+        return digest(transcript(pair["input"]), *self.sides(pair))[:10]
 
     def chance(self, pair: Pair) -> str:
         """Return what coins hang on: the judge's seed and the pair, whichever text is A."""
