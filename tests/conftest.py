@@ -115,13 +115,10 @@ def serve() -> Iterator[Callable[..., FakeModelServer]]:
 def letter_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the default embedder count letters, where its own model takes seconds to load."""
 
-    class Letters:
-        def encode(self, texts: list[str], **_: object) -> list[list[float]]:
-            return [[1.0 + text.count(chr(97 + n)) for n in range(26)] for text in texts]
+    def encode(texts: list[str]) -> list[list[float]]:
+        return [[1.0 + text.count(chr(97 + n)) for n in range(26)] for text in texts]
 
-    monkeypatch.setattr(
-        "langchain_judges.asking.models.embeddings._encoder", lambda _: Letters()
-    )
+    monkeypatch.setattr("langchain_judges.asking.models.embeddings._encoder", lambda _: encode)
 
 
 @pytest.fixture(scope="session")

