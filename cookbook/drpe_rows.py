@@ -12,8 +12,8 @@ from langchain_core.prompts import ChatPromptTemplate
 from protocols import whole_lines
 from pydantic import BaseModel
 
+from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
-from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.question import Question
 from langchain_judges.asking.steps import run
 from langchain_judges.datasets import load
@@ -120,7 +120,9 @@ def _references(
 ) -> dict[str, dict[str, Any]]:
     """Return a reference for each article; what an earlier run wrote is not paid again."""
     references = {row["group"]: row for row in map(json.loads, whole_lines(path))}
-    question = Question("protocol", "reference", Channel(writer), _REFERENCE, _Summary, "2")
+    question = Question(
+        "protocol", "reference", ModelAdapter(writer), _REFERENCE, _Summary, "2"
+    )
     with path.open("a") as file:
         for row in rows:
             if row["group"] in references:

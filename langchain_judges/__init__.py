@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from langchain_judges.asking.batches.model import batch_model
+    from langchain_judges.asking.limiter import MinuteLimiter
     from langchain_judges.asking.models import resolve_model
-    from langchain_judges.asking.rates import MinuteLimiter
     from langchain_judges.errors import JudgeError
     from langchain_judges.integrations.best_of import best_of
     from langchain_judges.integrations.comparative import as_comparative_evaluator
@@ -63,7 +63,7 @@ _HOMES = {
     "JudgeError": "errors",
     "JudgeMiddleware": "integrations.middleware",
     "LabelVerdict": "verdict",
-    "MinuteLimiter": "asking.rates",
+    "MinuteLimiter": "asking.limiter",
     "Pair": "verdict",
     "Panel": "methods.drpe",
     "Role": "verdict",

@@ -20,8 +20,8 @@ from langchain_judges import (
     create_bsm_writer,
     metrics,
 )
-from langchain_judges.asking.journal import ThreadJournal
 from langchain_judges.asking.steps import run
+from langchain_judges.asking.store import ThreadJournal
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.example import MEANINGS
 from langchain_judges.methods.allure.audit.auditors import resolve_auditor
@@ -245,7 +245,7 @@ def calm():
 @pytest.mark.parametrize("node", NODES)
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_the_loop_goes_on_from_a_kill_at_each_node(node, when, calm, tmp_path, monkeypatch):
-    from langchain_judges.asking.steps import Node
+    from langchain_judges.asking.nodes import Node
 
     armed = [True]
     original = Node.invoke

@@ -19,8 +19,8 @@ from langchain_core.globals import set_llm_cache
 from langchain_core.runnables import RunnableLambda
 from pydantic import Field
 
+from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
-from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.faults import diagnosis, wait_after
 from langchain_judges.asking.question import Question
 from langchain_judges.asking.steps import arun, run
@@ -42,7 +42,7 @@ def question(server, **options):
     return Question(
         method="test",
         step="solve",
-        channel=Channel(chat(server, **settings)),
+        adapter=ModelAdapter(chat(server, **settings)),
         prompt=REFERENCE,
         shape=scores_shape((1, 5), explain_first=False),
         version="v",
@@ -78,7 +78,7 @@ FAULTS = {
 @pytest.mark.parametrize("kind", ["sync", "async"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_fault_is_a_failure_with_its_reason_and_its_cost(serve, monkeypatch, fault, kind):
-    monkeypatch.setattr("langchain_judges.asking.sending.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.001)
     behave, reason, cost, retries = FAULTS[fault]
     server = serve(behave)
     steps = ask(question(server), VARIABLES, unit="Depth (A first)")
@@ -94,8 +94,8 @@ def test_every_fault_is_a_failure_with_its_reason_and_its_cost(serve, monkeypatc
 
 
 def test_a_hanging_provider_is_a_time_out(serve, monkeypatch):
-    monkeypatch.setattr("langchain_judges.asking.sending.ATTEMPTS", 2)
-    monkeypatch.setattr("langchain_judges.asking.sending.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("langchain_judges.asking.send.ATTEMPTS", 2)
+    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.001)
     server = serve(always(ServerReply(hold=threading.Event())))
     answer = asked(server, model={"timeout": 0.2})
     assert answer.failures[0]["reason"] == "timeout"
@@ -186,7 +186,7 @@ def test_what_an_error_carries_may_be_anything(raised):
 
 @pytest.mark.parametrize("raised", [coded(429), coded(503), botos(503)])
 def test_errors_that_pass_are_retried_by_us_alone(raised, monkeypatch):
-    monkeypatch.setattr("langchain_judges.asking.sending.FIRST_WAIT", 0.01)
+    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.01)
     model = Refusing(error=raised)
     verdict = asking(model)
     assert verdict["failures"][0]["reason"] == "provider_error"
@@ -196,7 +196,7 @@ def test_errors_that_pass_are_retried_by_us_alone(raised, monkeypatch):
 
 @pytest.mark.parametrize("raised", [coded(408), coded(504)])
 def test_a_time_out_is_one_by_its_status_too(raised, monkeypatch):
-    monkeypatch.setattr("langchain_judges.asking.sending.FIRST_WAIT", 0.01)
+    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.01)
     assert asking(Refusing(error=raised))["failures"][0]["reason"] == "timeout"
 
 
@@ -241,7 +241,7 @@ def test_an_error_that_passes_costs_retries_and_no_failure(serve, status):
 
 
 def test_retry_after_is_honoured(serve, monkeypatch):
-    monkeypatch.setattr("langchain_judges.asking.sending.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.001)
     replies = [error(429, **{"retry-after-ms": "200"}), reply(scores(4, 2))]
     began = time.monotonic()
     assert asked(serve(replies)).data
@@ -250,7 +250,7 @@ def test_retry_after_is_honoured(serve, monkeypatch):
 
 @pytest.mark.parametrize("text", ["-5", "nan", "inf", "soon", ""])
 def test_a_retry_after_that_means_nothing_is_passed_over(serve, monkeypatch, text):
-    monkeypatch.setattr("langchain_judges.asking.sending.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.001)
 
     def behave(call):
         return (
@@ -296,7 +296,7 @@ def test_a_model_that_takes_no_seed_is_asked_without_it():
             return super()._generate(messages, stop, run_manager, **settings)
 
     model = NoSeed(replies=lambda _: scores(4, 2))
-    what = Question("t", "s", Channel(model), REFERENCE, scores_shape((1, 5), False), "v")
+    what = Question("t", "s", ModelAdapter(model), REFERENCE, scores_shape((1, 5), False), "v")
     assert run(ask(what, VARIABLES, seed=1)).data
 
 
@@ -304,7 +304,7 @@ def test_connections_of_ended_event_loops_are_let_go(serve):
     what = question(serve(always(reply(scores(4, 2)))))
     for _ in range(5):
         asyncio.run(arun(ask(what, VARIABLES)))
-    assert len(what.channel._places) == 1
+    assert len(what.adapter._places) == 1
 
 
 def test_a_rejected_format_moves_the_model_one_step_down_once(serve):
@@ -408,8 +408,8 @@ def test_temperature_is_the_models_own_unless_overridden(
     serve, own, override, sampled, expected
 ):
     server = serve(always(reply(scores(4, 2))))
-    channel = Channel(chat(server, temperature=own), override)
-    what = Question("t", "s", channel, REFERENCE, scores_shape((1, 5), False), "v")
+    adapter = ModelAdapter(chat(server, temperature=own), override)
+    what = Question("t", "s", adapter, REFERENCE, scores_shape((1, 5), False), "v")
     run(ask(Question(**{**what.__dict__, "sampled": sampled}), VARIABLES))
     assert server.calls[0].body["temperature"] == expected
 

@@ -21,8 +21,7 @@ from langchain_judges import (
     resolve_model,
 )
 from langchain_judges.asking.batches import model as batches
-from langchain_judges.asking.batches.jobs import PASSING, AnthropicJobs
-from langchain_judges.asking.batches.journal import BatchJournal, Job
+from langchain_judges.asking.batches.jobs import PASSING, AnthropicJobs, BatchJournal, Job
 from langchain_judges.asking.batches.model import batch_model
 from langchain_judges.cli import app
 from langchain_judges.errors import ModelAccessError, OptionError, OutputError

@@ -219,7 +219,7 @@ def test_a_wrong_key_stops_with_one_sentence(serve, write):
 
 
 def test_no_server_is_a_failure_and_no_verdict(write, monkeypatch):
-    monkeypatch.setattr("langchain_judges.asking.sending.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.001)
     path = write(pairs(2))
     result = invoke("judge", path, "--model", "m", "--base-url", "http://127.0.0.1:9/v1")
     assert result.exit_code == 1
@@ -271,7 +271,7 @@ def test_a_row_that_cannot_be_judged_is_exit_0_unless_strict(serve, write):
 
 
 def test_faults_of_every_kind_spoil_their_own_rows_only(serve, write, tmp_path, monkeypatch):
-    monkeypatch.setattr("langchain_judges.asking.sending.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.001)
     out = tmp_path / "o.jsonl"
     server = serve(misbehaving())
     result = judging(write(pairs(40)), server, "-o", out, "--set", "max_criteria=2")
@@ -413,7 +413,7 @@ def test_an_item_without_a_response_is_named_before_any_call(serve, write):
 def test_a_run_that_judges_nothing_says_why_and_is_exit_1(
     serve, write, tmp_path, monkeypatch, behave, cause
 ):
-    monkeypatch.setattr("langchain_judges.asking.sending.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.001)
     out = tmp_path / "o.jsonl"
     result = judging(write(pairs(3)), serve(behave), "-o", out)
     assert result.exit_code == 1

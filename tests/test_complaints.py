@@ -1,6 +1,6 @@
 import time
 
-from langchain_judges.asking.complaints import complaint_of
+from langchain_judges.asking.faults import complaint_of
 from tests.cases import for_each
 
 SETTINGS = ("temperature", "seed")

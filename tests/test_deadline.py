@@ -4,7 +4,7 @@ import threading
 import pytest
 
 from langchain_judges import create_bsm_judge
-from langchain_judges.asking.deadline import deadline_of
+from langchain_judges.asking.adapter import deadline_of
 from langchain_judges.asking.models import resolve_model
 from tests.fakes import FakeChatModel
 from tests.model_server import pairs, scores
@@ -21,8 +21,8 @@ class Drips(FakeChatModel):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr("langchain_judges.asking.deadline.SLACK", 0.01)
-    monkeypatch.setattr("langchain_judges.asking.sending.ATTEMPTS", 1)
+    monkeypatch.setattr("langchain_judges.asking.adapter.SLACK", 0.01)
+    monkeypatch.setattr("langchain_judges.asking.send.ATTEMPTS", 1)
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])

@@ -21,8 +21,8 @@ from langchain_judges import (
     create_sc2_judge,
     resolve_model,
 )
+from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
-from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.models.embeddings import SentenceEmbeddings, _encoders
 from langchain_judges.asking.models.local import LOG_VARIABLE, local_model
 from langchain_judges.asking.question import Question
@@ -47,9 +47,9 @@ real = pytest.mark.real
 
 @real
 def test_structured_replies_and_log_probabilities_come_back():
-    channel = Channel("local")
+    adapter = ModelAdapter("local")
     shape = scores_shape((1, 5), explain_first=False)
-    question = Question("t", "solve", channel, REFERENCE, shape, "v", logprobs=True)
+    question = Question("t", "solve", adapter, REFERENCE, shape, "v", logprobs=True)
     reply = run(ask(question, {"fence_request": "0", "request": "Score 4 and 5.", "focus": ""}))
     assert 1 <= reply.data["score_1"] <= 5
     assert reply.failures == []

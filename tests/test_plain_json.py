@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from langchain_judges.asking.models.plain_json import with_plain_json
+from langchain_judges.asking.models.clients import with_plain_json
 from langchain_judges.testing import FakeModelServer, ServerCall, ServerReply, reply
 from tests.cases import for_each
 

@@ -13,8 +13,7 @@ from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from langchain_judges import ajudge_many, create_jury, judge_many
-from langchain_judges.asking.paid import Paid, paid_for
-from langchain_judges.asking.rates import MinuteLimiter
+from langchain_judges.asking.limiter import MinuteLimiter, TokenUsage, token_usage
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
 from langchain_judges.runs import many
@@ -64,7 +63,7 @@ def test_each_row_and_the_summary_have_their_cost(table):
 def test_tokens_of_the_cache_and_of_a_batch_have_their_own_price(table):
     prices, model = Prices.read(table), Model(replies=reply)
     # 100 fresh at 1.0, 900 cached at 0.1, 200 out at 10.0: 2,190 millionths.
-    usage_paid = Paid(1_000, 900, 200)
+    usage_paid = TokenUsage(1_000, 900, 200)
     assert prices.cost(model, usage_paid) == pytest.approx(0.00219)
     halves = [prices.cost(model, usage_paid._replace(tier=tier)) for tier in ("batch", "flex")]
     assert halves == pytest.approx([0.001095] * 2)
@@ -75,10 +74,10 @@ def test_tokens_written_to_the_cache_have_their_own_price():
     # As langchain-anthropic counts them where it knows for how long they are held.
     details = {"cache_read": 400, "cache_creation": 0, "ephemeral_5m_input_tokens": 500}
     message = AIMessage("yes", usage_metadata={**USAGE, "input_token_details": details})
-    assert paid_for(message) == Paid(1_000, 400, 200, written_tokens=500)
+    assert token_usage(message) == TokenUsage(1_000, 400, 200, written_tokens=500)
     # 100 fresh at 1.0, 400 read at 0.1, 500 written at 1.25, 200 out at 10.0.
     price = Price(input=1.0, cached_input=0.1, cache_write=1.25, output=10.0)
-    assert price.of(paid_for(message)) == pytest.approx(0.002765)
+    assert price.of(token_usage(message)) == pytest.approx(0.002765)
 
 
 def test_tokens_that_flex_read_from_the_cache_count_as_cached():
@@ -89,7 +88,7 @@ def test_tokens_that_flex_read_from_the_cache_count_as_cached():
         usage_metadata={**USAGE, "input_token_details": details},
         response_metadata={"service_tier": "flex"},
     )
-    assert paid_for(message) == Paid(1_000, 900, 200, "flex")
+    assert token_usage(message) == TokenUsage(1_000, 900, 200, "flex")
 
 
 def test_a_row_with_a_reply_of_unknown_price_has_no_cost(table):

@@ -13,7 +13,7 @@ from pydantic import BaseModel, SecretStr
 
 from langchain_judges import load_judge
 from langchain_judges.asking.prompt_cache import PromptCache, marked
-from langchain_judges.asking.steps import Effect, arun
+from langchain_judges.asking.steps import Wait, arun
 from langchain_judges.testing import FakeChatModel
 from tests.batch_server import send
 from tests.fakes import goods, judged_by
@@ -120,7 +120,7 @@ async def order_of(outcomes):
 
     def call(number):
         log.append(f"sent {number}")
-        yield Effect(lambda: None, wait)
+        yield Wait(lambda: None, wait)
         log.append(f"answered {number}")
         return outcomes[number]
 

@@ -531,7 +531,7 @@ def test_ten_rows_that_a_library_refuses_to_send_stop_the_run(kind):
 
 @KINDS
 def test_ten_rows_without_a_connection_stop_the_run(monkeypatch, kind):
-    monkeypatch.setattr("langchain_judges.asking.sending.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.001)
     model = resolve_model("m", base_url="http://127.0.0.1:9/v1")
     judge = create_bsm_judge(model, criteria=["Depth"])
     with pytest.raises(RepeatedFailureError, match=r"first 10 rows all failed with .*Connect"):

@@ -20,7 +20,7 @@ from langsmith import Client
 from langsmith.run_helpers import tracing_context
 
 from langchain_judges import create_sc2_judge, judge_many, load_judge
-from langchain_judges.asking.schema import json_schema
+from langchain_judges.asking.replies.reading import json_schema
 from langchain_judges.errors import InputError, ModelAccessError, OptionError
 from langchain_judges.methods.few_shot import WORKED
 from langchain_judges.methods.registry import METHODS, within_budget

@@ -21,11 +21,10 @@ from langchain_judges import (
     create_bsm_writer,
     judge_many,
 )
+from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
-from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.question import Question
-from langchain_judges.asking.steps import arun, run
-from langchain_judges.asking.stream import Event
+from langchain_judges.asking.steps import Event, arun, run
 from langchain_judges.methods.registry import METHODS
 from tests.cases import for_each
 from tests.conftest import chat
@@ -222,8 +221,8 @@ def test_the_matches_of_a_knockout_inside_a_graph_are_told(kind):
 
 async def test_a_question_outside_a_graph_is_answered_all_the_same():
     prompt = ChatPromptTemplate.from_messages([("user", "{x}")])
-    channel = Channel(FakeChatModel(replies=lambda prompt: '{"answer": "yes"}'))
-    question = Question("method", "step", channel, prompt, Said, "1")
+    adapter = ModelAdapter(FakeChatModel(replies=lambda prompt: '{"answer": "yes"}'))
+    question = Question("method", "step", adapter, prompt, Said, "1")
     assert run(ask(question, {"x": "?"})).data == {"answer": "yes"}
     assert (await arun(ask(question, {"x": "?"}))).data == {"answer": "yes"}
 

@@ -21,7 +21,7 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from allure_sweep.figures import figures
 from allure_sweep.plan import Arm, Plan, plan_sweep
 from allure_sweep.results import Runs
-from langchain_judges.asking.channel import Channel
+from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.models.embeddings import default_embeddings
 from langchain_judges.errors import JudgeError, OptionError
 from langchain_judges.memory.failure_memory import FailureMemory
@@ -149,7 +149,7 @@ class _Runner:
             self.tell(f"run {number} of {len(arms) - 1}: {arm.name}")
             memory_of_arm = self._partly(memory, arm) if arm.kind == "curve" else memory
             self.rows[arm.name] = self._judge(arm, memory_of_arm, plan.held_out)
-        identity = Channel(self.model).identity
+        identity = ModelAdapter(self.model).identity
         runs = Runs(plan, arms, self.rows, memory)
         results = {"model": str(identity["name"]), "options": self.options, **figures(runs)}
         write_json(self.folder / "results.json", results)

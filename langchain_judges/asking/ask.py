@@ -15,20 +15,25 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from langchain_core.caches import BaseCache
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.outputs import Generation
 from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel
 
-from langchain_judges.asking.channel import ReplyRequest
-from langchain_judges.asking.journal import key_of
-from langchain_judges.asking.ledger import LEDGER
+from langchain_judges.asking.adapter import ReplyRequest
+from langchain_judges.asking.limiter import ROW_COST
 from langchain_judges.asking.question import Asking, Question, Reply, StoredReply
-from langchain_judges.asking.replies.reading import Problem, ReplyData, read
-from langchain_judges.asking.reply_cache import cache_key, cached_reply, keep_reply
-from langchain_judges.asking.schema import json_schema
-from langchain_judges.asking.sending import send
-from langchain_judges.asking.steps import NODE_INPUT, Effect, Steps
-from langchain_judges.asking.stream import emit
+from langchain_judges.asking.replies.reading import (
+    Problem,
+    ReplyData,
+    check,
+    json_schema,
+    read,
+)
+from langchain_judges.asking.send import send
+from langchain_judges.asking.steps import NODE_INPUT, Steps, Wait, emit
+from langchain_judges.asking.store import key_of
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.orders import Order
 from langchain_judges.rows.fences import sealed, sealed_messages
@@ -85,8 +90,8 @@ def ask(
     finally:
         asking.wrote()
         # Also where the run is stopped midway: what came until then was paid for.
-        if ledger := LEDGER.get():
-            ledger.book(asking.usage())
+        if row_cost := ROW_COST.get():
+            row_cost.book(asking.usage())
 
 
 def _journalled(asking: Asking, variables: Mapping[str, object]) -> Steps[Reply]:
@@ -94,7 +99,7 @@ def _journalled(asking: Asking, variables: Mapping[str, object]) -> Steps[Reply]
     question = asking.question
     messages = _with_media(sealed_messages(question.prompt.format_messages(**variables)))
     journal = question.journal if question.journal and question.journal.saver else None
-    replies = ledger.replies if (ledger := LEDGER.get()) else None
+    replies = row_cost.replies if (row_cost := ROW_COST.get()) else None
     if journal is None and replies is None:
         return (yield from _cached(asking, messages, variables))
 
@@ -141,6 +146,50 @@ def _cached(
         if reply.data is not None and reply.problem is None:
             yield from keep_reply(cache, key, reply)
     return reply
+
+
+def cache_key(asking: Asking, messages: list[BaseMessage]) -> tuple[str, str]:
+    """Return the two strings by which a LangChain cache knows a call."""
+    question = asking.question
+    prompt = json.dumps([[m.type, m.content] for m in messages], ensure_ascii=False)
+    call = {
+        "model": question.adapter.identity,
+        # What the model refuses is learnt anew by each process.
+        "sampling": question.adapter.wanted_sampling(question.sampled, asking.seed),
+        "seed": asking.seed,
+        "reply": json_schema(question.shape),
+        # A reply that was kept without log-probabilities is no answer where they are wanted.
+        "measured": [question.logprobs, question.measured_as],
+    }
+    return prompt, json.dumps(call, sort_keys=True, default=str)
+
+
+def cached_reply(cache: BaseCache, key: tuple[str, str], asking: Asking) -> Steps[Reply | None]:
+    """Return the reply that a cache has for a call, if it still fits."""
+    generations = yield Wait(lambda: cache.lookup(*key), lambda: cache.alookup(*key))
+    if not generations:
+        return None
+    try:
+        entry = json.loads(generations[0].text)
+        data, _ = check(entry["data"], asking.question.shape)
+    except (ValueError, TypeError, KeyError):
+        return None
+    if data is None:
+        return None
+    asking.cost["cached_calls"] = 1
+    asking.lacking.update(entry.get("asked_without") or [])
+    reply = asking.reply(data, None)
+    reply.measured = entry.get("measured") or {}
+    return reply
+
+
+def keep_reply(cache: BaseCache, key: tuple[str, str], reply: Reply) -> Steps[None]:
+    """Put a good reply into a cache."""
+    entry: dict[str, object] = {"data": reply.data, "measured": reply.measured}
+    if lacking := reply.usage.get("asked_without"):
+        entry["asked_without"] = lacking
+    value = [Generation(text=json.dumps(entry, ensure_ascii=False))]
+    yield Wait(lambda: cache.update(*key, value), lambda: cache.aupdate(*key, value))
 
 
 def _checked(
@@ -202,10 +251,10 @@ def _repair(
 
 def _let_others_return(refusal: ModelAccessError) -> Steps[None]:
     """End the run, and wait for the calls beside this one: its graph would cancel them."""
-    ledger = LEDGER.get()
-    if ledger and ledger.end_run and refusal.status == 401:
-        ledger.end_run(refusal)
-        yield from ledger.gate.idle(GRACE)
+    row_cost = ROW_COST.get()
+    if row_cost and row_cost.end_run and refusal.status == 401:
+        row_cost.end_run(refusal)
+        yield from row_cost.limiter.idle(GRACE)
 
 
 def recorded(
@@ -216,7 +265,7 @@ def recorded(
     unit: str,
     order: Order | None = None,
     seed: int | None = None,
-) -> Effect:
+) -> Wait:
     """Record a run in the trace for a result that had no call of its own.
 
     Args:
@@ -227,7 +276,7 @@ def recorded(
         order: As for `ask`.
         seed: As for `ask`.
     """
-    sampling = question.channel.sampling(question.sampled, seed)
+    sampling = question.adapter.sampling(question.sampled, seed)
     config = Asking(question, unit, order, seed).config(sampling)
     task: RunnableLambda[object, object] = RunnableLambda(lambda _: dict(result))
-    return Effect(lambda: task.invoke(value, config), lambda: task.ainvoke(value, config))
+    return Wait(lambda: task.invoke(value, config), lambda: task.ainvoke(value, config))

@@ -5,16 +5,25 @@ A node that asks several times, or decides while it asks, is a generator; see `s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.types import Overwrite, Send
 
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.question import Question, Reply
-from langchain_judges.asking.steps import Node, Steps, Update, together
+from langchain_judges.asking.steps import (
+    NODE_INPUT,
+    Steps,
+    Update,
+    arun,
+    emit_update,
+    run,
+    together,
+)
 from langchain_judges.orders import Order
 
 S = TypeVar("S")
@@ -22,6 +31,59 @@ S = TypeVar("S")
 
 Next = Sequence[Send] | Sequence[str] | str
 """Where a graph goes from a node."""
+
+
+@contextmanager
+def _input_scope(input: object) -> Iterator[None]:
+    before = NODE_INPUT.set(input)
+    try:
+        yield
+    finally:
+        NODE_INPUT.reset(before)
+
+
+class Node(Runnable[Any, Update]):
+    """A graph node made of a generator function from state to update.
+
+    It adds no run of its own to a trace: LangGraph already records the node. What its update
+    holds of results is emitted to the graph's stream (`emit`).
+    """
+
+    def __init__(
+        self, steps: Callable[[Any], Steps[Update]], events: Mapping[str, str]
+    ) -> None:
+        """Make a node that drives `steps` with the state it is given.
+
+        Args:
+            steps: From state to update.
+            events: State keys whose items are emitted one by one, and what an item is called.
+        """
+        self._steps = steps
+        self._events = events
+        self.name: str = steps.__name__
+
+    def drive(self, input: object, step: str) -> Steps[Update]:
+        """Do what the node does, and emit what came of it under the name of a step."""
+        update = yield from self._steps(input)
+        emit_update(step, update, self._events)
+        return update
+
+    def invoke(self, input: object, config: RunnableConfig | None = None, **_: Any) -> Update:
+        """Run the node, waiting in this thread."""
+        with _input_scope(input):
+            return run(self.drive(input, self._step(config)))
+
+    async def ainvoke(
+        self, input: object, config: RunnableConfig | None = None, **_: Any
+    ) -> Update:
+        """Run the node, waiting in the running event loop."""
+        with _input_scope(input):
+            return await arun(self.drive(input, self._step(config)))
+
+    def _step(self, config: RunnableConfig | None) -> str:
+        """Return what the graph that runs this node calls it."""
+        metadata = (config or {}).get("metadata") or {}
+        return str(metadata.get("langgraph_node", self.name))
 
 
 class Route(Runnable[Any, Any]):
@@ -69,7 +131,7 @@ def plain(function: Callable[[S], Update], events: Mapping[str, str]) -> Node:
 
     Args:
         function: From state to update.
-        events: State keys whose items are streamed one by one, and what an item is called.
+        events: State keys whose items are emitted one by one, and what an item is called.
     """
 
     def steps(state: S) -> Steps[Update]:
@@ -93,7 +155,7 @@ def asks(
         call: From the node's input to what is asked.
         read: From the node's input and a reply to the update; of a reply that could not be
             used, `reply.data` is None.
-        events: State keys whose items are streamed one by one, and what an item is called.
+        events: State keys whose items are emitted one by one, and what an item is called.
     """
 
     def steps(state: S) -> Steps[Update]:
@@ -163,3 +225,19 @@ def _nothing(_: object) -> Update:
 
 def _added(updates: Sequence[Update], key: str) -> list[object]:
     return [one for update in updates for one in update.get(key, ())]
+
+
+T = TypeVar("T")
+
+
+def joined(items: list[T], more: list[T]) -> list[T]:
+    """Return both lists as one.
+
+    LangGraph reads a reducer's signature for each graph it builds, and takes ten times as long
+    for a function without source, such as `operator.add`.
+    """
+    return items + more
+
+
+Gathered = Annotated[list[T], joined]
+"""A list of the state; what a node returns for it is added to what others returned."""

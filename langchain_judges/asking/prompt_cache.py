@@ -16,9 +16,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import BaseModel
 
-from langchain_judges.asking.once import Once
-from langchain_judges.asking.schema import json_schema
-from langchain_judges.asking.steps import Steps
+from langchain_judges.asking.replies.reading import json_schema
+from langchain_judges.asking.steps import SingleFlight, Steps
 from langchain_judges.asking.tokens import BYTES
 
 T = TypeVar("T")
@@ -42,7 +41,7 @@ class PromptCache:
 
     def __init__(self) -> None:
         """Start without having sent anything."""
-        self._sent: Once[bool] = Once()
+        self._sent: SingleFlight[bool] = SingleFlight()
 
     @classmethod
     def of(cls, model: BaseChatModel) -> PromptCache | None:

@@ -13,19 +13,13 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.channel import Channel, Sampling
-from langchain_judges.asking.journal import ThreadJournal
-from langchain_judges.asking.ledger import LEDGER
+from langchain_judges.asking.adapter import ModelAdapter, Sampling
+from langchain_judges.asking.limiter import ROW_COST
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.replies.reading import Parse, Problem, ReplyData
+from langchain_judges.asking.store import ThreadJournal
 from langchain_judges.orders import Order
-from langchain_judges.verdict import (
-    Failure,
-    StepUsage,
-    Usage,
-    no_step_usage,
-    no_usage,
-)
+from langchain_judges.verdict import Failure, StepUsage, Usage, no_step_usage, no_usage
 
 Measurements = dict[str, Any]
 """What was read of a reply itself beside its data, by name: plain JSON."""
@@ -37,7 +31,7 @@ class Question:
 
     method: str
     step: str
-    channel: Channel
+    adapter: ModelAdapter
     prompt: ChatPromptTemplate
     shape: type[BaseModel]
     """What the reply must look like; its bounds and choices are checked."""
@@ -127,8 +121,8 @@ class Asking:
 
     def wrote(self) -> None:
         """Say that the graph or the journal has what came."""
-        if self.unwritten and (ledger := LEDGER.get()):
-            ledger.gate.wrote(self.unwritten)
+        if self.unwritten and (row_cost := ROW_COST.get()):
+            row_cost.limiter.wrote(self.unwritten)
         self.unwritten = 0
 
     def reply(
@@ -172,11 +166,11 @@ class Asking:
             "metadata": {
                 "unit": self.unit,
                 "order": self.order,
-                "model": model_name(question.channel.model),
+                "model": model_name(question.adapter.model),
                 "prompt_version": question.version,
                 "temperature": "refused"
-                if "temperature" in question.channel.refused
-                else sampling.get("temperature", question.channel.identity.get("temperature")),
+                if "temperature" in question.adapter.refused
+                else sampling.get("temperature", question.adapter.identity.get("temperature")),
             },
         }
 
@@ -188,3 +182,13 @@ _SPREAD = 1000
 def sample_seed(seed: int, number: int) -> int:
     """Return the seed of one sample of a judge; of each sample, and each judge, another."""
     return _SPREAD * seed + number
+
+
+def chat_prompt(system: str, *human: str) -> ChatPromptTemplate:
+    """Return a prompt of two messages.
+
+    Args:
+        system: The template of the system message.
+        *human: The template of the human one, in parts that are joined as they are.
+    """
+    return ChatPromptTemplate.from_messages([("system", system), ("human", "".join(human))])

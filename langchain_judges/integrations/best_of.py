@@ -11,10 +11,9 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, e
 from langchain_core.runnables.config import patch_config
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.models import is_openai_kin, resolve_model
+from langchain_judges.asking.models import is_openai_compatible, resolve_model
 from langchain_judges.asking.question import sample_seed
-from langchain_judges.asking.steps import Effect, Steps, arun, run, together
-from langchain_judges.asking.stream import emit
+from langchain_judges.asking.steps import Steps, Wait, arun, emit, run, together
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.cases import check_basis_of, item_for, pair_for
 from langchain_judges.integrations.judging import CaseVerdict, config_for, verdict_of
@@ -242,13 +241,13 @@ def _sample(
     """Write one answer; `draw` is the seed and the index of the sample."""
     unit = f"sample {draw[1] + 1}"
     settings: dict[str, float] = {}
-    if is_openai_kin(writer):
+    if is_openai_compatible(writer):
         settings["seed"] = sample_seed(*draw)
         if getattr(writer, "temperature", None) is None:
             settings["temperature"] = 0.7
     own = patch_config(config, run_name=unit)
     try:
-        reply = yield Effect(
+        reply = yield Wait(
             lambda: writer.invoke(prompt, own, **settings),
             lambda: writer.ainvoke(prompt, own, **settings),
         )

@@ -9,7 +9,7 @@ from typing import NotRequired, Unpack
 from langchain_core.runnables import RunnableConfig
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.steps import Effect, Steps
+from langchain_judges.asking.steps import Steps, Wait
 from langchain_judges.errors import InputError, JudgeError
 from langchain_judges.methods.describe import unwrapped
 from langchain_judges.methods.rubric.replies import CriterionScore
@@ -53,7 +53,7 @@ def outcome_of(
     judge: Judge, case: Mapping[str, object], config: RunnableConfig
 ) -> Steps[JudgmentResult]:
     """Judge one case and return the judge's whole outcome; raises what `verdict_of` does."""
-    outcome: JudgmentResult = yield Effect(
+    outcome: JudgmentResult = yield Wait(
         lambda: judge.invoke(dict(case), config), lambda: judge.ainvoke(dict(case), config)
     )
     return outcome

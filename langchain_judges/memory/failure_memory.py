@@ -23,9 +23,8 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.example_selectors import BaseExampleSelector
 from langchain_core.vectorstores import VectorStore
 
-from langchain_judges.asking.gate import Gate
 from langchain_judges.asking.models.embeddings import SentenceEmbeddings
-from langchain_judges.asking.steps import Effect, Steps, arun, run
+from langchain_judges.asking.steps import Lock, Steps, Wait, arun, run
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import (
     Example,
@@ -269,7 +268,7 @@ class FailureMemory(BaseExampleSelector):
 
     def _import(self, path: str | os.PathLike[str]) -> Steps[int]:
         read = partial(read_lines, Path(path))
-        examples = yield Effect(read, lambda: asyncio.to_thread(read))
+        examples = yield Wait(read, lambda: asyncio.to_thread(read))
         _, count = yield from self._stored.add(examples)
         return count
 
@@ -324,7 +323,7 @@ class StoredExamples:
         self.store, self.name = store, name
         self._chooser = chooser
         self._cache: tuple[MemorySnapshot, int] | None = None
-        self._turn = Gate(1)
+        self._turn = Lock()
 
     def catalogue(self) -> Steps[MemorySnapshot]:
         """Return the catalogue of the store, updated if the store has changed."""
@@ -351,7 +350,7 @@ class StoredExamples:
     def refresh(self) -> Steps[None]:
         """Read what other processes have written to the store."""
         # The cache stays until it is replaced: others may be reading it.
-        yield from self._turn.enter()
+        yield from self._turn.acquire()
         try:
             if isinstance(self.store, FaissStore):
                 self._cache = None
@@ -359,11 +358,11 @@ class StoredExamples:
             else:
                 self._set_cache((yield from self._all_documents()))
         finally:
-            self._turn.leave()
+            self._turn.release()
 
     def add(self, examples: list[NewExample]) -> Steps[tuple[list[str], int]]:
         """Store new records; return every id, and the number of new records."""
-        yield from self._turn.enter()
+        yield from self._turn.acquire()
         try:
             catalogue = yield from self.catalogue()
             ids, new_records = catalogue.records_for(examples, now())
@@ -371,7 +370,7 @@ class StoredExamples:
                 documents = [record.document(self.name) for record in new_records]
                 keys = [record.key for record in new_records]
                 store = self.store
-                yield Effect(
+                yield Wait(
                     lambda: store.add_documents(documents, ids=keys),
                     lambda: store.aadd_documents(documents, ids=keys),
                 )
@@ -380,29 +379,29 @@ class StoredExamples:
             yield from self.catalogue()
             return ids, len(new_records)
         finally:
-            self._turn.leave()
+            self._turn.release()
 
     def remove(self, removal: Removal) -> Steps[int]:
         """Remove records; return how many examples lost a version or all of them."""
-        yield from self._turn.enter()
+        yield from self._turn.acquire()
         try:
             catalogue = yield from self.catalogue()
             records = removal.records_of(catalogue)
             keys = [record.key for record in records]
             if keys:
                 store = self.store
-                yield Effect(lambda: store.delete(keys), lambda: store.adelete(keys))
+                yield Wait(lambda: store.delete(keys), lambda: store.adelete(keys))
                 if not isinstance(store, FaissStore):
                     self._cache = catalogue.with_changes([], keys), 0
                 self._chooser.forget(keys)
             if isinstance(self.store, FaissStore):
                 # Also if there is nothing to remove: an earlier process may have died here.
                 erase = self.store.erase
-                yield Effect(erase, lambda: asyncio.to_thread(erase))
+                yield Wait(erase, lambda: asyncio.to_thread(erase))
             yield from self.catalogue()
             return len({record.example["id"] for record in records})
         finally:
-            self._turn.leave()
+            self._turn.release()
 
     def _all_documents(self) -> Steps[list[Document]]:
         """Return all documents of the memory from a store that can only be searched."""

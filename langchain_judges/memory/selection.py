@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from langchain_judges.asking.steps import Effect, Steps
+from langchain_judges.asking.steps import Steps, Wait
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example, copy_of, query_of, texts_of
 from langchain_judges.memory.faiss.store import FaissStore
@@ -97,13 +97,13 @@ class ExampleSelection:
         """Search the store, with a filter if it supports a known one."""
         store, filters = self.store, self._filters(family)
         if isinstance(query, str):
-            documents: list[Document] = yield Effect(
+            documents: list[Document] = yield Wait(
                 lambda: store.similarity_search(query, k=k, **filters),
                 lambda: store.asimilarity_search(query, k=k, **filters),
             )
             return documents
         vector = list(query)
-        documents = yield Effect(
+        documents = yield Wait(
             lambda: store.similarity_search_by_vector(vector, k=k, **filters),
             lambda: store.asimilarity_search_by_vector(vector, k=k, **filters),
         )
@@ -185,7 +185,7 @@ class ExampleSelection:
         if not isinstance(query, str):
             return query
         embed = self.embeddings
-        vector: Vector = yield Effect(
+        vector: Vector = yield Wait(
             lambda: embed.embed_query(query), lambda: embed.aembed_query(query)
         )
         return vector
@@ -251,7 +251,7 @@ class ExampleSelection:
         missing = [r for r in records if r.key not in vectors and r.key not in self._vectors]
         if missing:
             texts = [record.text for record in missing]
-            new_vectors = yield Effect(
+            new_vectors = yield Wait(
                 lambda: embed.embed_documents(texts), lambda: embed.aembed_documents(texts)
             )
             self._vectors.update(
@@ -285,7 +285,7 @@ def _greedy_choice(how: Recall, pool: Sequence[Example]) -> Steps[list[str]]:
     return [example["id"] for example in selection]
 
 
-def _score(how: Recall, examples: list[Example]) -> Effect:
+def _score(how: Recall, examples: list[Example]) -> Wait:
     score = how.score
     copies = [copy_of(example) for example in examples]
 
@@ -301,4 +301,4 @@ def _score(how: Recall, examples: list[Example]) -> Effect:
             return await asyncio.to_thread(now)
         return float(await score(copies))
 
-    return Effect(now, later)
+    return Wait(now, later)

@@ -9,7 +9,7 @@ from typing import NotRequired, TypeVar
 
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.steps import Effect, Steps
+from langchain_judges.asking.steps import Steps, Wait
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import MEANINGS, Example, meaning_of, texts_of
 from langchain_judges.memory.recall import Memory, Recall, Recalled, check_memory, read_recall
@@ -100,7 +100,7 @@ class Recaller:
         """Recall examples for an item, whether they fit or not."""
         query = {name: value for name, value in item.items() if value is not None}
         memory, how, leak = self.memory, self.how, self.allow_leak
-        recalled: Recalled = yield Effect(
+        recalled: Recalled = yield Wait(
             lambda: memory.recall(query, how, allow_leak=leak),
             lambda: memory.arecall(query, how, allow_leak=leak),
         )

@@ -16,12 +16,12 @@ from langgraph.types import Overwrite
 from pydantic import BaseModel
 
 from langchain_judges.asking import nodes
-from langchain_judges.asking.channel import Channel
-from langchain_judges.asking.journal import ThreadJournal
+from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.models import model_name
-from langchain_judges.asking.nodes import Next, Route
+from langchain_judges.asking.nodes import Next, Node, Route
 from langchain_judges.asking.question import Question, Reply
-from langchain_judges.asking.steps import Node, Steps, Update
+from langchain_judges.asking.steps import Steps, Update
+from langchain_judges.asking.store import ThreadJournal
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Recaller
 from langchain_judges.methods.options import GraphOptions, JudgeOptions
@@ -50,7 +50,7 @@ class JudgeContext:
     prompts: Mapping[str, ChatPromptTemplate]
     version: str
     """Hash of the prompts."""
-    channels: Mapping[str, Channel]
+    adapters: Mapping[str, ModelAdapter]
     """The model of each step."""
     recaller: Recaller | None
     model: str | BaseChatModel
@@ -81,17 +81,17 @@ class JudgeContext:
             ModelSetupError: A model cannot be made.
         """
         prompts, version = prompt_set(templates or options.templates, options.prompts)
-        channel = Channel(model, options.temperature)
-        channels = {
-            step: Channel(other, options.temperature) if other else channel
+        adapter = ModelAdapter(model, options.temperature)
+        adapters = {
+            step: ModelAdapter(other, options.temperature) if other else adapter
             for step, other in others.items()
         }
-        contexts = [channels[step].context for step in examples_in]
+        contexts = [adapters[step].context for step in examples_in]
         memory = None
         if isinstance(options, JudgeOptions):
             memory = options.recaller(contexts)
         journal = ThreadJournal.of(options.checkpointer)
-        return cls(options, prompts, version, channels, memory, model, journal)
+        return cls(options, prompts, version, adapters, memory, model, journal)
 
     def question(
         self, step: str, shape: type[BaseModel], prompt: str = "", **more: Any
@@ -107,7 +107,7 @@ class JudgeContext:
         return Question(
             method=self.options.label,
             step=step,
-            channel=self.channels[step],
+            adapter=self.adapters[step],
             prompt=self.prompts[prompt or step],
             shape=shape,
             version=self.version,
@@ -124,9 +124,9 @@ class JudgeContext:
             row: A pair or an item.
         """
         kinds = {kind_of_block(block) for block in media_in(row)}
-        for channel in self.channels.values() if kinds else ():
-            if lacking := [kind for kind in channel.refused_media if kind in kinds]:
-                name = model_name(channel.model)
+        for adapter in self.adapters.values() if kinds else ():
+            if lacking := [kind for kind in adapter.refused_media if kind in kinds]:
+                name = model_name(adapter.model)
                 detail = f"the model {name!r} takes no {' and no '.join(lacking)} as input"
                 return [
                     {"step": "begin", "unit": "", "reason": "invalid_input", "detail": detail}
@@ -187,7 +187,7 @@ class JudgeContext:
         metadata = {
             "method": options.label,
             "options": {**options.as_json(), **memory, **marks},
-            "model": {step: channel.identity for step, channel in self.channels.items()},
+            "model": {step: adapter.identity for step, adapter in self.adapters.items()},
             "prompt_version": self.version,
             "calls": options.calls(),
         }

@@ -17,9 +17,9 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 from pydantic import BaseModel, create_model, model_validator
 
-from langchain_judges.asking.journal import ThreadJournal
 from langchain_judges.asking.models import ModelSpec
 from langchain_judges.asking.steps import arun, run
+from langchain_judges.asking.store import ThreadJournal
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.recall import Memory
 from langchain_judges.methods.options import GraphOptions, JudgeSpec

@@ -16,7 +16,7 @@ from langgraph.types import Overwrite
 
 from langchain_judges.asking.faults import diagnosis
 from langchain_judges.asking.nodes import Next, Route, plain
-from langchain_judges.asking.steps import Effect, Steps, Update
+from langchain_judges.asking.steps import Steps, Update, Wait
 from langchain_judges.errors import InputError, JudgeError, ModelAccessError, OptionError
 from langchain_judges.memory.shown import RememberedPair
 from langchain_judges.methods.combination import SHARED, Combination, MembersLike, Opinion
@@ -149,7 +149,7 @@ def ask_member(member: Member, kind: Kind, row: Mapping[str, object]) -> Steps[M
     judge = member.judge
     field = "preference" if kind == "pair" else "label"
     try:
-        result = yield Effect(
+        result = yield Wait(
             lambda: judge.invoke(row, {"run_name": member.name}),
             lambda: judge.ainvoke(row, {"run_name": member.name}),
         )

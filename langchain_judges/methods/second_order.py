@@ -16,8 +16,8 @@ from langgraph.types import Send
 from pydantic import PrivateAttr, model_validator
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.nodes import Next, Route
-from langchain_judges.asking.steps import Node, Update
+from langchain_judges.asking.nodes import Next, Node, Route
+from langchain_judges.asking.steps import Update
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.options import JudgeOptions
 from langchain_judges.options import Rule

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from langchain_judges.asking.gate import Gate
-from langchain_judges.asking.ledger import Ledger
+from langchain_judges.asking.limiter import CallLimiter, RowCost
 from langchain_judges.errors import OptionError
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.prices import Prices
@@ -16,16 +15,16 @@ class RowBudget:
     """What the next row may cost, in addition to what the rows in progress may still cost.
 
     Args:
-        gate: Counts what was spent, and holds the limits.
+        limiter: Counts what was spent, and holds the limits.
         summary: Counts the rows.
         calls_each: The most calls that a row needs.
     """
 
-    def __init__(self, gate: Gate, summary: Summary, calls_each: int) -> None:
+    def __init__(self, limiter: CallLimiter, summary: Summary, calls_each: int) -> None:
         """Nothing is spent yet."""
         self.exhausted = False
         """Whether a row was refused; no other row is started then."""
-        self._gate, self._summary, self._calls_each = gate, summary, calls_each
+        self._limiter, self._summary, self._calls_each = limiter, summary, calls_each
         self._fewest_calls = 0
 
     def learn(self, calls: int) -> None:
@@ -33,25 +32,28 @@ class RowBudget:
         if calls:
             self._fewest_calls = min(self._fewest_calls or calls, calls)
 
-    def allows(self, active: Sequence[Ledger]) -> bool:
+    def allows(self, active: Sequence[RowCost]) -> bool:
         """Return whether one more row can be finished in addition to the active ones."""
         return not self.exhausted and self._has_calls(active) and self._has_means(active)
 
-    def _has_calls(self, active: Sequence[Ledger]) -> bool:
-        gate, each = self._gate, self._calls_each
-        if gate.max_calls is None:
+    def _has_calls(self, active: Sequence[RowCost]) -> bool:
+        limiter, each = self._limiter, self._calls_each
+        if limiter.max_calls is None:
             return True
         if not active and self._fewest_calls:
             # Work that rows share, such as a panel, may already be paid for.
             each = min(each, self._fewest_calls)
-        promised = sum(max(0, each - ledger.usage["calls"]) for ledger in active)
-        return gate.calls + promised + max(each, 1) <= gate.max_calls
+        promised = sum(max(0, each - row_cost.usage["calls"]) for row_cost in active)
+        return limiter.calls + promised + max(each, 1) <= limiter.max_calls
 
-    def _has_means(self, active: Sequence[Ledger]) -> bool:
+    def _has_means(self, active: Sequence[RowCost]) -> bool:
         """Return whether tokens and dollars are left for a row of mean cost."""
-        gate = self._gate
+        limiter = self._limiter
         new_rows = self._summary.rows - self._summary.resumed
-        for usage, limit in ((gate.tokens, gate.max_tokens), (gate.cost, gate.max_cost)):
+        for usage, limit in (
+            (limiter.tokens, limiter.max_tokens),
+            (limiter.cost, limiter.max_cost),
+        ):
             if limit is None:
                 continue
             # The cost of a row is not known before the first is finished.
@@ -62,21 +64,21 @@ class RowBudget:
 
     def why_not(self) -> str:
         """Return why a row is not started."""
-        most = self._gate.max_calls
-        if most is not None and most < self._calls_each and not self._gate.calls:
+        most = self._limiter.max_calls
+        if most is not None and most < self._calls_each and not self._limiter.calls:
             return f"a pair may need {self._calls_each} calls, and the budget is {most}"
         return "the budget is spent"
 
 
-def gate_of(options: RunOptions, places: int, prices: Prices | None) -> Gate:
+def limiter_of(options: RunOptions, places: int, prices: Prices | None) -> CallLimiter:
     """Return what lets so many calls through at a time, within the budget."""
-    return Gate(
+    return CallLimiter(
         places,
         max_calls=options.max_calls,
         max_tokens=options.max_tokens,
         max_cost=options.max_cost,
         prices=prices,
-        limiter=options.rate_limiter,
+        rate_limiter=options.rate_limiter,
     )
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from langchain_judges.asking.limiter import TokenUsage
 from langchain_judges.asking.models import ModelSpec, model_name
-from langchain_judges.asking.paid import Paid
 from langchain_judges.asking.tokens import BYTES, Tokenizer, bytes_of, tokenizer_of
 from langchain_judges.methods.describe import Outline, metadata_of, unwrapped
 from langchain_judges.rows.texts import texts_read
@@ -67,7 +67,7 @@ def estimate(
     for calls, model in _models_of(judge):
         name = _name(model)
         counter = counters.setdefault(name, tokenizer_of(name))
-        usage = Paid(
+        usage = TokenUsage(
             calls * (_tokens(counter, sample, size) + n * OVERHEAD),
             0,
             calls * n * REPLY,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.rate_limiters import BaseRateLimiter
 
-from langchain_judges.asking.rates import MinuteLimiter
+from langchain_judges.asking.limiter import MinuteLimiter
 from langchain_judges.errors import JudgeError, OptionError, OutputError, needs
 from langchain_judges.runs.files.merge import merge
 from langchain_judges.runs.files.remote import url_of

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat, ValidationError
 
+from langchain_judges.asking.limiter import TokenUsage
 from langchain_judges.asking.models import ModelSpec, model_name, own_address
-from langchain_judges.asking.paid import Paid
 from langchain_judges.errors import OptionError, needs
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Price(BaseModel):
     batch: NonNegativeFloat = 1.0
     """Factor of the price in a batch job, and in flex processing."""
 
-    def of(self, paid: Paid) -> float | None:
+    def of(self, paid: TokenUsage) -> float | None:
         """Return the cost of a reply in dollars; None if its tier has a different price."""
         if paid.tier == "priority":
             return None
@@ -133,7 +133,7 @@ class Prices:
     def _price(self, provider: str | None, name: str) -> Price | None:
         return _table_price(provider, name) if self.models is None else self.models.get(name)
 
-    def cost(self, model: BaseChatModel, paid: Paid) -> float | None:
+    def cost(self, model: BaseChatModel, paid: TokenUsage) -> float | None:
         """Return the cost of a reply in dollars; None if the price is unknown."""
         price = self.of(model)
         return None if price is None else price.of(paid)

@@ -16,11 +16,11 @@ from uuid import uuid4
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from langchain_judges.asking.ledger import LEDGER, Ledger
-from langchain_judges.asking.steps import Effect, Steps
+from langchain_judges.asking.limiter import ROW_COST, RowCost
+from langchain_judges.asking.steps import Steps, Wait
 from langchain_judges.errors import OptionError, OverBudget, RunStopped
 from langchain_judges.methods.describe import memory_of, unwrapped
-from langchain_judges.runs.budget import RowBudget, gate_of, prices_of
+from langchain_judges.runs.budget import RowBudget, limiter_of, prices_of
 from langchain_judges.runs.files.run_files import RunFiles
 from langchain_judges.runs.files.shards import Receipt, Shard
 from langchain_judges.runs.first_rows import FirstRows
@@ -56,7 +56,7 @@ class Workload:
         places = options.max_concurrency or places_of(judge)
         self.open_rows = options.open_rows or BUSY * places
         prices = prices_of(options)
-        self.gate = gate_of(options, places, prices)
+        self.limiter = limiter_of(options, places, prices)
         self.fatal: BaseException | None = None
         self.when_stopped: Callable[[], object] | None = None
         self._shard = Shard.parse(options.shard) if options.shard is not None else None
@@ -76,10 +76,10 @@ class Workload:
             remembers=memory_of(judge) is not None,
             numbers_repeats=options.out is not None or self._keeps_threads,
         )
-        self._budget = RowBudget(self.gate, self.summary, self._calls_each)
+        self._budget = RowBudget(self.limiter, self.summary, self._calls_each)
         self._memory_in_use = MemoryInUse(options.open_mb)
         self._next: RunRow | None = None
-        self._active: dict[int, Ledger] = {}
+        self._active: dict[int, RowCost] = {}
         """What the rows in progress have spent, by index."""
         self._first_rows = FirstRows()
         self._lock = threading.Lock()
@@ -91,7 +91,7 @@ class Workload:
 
     def take(self) -> RunRow | None:
         """Return the next row to judge; None if there is none that can be started yet."""
-        if self.fatal or self.gate.closed:
+        if self.fatal or self.limiter.closed:
             return None
         row = self._next = self._next or self._reader.next()
         if row is None:
@@ -118,10 +118,10 @@ class Workload:
     def _start(self, row: RunRow) -> None:
         warn_if_long(row.index, row.data)
         # A run of its own name only where there is something to note of it.
-        run_id = uuid4() if self.gate.prices else None
+        run_id = uuid4() if self.limiter.prices else None
         replies = self._files.replies_to(row.key)
-        self._active[row.index] = Ledger(
-            self.gate, row.index, self.fail, run_id, replies=replies
+        self._active[row.index] = RowCost(
+            self.limiter, row.index, self.fail, run_id, replies=replies
         )
         self._memory_in_use.take(self._kilobytes(row))
         self._first_rows.start(row.index)
@@ -164,31 +164,31 @@ class Workload:
             outcome = yield from self._outcome(row, self._active[row.index])
         return self._keep(row, outcome)
 
-    def _outcome(self, row: RunRow, ledger: Ledger) -> Steps[Mapping[str, object]]:
+    def _outcome(self, row: RunRow, row_cost: RowCost) -> Steps[Mapping[str, object]]:
         """Return what the judge says of a row; an error of the judge fails only that row."""
-        LEDGER.set(ledger)
+        ROW_COST.set(row_cost)
         try:
-            return (yield from self._invoke(row, ledger))
+            return (yield from self._invoke(row, row_cost))
         except OverBudget as exc:
-            return failed_outcome(row, "over_budget", str(exc), ledger.usage)
+            return failed_outcome(row, "over_budget", str(exc), row_cost.usage)
         except Exception as exc:  # whatever a judge raises
             if ends_the_run(exc):
                 raise
             with self._lock:
                 self._first_rows.raised(exc)
-            return outcome_of_error(row, exc, ledger.usage)
+            return outcome_of_error(row, exc, row_cost.usage)
 
-    def _invoke(self, row: RunRow, ledger: Ledger) -> Steps[Mapping[str, object]]:
+    def _invoke(self, row: RunRow, row_cost: RowCost) -> Steps[Mapping[str, object]]:
         """Ask the judge; a row whose thread a crash interrupted resumes where it stopped."""
         judge, graph = self._judge, self._graph
         config: RunnableConfig = self._options.config or {}
-        if ledger.run_id:
-            config = {**config, "run_id": ledger.run_id}
+        if row_cost.run_id:
+            config = {**config, "run_id": row_cost.run_id}
         data: dict[str, object] | None = self._reader.judged_part(row.data)
         if self._keeps_threads:
             threads = {**config.get("configurable", {}), "thread_id": row.key}
             config = {**config, "configurable": threads}
-            state = yield Effect(
+            state = yield Wait(
                 lambda: graph.get_state(config), lambda: graph.aget_state(config)
             )
             if state.next:
@@ -196,7 +196,7 @@ class Workload:
             elif judged_row(state.values):
                 names = graph.output_channels
                 return {key: state.values[key] for key in names if key in state.values}
-        outcome: Mapping[str, object] = yield Effect(
+        outcome: Mapping[str, object] = yield Wait(
             lambda: judge.invoke(data, config), lambda: judge.ainvoke(data, config)
         )
         return outcome
@@ -207,13 +207,13 @@ class Workload:
 
     def _keep(self, row: RunRow, outcome: Mapping[str, object]) -> ResultRow:
         """Store the result of a row and count it."""
-        ledger = self._active.get(row.index)
+        row_cost = self._active.get(row.index)
         result = result_row(
             *(row, outcome, self.name),
             texts=self._reader.judged_part(row.data) if self._options.with_texts else {},
-            spent={"cost": ledger.cost} if ledger else {},
+            spent={"cost": row_cost.cost} if row_cost else {},
         )
-        if self.gate.prices is None:
+        if self.limiter.prices is None:
             result.pop("cost", None)
         with self._lock:
             self._files.append(result)
@@ -231,14 +231,14 @@ class Workload:
 
     def stop(self, *, at_once: bool = False) -> None:
         """Start nothing new; calls in flight may finish, unless `at_once`."""
-        self.gate.close(RunStopped("the run was stopped"), at_once=at_once)
+        self.limiter.close(RunStopped("the run was stopped"), at_once=at_once)
         if self.when_stopped:
             self.when_stopped()
 
     @property
     def stopped(self) -> bool:
         """Whether the run has been stopped."""
-        return self.gate.closed
+        return self.limiter.closed
 
     def finish(self, window: Window[F]) -> None:
         """Complete the summary and close the files."""
@@ -271,11 +271,11 @@ class Workload:
 
     def _refresh(self) -> None:
         """Bring the summary up to date."""
-        self.summary.calls = self.gate.calls
-        self.summary.tokens = self.gate.tokens
-        self.summary.cost = self.gate.cost
-        self.summary.unpriced = self.gate.unpriced
-        self.summary.live = self.gate.live
+        self.summary.calls = self.limiter.calls
+        self.summary.tokens = self.limiter.tokens
+        self.summary.cost = self.limiter.cost
+        self.summary.unpriced = self.limiter.unpriced
+        self.summary.live = self.limiter.live
         self.summary.seconds = time.monotonic() - self._start_time
 
 

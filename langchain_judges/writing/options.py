@@ -49,9 +49,9 @@ def writer_context(
 ) -> JudgeContext:
     """Choose prompts and models, and let a local model write longer texts than it judges."""
     context = JudgeContext.of(options, model, others)
-    for channel in context.channels.values():
-        if channel.text_limit:
-            channel.text_limit = LONGEST_TEXT
+    for adapter in context.adapters.values():
+        if adapter.text_limit:
+            adapter.text_limit = LONGEST_TEXT
     return context
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NotRequired
 
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.steps import Effect, Steps, arun, run
+from langchain_judges.asking.steps import Steps, Wait, arun, run
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.checks import check_task
 from langchain_judges.runs.many import ajudge_many, judge_many
@@ -139,7 +139,7 @@ class _Comparing(NamedTuple):
         async def later() -> list[ResultRow]:
             return [row async for row in ajudge_many(judge, pairs, progress=False, **options)]
 
-        rows: list[ResultRow] = yield Effect(
+        rows: list[ResultRow] = yield Wait(
             lambda: list(judge_many(judge, pairs, progress=False, **options)), later
         )
         return [row["verdict"] for row in rows]

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.gathering import Gathered
+from langchain_judges.asking.nodes import Gathered
 from langchain_judges.verdict import Failure, Usage
 from langchain_judges.writing.coverage import Missing
 

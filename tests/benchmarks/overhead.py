@@ -84,7 +84,7 @@ async def structured_loop(url: str) -> int:
 async def client_loop(url: str) -> int:
     from openai import AsyncOpenAI
 
-    from langchain_judges.asking.schema import json_schema
+    from langchain_judges.asking.replies.reading import json_schema
     from langchain_judges.methods.replies import plan_shape, scores_shape
 
     client = AsyncOpenAI(base_url=url, api_key="x")

@@ -18,16 +18,44 @@ from langchain_judges.asking.batches.jobs import (
     ATTEMPTS,
     PASSING,
     AnthropicJobs,
+    BatchAnswer,
+    BatchJournal,
+    HttpRequest,
+    Job,
     JobResult,
     Jobs,
     OpenAIJobs,
     State,
 )
-from langchain_judges.asking.batches.journal import BatchAnswer, BatchJournal, Job
-from langchain_judges.asking.batches.request import HttpRequest, Pending
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+
+@dataclass
+class Pending:
+    """A request that waits for its answer."""
+
+    key: str
+    """Of its content, and of how often the same was asked before."""
+    request: HttpRequest
+    answer: asyncio.Future[BatchAnswer]
+    attempts: int = 0
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes in a job."""
+        return len(self.request.content) + 200
+
+    def settle(self, outcome: BatchAnswer | Exception) -> None:
+        """Give the answer, or what prevents one, to who waits for it, unless it has one."""
+        if self.answer.done():
+            return
+        if isinstance(outcome, Exception):
+            self.answer.set_exception(outcome)
+        else:
+            self.answer.set_result(outcome)
+
 
 MOST_REQUESTS, MOST_BYTES = 50_000, 190_000_000
 """Of one job: OpenAI takes 50,000 requests and 200 MB, Anthropic 100,000 and 256 MB."""

@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any, cast
 import httpx
 
 from langchain_judges.asking.batches.batcher import MOST_REQUESTS, Batcher
-from langchain_judges.asking.batches.journal import BatchAnswer, BatchJournal, Job
-from langchain_judges.asking.batches.request import HttpRequest
-from langchain_judges.asking.models import is_openai_kin, resolve_model
+from langchain_judges.asking.batches.jobs import BatchAnswer, BatchJournal, HttpRequest, Job
+from langchain_judges.asking.models import is_openai_compatible, resolve_model
 from langchain_judges.asking.models.clients import changed_clients
 from langchain_judges.errors import OptionError
 
@@ -66,7 +65,7 @@ def batch_model(  # noqa: PLR0913 - each an option of its own
         )
     chat: Any = resolve_model(model)
     kinds = {base.__name__ for base in type(chat).__mro__}
-    if not is_openai_kin(chat) and "ChatAnthropic" not in kinds:
+    if not is_openai_compatible(chat) and "ChatAnthropic" not in kinds:
         raise OptionError(
             "batches need a model that speaks OpenAI's or Anthropic's protocol, got a "
             f"{type(chat).__name__}"
@@ -80,7 +79,7 @@ def batch_model(  # noqa: PLR0913 - each an option of its own
         report or (lambda _: None),
     )
     marks = {"metadata": {**(chat.metadata or {}), "batch": True}}
-    copied = _openai_copy if is_openai_kin(chat) else _anthropic_copy
+    copied = _openai_copy if is_openai_compatible(chat) else _anthropic_copy
     return cast("BaseChatModel", copied(chat, batcher, marks))
 
 

@@ -16,7 +16,7 @@ from langchain_core.embeddings import Embeddings
 
 from langchain_judges.asking.faults import diagnosis, in_a_line, status_of
 from langchain_judges.asking.models.minilm import MiniLM, packaged_weights
-from langchain_judges.asking.steps import Effect, Steps
+from langchain_judges.asking.steps import Steps, Wait
 from langchain_judges.errors import JudgeError, ModelSetupError, missing_extra, needs
 from langchain_judges.verdict import Failure
 
@@ -62,7 +62,7 @@ def embedded(
     if not texts:
         return [], []
     try:
-        rows: Sequence[Sequence[float]] = yield Effect(
+        rows: Sequence[Sequence[float]] = yield Wait(
             lambda: embeddings.embed_documents(texts),
             lambda: embeddings.aembed_documents(texts),
         )

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.rate_limiters import BaseRateLimiter
 
-    from langchain_judges.asking.batches.journal import Job
+    from langchain_judges.asking.batches.jobs import Job
     from langchain_judges.methods.describe import Outline
     from langchain_judges.methods.graph import JudgeGraph
 
@@ -221,7 +221,7 @@ def _on_ray(
 def _limiter(run: LargeRunFlags) -> BaseRateLimiter | None:
     if run.rpm is None and run.tpm is None:
         return None
-    from langchain_judges.asking.rates import MinuteLimiter
+    from langchain_judges.asking.limiter import MinuteLimiter
 
     return MinuteLimiter(rpm=run.rpm, tpm=run.tpm)
 

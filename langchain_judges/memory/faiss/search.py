@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
-from langchain_judges.asking.steps import Effect, Steps, arun, run
+from langchain_judges.asking.steps import Steps, Wait, arun, run
 from langchain_judges.memory.faiss.collection import Collection, Filter, Hit
 from langchain_judges.memory.faiss.indexes import Vectors
 from langchain_judges.memory.faiss.vector_rows import unit
@@ -162,16 +162,16 @@ class SearchedStore(VectorStore):
             return unit([query])
         self._collection.check_embedder()
         embed = self._embedding
-        embedded = yield Effect(
+        embedded = yield Wait(
             lambda: embed.embed_query(query), lambda: embed.aembed_query(query)
         )
         return unit(embedded)
 
-    def _aside(self, work: Callable[[], object], *, at_once: bool = True) -> Effect:
+    def _aside(self, work: Callable[[], object], *, at_once: bool = True) -> Wait:
         """Run work that async callers run in a thread where it may take long."""
         if at_once and self._collection.numbers < _LARGE:
-            return Effect(work, lambda: _now(work))
-        return Effect(work, lambda: asyncio.to_thread(work))
+            return Wait(work, lambda: _now(work))
+        return Wait(work, lambda: asyncio.to_thread(work))
 
 
 async def _now(work: Callable[[], T]) -> T:

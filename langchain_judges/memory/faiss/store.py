@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from langchain_judges.asking.models.embeddings import SentenceEmbeddings
-from langchain_judges.asking.steps import Effect, Steps, arun, run
+from langchain_judges.asking.steps import Steps, Wait, arun, run
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.faiss import files
 from langchain_judges.memory.faiss.collection import Collection, News
@@ -227,7 +227,7 @@ class FaissStore(SearchedStore):
         self._collection.check_embedder()
         texts = [entry.text for entry in distinct]
         embed = self._embedding
-        embedded = yield Effect(
+        embedded = yield Wait(
             lambda: embed.embed_documents(texts), lambda: embed.aembed_documents(texts)
         )
         vectors = unit(embedded)
@@ -240,7 +240,7 @@ class FaissStore(SearchedStore):
         yield self._change(lambda: self._collection.drop(ids))
         return True
 
-    def _change(self, work: Callable[[], None]) -> Effect:
+    def _change(self, work: Callable[[], None]) -> Wait:
         """Do what writes files where there is a folder."""
         return self._aside(work, at_once=self._collection.files is None)
 

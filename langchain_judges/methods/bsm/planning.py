@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from langchain_judges.asking.ask import ask
-from langchain_judges.asking.once import Once
 from langchain_judges.asking.question import Reply
-from langchain_judges.asking.steps import Steps, Update, together
+from langchain_judges.asking.steps import SingleFlight, Steps, Update, together
 from langchain_judges.memory.shown import block, example_texts
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.bsm.options import BSM
@@ -29,8 +28,8 @@ class PlanSteps(PairSteps):
     """The steps before anything is scored."""
 
     options: BSM
-    references: Once[Reply] = field(default_factory=Once)
-    plans: Once[Reply] = field(default_factory=Once)
+    references: SingleFlight[Reply] = field(default_factory=SingleFlight)
+    plans: SingleFlight[Reply] = field(default_factory=SingleFlight)
     focus = texts.FOCUS
 
     def reference(self, state: BSMState) -> Steps[Update]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from langchain_core.prompts import ChatPromptTemplate
 
-from langchain_judges.asking.prompts import chat_prompt
+from langchain_judges.asking.question import chat_prompt
 
 _SYSTEM = """You help to find the better of two responses to a request. The work is divided \
 into steps, and you do only the one that is asked for at the end: criteria are planned for the \

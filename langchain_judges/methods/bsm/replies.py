@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.gathering import Gathered
+from langchain_judges.asking.nodes import Gathered
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.methods.replies import PlanLine, PlanScore
 from langchain_judges.orders import Order

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from langgraph.constants import END
 
-from langchain_judges.asking.gathering import Gathered
-from langchain_judges.asking.nodes import Route, plain
-from langchain_judges.asking.steps import Node, Steps, Update
+from langchain_judges.asking.nodes import Gathered, Node, Route, plain
+from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.methods.cascade.options import Cascade
 from langchain_judges.methods.combination import MembersLike, Opinion
 from langchain_judges.methods.items import ItemResult, ItemState

@@ -8,7 +8,7 @@ template with the same variables. What parallel calls share comes first.
 
 from __future__ import annotations
 
-from langchain_judges.asking.prompts import chat_prompt
+from langchain_judges.asking.question import chat_prompt
 from langchain_judges.methods.pairs import (
     BY_ITSELF,
     CHOOSE,

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, create_model
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.gathering import Gathered
+from langchain_judges.asking.nodes import Gathered
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.methods.replies import PlanLine, PlanScore, score_within, scores_shape

@@ -9,7 +9,7 @@ from langgraph.constants import END
 
 from langchain_judges.asking.models.embeddings import SentenceEmbeddings, default_embeddings
 from langchain_judges.asking.nodes import Route
-from langchain_judges.asking.once import Once
+from langchain_judges.asking.steps import SingleFlight
 from langchain_judges.memory.shown import RememberedPair
 from langchain_judges.methods.context import JudgeContext, begin
 from langchain_judges.methods.drpe.options import DRPE
@@ -62,7 +62,9 @@ def build(options: DRPE, model: str | BaseChatModel) -> JudgeGraph:
     )
     others = {"roles": options.role_model, "vote": None}
     context = JudgeContext.of(options, model, others, examples_in=("vote",))
-    return _graph(RoleSteps(context, options, embeddings, Once()), VoteSteps(context, options))
+    return _graph(
+        RoleSteps(context, options, embeddings, SingleFlight()), VoteSteps(context, options)
+    )
 
 
 create_drpe_judge = factory(DRPE, build, "create_drpe_judge")

@@ -7,7 +7,7 @@ from functools import cache
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.gathering import Gathered
+from langchain_judges.asking.nodes import Gathered
 from langchain_judges.asking.replies.reading import shape_of
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.pairs import PairResult, PairState

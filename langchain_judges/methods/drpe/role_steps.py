@@ -7,8 +7,7 @@ from functools import cached_property
 
 from langchain_core.embeddings import Embeddings
 
-from langchain_judges.asking.once import Once
-from langchain_judges.asking.steps import Steps, Update
+from langchain_judges.asking.steps import SingleFlight, Steps, Update
 from langchain_judges.methods.drpe.replies import (
     DRPEState,
     both_readers_shape,
@@ -26,7 +25,7 @@ class RoleSteps(DRPESteps):
     """The steps that find the roles."""
 
     embeddings: Embeddings
-    panels: Once[Update]
+    panels: SingleFlight[Update]
 
     @cached_property
     def seating(self) -> Seating:

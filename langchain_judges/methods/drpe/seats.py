@@ -14,7 +14,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.models.embeddings import embedded
 from langchain_judges.asking.question import Question, Reply
-from langchain_judges.asking.steps import Effect, Steps, Update, together
+from langchain_judges.asking.steps import Steps, Update, Wait, together
 from langchain_judges.methods.drpe import prompts as texts
 from langchain_judges.methods.drpe.cluster import dbscan_medoids, kmeans_medoids
 from langchain_judges.methods.drpe.panel import Panel
@@ -45,7 +45,7 @@ class Seating:
     def key(self, context: Context, task: Task) -> str:
         """Return what is equal where the same roles would be found."""
         question = next(iter(self.questions.values()))
-        view = [context, self.panel.as_json(), question.channel.identity, question.version]
+        view = [context, self.panel.as_json(), question.adapter.identity, question.version]
         about = [task["sought"], self.panel.static_roles(task)]
         data = json.dumps([view, about, self.seed], sort_keys=True, default=str)
         return hashlib.sha256(data.encode()).hexdigest()[:16]
@@ -115,7 +115,7 @@ class Seating:
             places = alternating(pool, range(len(pool)), seats)
             return [pool[i] for i in sorted(places)], failures
         # Loading scikit-learn and clustering take long enough to hold up a loop.
-        medoids = yield Effect(
+        medoids = yield Wait(
             lambda: self._medoids(vectors, seats),
             lambda: asyncio.to_thread(self._medoids, vectors, seats),
         )

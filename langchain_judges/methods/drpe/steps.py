@@ -48,7 +48,7 @@ class DRPESteps(PairSteps):
 
     def article(self, pair: Pair) -> str:
         """Return the article, cut alike for every prompt if a model's context is too short."""
-        return _within(pair, [c.context for c in self.context.channels.values()])
+        return _within(pair, [c.context for c in self.context.adapters.values()])
 
     def orders(self, pair: Pair) -> tuple[Order, ...]:
         """Return the orders to ask; where it is one, a coin may choose it."""

@@ -10,9 +10,8 @@ from langgraph.constants import END
 from langgraph.types import Send
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.gathering import Gathered
-from langchain_judges.asking.nodes import plain
-from langchain_judges.asking.steps import Node, Steps, Update
+from langchain_judges.asking.nodes import Gathered, Node, plain
+from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.combination import MembersLike, Opinion
 from langchain_judges.methods.describe import metadata_of

@@ -18,9 +18,8 @@ from pydantic import BaseModel, Field, create_model
 
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.nodes import Next, Route
-from langchain_judges.asking.once import Once
 from langchain_judges.asking.question import Reply
-from langchain_judges.asking.steps import Steps, Update
+from langchain_judges.asking.steps import SingleFlight, Steps, Update
 from langchain_judges.methods.context import begin
 from langchain_judges.methods.items import item_of
 from langchain_judges.methods.rubric.criteria import Criterion
@@ -42,7 +41,7 @@ class DraftSteps(LabelSteps):
 
     most: int = 0
     """Questions drafted at most."""
-    drafts: Once[Reply] = field(default_factory=Once)
+    drafts: SingleFlight[Reply] = field(default_factory=SingleFlight)
     whole = True
     empty = {"drafted": []}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 
-from langchain_judges.asking.prompts import chat_prompt
+from langchain_judges.asking.question import chat_prompt
 
 _RESPONSE = """{source}{expected}
 <response-{fence}>

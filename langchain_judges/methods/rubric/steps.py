@@ -256,7 +256,7 @@ class LabelSteps(ItemSteps):
         """Return how many characters of examples fit beside the item."""
         budget = recaller.memory.budget
         most = float("inf") if budget is None else budget
-        context = self.context.channels["evaluate"].context
+        context = self.context.adapters["evaluate"].context
         if context is None:
             return most
         characters = sum(len(str(value)) for value in material(item).values())

@@ -9,8 +9,7 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.constants import END
 
 from langchain_judges.asking.models.embeddings import SentenceEmbeddings, default_embeddings
-from langchain_judges.asking.nodes import Next, Route
-from langchain_judges.asking.steps import Node
+from langchain_judges.asking.nodes import Next, Node, Route
 from langchain_judges.memory.shown import RememberedPair
 from langchain_judges.methods.context import JudgeContext, begin
 from langchain_judges.methods.sc2.aspect_steps import AspectSteps

@@ -14,8 +14,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from pydantic import InstanceOf, PlainValidator, model_validator
 
+from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
-from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.steps import Steps, arun, run, together
 from langchain_judges.errors import OptionError
@@ -149,7 +149,7 @@ def _questions(model: str | BaseChatModel, options: LearnOptions) -> tuple[Quest
     extract = Question(
         method="sc2",
         step="extract",
-        channel=Channel(model, options.temperature),
+        adapter=ModelAdapter(model, options.temperature),
         prompt=prompts["extract"],
         shape=Extracted,
         version=version,
@@ -210,7 +210,7 @@ class _Learner:
             "aspects": aspects,
             "task": self.options.question,
             "prompt_version": self.extract.version,
-            "model": self.extract.channel.identity,
+            "model": self.extract.adapter.identity,
             "corpus": corpus_hash(corpus),
             "texts": len(corpus),
             "failures": failures,

@@ -10,7 +10,7 @@ aspects and tables last.
 
 from __future__ import annotations
 
-from langchain_judges.asking.prompts import chat_prompt
+from langchain_judges.asking.question import chat_prompt
 from langchain_judges.methods.pairs import CHOOSE, COMPARES, MATERIAL
 
 ASPECTS = chat_prompt(

@@ -11,7 +11,7 @@ from langgraph.types import Send
 
 from langchain_judges.asking.nodes import Call, Next
 from langchain_judges.asking.question import Question, Reply
-from langchain_judges.asking.steps import Effect, Steps, Update
+from langchain_judges.asking.steps import Steps, Update, Wait
 from langchain_judges.methods.pairs import pair_of
 from langchain_judges.methods.sc2.check import check_table, phrases_of
 from langchain_judges.methods.sc2.replies import (
@@ -54,7 +54,7 @@ class TableSteps(SC2Steps):
     def table(self, work: TableWork) -> Call:
         """Ask for one table: a row for each aspect, of what is shared and what is not."""
         aspects, number = work["aspects"], work["number"]
-        whole, part = table_shapes(len(aspects), self.context.channels["table"].text_limit)
+        whole, part = table_shapes(len(aspects), self.context.adapters["table"].text_limit)
         parse = partial(parse_table, aspects=aspects)
         variables = {
             **self.material(work["pair"], "AB"),
@@ -88,7 +88,7 @@ class TableSteps(SC2Steps):
             return [check_table(check, table, a, b, vectors) for table in tables]
 
         # An entailment model may take seconds; an event loop must not stand still for it.
-        checks = yield Effect(look, partial(asyncio.to_thread, look))
+        checks = yield Wait(look, partial(asyncio.to_thread, look))
         return {"checks": checks, "failures": failures}
 
     def _read(

@@ -13,7 +13,7 @@ from typing import Literal
 
 from langgraph.types import Overwrite, Send
 
-from langchain_judges.asking.steps import Effect, Steps, Update
+from langchain_judges.asking.steps import Steps, Update, Wait
 from langchain_judges.memory.recall import Memory
 from langchain_judges.methods.allure.audit.holdout import (
     Case,
@@ -128,7 +128,7 @@ class Admission:
             if not trial["admitted"]:
                 return self._refused(state, trial, update)
         memory = self.memory
-        ids: list[str] = yield Effect(
+        ids: list[str] = yield Wait(
             lambda: memory.remember(batch), lambda: memory.aremember(batch)
         )
         if state["dev"]:

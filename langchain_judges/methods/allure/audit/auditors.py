@@ -10,11 +10,11 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langgraph.types import interrupt
 
+from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
-from langchain_judges.asking.channel import Channel
-from langchain_judges.asking.journal import ThreadJournal, key_of
 from langchain_judges.asking.question import Question
-from langchain_judges.asking.steps import Effect, Steps, together
+from langchain_judges.asking.steps import Steps, Wait, together
+from langchain_judges.asking.store import ThreadJournal, key_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure import prompts as texts
 from langchain_judges.methods.allure.audit.modes import Mode
@@ -141,7 +141,7 @@ def _by_function(
 
     answers: dict[str, object] = {}
     for proposal in proposals:
-        answers[proposal["id"]] = yield Effect(
+        answers[proposal["id"]] = yield Wait(
             partial(function, proposal), partial(later, proposal)
         )
     decisions, problems = read_answers(answers, proposals, labels, name)
@@ -158,7 +158,7 @@ def _question(
     return Question(
         method="allure",
         step="audit",
-        channel=Channel(model),
+        adapter=ModelAdapter(model),
         prompt=prompts["audit"],
         shape=audited_shape(tuple(mode.name for mode in modes)),
         version=version,
@@ -173,7 +173,7 @@ def _by_model(
     journal: ThreadJournal,
     standard: Standard,
 ) -> Audit:
-    name = str(question.channel.identity["name"])
+    name = str(question.adapter.identity["name"])
 
     def answer(proposal: AuditProposal) -> Steps[tuple[dict[str, object], Usage]]:
         variables = _variables(proposal, modes, standard(proposal["item"]))

@@ -12,9 +12,8 @@ from typing import Any
 from langchain_core.runnables import Runnable
 from langgraph.graph import END, START, StateGraph
 
-from langchain_judges.asking.journal import ThreadJournal
-from langchain_judges.asking.nodes import Route, plain
-from langchain_judges.asking.steps import Node
+from langchain_judges.asking.nodes import Node, Route, plain
+from langchain_judges.asking.store import ThreadJournal
 from langchain_judges.memory.recall import Memory
 from langchain_judges.methods.allure.audit.admission import Admission, Reach
 from langchain_judges.methods.allure.audit.auditors import resolve_auditor, standard_of

@@ -13,9 +13,8 @@ from langchain_core.runnables import Runnable
 from langgraph.graph import END
 from langgraph.types import Overwrite, Send
 
-from langchain_judges.asking.journal import ThreadJournal, key_of
-from langchain_judges.asking.steps import Effect, Steps, Update
-from langchain_judges.asking.stream import emit
+from langchain_judges.asking.steps import Steps, Update, Wait, emit
+from langchain_judges.asking.store import ThreadJournal, key_of
 from langchain_judges.memory.recall import Memory
 from langchain_judges.methods.allure.audit.admission import Admission, Reach
 from langchain_judges.methods.allure.audit.auditors import Audit
@@ -143,7 +142,7 @@ class Loop:
         """Judge an item, or take what was paid for before a kill."""
 
         def ask() -> Steps[LabelVerdict]:
-            output: JudgeOutput = yield Effect(lambda: now(item), lambda: later(item))
+            output: JudgeOutput = yield Wait(lambda: now(item), lambda: later(item))
             return cast("LabelVerdict", {**_BLANK, **output["verdict"]})
 
         key = key_of("verdict", self.mark, version, item["id"], item)

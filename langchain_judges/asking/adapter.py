@@ -1,9 +1,10 @@
 """How one chat model is asked: which structured output it takes, which settings it refuses.
 
 The ladder, from the surest to the widest known: `response_format` bound by us (ChatOpenAI
-and its kin: the raw reply is never lost), `with_structured_output(include_raw=True)`,
-tools, a JSON object in plain text. A model that rejects a rung is moved one down, once,
-for as long as the channel lives.
+and what derives from it: the raw reply is never lost),
+`with_structured_output(include_raw=True)`, tools, a JSON object in plain text. A model that
+rejects a rung is moved one down, once,
+for as long as the adapter lives.
 """
 
 from __future__ import annotations
@@ -19,19 +20,17 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel
 
-from langchain_judges.asking.complaints import Complaint
-from langchain_judges.asking.deadline import deadline_of
+from langchain_judges.asking.faults import Complaint
 from langchain_judges.asking.models import model_identity, model_name, resolve_model
 from langchain_judges.asking.models.clients import (
-    is_openai_kin,
+    is_openai_compatible,
     with_own_connections,
+    with_plain_json,
     without_own_retries,
 )
-from langchain_judges.asking.models.masked import masked
-from langchain_judges.asking.models.plain_json import with_plain_json
-from langchain_judges.asking.models.secrets import Secrets, without_password
+from langchain_judges.asking.models.secrets import Secrets, masked, without_password
 from langchain_judges.asking.prompt_cache import PromptCache
-from langchain_judges.asking.schema import json_schema
+from langchain_judges.asking.replies.reading import json_schema
 from langchain_judges.errors import OptionError
 
 _LOG = logging.getLogger(__name__)
@@ -47,6 +46,10 @@ _MEDIA = {
 _AS_JSON = (
     "Reply with one JSON object and nothing else. It must fit this JSON schema:\n{schema}"
 )
+
+SLACK = 5.0
+"""Seconds beyond a model's time-out, so that a silent server meets that one first."""
+_FIELDS = ("request_timeout", "timeout", "default_request_timeout")
 
 
 Sampling = dict[str, float]
@@ -86,7 +89,7 @@ class _Place(NamedTuple):
     requests: dict[tuple[object, ...], ReplyRequest]
 
 
-class Channel:
+class ModelAdapter:
     """A chat model and what its refusals have taught us.
 
     Args:
@@ -104,7 +107,7 @@ class Channel:
         self.secrets = Secrets(own_model)
         self.model = masked(without_password(without_own_retries(own_model)), self.secrets)
         self.deadline = deadline_of(self.model)
-        self.kin = is_openai_kin(self.model)
+        self.openai_compatible = is_openai_compatible(self.model)
         self.prompt_cache = PromptCache.of(self.model)
         """What the model caches only where a mark stands; None for most models."""
         self.identity = model_identity(self.model)
@@ -121,7 +124,7 @@ class Channel:
             kind for kind, inputs in _MEDIA.items() if profile.get(inputs) is False
         ]
         """Kinds of content that its profile says it does not take."""
-        self.rungs = _rungs(self.model, self.kin)
+        self.rungs = _rungs(self.model, self.openai_compatible)
         self._best = self.rungs[0]
         self.refused: set[str] = set()
         self.answered = False
@@ -155,7 +158,7 @@ class Channel:
         alternatives: int = 0,
     ) -> ReplyRequest:
         """Return how to ask for a reply of `shape` on the rung that the model is on."""
-        if logprobs and self.kin and "logprobs" not in self.refused:
+        if logprobs and self.openai_compatible and "logprobs" not in self.refused:
             sampling = {**sampling, "logprobs": True}
             if alternatives and "top_logprobs" not in self.refused:
                 sampling["top_logprobs"] = alternatives
@@ -192,7 +195,7 @@ class Channel:
             self._places = {
                 other: p for other, p in self._places.items() if not other.is_closed()
             }
-            model = with_own_connections(self.model) if self.kin else self.model
+            model = with_own_connections(self.model) if self.openai_compatible else self.model
             self._places[loop] = _Place(with_plain_json(model), {})
         return self._places[loop]
 
@@ -247,7 +250,7 @@ class Channel:
         """
         # Without a seed LangChain's cache would answer every sample with the first.
         changes: dict[str, object] = {"cache": False} if "seed" in self.refused else {}
-        if self.kin:
+        if self.openai_compatible:
             return (model.model_copy(update=changes) if changes else model), dict(sampling)
         fields = type(model).model_fields
         changes |= {key: value for key, value in sampling.items() if key in fields}
@@ -255,7 +258,16 @@ class Channel:
         return (model.model_copy(update=changes) if changes else model), others
 
 
-def _rungs(model: BaseChatModel, kin: bool) -> tuple[Rung, ...]:
+def deadline_of(model: BaseChatModel) -> float | None:
+    """Return the seconds that a whole reply may take; None for a model without a time-out."""
+    for field in _FIELDS:
+        seconds = getattr(model, field, None)
+        if isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds > 0:
+            return seconds + SLACK
+    return None
+
+
+def _rungs(model: BaseChatModel, openai_compatible: bool) -> tuple[Rung, ...]:
     profile = getattr(model, "profile", None) or {}
     structured = (
         profile.get("structured_output")
@@ -263,7 +275,7 @@ def _rungs(model: BaseChatModel, kin: bool) -> tuple[Rung, ...]:
     )
     tools = type(model).bind_tools is not BaseChatModel.bind_tools
     ladder: list[Rung] = []
-    if kin:
+    if openai_compatible:
         ladder.append("response_format")
     elif structured:
         ladder.append("structured_output")

@@ -18,8 +18,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, empty_checkpoint
 from langgraph.config import get_config
 
-from langchain_judges.asking.once import Once
-from langchain_judges.asking.steps import Effect, Steps
+from langchain_judges.asking.steps import SingleFlight, Steps, Wait
 
 T = TypeVar("T")
 
@@ -44,7 +43,7 @@ class ThreadJournal:
     """
 
     saver: BaseCheckpointSaver[Any] | None
-    _pages: Once[_Page] = field(default_factory=Once)
+    _pages: SingleFlight[_Page] = field(default_factory=SingleFlight)
 
     @classmethod
     def of(cls, checkpointer: BaseCheckpointSaver[Any] | bool | None) -> ThreadJournal:
@@ -73,7 +72,7 @@ class ThreadJournal:
         value = yield from compute()
         if keep(value):
             writes = [("entry", {"key": key, "value": value})]
-            yield Effect(
+            yield Wait(
                 lambda: saver.put_writes(page.config, writes, key),
                 lambda: saver.aput_writes(page.config, writes, key),
             )
@@ -91,7 +90,7 @@ class ThreadJournal:
         if saver is None or thread is None:
             return
         self._pages.forget(thread)
-        yield Effect(
+        yield Wait(
             lambda: saver.delete_thread(_name(thread)),
             lambda: saver.adelete_thread(_name(thread)),
         )
@@ -122,14 +121,14 @@ def _name(thread: str) -> str:
 
 def _opened(saver: BaseCheckpointSaver[Any], thread: str) -> Steps[_Page]:
     place: RunnableConfig = {"configurable": {"thread_id": _name(thread), "checkpoint_ns": ""}}
-    saved: CheckpointTuple | None = yield Effect(
+    saved: CheckpointTuple | None = yield Wait(
         lambda: saver.get_tuple(place), lambda: saver.aget_tuple(place)
     )
     if saved is None:
         empty = empty_checkpoint()
-        config: RunnableConfig = yield Effect(
+        config: RunnableConfig = yield Wait(
             lambda: saver.put(place, empty, {}, {}), lambda: saver.aput(place, empty, {}, {})
         )
         return _Page(config, {})
-    entries = [value for _, channel, value in saved.pending_writes or () if channel == "entry"]
+    entries = [value for _, adapter, value in saved.pending_writes or () if adapter == "entry"]
     return _Page(saved.config, {entry["key"]: entry["value"] for entry in entries})

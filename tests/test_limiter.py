@@ -5,9 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from langchain_judges.asking.gate import Gate
-from langchain_judges.asking.once import Once
-from langchain_judges.asking.steps import Effect, arun, run, together
+from langchain_judges.asking.limiter import CallLimiter
+from langchain_judges.asking.steps import SingleFlight, Wait, arun, run, together
 from langchain_judges.errors import OverBudget, RunStopped
 
 
@@ -19,122 +18,128 @@ async def others_wait():
 
 def test_places_are_handed_out_up_to_the_bound_in_threads():
     # Nobody leaves before three are inside; a fourth would be seen there.
-    gate, lock, inside, peak, three = Gate(3), threading.Lock(), [0], [0], threading.Barrier(3)
+    limiter, lock, inside, peak, three = (
+        CallLimiter(3),
+        threading.Lock(),
+        [0],
+        [0],
+        threading.Barrier(3),
+    )
 
     def work(rank):
-        run(gate.enter(rank))
+        run(limiter.enter(rank))
         with lock:
             inside[0] += 1
             peak[0] = max(peak[0], inside[0])
         three.wait()
         with lock:
             inside[0] -= 1
-        gate.leave(calls=1)
+        limiter.leave(calls=1)
 
     with ThreadPoolExecutor(12) as pool:
         list(pool.map(work, range(24)))
     assert peak[0] == 3
-    assert gate.calls == 24
+    assert limiter.calls == 24
 
 
 async def test_lower_ranks_are_served_first():
-    gate, served = Gate(1), []
-    await arun(gate.enter(0))
+    limiter, served = CallLimiter(1), []
+    await arun(limiter.enter(0))
 
     async def work(rank):
-        await arun(gate.enter(rank))
+        await arun(limiter.enter(rank))
         served.append(rank)
-        gate.leave()
+        limiter.leave()
 
     tasks = [asyncio.create_task(work(rank)) for rank in (5, 2, 9, 1)]
     await others_wait()
-    gate.leave()
+    limiter.leave()
     await asyncio.gather(*tasks)
     assert served == [1, 2, 5, 9]
 
 
 async def test_a_cancelled_waiter_takes_no_place():
-    gate = Gate(1)
-    await arun(gate.enter())
-    waiting = asyncio.create_task(arun(gate.enter()))
+    limiter = CallLimiter(1)
+    await arun(limiter.enter())
+    waiting = asyncio.create_task(arun(limiter.enter()))
     await others_wait()
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
-    gate.leave()
-    await arun(gate.enter())
+    limiter.leave()
+    await arun(limiter.enter())
 
 
 async def test_a_place_granted_to_a_task_that_is_cancelled_comes_back():
-    gate = Gate(1)
-    await arun(gate.enter())
-    waiting = asyncio.create_task(arun(gate.enter()))
+    limiter = CallLimiter(1)
+    await arun(limiter.enter())
+    waiting = asyncio.create_task(arun(limiter.enter()))
     await others_wait()
-    gate.leave()
+    limiter.leave()
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
-    await arun(gate.enter())
+    await arun(limiter.enter())
 
 
 def test_a_budget_of_calls_is_exact_and_counts_those_in_flight():
-    gate = Gate(5, max_calls=2)
-    run(gate.enter())
-    gate.leave(calls=1)
-    run(gate.enter())
+    limiter = CallLimiter(5, max_calls=2)
+    run(limiter.enter())
+    limiter.leave(calls=1)
+    run(limiter.enter())
     with ThreadPoolExecutor(1) as pool:
-        third = pool.submit(run, gate.enter())
+        third = pool.submit(run, limiter.enter())
         time.sleep(0.01)
         assert not third.done()
-        gate.leave(calls=1)
+        limiter.leave(calls=1)
         with pytest.raises(OverBudget, match="budget of 2 calls"):
             third.result()
 
 
 def test_a_call_without_a_reply_gives_its_share_back():
-    gate = Gate(5, max_calls=1)
-    run(gate.enter())
-    gate.leave(calls=0)
-    run(gate.enter())
+    limiter = CallLimiter(5, max_calls=1)
+    run(limiter.enter())
+    limiter.leave(calls=0)
+    run(limiter.enter())
 
 
 def test_tokens_end_a_run_too():
-    gate = Gate(1, max_tokens=10)
-    run(gate.enter())
-    gate.leave(calls=1, tokens=12)
+    limiter = CallLimiter(1, max_tokens=10)
+    run(limiter.enter())
+    limiter.leave(calls=1, tokens=12)
     with pytest.raises(OverBudget, match="budget of 10 tokens"):
-        run(gate.enter())
+        run(limiter.enter())
 
 
 def test_a_closed_gate_waits_for_calls_in_flight_before_it_refuses():
-    gate = Gate(2)
-    run(gate.enter())
-    gate.close(RunStopped("enough"))
+    limiter = CallLimiter(2)
+    run(limiter.enter())
+    limiter.close(RunStopped("enough"))
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(run, gate.enter())
+        waiting = pool.submit(run, limiter.enter())
         time.sleep(0.01)
         assert not waiting.done()
-        gate.leave(calls=1)
+        limiter.leave(calls=1)
         with pytest.raises(RunStopped, match="enough"):
             waiting.result()
 
 
 def test_at_once_refuses_at_once():
-    gate = Gate(2)
-    run(gate.enter())
-    gate.close(RunStopped("enough"), at_once=True)
+    limiter = CallLimiter(2)
+    run(limiter.enter())
+    limiter.close(RunStopped("enough"), at_once=True)
     with pytest.raises(RunStopped):
-        run(gate.enter())
+        run(limiter.enter())
 
 
 @pytest.mark.parametrize("drive", [run, lambda steps: asyncio.run(arun(steps))])
 def test_a_pause_ends_when_the_gate_is_closed(drive):
     def waiting():
-        yield gate.pause(3600)
+        yield limiter.pause(3600)
 
-    gate = Gate(1)
+    limiter = CallLimiter(1)
     with ThreadPoolExecutor(1) as pool:
         pausing = pool.submit(drive, waiting())
         time.sleep(0.05)
-        gate.close(RunStopped("enough"))
+        limiter.close(RunStopped("enough"))
         pausing.result()
         drive(waiting())
 
@@ -142,50 +147,52 @@ def test_a_pause_ends_when_the_gate_is_closed(drive):
 def counting(calls):
     def compute():
         calls.append(1)
-        yield Effect(lambda: time.sleep(0.02), lambda: asyncio.sleep(0.02))
+        yield Wait(lambda: time.sleep(0.02), lambda: asyncio.sleep(0.02))
         return "value"
 
     return compute
 
 
 def test_a_value_is_computed_once_for_many_threads():
-    once: Once[str] = Once()
+    flight: SingleFlight[str] = SingleFlight()
     calls: list[str] = []
     with ThreadPoolExecutor(8) as pool:
-        results = list(pool.map(lambda _: run(once.get("k", counting(calls), bool)), range(8)))
+        results = list(
+            pool.map(lambda _: run(flight.get("k", counting(calls), bool)), range(8))
+        )
     assert len(calls) == 1
     assert sorted(reused for _, reused in results) == [False] + [True] * 7
 
 
 async def test_a_value_is_computed_once_for_many_tasks_and_again_when_forgotten():
-    once: Once[str] = Once(size=1)
+    flight: SingleFlight[str] = SingleFlight(size=1)
     calls: list[str] = []
-    await asyncio.gather(*(arun(once.get("k", counting(calls), bool)) for _ in range(8)))
+    await asyncio.gather(*(arun(flight.get("k", counting(calls), bool)) for _ in range(8)))
     assert len(calls) == 1
-    await arun(once.get("other", counting(calls), bool))
-    await arun(once.get("k", counting(calls), bool))
+    await arun(flight.get("other", counting(calls), bool))
+    await arun(flight.get("k", counting(calls), bool))
     assert len(calls) == 3
 
 
 async def test_a_value_that_is_being_computed_is_not_dropped_for_another():
-    once: Once[str] = Once(size=1)
+    flight: SingleFlight[str] = SingleFlight(size=1)
     calls: list[str] = []
     keys = ["first", "second", "first", "second"]
-    await asyncio.gather(*(arun(once.get(key, counting(calls), bool)) for key in keys))
+    await asyncio.gather(*(arun(flight.get(key, counting(calls), bool)) for key in keys))
     assert len(calls) == 2
 
 
 def test_a_failure_is_not_kept():
-    once: Once[str] = Once()
+    flight: SingleFlight[str] = SingleFlight()
     calls: list[str] = []
     for _ in range(2):
-        assert run(once.get("k", counting(calls), lambda value: False)) == ("value", False)
+        assert run(flight.get("k", counting(calls), lambda value: False)) == ("value", False)
     assert len(calls) == 2
 
 
 def meeting(value, barrier):
     """Wait until every part is under way."""
-    yield Effect(barrier.wait, barrier.wait)
+    yield Wait(barrier.wait, barrier.wait)
     return value
 
 

@@ -7,8 +7,8 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 
 from langchain_judges import create_absolute_judge, judge_many
+from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
-from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.question import Question
 from langchain_judges.asking.steps import run
 from langchain_judges.errors import OptionError
@@ -24,7 +24,7 @@ VALUE = {"score_1": 4, "score_2": 2, "explanation": "because"}
 
 
 def asked(model: BaseChatModel) -> Any:
-    what = Question("t", "s", Channel(model), REFERENCE, scores_shape((1, 5), False), "v")
+    what = Question("t", "s", ModelAdapter(model), REFERENCE, scores_shape((1, 5), False), "v")
     return run(ask(what, {"fence_request": "0", "request": "q", "focus": ""}))
 
 
@@ -53,11 +53,11 @@ def call_of(name: str) -> AIMessage:
     ],
 )
 def test_the_ladder_starts_at_the_surest_rung_a_model_knows(model, rungs):
-    assert Channel(model).rungs == rungs
+    assert ModelAdapter(model).rungs == rungs
 
 
 def test_chat_openai_starts_with_a_response_format(serve):
-    assert Channel(chat(serve())).rungs == ("response_format", "tools", "text")
+    assert ModelAdapter(chat(serve())).rungs == ("response_format", "tools", "text")
 
 
 @for_each(
@@ -93,12 +93,12 @@ def test_an_exception_of_a_model_is_a_failure_of_one_unit():
 
 def test_a_temperature_out_of_range_is_refused():
     with pytest.raises(OptionError, match=r"between 0 and 2, got 3"):
-        Channel(FakeChatModel(), 3)
+        ModelAdapter(FakeChatModel(), 3)
 
 
 def test_the_sdk_does_not_retry_beside_us(serve):
     model = chat(serve(), max_retries=5)
-    quiet: Any = Channel(model).model
+    quiet: Any = ModelAdapter(model).model
     assert quiet.root_client.max_retries == 0
     assert quiet.root_async_client.max_retries == 0
     assert model.root_client.max_retries == 5

@@ -4,33 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
+from concurrent.futures import Future
+from contextvars import copy_context
 from typing import NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import BaseModel
 
-from langchain_judges.asking.channel import Channel, ReplyRequest, Sampling
-from langchain_judges.asking.complaints import complaint_of
-from langchain_judges.asking.deadline import within
+from langchain_judges.asking.adapter import ModelAdapter, ReplyRequest, Sampling
 from langchain_judges.asking.faults import (
     can_pass,
+    complaint_of,
     diagnosis,
     in_a_line,
-    paid_despite,
     paid_error,
     rejects,
     status_of,
+    usage_despite,
     wait_after,
 )
-from langchain_judges.asking.ledger import LEDGER
+from langchain_judges.asking.limiter import ROW_COST, TokenUsage, token_usage
 from langchain_judges.asking.models import model_name
-from langchain_judges.asking.models.masked import without_secrets
-from langchain_judges.asking.paid import Paid, paid_for
+from langchain_judges.asking.models.secrets import without_secrets
 from langchain_judges.asking.prompt_cache import marked
 from langchain_judges.asking.question import Asking
 from langchain_judges.asking.replies.reading import Problem
-from langchain_judges.asking.steps import Effect, Steps
+from langchain_judges.asking.steps import Steps, Wait
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.verdict import StepUsage
 
@@ -57,7 +58,7 @@ def send(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
     first of them is answered before the others are sent.
     """
     question = asking.question
-    cache = question.channel.prompt_cache if question.shares_material else None
+    cache = question.adapter.prompt_cache if question.shares_material else None
     prefix = marked(messages, question.shape) if cache else None
     if cache is None or prefix is None:
         return (yield from _until_answered(asking, messages))
@@ -71,12 +72,12 @@ def send(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
 
 
 def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
-    channel, question = asking.question.channel, asking.question
+    adapter, question = asking.question.adapter, asking.question
     wait = FIRST_WAIT
     attempts = ATTEMPTS
     while True:
-        sampling = channel.sampling(question.sampled, asking.seed)
-        request = channel.request(
+        sampling = adapter.sampling(question.sampled, asking.seed)
+        request = adapter.request(
             question.shape,
             sampling,
             logprobs=question.logprobs,
@@ -91,11 +92,11 @@ def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
         asking.cost["retries"] += 1
         if rejects(error):
             prompt = [message.text for message in messages]
-            if channel.learn(request, complaint_of(error, prompt)):
+            if adapter.learn(request, complaint_of(error, prompt)):
                 continue
         attempts -= 1
         if not attempts or not can_pass(error):
-            return Sent(None, request, diagnosis(error, channel.secrets.mask))
+            return Sent(None, request, diagnosis(error, adapter.secrets.mask))
         yield _pause(wait_after(error, wait))
         wait *= 2
 
@@ -106,49 +107,49 @@ def _call(
     messages: list[BaseMessage],
     sampling: Sampling,
 ) -> Steps[AIMessage | Exception]:
-    """Make one call through the gate and book what it cost; return the reply, or the error."""
+    """Make one call, once the limiter allows it, and book its cost."""
     config = asking.config(sampling)
     runnable, settings = request.runnable, request.settings
     prompt = request.messages(messages)
-    channel = asking.question.channel
-    ledger = LEDGER.get()
+    adapter = asking.question.adapter
+    row_cost = ROW_COST.get()
     asking.wrote()
-    if ledger:
-        yield from ledger.gate.enter(ledger.rank, channel.model)
-    paid: Paid | None = None
+    if row_cost:
+        yield from row_cost.limiter.enter(row_cost.rank, adapter.model)
+    paid: TokenUsage | None = None
     try:
-        call = Effect(
+        call = Wait(
             lambda: runnable.invoke(prompt, config, **settings),
             lambda: runnable.ainvoke(prompt, config, **settings),
         )
-        result = yield within(channel.deadline, call)
+        result = yield within(adapter.deadline, call)
         # LangChain's cache may hold what the caller's own model replied.
-        message = without_secrets(_message(result), channel.secrets)
-        channel.answered = True
+        message = without_secrets(_message(result), adapter.secrets)
+        adapter.answered = True
         seed, logprobs = asking.seed is not None, asking.question.logprobs
-        asking.lacking |= channel.lacking(request, seed=seed, logprobs=logprobs)
-        paid = paid_for(message)
+        asking.lacking |= adapter.lacking(request, seed=seed, logprobs=logprobs)
+        paid = token_usage(message)
         return message
     except Exception as exc:  # noqa: BLE001 - a model may raise anything, and one unit fails
-        if denied := _denied(exc, channel):
+        if denied := _denied(exc, adapter):
             # The provider's own words may hold the key: a traceback would show them.
             raise denied from None
-        paid = paid_despite(exc)
+        paid = usage_despite(exc)
         return exc
     finally:
         if paid is not None:
             _book(asking.cost, paid)
-        if ledger:
+        if row_cost:
             asking.unwritten += paid is not None
-            ledger.leave(channel.model, paid)
+            row_cost.leave(adapter.model, paid)
 
 
-def _denied(error: Exception, channel: Channel) -> ModelAccessError | None:
+def _denied(error: Exception, adapter: ModelAdapter) -> ModelAccessError | None:
     """Return the exception for an error that no other request of the model can escape."""
     status = status_of(error)
-    if status == 401 or (status in {403, 404} and not channel.answered):
-        name = model_name(channel.model)
-        reason = in_a_line(error, channel.secrets.mask)
+    if status == 401 or (status in {403, 404} and not adapter.answered):
+        name = model_name(adapter.model)
+        reason = in_a_line(error, adapter.secrets.mask)
         return ModelAccessError(f"The model {name!r} refuses every call: {reason}", status)
     return None
 
@@ -166,7 +167,7 @@ def _message(result: object) -> AIMessage:
     return AIMessage("" if parsed is None else json.dumps(parsed))
 
 
-def _book(cost: StepUsage, paid: Paid) -> None:
+def _book(cost: StepUsage, paid: TokenUsage) -> None:
     """Add what a reply took to the step's cost."""
     cost["calls"] += 1
     cost["input_tokens"] += paid.input_tokens
@@ -174,7 +175,51 @@ def _book(cost: StepUsage, paid: Paid) -> None:
     cost["cached_tokens"] += paid.cached_tokens
 
 
-def _pause(seconds: float) -> Effect:
-    if ledger := LEDGER.get():
-        return ledger.gate.pause(seconds)
-    return Effect(lambda: time.sleep(seconds), lambda: asyncio.sleep(seconds))
+def _pause(seconds: float) -> Wait:
+    if row_cost := ROW_COST.get():
+        return row_cost.limiter.pause(seconds)
+    return Wait(lambda: time.sleep(seconds), lambda: asyncio.sleep(seconds))
+
+
+def within(seconds: float | None, effect: Wait) -> Wait:
+    """Return an effect that raises `TimeoutError` if it takes longer than some seconds.
+
+    A call in a thread cannot be broken off: it is left behind, and ends with the process at
+    the latest.
+    """
+    if seconds is None:
+        return effect
+    return Wait(lambda: _in_thread(effect, seconds), lambda: _in_loop(effect, seconds))
+
+
+def _late(seconds: float) -> TimeoutError:
+    return TimeoutError(f"no whole reply within {seconds:g} seconds")
+
+
+def _in_thread(effect: Wait, seconds: float) -> object:
+    result: Future[object] = Future()
+    context = copy_context()
+
+    def call() -> None:
+        try:
+            result.set_result(context.run(effect.now))
+        except BaseException as exc:  # noqa: BLE001 - raised again where the result is wanted
+            result.set_exception(exc)
+
+    threading.Thread(target=call, name="model call", daemon=True).start()
+    try:
+        return result.result(seconds)
+    except TimeoutError:
+        if result.done():
+            return result.result()
+        raise _late(seconds) from None
+
+
+async def _in_loop(effect: Wait, seconds: float) -> object:
+    try:
+        async with asyncio.timeout(seconds) as scope:
+            return await effect.later()
+    except TimeoutError:
+        if scope.expired():
+            raise _late(seconds) from None
+        raise
