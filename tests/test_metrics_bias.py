@@ -17,8 +17,7 @@ from langchain_judges.metrics import (
     self_enhancement,
     win_rate,
 )
-from langchain_judges.metrics.slopes import preference_slopes
-from langchain_judges.metrics.style import style_features
+from langchain_judges.metrics.slopes import preference_slopes, style_features
 from langchain_judges.orders import combine
 
 BETA, PHI, SHARPNESS = 0.8, 0.6, 1.5

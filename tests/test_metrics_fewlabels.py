@@ -20,8 +20,8 @@ from langchain_judges.metrics import (
     selective_threshold,
     stratified_ppi_mean,
 )
-from langchain_judges.metrics.fewlabels import neyman_allocation
-from langchain_judges.metrics.selective import _upper_bound
+from langchain_judges.metrics.confidence import _upper_bound
+from langchain_judges.metrics.labels import neyman_allocation
 from tests.cases import for_each
 
 Y, F, U = (list(map(int, digits)) for digits in ("11010101", "11011100", "1011011101101101"))

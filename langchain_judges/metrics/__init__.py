@@ -9,95 +9,75 @@ from __future__ import annotations
 
 from langchain_judges.metrics.agreement import (
     accuracy,
+    failure_rates,
     majority_agreement,
     majority_vote,
     order_accuracy,
     order_agreement,
+    tie_rate,
     vote_agreement,
-)
-from langchain_judges.metrics.alttest import (
-    alt_test,
-)
-from langchain_judges.metrics.areas import (
-    auc,
-)
-from langchain_judges.metrics.arena import (
-    style_controlled_strengths,
+    win_rate,
 )
 from langchain_judges.metrics.bias import (
+    length_bias,
     position_bias,
     self_enhancement,
+    transitivity,
 )
-from langchain_judges.metrics.bootstrapping import (
-    bootstrap,
-    paired_bootstrap,
-)
-from langchain_judges.metrics.calibration import (
+from langchain_judges.metrics.confidence import (
     abstention_curve,
+    certainty,
     confidence_calibration,
-)
-from langchain_judges.metrics.comparisons import (
-    mcnemar,
+    selective_cascade,
+    selective_threshold,
 )
 from langchain_judges.metrics.correlation import (
     correlate,
     williams_test,
 )
 from langchain_judges.metrics.detection import (
+    auc,
     balanced_accuracy,
     f1,
     precision,
     recall,
 )
-from langchain_judges.metrics.doubt import (
-    certainty,
-)
-from langchain_judges.metrics.fewlabels import (
-    ppi_mean,
-    stratified_ppi_mean,
-)
 from langchain_judges.metrics.intervals import (
+    mcnemar,
     mean,
     paired_difference,
     rate,
 )
-from langchain_judges.metrics.lesser import (
-    length_bias,
+from langchain_judges.metrics.labels import (
+    label_next,
+    labels_needed,
+    ppi_mean,
+    stratified_ppi_mean,
 )
 from langchain_judges.metrics.people import (
+    alt_test,
     beside_people,
     oracle_agreement,
     people_agreement,
 )
-from langchain_judges.metrics.power import (
-    label_next,
-    labels_needed,
-)
-from langchain_judges.metrics.raters import (
-    cohen_kappa,
-    confusion,
-)
-from langchain_judges.metrics.rates import (
-    failure_rates,
-    tie_rate,
-    win_rate,
+from langchain_judges.metrics.resampling import (
+    bootstrap,
+    paired_bootstrap,
 )
 from langchain_judges.metrics.result import (
     Interval,
     Result,
 )
-from langchain_judges.metrics.selective import (
-    selective_cascade,
-    selective_threshold,
-)
 from langchain_judges.metrics.slopes import (
     length_slope,
+    style_controlled_strengths,
 )
-from langchain_judges.metrics.truth import (
-    dawid_skene,
-    transitivity,
+from langchain_judges.metrics.tables import (
+    cohen_kappa,
+    confusion,
 )
 from langchain_judges.metrics.voters import (
+    dawid_skene,
     effective_voters,
     learned_weights,
 )

@@ -1,4 +1,4 @@
-"""Does the judge order things as people do? Correlations, and tests between two judges."""
+"""Does the judge order things as people do? Correlations, and a test between two judges."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 import scipy
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.metrics.arguments import (
+from langchain_judges.metrics.inputs import (
     Floats,
     GroupKeys,
     Ints,
     Judgments,
     RightLabels,
+    match,
+    one_of,
 )
-from langchain_judges.metrics.cases import match
-from langchain_judges.metrics.inputs import one_of
 from langchain_judges.metrics.intervals import (
     LEAST_GROUPS,
     check_confidence,

@@ -1,24 +1,55 @@
-"""Reading what a metric is given: verdicts, rows or bare values; None and NaN are missing."""
+"""What metrics take, and how it is read: verdicts, rows or bare values.
+
+None and NaN are missing; `Cases` are the items on which nothing is.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, get_args, overload
 
 import numpy as np
-from typing_extensions import TypeIs
+from numpy.typing import NDArray
+from typing_extensions import TypedDict, TypeIs
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.metrics.arguments import (
-    Confidences,
-    Floats,
-    GroupKeys,
-    Judgment,
-    Judgments,
-    Votes,
-)
+from langchain_judges.metrics.result import Result
 from langchain_judges.verdict import Label
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+Judgment = Label | Mapping[str, object] | None
+"""What a judge says of an item: a bare preference, label or number; a verdict; or a row that
+holds one under `verdict`. None is a failed judgment."""
+
+Judgments = Iterable[Judgment]
+
+RightLabels = Iterable[Label | None]
+"""The right answer to each item, as people give it; None where there is none."""
+
+Confidences = Iterable[float | None] | None
+"""How sure the judge is of each item, from 0 to 1; None reads it from the verdicts."""
+
+Votes = Iterable[Label | Sequence[Label | None] | None]
+"""The votes of people on each item, or its only vote."""
+
+GroupKeys = Iterable[Hashable] | None
+"""The cluster of each item, such as its question; None: each item is its own."""
+
+Systems = Iterable[Sequence[str | None]]
+"""Who wrote A and who wrote B, for each pair; None where it is not known."""
+
+
+class IntervalOptions(TypedDict, total=False):
+    """What metrics with an interval take, by the names that they share."""
+
+    groups: GroupKeys
+    confidence: float
+    """The level of the interval."""
+
 
 T = TypeVar("T")
 
@@ -177,3 +208,98 @@ def must_be_binary(*columns: Floats) -> None:
     """Check that every value of some columns is 0 or 1."""
     if not all(np.isin(column, (0, 1)).all() for column in columns):
         raise InputError("labels must be 0 or 1")
+
+
+@dataclass(frozen=True)
+class Cases:
+    """The items on which nothing is missing, and why the others are left out."""
+
+    columns: list[list[Label]]
+    indices: Ints
+    """Positions of these items in what was given."""
+    failed: Counter[str]
+    size: int
+    """How many items were given."""
+
+    @property
+    def n(self) -> int:
+        """How many items there are."""
+        return len(self.indices)
+
+    def floats(self) -> list[Floats]:
+        """Return the columns as numbers."""
+        return [as_floats(column) for column in self.columns]
+
+    def clusters(self, groups: GroupKeys) -> Ints:
+        """Number the groups of these items from 0; an item without a group is its own.
+
+        Args:
+            groups: One key for each item that was given, or None.
+        """
+        if groups is None:
+            return np.arange(self.n, dtype=np.int64)
+        keys = as_list(groups)
+        if len(keys) != self.size:
+            counts = f"{len(keys)} for {self.size} items"
+            raise InputError(f"one group for each item is needed: {counts}")
+        order: dict[Hashable, int] = {}
+        names = [object() if is_missing(keys[i]) else keys[i] for i in self.indices]
+        return np.asarray([order.setdefault(name, len(order)) for name in names], np.int64)
+
+    def undefined(self, reason: str) -> Result:
+        """Return NaN for what these items do not define, and why."""
+        return Result.undefined(reason, n=self.n, n_failed=self.failed)
+
+
+def complete(*columns: Judgments, field: str = "score") -> Cases:
+    """Read columns of judgments; leave out and count the items that lack one.
+
+    Args:
+        columns: One judgment for each item, such as a number or a verdict.
+        field: The verdict's field to read.
+    """
+    lists = [as_list(column) for column in columns]
+    same_length(**{f"column {number}": column for number, column in enumerate(lists, 1)})
+    return cases_of([[value_of(item, field) for item in column] for column in lists])
+
+
+def match(judge: Judgments, truth: RightLabels, field: str | None = None) -> Cases:
+    """Pair judgments with people's answers; leave out and count what lacks either.
+
+    The first column is the judge's, the second people's.
+    """
+    answers, truths = as_list(judge), as_list(truth)
+    same_length(judge=answers, truth=truths)
+    return match_all([answers], truths, field)
+
+
+def match_all(
+    judgments: Sequence[Sequence[Judgment]],
+    truth: Sequence[Label | None],
+    field: str | None = None,
+) -> Cases:
+    """Return `match` of several columns of judgments; people's answers are the last column."""
+    columns = [[value_of(item, field) for item in column] for column in judgments]
+    # Labels come first, for where both are missing the label counts as missing.
+    cases = cases_of([bare(truth, NO_LABEL), *columns])
+    return replace(cases, columns=[*cases.columns[1:], cases.columns[0]])
+
+
+def bare(values: Iterable[Label | None], reason: str) -> list[ValueOrReason]:
+    """Return bare values as they are read, with the reason of those that are missing."""
+    return [(None if is_missing(value) else value, reason) for value in values]
+
+
+def cases_of(columns: Sequence[Sequence[ValueOrReason]]) -> Cases:
+    """Return the items on which nothing is missing; the first missing value says why."""
+    missing = [
+        next((reason for value, reason in row if value is None), None)
+        for row in zip(*columns, strict=True)
+    ]
+    indices = [index for index, reason in enumerate(missing) if reason is None]
+    values = [
+        [value for index in indices if (value := column[index][0]) is not None]
+        for column in columns
+    ]
+    failed = Counter(reason for reason in missing if reason is not None)
+    return Cases(values, np.asarray(indices, dtype=np.int64), failed, len(missing))

@@ -1,38 +1,171 @@
-"""Regressions of verdicts on features of the pair: what its length and style are worth."""
+"""Regressions of verdicts on features of the pair: what its length and style are worth.
+
+A text that is longer than its rival is often better too. Where a label is wrong, its length
+still tells which is better, so that a judge without any bias who sees more than the label says
+seems to follow length. `noisy_slope_interval` allows for that: the better text is unknown, and
+the label is right with a given chance, whatever the length.
+"""
 
 from __future__ import annotations
 
+import math
+import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy
 
-from langchain_judges.errors import OptionError, needs
-from langchain_judges.metrics.arguments import (
+from langchain_judges.errors import InputError, OptionError, needs
+from langchain_judges.metrics.inputs import (
+    POINTS,
+    Cases,
     Floats,
     GroupKeys,
     IntervalOptions,
     Ints,
     Judgments,
     RightLabels,
-)
-from langchain_judges.metrics.cases import Cases, bare, cases_of, match
-from langchain_judges.metrics.inputs import (
-    POINTS,
+    Systems,
     as_floats,
     as_list,
+    bare,
+    cases_of,
     is_missing,
+    match,
     points_of,
     same_length,
     take,
     value_of,
 )
 from langchain_judges.metrics.intervals import LEAST_GROUPS, check_confidence, student_quantile
-from langchain_judges.metrics.noise import noisy_slope_interval
-from langchain_judges.metrics.result import Interval, Result
-from langchain_judges.metrics.style import in_deviations
+from langchain_judges.metrics.result import Findings, Interval, Result
+
+_LIST_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+\S", re.MULTILINE)
+_HEADER = re.compile(r"^#{1,6}[ \t]+\S", re.MULTILINE)
+_BOLD = re.compile(r"\*\*[^*\n]+\*\*|__[^_\n]+__")
+_CODE_BLOCK = re.compile(r"^[ \t]*```.*?(?:^[ \t]*```[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def style_features(text: str) -> dict[str, int]:
+    """Count what catches the eye: characters, list items, headers, bold, code blocks.
+
+    Fenced code is one block, whatever stands in it: its comments and minus signs are neither
+    headers nor lists. A block that is never closed goes to the end of the text.
+    """
+    prose, blocks = _CODE_BLOCK.subn("", text)
+    return {
+        "characters": len(text),
+        "list_items": len(_LIST_ITEM.findall(prose)),
+        "headers": len(_HEADER.findall(prose)),
+        "bold": len(_BOLD.findall(prose)),
+        "code_blocks": blocks,
+    }
+
+
+def in_deviations(values: Sequence[float]) -> list[float]:
+    """Return numbers in units of their standard deviation."""
+    spread = float(np.std(values)) if len(values) else 0.0
+    return [value / spread if spread else 0.0 for value in values]
+
+
+def style_gaps(outputs_a: Iterable[str], outputs_b: Iterable[str]) -> dict[str, list[float]]:
+    """Return by feature how far each text A is ahead of its B, in standard deviations.
+
+    A feature in which no pair differs from another is absent.
+    """
+    counts = [[style_features(text) for text in texts] for texts in (outputs_a, outputs_b)]
+    features = {}
+    for name in ("characters", "list_items", "headers", "bold"):
+        gaps = [_relative(name, a, b) for a, b in zip(*counts, strict=True)]
+        if len(set(gaps)) > 1:
+            features[name] = in_deviations(gaps)
+    return features
+
+
+def _relative(name: str, a: Mapping[str, int], b: Mapping[str, int]) -> float:
+    one, other = (
+        float(side[name]) if name == "characters" else side[name] / (side["characters"] + 1)
+        for side in (a, b)
+    )
+    return (one - other) / (one + other) if one + other else 0.0
+
+
+STEP = 1e-4
+
+
+def _log_likelihood(
+    beta: Floats, points: Floats, lead: Floats, label: Floats, a: float
+) -> Floats:
+    """Return the log-likelihood of each item; β is (θ, φ, γ), and (α0, α1) of quality."""
+    theta, phi, gamma, base, slope = beta
+    parts = []
+    for better in (1.0, -1.0):
+        odds = theta + phi * lead + gamma * better
+        quality = -np.logaddexp(0.0, -better * (base + slope * lead))
+        answer = -points * np.logaddexp(0.0, -odds) - (1 - points) * np.logaddexp(0.0, odds)
+        right = np.where(label == 0, 0.5, np.where(label == better, a, 1 - a))
+        parts.append(quality + answer + np.log(np.maximum(right, 1e-12)))
+    return np.asarray(np.logaddexp(*parts))
+
+
+def noisy_slope_interval(
+    points: Floats,
+    lead: Floats,
+    label: Floats,
+    label_accuracy: float,
+    *,
+    groups: Ints,
+    confidence: float,
+) -> Interval | None:
+    """Return the interval of φ in logit P(A) = θ + φ · lead + γ · quality.
+
+    Args:
+        points: How far the judge prefers A, in [0, 1].
+        lead: The feature's lead of A.
+        label: What people say: +1 for A, −1 for B, 0 for a tie, which says nothing.
+        label_accuracy: How often a label names the better text, above ½.
+        groups: The number of each item's group.
+        confidence: The level of the interval, robust to groups.
+
+    Returns:
+        The interval, None where the likelihood has no clear maximum.
+
+    Source: misclassified covariates by maximum likelihood as in Carroll et al. 2006,
+    Measurement Error in Nonlinear Models, chapter 15.
+    """
+    items = (points, lead, label, label_accuracy)
+    start = np.array([0.0, 0.0, 1.0, 0.0, 0.0])
+    fit = scipy.optimize.minimize(
+        lambda beta: -_log_likelihood(beta, *items).mean() + 1e-6 * beta @ beta, start
+    )
+    beta = np.asarray(fit.x)
+    if not np.isfinite(beta).all() or np.abs(beta[:2]).max() > 20:
+        return None
+    steps = STEP * np.eye(len(beta))
+
+    def scores(at: Floats) -> Floats:
+        pairs = (
+            (_log_likelihood(at + s, *items), _log_likelihood(at - s, *items)) for s in steps
+        )
+        return np.stack([(up - down) / (2 * STEP) for up, down in pairs], axis=1)
+
+    bend = np.stack(
+        [(scores(beta + s).sum(0) - scores(beta - s).sum(0)) / (2 * STEP) for s in steps]
+    )
+    # A quality that the judge follows without fail has no curvature left; φ still has.
+    inverse = np.linalg.pinv(-(bend + bend.T) / 2 + 1e-6 * np.eye(len(beta)))
+    units = int(groups.max()) + 1
+    summed = np.zeros((units, len(beta)))
+    np.add.at(summed, groups, scores(beta))
+    variance = float((inverse @ (summed.T @ summed) @ inverse)[1, 1]) * units / (units - 1)
+    if not variance > 0:
+        return None
+    half = math.sqrt(variance) * student_quantile(confidence, units - 1)
+    return Interval.around(float(beta[1]), half)
 
 
 def preference_slopes(
@@ -237,3 +370,85 @@ def _for_wrong_labels(
     return slope.replace(
         interval=Interval(min(each.low for each in ends), max(each.high for each in ends))
     )
+
+
+@dataclass(frozen=True)
+class StyleControlled(Findings):
+    """The strengths of systems at equal style."""
+
+    strengths: dict[str, Result]
+    """Log-odds beside the mean of all systems, strongest first."""
+    style: dict[str, Result]
+    """Log-odds for each standard deviation of the lead in a feature of style."""
+    first: Result
+    """Log-odds for text A whatever it is: the position bias, if A is shown first."""
+    n: int
+    n_failed: dict[str, int]
+
+
+def style_controlled_strengths(
+    preferences: Judgments,
+    systems: Systems,
+    outputs_a: Iterable[str],
+    outputs_b: Iterable[str],
+    *,
+    groups: GroupKeys = None,
+    confidence: float = 0.95,
+) -> StyleControlled:
+    """Fit the strengths of systems, and what length, lists, headers and bold win beside them.
+
+    logit P(A) = θ + s_A − s_B + Σ φ_k x_k, with the strengths s adding up to 0.
+
+    Args:
+        preferences: `A`, `B`, `tie` (half a win) or a number in [0, 1] for each pair, or
+            verdicts or rows; None is left out and counted.
+        systems: Who wrote A and who wrote B; a pair of which one is not known is left out.
+        outputs_a: The texts A.
+        outputs_b: The texts B.
+        groups: The cluster of each pair, such as its question, for the intervals.
+        confidence: The level of the intervals, robust to groups.
+
+    Returns:
+        Strengths and slopes with intervals; NaN where they are not finite.
+
+    Raises:
+        InputError: There are fewer than two systems, or a pair has the same system twice.
+
+    Source: style control of Chatbot Arena (Li, Angelopoulos & Chiang 2024), with the features
+    of Arena-Hard v2: differences of length and of marks per character, over their sums.
+    """
+    answers, authors = as_list(preferences), as_list(systems)
+    gaps = style_gaps(outputs_a, outputs_b)
+    same_length(preferences=answers, systems=authors, **gaps)
+    pairs = [
+        None if is_missing(first) or is_missing(second) else (first, second)
+        for first, second in authors
+    ]
+    if same := next((pair for pair in pairs if pair and pair[0] == pair[1]), None):
+        raise InputError(f"a pair needs two systems, got {same!r}")
+    names = sorted({name for pair in pairs if pair for name in pair})
+    if len(names) < 2:
+        raise InputError(f"strengths need two systems, got {names!r}")
+    options = IntervalOptions(groups=as_list(groups), confidence=confidence)
+
+    def fit(last: str) -> dict[str, Result]:
+        # Strengths add up to 0: the last one is minus all others.
+        sides = {
+            f"system {name}": [pair and _lead(pair, name) - _lead(pair, last) for pair in pairs]
+            for name in names
+            if name != last
+        }
+        return preference_slopes(answers, {**sides, **gaps}, **options)
+
+    slopes = fit(names[-1])
+    strengths = {name: slopes[f"system {name}"] for name in names[:-1]}
+    strengths[names[-1]] = fit(names[0])[f"system {names[-1]}"]
+    ranked = dict(sorted(strengths.items(), key=lambda pair: -pair[1]))
+    first = slopes["intercept"]
+    style = {name: slopes[name] for name in gaps}
+    return StyleControlled(ranked, style, first, first.n, dict(first.n_failed))
+
+
+def _lead(pair: tuple[str, str], name: str) -> float:
+    """Return 1 where a system wrote A, −1 where it wrote B, and 0 elsewhere."""
+    return float((pair[0] == name) - (pair[1] == name))

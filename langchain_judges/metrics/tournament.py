@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 from numpy.random import Generator
 
-from langchain_judges.metrics.arguments import Floats
+from langchain_judges.metrics.inputs import Floats
 
 PRIOR = 0.1
 """Precision of the prior on each strength: it keeps a system that never lost finite."""

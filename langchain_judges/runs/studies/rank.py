@@ -20,7 +20,7 @@ from langchain_judges.runs.workload import Judge, Rows
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    from langchain_judges.metrics.arguments import Floats
+    from langchain_judges.metrics.inputs import Floats
     from langchain_judges.metrics.tournament import Tournament
 
 FIRST_ROUNDS = 2
