@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from langchain_judges.memory.failure_memory import FailureMemory
     from langchain_judges.memory.faiss.store import FaissStore
     from langchain_judges.methods.allure import create_allure_judge
-    from langchain_judges.methods.allure.audit.graph import create_allure_audit
+    from langchain_judges.methods.allure.audit import create_allure_audit
     from langchain_judges.methods.bsm import create_bsm_judge
     from langchain_judges.methods.cascade import create_cascade
     from langchain_judges.methods.direct import (
@@ -81,7 +81,7 @@ _HOMES = {
     "build": "methods.registry",
     "calibrate_cascade": "runs.studies.calibration",
     "create_absolute_judge": "methods.direct",
-    "create_allure_audit": "methods.allure.audit.graph",
+    "create_allure_audit": "methods.allure.audit",
     "create_allure_judge": "methods.allure",
     "create_bsm_judge": "methods.bsm",
     "create_bsm_writer": "writing.bsm",

@@ -24,16 +24,16 @@ from langchain_judges.asking.steps import run
 from langchain_judges.asking.store import ThreadJournal
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.example import MEANINGS
-from langchain_judges.methods.allure.audit.auditors import resolve_auditor
-from langchain_judges.methods.allure.audit.holdout import (
+from langchain_judges.methods.allure.auditors import resolve_auditor
+from langchain_judges.methods.allure.holdout import (
     balanced_accuracy,
     cases_of,
     fall_risk,
     measure,
     split_by_group,
 )
-from langchain_judges.methods.allure.audit.modes import read_modes
-from langchain_judges.methods.allure.audit.options import AuditOptions
+from langchain_judges.methods.allure.modes import read_modes
+from langchain_judges.methods.allure.state import AuditOptions
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.memories import ListMemory, example

@@ -5,11 +5,12 @@ from typing import Any, cast
 import pytest
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.allure.audit.check import by_match, nearest
-from langchain_judges.methods.allure.audit.checks import (
+from langchain_judges.methods.allure.checks import (
     annotated,
+    by_match,
     custom,
     exact,
+    nearest,
     normalised,
     normalised_sequence,
     numeric,
@@ -17,7 +18,7 @@ from langchain_judges.methods.allure.audit.checks import (
     resolve_check,
     word_set,
 )
-from langchain_judges.methods.allure.audit.modes import (
+from langchain_judges.methods.allure.modes import (
     Mode,
     corpus_of,
     read_modes,

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from langchain_judges import FailureMemory, create_allure_audit, create_allure_judge
 from langchain_judges.cli import app
-from langchain_judges.methods.allure.audit.holdout import balanced_accuracy
+from langchain_judges.methods.allure.holdout import balanced_accuracy
 from tests.cases import for_each
 from tests.planners import as_labelled, fooled_model, planning
 from tests.test_cli_audit import behave

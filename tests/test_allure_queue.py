@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from langchain_judges import create_allure_audit, create_allure_judge
 from langchain_judges.cli import app
-from langchain_judges.methods.allure.audit.queue import read_queue, run_of, send_proposals
+from langchain_judges.methods.allure.auditors import read_queue, run_of, send_proposals
 from tests.memories import ListMemory
 from tests.planners import fooled_model, planning
 from tests.test_cli_audit import behave

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from langchain_judges.cli import app
 from langchain_judges.cli.guide import GUIDES
-from langchain_judges.methods.allure.audit.checks import CHECKS
+from langchain_judges.methods.allure.checks import CHECKS
 from langchain_judges.methods.registry import COMBINATIONS, METHODS
 from langchain_judges.writing.registry import WRITERS
 

@@ -25,7 +25,7 @@ from langchain_core.runnables import RunnableLambda
 
 from langchain_judges import create_allure_audit, load_judge, metrics, report
 from langchain_judges import datasets as sets
-from langchain_judges.methods.allure.audit.checks import (
+from langchain_judges.methods.allure.checks import (
     annotated,
     exact,
     normalised,

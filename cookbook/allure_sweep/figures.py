@@ -17,7 +17,7 @@ from allure_sweep.results import Runs
 from allure_sweep.roc import roc_curves
 from langchain_judges.memory.example import texts_of
 from langchain_judges.memory.recall import knn
-from langchain_judges.methods.allure.audit.holdout import group_of
+from langchain_judges.methods.allure.holdout import group_of
 from langchain_judges.rows.checks import expected_answers
 from langchain_judges.rows.texts import judged, transcript
 

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.recall import Recall, all_, leave_out, uniform
-from langchain_judges.methods.allure.audit.holdout import group_of, split_by_group
-from langchain_judges.methods.allure.audit.modes import FIVE
+from langchain_judges.methods.allure.holdout import group_of, split_by_group
+from langchain_judges.methods.allure.modes import FIVE
 from langchain_judges.methods.allure.options import Instruct
 from langchain_judges.rows.messages import plain_row
 

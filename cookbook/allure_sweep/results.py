@@ -10,7 +10,7 @@ from typing import Any
 from allure_sweep.averages import Figure, Rows, metrics_of
 from allure_sweep.plan import Arm, Plan
 from langchain_judges.memory.failure_memory import FailureMemory
-from langchain_judges.methods.allure.audit.holdout import group_of
+from langchain_judges.methods.allure.holdout import group_of
 
 
 @dataclass(frozen=True)

@@ -25,11 +25,11 @@ from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.models.embeddings import default_embeddings
 from langchain_judges.errors import JudgeError, OptionError
 from langchain_judges.memory.failure_memory import FailureMemory
-from langchain_judges.methods.allure.audit.checks import annotated
-from langchain_judges.methods.allure.audit.graph import create_allure_audit
-from langchain_judges.methods.allure.audit.review import AuditProposal
+from langchain_judges.methods.allure.audit import create_allure_audit
+from langchain_judges.methods.allure.checks import annotated
 from langchain_judges.methods.allure.judge import create_allure_judge
 from langchain_judges.methods.allure.options import ALLURE
+from langchain_judges.methods.allure.review import AuditProposal
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.result_row import judged_row
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from langchain_judges.report.audit import choices, proposal_screen
 
 if TYPE_CHECKING:
-    from langchain_judges.methods.allure.audit.review import AuditProposal
+    from langchain_judges.methods.allure.review import AuditProposal
     from langchain_judges.verdict import Label
 
 Key = Callable[[], str]

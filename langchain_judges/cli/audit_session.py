@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from langsmith import Client
 
     from langchain_judges.memory.recall import Memory
-    from langchain_judges.methods.allure.audit.review import AuditRequest
-    from langchain_judges.methods.allure.audit.state import AuditResult, VerdictsById
+    from langchain_judges.methods.allure.review import AuditRequest
+    from langchain_judges.methods.allure.state import AuditResult, VerdictsById
     from langchain_judges.methods.graph import JudgeGraph
 
 
@@ -98,7 +98,7 @@ def open_audit(
     """
     from langgraph.checkpoint.sqlite import SqliteSaver
 
-    from langchain_judges.methods.allure.audit.graph import create_allure_audit
+    from langchain_judges.methods.allure.audit import create_allure_audit
     from langchain_judges.methods.describe import metadata_of
 
     marks = {name: value for name, value in metadata_of(judge).items() if name != "calls"}
@@ -139,14 +139,14 @@ class ElsewhereFlags:
             InputError: They cannot be read.
         """
         if self.answers is not None:
-            from langchain_judges.methods.allure.audit.review import from_jsonl
+            from langchain_judges.methods.allure.review import from_jsonl
 
             try:
                 return from_jsonl(self.answers.read_text(encoding="utf-8-sig"))
             except (OSError, UnicodeDecodeError) as exc:
                 raise InputError(f"{self.answers} cannot be read: {exc}") from exc
         if self.read_from is not None:
-            from langchain_judges.methods.allure.audit.queue import read_queue
+            from langchain_judges.methods.allure.auditors import read_queue
 
             with langsmith_client() as client:
                 return read_queue(request["proposals"], self.read_from, client)
@@ -157,7 +157,7 @@ class ElsewhereFlags:
         if self.export is not None:
             _export(request, self.export, errors)
         if self.send_to is not None:
-            from langchain_judges.methods.allure.audit.queue import send_proposals
+            from langchain_judges.methods.allure.auditors import send_proposals
 
             with langsmith_client() as client:
                 count = send_proposals(request["proposals"], self.send_to, client)
@@ -190,7 +190,7 @@ def langsmith_client() -> Iterator[Client]:
 
 
 def _export(request: AuditRequest, path: Path, errors: Console) -> None:
-    from langchain_judges.methods.allure.audit.review import to_jsonl
+    from langchain_judges.methods.allure.review import to_jsonl
 
     write_text(path, to_jsonl(request["proposals"], request["labels"], request["modes"]))
     errors.print(

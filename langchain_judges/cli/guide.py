@@ -52,7 +52,7 @@ def _writers() -> Names:
 
 
 def _checks() -> Names:
-    from langchain_judges.methods.allure.audit.checks import CHECKS
+    from langchain_judges.methods.allure.checks import CHECKS
 
     meanings = {name: (make.__doc__ or "").partition("\n")[0] for name, make in CHECKS.items()}
     return [(n, text.removeprefix("Return the check that ")) for n, text in meanings.items()]

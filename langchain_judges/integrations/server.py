@@ -34,9 +34,9 @@ from langchain_judges.asking.models import resolve_model
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.failure_memory import FailureMemory
 from langchain_judges.methods.allure import create_allure_judge
-from langchain_judges.methods.allure.audit.graph import create_allure_audit
-from langchain_judges.methods.allure.audit.options import AuditOptions
+from langchain_judges.methods.allure.audit import create_allure_audit
 from langchain_judges.methods.allure.options import ALLURE
+from langchain_judges.methods.allure.state import AuditOptions
 from langchain_judges.methods.describe import metadata_of
 from langchain_judges.methods.graph import JudgeGraph, check_length
 from langchain_judges.methods.registry import COMBINATIONS, METHODS, load_judge, named

@@ -30,8 +30,8 @@ from langchain_judges.rows.console import InertConsole
 from langchain_judges.rows.printable import inert_json
 
 if TYPE_CHECKING:
-    from langchain_judges.methods.allure.audit.check import Check
-    from langchain_judges.methods.allure.audit.review import AuditRequest
+    from langchain_judges.methods.allure.checks import Check
+    from langchain_judges.methods.allure.review import AuditRequest
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def make_check(name: str, settings: list[str]) -> Check:
     Raises:
         OptionError: There is no such check or option.
     """
-    from langchain_judges.methods.allure.audit.checks import CHECKS
+    from langchain_judges.methods.allure.checks import CHECKS
     from langchain_judges.methods.registry import named
 
     make: Callable[..., Check] = named(CHECKS, name, "check")

@@ -1,4 +1,4 @@
-"""ALLURE (Hasanbeig et al. 2023; arXiv:2309.13701); its audit is in `audit/`."""
+"""ALLURE (Hasanbeig et al. 2023; arXiv:2309.13701)."""
 
 from langchain_judges.methods.allure.judge import create_allure_judge
 

@@ -7,20 +7,36 @@ memory of audited mistakes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NotRequired
 
 from langchain_core.language_models import BaseChatModel
 
 from langchain_judges.asking.steps import Update
 from langchain_judges.methods.allure.options import ALLURE
-from langchain_judges.methods.allure.replies import JudgeResult, JudgeState
-from langchain_judges.methods.items import ItemState
+from langchain_judges.methods.items import ItemResult, ItemState
 from langchain_judges.methods.rubric.graph import label_context, label_graph
+from langchain_judges.methods.rubric.replies import RubricState
 from langchain_judges.methods.rubric.steps import LabelSteps
 from langchain_judges.options import factory
 
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
+
+
+class JudgeState(RubricState, total=False):
+    """State of the judge; every value is plain JSON."""
+
+    memory_version: str | None
+    leak_allowed: bool
+
+
+class JudgeResult(ItemResult):
+    """What the judge returns."""
+
+    memory_version: NotRequired[str | None]
+    """The version of the memory that it judged with; None without a memory."""
+    leak_allowed: NotRequired[bool]
+    """Whether examples of the item's own group could be shown."""
 
 
 @dataclass(frozen=True)

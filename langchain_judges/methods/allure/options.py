@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import model_validator
 
@@ -14,6 +14,9 @@ from langchain_judges.methods.rubric.label_options import LabelOptions, rubric_o
 from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS
 from langchain_judges.methods.rubric.ready import Rubric, check_name
 from langchain_judges.methods.rubric.replies import Explain
+
+if TYPE_CHECKING:
+    pass
 
 Instruct = Literal["bare", "criteria", "steps"]
 """What the prompt contains besides the labels: nothing, the criteria, or also steps."""

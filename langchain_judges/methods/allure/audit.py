@@ -1,0 +1,457 @@
+"""The loop: evaluate → check → propose → audit → try → admit → measure, again or stop.
+
+Hasanbeig et al. 2023, figure 1. The judge labels, a check finds likely mistakes, an auditor
+decides, and what was accepted is shown to the judge in the next round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from langchain_core.language_models import BaseChatModel, BaseLanguageModel
+from langchain_core.runnables import Runnable
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Overwrite, Send
+
+from langchain_judges.asking.nodes import Node, Route, plain
+from langchain_judges.asking.steps import Steps, Update, Wait, emit
+from langchain_judges.asking.store import ThreadJournal, key_of
+from langchain_judges.errors import OptionError
+from langchain_judges.memory.recall import Memory, check_memory
+from langchain_judges.methods.allure.admission import Admission, Reach, Rounds
+from langchain_judges.methods.allure.auditors import Audit, resolve_auditor, standard_of
+from langchain_judges.methods.allure.checks import Check, resolve_check
+from langchain_judges.methods.allure.holdout import held_out, identified
+from langchain_judges.methods.allure.judge import create_allure_judge
+from langchain_judges.methods.allure.modes import Mode, corpus_of, read_modes, suggest_mode
+from langchain_judges.methods.allure.review import (
+    AuditItem,
+    AuditProposal,
+    drawn_beside,
+    example_of,
+    learnt_from,
+)
+from langchain_judges.methods.allure.state import (
+    AuditInput,
+    AuditOptions,
+    AuditResult,
+    AuditState,
+    Batch,
+    EvaluationWork,
+    PlainDoubt,
+    VerdictsById,
+)
+from langchain_judges.methods.describe import memory_of, metadata_of, unwrapped
+from langchain_judges.methods.graph import JudgeGraph
+from langchain_judges.methods.items import item_of
+from langchain_judges.options import with_options
+from langchain_judges.verdict import Item, Label, LabelVerdict, no_usage
+
+
+@with_options(AuditOptions)
+def create_allure_audit(
+    judge: Runnable[Any, Any] | str, memory: Memory, options: AuditOptions
+) -> JudgeGraph:
+    """Create the loop that audits a judge and teaches it its audited mistakes.
+
+    Each round judges the items, lets the check doubt labels, has the doubted ones audited,
+    remembers what was accepted and measures the judge on dev. It ends after `max_rounds`, a
+    round in which nothing was learnt, or `patience` rounds without a gain on dev. With a
+    checkpointer it resumes after a kill or a wait of days: each verdict, and each audit by a
+    model, is written to it before the next step, and none is paid twice.
+
+    Where the paper is silent or we differ: nothing enters the memory unaudited; the label
+    proposed may be edited; an item is proposed once for each label it got; only families
+    that learnt something are judged again; an auditor who says that the judge was right
+    marks the check and not the judge (`decisions` with `check_wrong`).
+
+    Args:
+        judge: An ALLURE judge with this memory; a chat model or its name, of which one is
+            made (with `instructions`, `temperature`, `cache` and `repairs` of the audit); or
+            any runnable from `Item` to `{"verdict": LabelVerdict}`, such as recorded verdicts.
+        memory: Where accepted examples go, such as a `FailureMemory`.
+        options: The options.
+
+    Returns:
+        A compiled graph from `{"items": […]}` to `AuditResult`.
+
+    Raises:
+        OptionError: An option is not allowed.
+        ModelSetupError: A model cannot be made.
+    """
+    teaches, metadata = judge_to_audit(judge, memory, options)
+    loop = _loop(teaches, memory, metadata, options)
+    compiled = _graph(loop).compile(
+        checkpointer=options.checkpointer,
+        store=options.store,
+        name=options.name or "audit",
+    )
+    marks = {
+        "method": options.method,
+        "options": {
+            **options.as_json(),
+            "check": loop.check.name,
+            "modes": [mode.name for mode in loop.modes],
+            "labels": list(loop.labels),
+            "allow_leak": loop.leaky,
+        },
+        "model": metadata.get("model") or {},
+        "prompt_version": str(metadata.get("prompt_version", "")),
+        "calls": 0,
+    }
+    graph = JudgeGraph(**vars(compiled), options=options, model=teaches.get_name())
+    return graph.with_config(metadata=marks, max_concurrency=options.max_concurrency)
+
+
+def _loop(
+    judge: Runnable[Any, Any],
+    memory: Memory,
+    metadata: Mapping[str, Any],
+    options: AuditOptions,
+) -> Loop:
+    judge_options = metadata.get("options") or {}
+    modes = read_modes(options.modes)
+    labels = tuple(options.labels or judge_options.get("labels") or (0, 1))
+    # What a judge that is not ours may be shown, nobody knows.
+    everywhere = options.again == "all" or _across(
+        (judge_options.get("memory") or {}).get("recall")
+    )
+    judge_reach = Reach(everywhere or metadata.get("method") != "allure")
+    journal = ThreadJournal.of(options.checkpointer)
+    return Loop(
+        judge=alone(judge),
+        mark={
+            key: metadata.get(key) for key in ("method", "options", "model", "prompt_version")
+        },
+        memory=memory,
+        journal=journal,
+        admission=Admission(memory, judge_reach, labels, options),
+        reach=Reach(everywhere),
+        check=resolve_check(options.check or "normalised_sequence"),
+        audit_by=resolve_auditor(
+            options.auditor,
+            options,
+            labels=labels,
+            modes=modes,
+            journal=journal,
+            standard=standard_of(judge),
+        ),
+        modes=modes,
+        labels=labels,
+        leaky=options.allow_leak or bool(judge_options.get("allow_leak")),
+        options=options,
+    )
+
+
+def _graph(loop: Loop) -> StateGraph[AuditState, None, AuditInput, AuditResult]:
+    graph = StateGraph(AuditState, input_schema=AuditInput, output_schema=AuditResult)
+    admission, events = loop.admission, AuditOptions.events
+    nodes = {
+        "prepare": plain(loop.prepare, events),
+        "evaluate": Node(loop.evaluate, events),
+        "check": plain(loop.check_labels, events),
+        "propose": plain(loop.propose, events),
+        "audit": Node(loop.audit, events),
+        "stage": plain(admission.stage, events),
+        "try": Node(loop.try_out, events),
+        "admit": Node(admission.decide, events),
+        "measure": Node(loop.measure_round, events),
+    }
+    for name, node in nodes.items():
+        graph.add_node(name, node)
+    graph.add_edge(START, "prepare")
+    graph.add_conditional_edges("prepare", Route(loop.stale_items), ["evaluate", "check"])
+    graph.add_edge("evaluate", "check")
+    graph.add_edge("check", "propose")
+    graph.add_edge("propose", "audit")
+    graph.add_conditional_edges("audit", Route(admission.next_batch), ["stage", "measure"])
+    graph.add_conditional_edges("stage", Route(admission.on_trial), ["try", "admit"])
+    graph.add_edge("try", "admit")
+    graph.add_conditional_edges("admit", Route(admission.next_batch), ["stage", "measure"])
+    graph.add_conditional_edges(
+        "measure", Route(loop.again_or_stop), ["evaluate", "check", END]
+    )
+    return graph
+
+
+def _across(recall: object) -> bool:
+    """Say whether a judge's choice of examples, as its options tell it, crosses families."""
+    return isinstance(recall, Mapping) and bool(recall.get("any_family"))
+
+
+UNDOUBTED = "no rule doubts this label; it was drawn to see whether the judge is right"
+"""Told to the auditor of a label that was drawn."""
+
+
+def proposals_of(
+    state: AuditState, check: str, modes: Sequence[Mode]
+) -> tuple[list[AuditProposal], list[AuditProposal]]:
+    """Return the proposals of the labels that the check doubts, and those of all others."""
+    decisions = {(each["id"], each["wrong"]) for each in state["decisions"]}
+    corpus = corpus_of(state["pool"])
+    doubts: list[AuditProposal] = []
+    others: list[AuditProposal] = []
+    for item in state["pool"]:
+        label = state["verdicts"][item["id"]]["label"]
+        if label is None or (item["id"], label) in decisions:
+            continue
+        if doubt := state["doubts"].get(item["id"]):
+            mode = suggest_mode(item, corpus, modes)
+            doubts.append(_proposal(state, item, doubt, check, mode))
+        else:
+            others.append(
+                _proposal(state, item, {"label": label, "why": UNDOUBTED}, check, None)
+            )
+    return doubts, others
+
+
+def _proposal(
+    state: AuditState,
+    item: AuditItem,
+    doubt: PlainDoubt,
+    check: str,
+    mode: str | None,
+) -> AuditProposal:
+    verdict = state["verdicts"][item["id"]]
+    assert verdict["label"] is not None  # noqa: S101 - what was not judged is not audited
+    return {
+        "id": item["id"],
+        "round": state["round"],
+        "item": item,
+        "label": verdict["label"],
+        "score": verdict["score"],
+        "rationale": verdict["rationale"],
+        "proposed": doubt["label"],
+        "why": doubt["why"],
+        "check": check,
+        "mode": mode,
+    }
+
+
+def judge_to_audit(
+    judge: Runnable[Any, Any] | str, memory: Memory, options: AuditOptions
+) -> tuple[Runnable[Any, Any], Mapping[str, Any]]:
+    """Return the judge that an audit teaches, made first of a model, and its metadata.
+
+    Args:
+        judge: A judge, or a model as `create_allure_judge` takes it.
+        memory: What the judge must show examples of.
+        options: Of the audit; some are those of a judge that is made here.
+
+    Raises:
+        OptionError: It is no judge, or one that would learn nothing of `memory`; or it is one
+            and the options cannot be its own any more.
+        ModelSetupError: The model cannot be made.
+    """
+    check_memory(memory)
+    if memory is None:
+        raise OptionError("`memory` must be a FailureMemory, got None")
+    judge_options = {
+        name: getattr(options, name) for name in ("instructions", "temperature", "cache")
+    }
+    if isinstance(judge, str | BaseChatModel):
+        labels = (0, 1) if options.labels is None else options.labels
+        judge_options["repairs"] = options.repairs
+        judge = create_allure_judge(judge, memory=memory, labels=labels, **judge_options)
+    elif late := [option for option, value in judge_options.items() if value is not None]:
+        raise OptionError(f"`{late[0]}` goes with a model; the judge that is given has its own")
+    inner = unwrapped(judge)
+    if not isinstance(inner, Runnable) or isinstance(inner, BaseLanguageModel):
+        raise OptionError(
+            "`judge` must be a judge of one text, such as `create_allure_judge` makes, or a "
+            f"chat model (without `bind` or `with_retry`), got {type(judge).__name__}"
+        )
+    marks = metadata_of(judge)
+    method = marks.get("method", "")
+    if method not in ("", "allure"):
+        raise OptionError(f"`judge` must be a judge of one text, got the method {method!r}")
+    if method and memory_of(judge) is not memory:
+        has = "no memory" if memory_of(judge) is None else "another memory"
+        raise OptionError(f"`judge` has {has}, so it would learn nothing of the audit")
+    return judge, marks
+
+
+def alone(judge: Runnable[Any, Any]) -> Runnable[Any, Any]:
+    """Return a judge that does not write checkpoints of its own into those of the loop."""
+    if isinstance(judge, CompiledStateGraph) and judge.checkpointer is None:
+        return judge.copy(update={"checkpointer": False})
+    return judge
+
+
+JudgeOutput = Mapping[str, Any]
+"""What any judge of one text returns: `{"verdict": …}`."""
+_BLANK = {"label": None, "score": None, "rationale": "", "usage": no_usage()}
+"""What a verdict of another runnable may leave out."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """The steps of the loop and its settings."""
+
+    judge: Runnable[Any, Any]
+    mark: Mapping[str, object]
+    """What decides the judge's verdicts beside the memory."""
+    memory: Memory
+    journal: ThreadJournal
+    admission: Admission
+    reach: Reach
+    """Of the items that are audited."""
+    check: Check
+    audit_by: Audit
+    modes: tuple[Mode, ...]
+    labels: tuple[Label, ...]
+    leaky: bool
+    options: AuditOptions
+
+    @property
+    def rounds(self) -> Rounds:
+        """What measures the rounds."""
+        return Rounds(self.memory, self.labels, self.options)
+
+    def prepare(self, state: AuditState) -> Update:
+        """Name the items and hold out those of dev."""
+        items = identified(state["items"], "item")
+        self.check.require(items)
+        pool, dev, grouped_by_task = held_out(items, self.options)
+        # A checkpointed thread still holds what its previous run left.
+        fresh: Update = {
+            key: Overwrite({}) for key in ("verdicts", "dev_verdicts", "trial_verdicts")
+        }
+        lists = ("proposals", "decisions", "queue", "batch", "learnt", "trials")
+        fresh |= {key: [] for key in (*lists, "examples", "waiting", "spent", "history")}
+        return {
+            **fresh,
+            **{"pool": pool, "dev": dev, "round": 1, "doubts": {}, "stopped": None},
+            "stale": [item["id"] for item in (*pool, *dev)],
+            "leak_allowed": self.leaky,
+            "grouped_by_task": grouped_by_task,
+        }
+
+    def stale_items(self, state: AuditState) -> list[Send] | str:
+        """Send every item whose verdict is not known, or may have changed."""
+        stale = set(state["stale"])
+        work = [
+            *self._work("verdicts", state["pool"], stale),
+            *self._work("dev_verdicts", state["dev"], stale),
+        ]
+        return [Send("evaluate", part) for part in work] or "check"
+
+    def _work(
+        self, part: Literal["verdicts", "dev_verdicts"], items: Sequence[Item], ids: set[str]
+    ) -> Iterator[EvaluationWork]:
+        for item in items:
+            if item["id"] in ids:
+                yield {"part": part, "item": item_of(item)}
+
+    def evaluate(self, work: EvaluationWork) -> Steps[Update]:
+        """Judge one item with what the memory now holds."""
+        judge, item = self.judge, work["item"]
+        verdict = yield from self._judged(
+            item, self.memory.version, judge.invoke, judge.ainvoke
+        )
+        emit("verdict", "evaluate", verdict, item["id"])
+        return {work["part"]: {item["id"]: verdict}}
+
+    def try_out(self, batch: Batch) -> Steps[Update]:
+        """Judge items of dev as if the memory held what is on trial."""
+        judge, memory, examples = self.judge, self.memory, batch["examples"]
+
+        def now(item: Item) -> JudgeOutput:
+            with memory.trial(examples):
+                output: JudgeOutput = judge.invoke(item)
+                return output
+
+        async def later(item: Item) -> JudgeOutput:
+            async with memory.trial(examples):
+                output: JudgeOutput = await judge.ainvoke(item)
+                return output
+
+        version = key_of(memory.version, examples)
+        verdicts: VerdictsById = {}
+        for item in batch["items"]:
+            id = item["id"]
+            verdicts[id] = yield from self._judged(item, version, now, later)
+            emit("verdict", "try", verdicts[id], id)
+        return {"trial_verdicts": verdicts}
+
+    def _judged(
+        self,
+        item: Item,
+        version: str,
+        now: Callable[[Item], JudgeOutput],
+        later: Callable[[Item], Awaitable[JudgeOutput]],
+    ) -> Steps[LabelVerdict]:
+        """Judge an item, or take what was paid for before a kill."""
+
+        def ask() -> Steps[LabelVerdict]:
+            output: JudgeOutput = yield Wait(lambda: now(item), lambda: later(item))
+            return cast("LabelVerdict", {**_BLANK, **output["verdict"]})
+
+        key = key_of("verdict", self.mark, version, item["id"], item)
+        return (yield from self.journal.once(key, ask))
+
+    def check_labels(self, state: AuditState) -> Update:
+        """Let the check doubt the labels."""
+        doubts: dict[str, PlainDoubt] = {}
+        for item in state["pool"]:
+            label = state["verdicts"][item["id"]]["label"]
+            doubt = None if label is None else self.check.doubt(item, label, self.labels)
+            if doubt:
+                doubts[item["id"]] = {"label": doubt.label, "why": doubt.why}
+        dev_before = self.rounds.measured(state["dev"], state["dev_verdicts"])
+        return {"doubts": doubts, "dev_before": dev_before}
+
+    def propose(self, state: AuditState) -> Update:
+        """Propose every doubt that nobody has decided yet, and some other labels."""
+        doubts, others = proposals_of(state, self.check.name, self.modes)
+        candidates = others if self.options.draw_right else []
+        right_proposals = drawn_beside(
+            doubts, candidates, self.options.right_share, self.options.seed
+        )
+        return {"proposals": [*doubts, *right_proposals]}
+
+    def audit(self, state: AuditState) -> Steps[Update]:
+        """Have every proposal decided; queue what was accepted."""
+        proposals = state["proposals"]
+        decisions, usages = yield from self.audit_by(proposals)
+        by_id = {decision["id"]: decision for decision in decisions}
+        for decision in decisions:
+            emit("decision", "audit", decision)
+        mistakes, right = learnt_from(by_id, self.options.right_share)
+        meanings = {mode.name: mode.description for mode in self.modes}
+        examples = [
+            example_of(proposal, by_id[proposal["id"]], meanings)
+            for proposal in proposals
+            if proposal["id"] in {*mistakes, *right}
+        ]
+        return {
+            "decisions": [*state["decisions"], *decisions],
+            "learnt": [],
+            "spent": usages,
+            **self.admission.queued(examples, state),
+        }
+
+    def measure_round(self, state: AuditState) -> Steps[Update]:
+        """Record the result of the round, and decide whether another one follows."""
+        result = self.rounds.summary(state)
+        emit("round", "measure", result)
+        history = [*state["history"], result]
+        families = {example["family"] for example in state["learnt"]}
+        # Trials have already judged dev with what was learnt.
+        stale = self.reach.touched(state["pool"], families)
+        stopped = self.rounds.stopped(history)
+        if stopped:
+            yield from self.journal.close()
+        return {
+            "history": history,
+            "stopped": stopped,
+            "stale": sorted(item["id"] for item in stale),
+            "round": state["round"] + 1,
+        }
+
+    def again_or_stop(self, state: AuditState) -> list[Send] | str:
+        """Begin the next round, or end."""
+        return END if state["stopped"] else self.stale_items(state)

@@ -1,1 +1,0 @@
-"""The audit of a judge: find its mistakes, have them audited, remember them, measure again."""

@@ -1,0 +1,296 @@
+"""State of the audit loop; every value is plain JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge, Le, Lt
+from pydantic import AfterValidator, InstanceOf
+from typing_extensions import TypedDict
+
+from langchain_judges.methods.allure import prompts as texts
+from langchain_judges.methods.allure.auditors import Auditor
+from langchain_judges.methods.allure.checks import CHECKS, Check
+from langchain_judges.methods.allure.modes import Mode
+from langchain_judges.methods.allure.review import (
+    AuditDecision,
+    AuditedExample,
+    AuditItem,
+    AuditProposal,
+)
+from langchain_judges.methods.options import GraphOptions, Seed, Written
+from langchain_judges.methods.rubric.criteria import read_labels
+from langchain_judges.options import ClientMost, NotSerialisable, Owner, Rule
+from langchain_judges.verdict import Item, Label, LabelVerdict, Usage
+
+Again = Literal["families", "all"]
+"""Which items a round of an audit judges again: those of families that learnt, or all."""
+Unmeasured = Literal["wait", "admit"]
+"""What becomes of examples that no item of dev can be shown."""
+Dev = float | Sequence[Mapping[str, Any]]
+"""The items that are held out, or their share."""
+
+
+def _labels(labels: Sequence[Label] | None) -> tuple[Label, ...] | None:
+    return None if labels is None else tuple(read_labels(labels))
+
+
+def _share(dev: Dev | None) -> Dev | None:
+    if isinstance(dev, int | float) and not 0 < dev < 1:
+        raise ValueError("no share")
+    return dev
+
+
+class AuditOptions(GraphOptions):
+    """The options of an audit."""
+
+    method = "allure_audit"
+    summary = "ALLURE's audit: find a judge's mistakes, have them audited, remember them."
+    events = {"proposals": "proposal"}
+    templates = {"audit": texts.AUDIT}
+
+    check: Annotated[
+        InstanceOf[Check] | Callable[..., Any] | str | None,
+        Owner(),
+        Rule(f"one of {sorted(CHECKS)} or a function"),
+    ] = None
+    """Finds likely mistakes: a name (default `"normalised_sequence"`), a `Check`, or a function
+    from item and label; see `checks.py`."""
+    auditor: Annotated[Auditor, Owner(), Rule("'human', a model or a function")] = "human"
+    """`"human"`: the graph is interrupted with all proposals of a round, and resumes with
+    `Command(resume=answers)`; see `review.py` for answers. Or a function from one proposal to
+    an answer, or a model."""
+    modes: Annotated[
+        Sequence[Mode | str | Mapping[str, str]] | None,
+        NotSerialisable(),
+        Rule("a list of failure modes"),
+    ] = None
+    """Your own failure modes, in addition to the paper's five."""
+    right_share: Annotated[float, Ge(0), Lt(1)] = 0.25
+    """The largest share of cases that the judge got right among the examples of a round: labels
+    that the auditor upholds against the check, which need no extra decision. A memory of only
+    mistakes teaches a judge to invert its labels; one right case for three mistakes prevents
+    that, and leaves most of the room to mistakes. 0 is the paper's memory."""
+    draw_right: bool = False
+    """Also ask the auditor about labels that no rule doubts, one for each three doubted ones
+    with the default share: an exact check leaves no upheld labels. They are drawn at random,
+    first from doubted families and labels; a wrong one among them is a mistake that the check
+    missed."""
+    max_rounds: Annotated[int, Ge(1), ClientMost(20)] = 5
+    """Most rounds."""
+    patience: Annotated[int, Ge(1), ClientMost(20)] = 2
+    """Rounds without a gain in balanced accuracy on dev that end the loop; the paper saw a fall
+    before a gain, so it should be two at least."""
+    dev: Annotated[
+        Dev | None,
+        AfterValidator(_share),
+        Rule("a list of items or a share above 0 and below 1"),
+    ] = None
+    """Items that are judged and never audited, each with its true label: a list, or the share
+    of the items to hold out, by group. With it, examples enter the memory only if balanced
+    accuracy does not fall on the items of dev for which the judge may show them; the others
+    wait. They are tried on an overlay of the memory that only this judge sees, in this
+    process."""
+    admit: Literal["round", "example"] = "round"
+    """Whether the examples of a round are tried together or one by one. A rejected batch is
+    halved until the harmful examples are isolated; waiting examples are retried when the memory
+    has changed."""
+    unmeasured: Unmeasured = "wait"
+    """Whether examples of a family without items in dev wait, or are admitted and marked; the
+    result names the families."""
+    risk: Annotated[float, Ge(0), Le(1)] = 0.5
+    """Largest share of bootstrap resamples in which dev may have fallen."""
+    truth: Written = "label"
+    """The field in which items carry their true label."""
+    labels: Annotated[
+        Sequence[Label] | None,
+        AfterValidator(_labels),
+        Rule("two or more distinct numbers or texts, from worst to best"),
+    ] = None
+    """The judge's labels, worst first; default those of the judge, else 0 and 1."""
+    again: Again = "families"
+    """`"families"` judges items again only if their family got new examples."""
+    allow_leak: bool = False
+    """Let dev share groups with the items; every result says so."""
+    seed: Seed = 0
+    """Seed of the split and the bootstrap."""
+    max_concurrency: Annotated[int, Ge(1), Owner()] = 16
+    """Items judged at the same time."""
+
+    def calls(self) -> int:
+        """Return 0: how much an audit asks depends on what it finds."""
+        return 0
+
+    def branches(self) -> int:
+        """Return the most calls that are in flight at the same time."""
+        return self.max_concurrency
+
+
+Stopped = Literal["max_rounds", "nothing_new", "no_gain"]
+"""Why a loop ended: its last round, a round that taught nothing, or no gain on dev."""
+
+VerdictsById = dict[str, LabelVerdict]
+"""Verdicts by the id of their item."""
+
+
+def _both(old: VerdictsById, new: VerdictsById) -> VerdictsById:
+    return {**old, **new}
+
+
+class Measured(TypedDict):
+    """What a judge is worth on labelled items; rates are in [0, 1]."""
+
+    n: int
+    not_judged: int
+    """Items without a label from the judge; they count as wrong."""
+    accuracy: float
+    majority: float
+    """The accuracy of always giving the most frequent label."""
+    balanced_accuracy: float
+    """The mean of the recalls of the labels that occur; it is the AUC of two hard labels."""
+    low: float | None
+    high: float | None
+    """The 95 % interval of the balanced accuracy; None for fewer than five groups of items."""
+
+
+class Round(TypedDict):
+    """The result of one round."""
+
+    round: int
+    evaluated: int
+    """Items judged in this round, those of dev included."""
+    not_judged: int
+    doubted: int
+    """Labels that the check doubts, decided ones of earlier rounds included."""
+    proposed: int
+    accepted: int
+    right: int
+    """Of those that entered the memory: cases that the judge got right."""
+    rejected: int
+    check_wrong: int
+    remembered: int
+    """Examples that entered the memory."""
+    waiting: int
+    """Accepted examples that have not, by the end of the round."""
+    unmeasured: list[str]
+    """Families of examples that no item of dev can be shown, so that nothing measured them."""
+    memory_version: str
+    memory_size: int
+    pool: Measured | None
+    """The judge on the items that are audited, where people labelled them."""
+    dev_before: Measured | None
+    """The judge on items that the memory never holds, as the round began."""
+    dev: Measured | None
+    """The same, with what it now remembers."""
+    usage: Usage
+
+
+class AdmissionTrial(TypedDict):
+    """Examples tried on dev, and what became of them."""
+
+    round: int
+    examples: list[str]
+    """Their ids, if they were admitted."""
+    sources: list[str]
+    """The ids of the items that they come from."""
+    before: float
+    """Balanced accuracy on dev without them."""
+    after: float
+    risk: float | None
+    """How likely it is that it fell, by a paired bootstrap; None: nothing was measured."""
+    unmeasured: list[str]
+    """Families among them that no item of dev can be shown."""
+    admitted: bool
+
+
+class Waiting(TypedDict):
+    """An accepted example that has not entered the memory."""
+
+    example: AuditedExample
+    why: Literal["fell", "unmeasured"]
+    """Dev fell with it; or no item of dev can be shown it."""
+    memory_version: str
+    """Of the memory it was last tried with."""
+
+
+class PlainDoubt(TypedDict):
+    """What a check doubts, as `Doubt` says it."""
+
+    label: Label
+    why: str
+
+
+class EvaluationWork(TypedDict):
+    """Input of one parallel evaluation."""
+
+    part: Literal["verdicts", "dev_verdicts"]
+    item: Item
+
+
+class Batch(TypedDict):
+    """Input of a part of a trial, judged one after the other."""
+
+    items: list[Item]
+    examples: list[AuditedExample]
+    """What is on trial."""
+
+
+class AuditInput(TypedDict):
+    """What the loop takes."""
+
+    items: list[dict[str, Any]]
+    """Items to judge and audit: `Item`, with `label` and whatever else people know."""
+
+
+class AuditState(AuditInput, total=False):
+    """State of the graph."""
+
+    pool: list[AuditItem]
+    """What is audited; every item has an id."""
+    dev: list[AuditItem]
+    """What is held out."""
+    round: int
+    stale: list[str]
+    """Ids whose verdicts the last round may have changed."""
+    verdicts: Annotated[VerdictsById, _both]
+    dev_verdicts: Annotated[VerdictsById, _both]
+    trial_verdicts: Annotated[VerdictsById, _both]
+    doubts: dict[str, PlainDoubt]
+    dev_before: Measured | None
+    proposals: list[AuditProposal]
+    decisions: list[AuditDecision]
+    queue: list[list[AuditedExample]]
+    """Accepted examples that are still to be tried, in batches."""
+    batch: list[AuditedExample]
+    """What is on trial."""
+    learnt: list[AuditedExample]
+    """What entered the memory in this round."""
+    trials: list[AdmissionTrial]
+    examples: list[str]
+    waiting: list[Waiting]
+    spent: list[Usage]
+    history: list[Round]
+    stopped: Stopped | None
+    leak_allowed: bool
+    grouped_by_task: int
+
+
+class AuditResult(TypedDict):
+    """What the loop returns."""
+
+    verdicts: VerdictsById
+    dev_verdicts: VerdictsById
+    decisions: list[AuditDecision]
+    """Every answer of every round; those with `check_wrong` show where to fix the check."""
+    trials: list[AdmissionTrial]
+    examples: list[str]
+    """Ids of what entered the memory."""
+    waiting: list[Waiting]
+    """Accepted examples that did not."""
+    history: list[Round]
+    stopped: Stopped | None
+    leak_allowed: bool
+    grouped_by_task: int
+    """Items without a `group`, which was taken to be their task: no example of a task is
+    shown to an item of it, and dev has no task of the others."""
