@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.replies.confidence import Span
-from langchain_judges.asking.replies.prose import agreed, fields, label_in, lines_of, lone_label
 from langchain_judges.methods.options import EvidenceTable
 from langchain_judges.orders import Order, Slot, SlotOrTie
 from langchain_judges.rows.kinds import kind_of_verdict
@@ -33,50 +31,6 @@ class ForcedChoice(BaseModel):
 
     explanation: str
     preference: Slot
-
-
-class LabelForms(NamedTuple):
-    """How a label may be written in plain words."""
-
-    fields: Collection[str]
-    """What a field may be called that holds it."""
-    nouns: Collection[str]
-    """What may stand before it, such as `response`."""
-    labels: Mapping[str, str]
-    """Labels by how they may be written."""
-    slack: int
-    """Characters that may stand between the name of a field and its colon."""
-    places: tuple[int, ...] = (-1,)
-    """The lines, first or last, that may be a label and nothing else."""
-
-
-class SpokenLabel(NamedTuple):
-    """A label in plain words, where it stands, and what was said before it."""
-
-    label: str
-    span: Span
-    before: str
-
-
-def spoken_label(text: str, forms: LabelForms) -> SpokenLabel | None:
-    """Return the label in the fields of a reply, else in a line that is nothing else.
-
-    Every field counts, and they must agree; one that names several labels, or anything else,
-    is none.
-    """
-    lines = lines_of(text)
-    labels = [
-        label_in(each, forms.labels, forms.nouns)
-        for each in fields(lines, forms.fields, forms.slack)
-    ]
-    if not labels and lines:
-        alone = (lone_label(lines, at, forms.labels, forms.nouns) for at in forms.places)
-        labels = [each for each in alone if each]
-    label = agreed(labels)
-    if label is None:
-        return None
-    head = text.rfind("\n", 0, label.line) + 1
-    return SpokenLabel(label.label, (label.at, label.end), text[:head].strip())
 
 
 class PlanLine(TypedDict):

@@ -131,6 +131,63 @@ def agreed(statements: Sequence[Stated | None]) -> Stated | None:
     return statements[-1] if len(labels) == 1 else None
 
 
+class LabelForms(NamedTuple):
+    """How a label may be written in plain words."""
+
+    fields: Collection[str]
+    """What a field may be called that holds it."""
+    nouns: Collection[str]
+    """What may stand before it, such as `response`."""
+    labels: Mapping[str, str]
+    """Labels by how they may be written."""
+    slack: int
+    """Characters that may stand between the name of a field and its colon."""
+    places: tuple[int, ...] = (-1,)
+    """The lines, first or last, that may be a label and nothing else."""
+
+
+SLOTS = LabelForms(
+    fields=(
+        *("preferred", "preference", "more consistent"),
+        *("verdict", "winner", "choice", "answer", "better"),
+    ),
+    nouns=("response", "summary", "passage", "candidate", "text", "option", "table"),
+    # Letters are what models write that have read many comparisons of an A and a B.
+    labels={"1": "1", "2": "2", "a": "1", "b": "2", "tie": "tie"},
+    slack=40,
+)
+"""Of the two slots of a pair, and a tie."""
+
+
+class SpokenLabel(NamedTuple):
+    """A label in plain words, where it stands, and what was said before it."""
+
+    label: str
+    span: tuple[int, int]
+    before: str
+
+
+def spoken_label(text: str, forms: LabelForms) -> SpokenLabel | None:
+    """Return the label in the fields of a reply, else in a line that is nothing else.
+
+    Every field counts, and they must agree; one that names several labels, or anything else,
+    is none.
+    """
+    lines = lines_of(text)
+    labels = [
+        label_in(each, forms.labels, forms.nouns)
+        for each in fields(lines, forms.fields, forms.slack)
+    ]
+    if not labels and lines:
+        alone = (lone_label(lines, at, forms.labels, forms.nouns) for at in forms.places)
+        labels = [each for each in alone if each]
+    label = agreed(labels)
+    if label is None:
+        return None
+    head = text.rfind("\n", 0, label.line) + 1
+    return SpokenLabel(label.label, (label.at, label.end), text[:head].strip())
+
+
 def own_words(text: str, material: Sequence[str]) -> str:
     """Return a reply with blanks for the lines that stand in what the model was shown.
 

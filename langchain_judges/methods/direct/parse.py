@@ -8,8 +8,12 @@ from collections.abc import Mapping
 from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.replies.confidence import Span, json_spans, reply_tokens, spelling
-from langchain_judges.asking.replies.prose import lines_of
-from langchain_judges.methods.replies import LabelForms, SpokenLabel, spoken_label
+from langchain_judges.asking.replies.prose import (
+    LabelForms,
+    SpokenLabel,
+    lines_of,
+    spoken_label,
+)
 
 _FORMS = LabelForms(
     fields=("preferred", "preference", "verdict", "winner", "choice", "answer", "better"),

@@ -13,8 +13,7 @@ from langchain_judges.asking.replies.confidence import (
     reply_tokens,
     span_confidence,
 )
-from langchain_judges.asking.replies.prose import MARKUP
-from langchain_judges.methods.replies import LabelForms, SpokenLabel, spoken_label
+from langchain_judges.asking.replies.prose import MARKUP, LabelForms, SpokenLabel, spoken_label
 from langchain_judges.methods.sc2.aspects import distinct
 
 _FORMS = LabelForms(
