@@ -117,7 +117,7 @@ class JudgeContext:
             **more,
         )
 
-    def unseen(self, row: Mapping[str, object]) -> list[Failure]:
+    def unsupported_media(self, row: Mapping[str, object]) -> list[Failure]:
         """Return why a row cannot be judged: it holds what one of the models does not take.
 
         Args:

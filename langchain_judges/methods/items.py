@@ -78,7 +78,7 @@ class ItemSteps(RowSteps):
         check_item(state)
         item = item_of(state)
         self.check(item)
-        if failures := self.context.unseen(item):
+        if failures := self.context.unsupported_media(item):
             why = f"Not judged: {failures[0]['detail']}."
             return self.decided(item, not_labelled(failures, no_usage(), why))
         return self.blank(item)

@@ -140,7 +140,7 @@ class PairSteps(RowSteps):
         check_pair(state)
         pair = pair_of(state)
         same = self.seen(pair, "output_a") == self.seen(pair, "output_b")
-        if failures := self.context.unseen(pair):
+        if failures := self.context.unsupported_media(pair):
             why = f"Not judged: {failures[0]['detail']}."
             return self.decided(pair, not_judged(failures, no_usage(), why))
         return self.decided(pair, even_verdict()) if same else self.blank(pair)
