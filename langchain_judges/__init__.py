@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from langchain_judges.asking.models import resolve_model
     from langchain_judges.errors import JudgeError
     from langchain_judges.integrations.best_of import best_of
-    from langchain_judges.integrations.comparative import as_comparative_evaluator
     from langchain_judges.integrations.evaluators import as_evaluator
+    from langchain_judges.integrations.experiments import as_comparative_evaluator
+    from langchain_judges.integrations.langsmith_runs import end_traces
     from langchain_judges.integrations.middleware import JudgeMiddleware
     from langchain_judges.integrations.server import serve
-    from langchain_judges.integrations.tracing import end_traces
     from langchain_judges.memory.failure_memory import FailureMemory
     from langchain_judges.memory.faiss.store import FaissStore
     from langchain_judges.methods.allure import create_allure_judge
@@ -73,7 +73,7 @@ _HOMES = {
     "Vote": "verdict",
     "Voting": "methods.drpe",
     "ajudge_many": "runs.many",
-    "as_comparative_evaluator": "integrations.comparative",
+    "as_comparative_evaluator": "integrations.experiments",
     "as_evaluator": "integrations.evaluators",
     "assert_judged": "runs.assertion",
     "batch_model": "asking.batches.model",
@@ -96,7 +96,7 @@ _HOMES = {
     "create_rubric_judge": "methods.rubric",
     "create_sc2_judge": "methods.sc2",
     "create_self_consistency_judge": "methods.direct",
-    "end_traces": "integrations.tracing",
+    "end_traces": "integrations.langsmith_runs",
     "judge_many": "runs.many",
     "learn_aspects": "methods.sc2",
     "load_judge": "methods.registry",

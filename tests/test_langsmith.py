@@ -14,7 +14,7 @@ from langsmith.utils import get_env_var
 
 from langchain_judges import as_comparative_evaluator, as_evaluator
 from langchain_judges.integrations.corrections import read_corrections
-from langchain_judges.integrations.langsmith import summary_evaluators
+from langchain_judges.integrations.experiments import summary_evaluators
 from langchain_judges.integrations.langsmith_runs import baseline_outputs
 from tests.judges import PAIR, broken, bsm, drpe, labels
 from tests.langsmith_server import LangSmithServer

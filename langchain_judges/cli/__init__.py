@@ -53,7 +53,7 @@ def run() -> None:
 def _end_traces(code: int) -> None:
     if not _TRACING & set(os.environ):
         return
-    from langchain_judges.integrations.tracing import TRACES_WAIT, end_traces
+    from langchain_judges.integrations.langsmith_runs import TRACES_WAIT, end_traces
 
     if not end_traces():
         typer.echo(

@@ -17,7 +17,7 @@ from rich.text import Text
 from langchain_judges.cli.label_statistics import points
 from langchain_judges.errors import InputError
 from langchain_judges.report.evidence import shown
-from langchain_judges.rows.kinds import kind_of_row
+from langchain_judges.rows.checks import kind_of_row
 from langchain_judges.rows.printable import clean
 from langchain_judges.runs.result_row import content_key
 

@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 
 from langchain_judges.errors import JudgeError, OptionError
-from langchain_judges.rows.console import InertConsole
+from langchain_judges.rows.printable import InertConsole
 
 FAILED, MISUSED, SPENT, UNDER_BAR, INTERRUPTED = 1, 2, 3, 4, 130
 """Exit codes: nothing was judged, or failures under `--strict`; wrong use; a spent budget;

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from langchain_judges.memory.failure_memory import FailureMemory
     from langchain_judges.methods.describe import Outline
     from langchain_judges.methods.graph import JudgeGraph
-    from langchain_judges.rows.kinds import Kind
+    from langchain_judges.rows.checks import Kind
 
 
 @dataclass(frozen=True)

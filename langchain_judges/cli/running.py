@@ -19,7 +19,7 @@ from langchain_judges.cli.messages import (
     tell_stopped,
     tell_undone,
 )
-from langchain_judges.rows.console import InertConsole
+from langchain_judges.rows.printable import InertConsole
 
 if TYPE_CHECKING:
     from langchain_judges.runs.result_row import ResultRow

@@ -13,7 +13,7 @@ from langchain_judges.cli.messages import error_console
 from langchain_judges.cli.row_files import check_not_read
 from langchain_judges.errors import OptionError, OutputError
 from langchain_judges.orders import OrderRule
-from langchain_judges.rows.console import InertConsole
+from langchain_judges.rows.printable import InertConsole
 
 if TYPE_CHECKING:
     from langchain_judges.report import ComparisonReport, TrustReport

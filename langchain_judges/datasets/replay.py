@@ -13,7 +13,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_judges.datasets.source import SourceRecord
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.orders import ORDER_NAMES, Order, OrderRule, combine, disagree, orders_of
-from langchain_judges.rows.kinds import kind_of_verdict
+from langchain_judges.rows.checks import kind_of_verdict
 from langchain_judges.verdict import (
     Failure,
     LabelVerdict,

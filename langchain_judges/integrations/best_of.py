@@ -15,8 +15,14 @@ from langchain_judges.asking.models import is_openai_compatible, resolve_model
 from langchain_judges.asking.question import sample_seed
 from langchain_judges.asking.steps import Steps, Wait, arun, emit, run, together
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.integrations.cases import check_basis_of, item_for, pair_for
-from langchain_judges.integrations.judging import CaseVerdict, config_for, verdict_of
+from langchain_judges.integrations.cases import (
+    CaseVerdict,
+    check_basis_of,
+    config_for,
+    item_for,
+    pair_for,
+    verdict_of,
+)
 from langchain_judges.methods.describe import kind_of
 from langchain_judges.rows.applications import (
     answer_in,

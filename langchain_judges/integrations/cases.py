@@ -1,12 +1,48 @@
-"""Build the pair or item that an adapter passes to a judge."""
+"""One case of another framework: how its fields are read, judged, and turned into scores."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import uuid
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, Unpack
 
-from langchain_judges.methods.describe import unwrapped
+from langchain_core.runnables import RunnableConfig
+from typing_extensions import TypedDict
+
+from langchain_judges.asking.steps import Steps, Wait
+from langchain_judges.errors import InputError, JudgeError, OptionError
+from langchain_judges.integrations.langsmith_runs import outputs_with_work
+from langchain_judges.methods.describe import kind_of, unwrapped
 from langchain_judges.methods.rubric.label_options import LabelOptions
+from langchain_judges.methods.rubric.replies import CriterionScore
+from langchain_judges.rows.applications import (
+    TextSource,
+    check_sources,
+    context_in,
+    expected_in,
+    reference_in,
+    source_in,
+    task_in,
+    work_in,
+)
+from langchain_judges.rows.checks import kind_of_verdict
 from langchain_judges.rows.texts import Text, with_source
+from langchain_judges.runs.workload import Judge
+from langchain_judges.verdict import (
+    Failure,
+    Label,
+    LabelVerdict,
+    Verdict,
+    comment_of,
+    decision,
+    no_usage,
+    not_judged,
+    reason_of,
+    score_of,
+)
+
+if TYPE_CHECKING:
+    from langsmith.schemas import Run
 
 
 def item_for(
@@ -62,3 +98,226 @@ def _options(judge: object) -> LabelOptions | None:
     """Return the label options of a judge of this package; None for any other judge."""
     options = getattr(unwrapped(judge), "options", None)
     return options if isinstance(options, LabelOptions) else None
+
+
+BaselineSource = Mapping[str, object] | Callable[[Any], object]
+"""Outputs to compare with, by the id of the example, or a function of the inputs."""
+
+
+class TextSources(NamedTuple):
+    """Where each text is found."""
+
+    input: TextSource
+    output: TextSource
+    reference: TextSource
+    context: TextSource
+
+
+class EvaluatedRow(NamedTuple):
+    """The fields of one evaluated row."""
+
+    inputs: object
+    outputs: object
+    reference: object = None
+    example: str | None = None
+    """The id of the data set's example."""
+    context: object = None
+    called: bool = False
+    """Whether the reference comes from a caller, and not from a data set."""
+
+
+class CaseReader:
+    """Reads pairs and items from inputs, outputs and references."""
+
+    def __init__(
+        self, judge: Judge, places: TextSources, baseline: BaselineSource | None
+    ) -> None:
+        """Set where each text is found; nothing is read yet."""
+        self.judge, self.kind, self.places = judge, kind_of(judge), places
+        check_sources(**places._asdict())
+        if not (baseline is None or isinstance(baseline, Mapping) or callable(baseline)):
+            raise OptionError(
+                "`baseline` must be outputs by the id of the example, or a function of the "
+                f"inputs, got {baseline!r}"
+            )
+        if baseline is not None and self.kind == "item":
+            raise OptionError("`baseline` is for judges of pairs; this one labels one text")
+        self.baseline = baseline
+
+    def outputs(self, run: Run) -> object:
+        """Return a run's outputs, with the tools it used unless `output` is set."""
+        return run.outputs if self.places.output else outputs_with_work(run)
+
+    def case(self, row: EvaluatedRow) -> dict[str, object]:
+        """Return a `Pair` or an `Item`.
+
+        Raises:
+            InputError: A text cannot be found; the message says what was expected.
+        """
+        task = task_in(row.inputs, self.places.input)
+        text = work_in(row.outputs, self.places.output)
+        source = context_in(row.context) or self._source(row.inputs, row.outputs)
+        if self.kind == "item":
+            expected = None
+            if row.reference and (row.called or self._names_reference):
+                expected = expected_in(row.reference, self.places.reference)
+            return item_for(self.judge, task, text, expected=expected, source=source)
+        if self.baseline is not None:
+            reference = self._reference(row.reference)
+            other = work_in(self._other(row, self.baseline), self.places.output)
+            return pair_for(task, text, other, reference=reference, source=source)
+        if row.reference is None or row.reference == {}:
+            raise InputError("`reference`: expected a text to compare with, got nothing")
+        other = work_in(row.reference, self.places.reference, "reference")
+        return pair_for(task, text, other, source=source)
+
+    def sides(
+        self, inputs: object, a: object, b: object, reference: object
+    ) -> dict[str, object]:
+        """Return the pair of two outputs for the same inputs, with the reference.
+
+        Raises:
+            InputError: A text cannot be found.
+        """
+        task = task_in(inputs, self.places.input)
+        texts = [work_in(side, self.places.output) for side in (a, b)]
+        source = self._source(inputs, None)
+        return pair_for(task, *texts, reference=self._reference(reference), source=source)
+
+    @property
+    def _names_reference(self) -> bool:
+        return self.places.reference is not None or wants_reference(self.judge)
+
+    def _source(self, inputs: object, outputs: object) -> str | None:
+        return source_in(inputs, outputs, self.places.context)
+
+    def _reference(self, reference: object) -> str | None:
+        if reference is None or reference == {}:
+            return None
+        return reference_in(reference, self.places.reference)
+
+    def _other(self, row: EvaluatedRow, baseline: BaselineSource) -> object:
+        if callable(baseline):
+            return baseline(row.inputs)
+        if row.example is None or row.example not in baseline:
+            count = f"{len(baseline)}" if baseline else "none"
+            raise InputError(
+                f"`baseline`: expected outputs for example {row.example}, the mapping has "
+                f"{count}"
+            )
+        return baseline[row.example]
+
+
+CaseVerdict = Verdict | LabelVerdict
+"""The verdict of a judge of either kind; that of another runnable may lack fields."""
+
+
+class JudgmentResult(TypedDict):
+    """What a judge returns, as far as another framework reads it."""
+
+    verdict: CaseVerdict
+    subscores: NotRequired[list[CriterionScore]]
+    """Those of a judge of pairs have other fields."""
+
+
+def config_for(judge: Judge, **config: Unpack[RunnableConfig]) -> RunnableConfig:
+    """Return the configuration of one judgment, with a new thread if it is checkpointed."""
+    if getattr(unwrapped(judge), "checkpointer", None):
+        config["configurable"] = {"thread_id": str(uuid.uuid4())}
+    return config
+
+
+def verdict_of(
+    judge: Judge, case: Mapping[str, object], config: RunnableConfig
+) -> Steps[CaseVerdict]:
+    """Judge one case and return its verdict.
+
+    Raises:
+        InputError: The case cannot be judged as it is.
+        ModelAccessError: The provider rejects every call.
+    """
+    outcome = yield from outcome_of(judge, case, config)
+    return outcome["verdict"]
+
+
+def outcome_of(
+    judge: Judge, case: Mapping[str, object], config: RunnableConfig
+) -> Steps[JudgmentResult]:
+    """Judge one case and return the judge's whole outcome; raises what `verdict_of` does."""
+    outcome: JudgmentResult = yield Wait(
+        lambda: judge.invoke(dict(case), config), lambda: judge.ainvoke(dict(case), config)
+    )
+    return outcome
+
+
+def criteria_of(outcome: JudgmentResult, key: str) -> list[CriterionScore]:
+    """Return the sub-scores of a judge of one text with several criteria."""
+    parts = outcome.get("subscores") or []
+    if len(parts) < 2 or kind_of_verdict(parts[0]) == "pair":
+        return []
+    # Questions drafted from a task are specific to it: no columns for a data set.
+    return [part for part in parts if not part.get("drafted") and part["criterion"] != key]
+
+
+def reason_for(subscore: CriterionScore) -> str:
+    """Return the reason for a criterion's label, or that it was not judged."""
+    return "Not judged." if subscore["label"] is None else subscore["reason"]
+
+
+def error_verdict(exc: JudgeError) -> Verdict:
+    """Return the verdict of a row that failed before it was judged."""
+    is_input = isinstance(exc, InputError)
+    failure: Failure = {
+        "step": "input" if is_input else "judge",
+        "unit": "",
+        "reason": "missing" if is_input else "provider_error",
+        "detail": str(exc),
+    }
+    return not_judged([failure], no_usage())
+
+
+_SHOWN = {"preference", "label", "confidence", "confidence_source", "flipped"}
+
+
+class CaseScore(NamedTuple):
+    """One score of a row."""
+
+    key: str
+    score: float | int | None
+    comment: str
+    answer: Label | None
+    """The preference or the label; None: not judged."""
+    extra: dict[str, object] | None = None
+    """The parts of the verdict that are shown next to its score; None for a criterion."""
+
+    @property
+    def word(self) -> str | None:
+        """The answer, if it is not a number."""
+        return self.answer if isinstance(self.answer, str) else None
+
+
+def scores_of(outcome: JudgmentResult, key: str) -> list[CaseScore]:
+    """Return the total score under `key`, then that of each criterion under its name."""
+    verdict = outcome["verdict"]
+    total = CaseScore(
+        key, score_of(verdict), comment_of(verdict), decision(verdict), _extra(verdict)
+    )
+    parts = [
+        CaseScore(part["criterion"], part["score"], reason_for(part), part["label"])
+        for part in criteria_of(outcome, key)
+    ]
+    return [total, *parts]
+
+
+def _extra(verdict: CaseVerdict) -> dict[str, object]:
+    usage = verdict.get("usage") or no_usage()
+    extra = {name: value for name, value in verdict.items() if name in _SHOWN}
+    extra["failures"] = [dict(failure) for failure in verdict.get("failures") or []]
+    extra["usage"] = {
+        "calls": usage["calls"],
+        "input_tokens": usage["input_tokens"],
+        "output_tokens": usage["output_tokens"],
+    }
+    if decision(verdict) is None:
+        extra["reason"] = reason_of(verdict)
+    return extra

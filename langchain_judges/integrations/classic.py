@@ -9,8 +9,7 @@ from langchain_core.language_models import BaseChatModel
 
 from langchain_judges.asking.steps import Steps, arun, run
 from langchain_judges.errors import OptionError, needs
-from langchain_judges.integrations.cases import item_for, pair_for
-from langchain_judges.integrations.judging import config_for, verdict_of
+from langchain_judges.integrations.cases import config_for, item_for, pair_for, verdict_of
 from langchain_judges.methods.describe import kind_of, marks_of
 from langchain_judges.methods.registry import load_judge
 from langchain_judges.rows.applications import context_in

@@ -14,7 +14,7 @@ from langsmith.schemas import Feedback, Run
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.langsmith_runs import runs_of
 from langchain_judges.rows.applications import task_in, work_in
-from langchain_judges.rows.kinds import kind_in
+from langchain_judges.rows.checks import kind_in
 from langchain_judges.verdict import Label
 
 _LABEL_KEYS = ("label", "preference", "value", "score")

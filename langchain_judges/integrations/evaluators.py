@@ -19,20 +19,18 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.steps import Steps, arun, run
 from langchain_judges.errors import InputError
-from langchain_judges.integrations.judging import (
+from langchain_judges.integrations.cases import (
+    BaselineSource,
+    CaseReader,
     CaseVerdict,
+    EvaluatedRow,
     JudgmentResult,
+    TextSources,
     config_for,
     error_verdict,
     outcome_of,
+    scores_of,
 )
-from langchain_judges.integrations.reading import (
-    BaselineSource,
-    CaseReader,
-    EvaluatedRow,
-    TextSources,
-)
-from langchain_judges.integrations.scores import scores_of
 from langchain_judges.methods.describe import marks_of, unwrapped
 from langchain_judges.options import unknown_option
 from langchain_judges.rows.applications import TextSource, check_words

@@ -4,33 +4,140 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
 import uuid
+import warnings
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, Literal, NotRequired, get_args
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+)
 from langgraph.runtime import Runtime
+from langsmith import Client
+from langsmith.run_helpers import get_current_run_tree
+from langsmith.run_trees import get_cached_client
+from langsmith.utils import LangSmithError
+from typing_extensions import TypedDict
 
 from langchain_judges.asking.steps import Steps, Update, arun, run
-from langchain_judges.errors import JudgeError, OptionError
-from langchain_judges.integrations.agent_feedback import Judged, send_feedback
-from langchain_judges.integrations.agent_messages import REVISER, drafts_in, task_of, work_of
-from langchain_judges.integrations.cases import item_for, pair_for
-from langchain_judges.integrations.judging import (
+from langchain_judges.errors import InputError, JudgeError, OptionError
+from langchain_judges.integrations.cases import (
+    CaseVerdict,
     JudgmentResult,
     config_for,
     criteria_of,
     error_verdict,
+    item_for,
     outcome_of,
+    pair_for,
+    reason_for,
 )
 from langchain_judges.methods.describe import kind_of, marks_of, scale_of
-from langchain_judges.rows.applications import check_words, with_blocks
+from langchain_judges.methods.rubric.replies import CriterionScore
+from langchain_judges.rows.applications import check_words, task_in, with_blocks, work_in
 from langchain_judges.rows.texts import PlainText, plain
 from langchain_judges.runs.workload import Judge
 from langchain_judges.verdict import comment_of, score_of
 
 _LOGGER = logging.getLogger(__name__)
+REVISER = "judge"
+"""Name of the messages that request a revision of the agent's model."""
+
+
+def task_of(messages: Sequence[AnyMessage]) -> PlainText:
+    """Return the agent's task, without its drafts and the judge's reasons."""
+    places = [i for i, m in enumerate(messages) if m.type == "human" and m.name != REVISER]
+    until = messages[: places[-1] + 1] if places else messages[:-1]
+    rejected = {removed.id for removed in drafts_in(until)}
+    request = [m for m in until if m.type != "system" and str(m.id) not in rejected]
+    try:
+        task = task_in(request)
+    except InputError:
+        return "(no task)"
+    if len(task) == 1 and not isinstance(task, str) and isinstance(task[0]["content"], str):
+        return task[0]["content"]
+    return task
+
+
+def work_of(messages: Sequence[AnyMessage]) -> PlainText:
+    """Return an agent's work since the user's last message, without rejected drafts."""
+    rejected = {removed.id for removed in drafts_in(messages)}
+    places = [i for i, m in enumerate(messages) if m.type == "human" and m.name != REVISER]
+    since = messages[places[-1] + 1 :] if places else messages
+    return work_in([message for message in since if str(message.id) not in rejected])
+
+
+def drafts_in(messages: Sequence[AnyMessage]) -> list[RemoveMessage]:
+    """Return the removals of each request to revise and of the draft before it."""
+    removed: list[AnyMessage] = []
+    for before, message in pairwise(messages):
+        if message.type == "human" and message.name == REVISER:
+            removed += [before, message] if before.type == "ai" else [message]
+    return [RemoveMessage(id=str(message.id)) for message in removed]
+
+
+class Judged(TypedDict):
+    """An answer of the agent, and the judge's verdict on it."""
+
+    answer: PlainText
+    """A message if it contains images."""
+    work: NotRequired[PlainText]
+    """The trajectory that was judged; only with `trajectory`."""
+    score: float | int | None
+    verdict: CaseVerdict | None
+    """None if there was nothing to compare with yet."""
+    criteria: NotRequired[list[CriterionScore]]
+    """The sub-scores of a judge with several criteria."""
+
+
+def send_feedback(
+    key: str, current: Judged, marks: dict[str, object], judge_run: uuid.UUID, revisions: int
+) -> None:
+    """Add the score to the agent's trace, if there is one, without waiting for LangSmith."""
+    tree = get_current_run_tree()
+    if tree is None:
+        return
+    client = tree.ls_client if isinstance(tree.ls_client, Client) else get_cached_client()
+    verdict = current["verdict"]
+    shared: dict[str, Any] = {
+        "run_id": tree.trace_id,
+        "trace_id": tree.trace_id,
+        "source_info": marks,
+        "feedback_source_type": "model",
+        "source_run_id": judge_run,
+    }
+    failures = (verdict and verdict.get("failures")) or []
+    total: dict[str, Any] = {
+        "key": key,
+        "score": current["score"],
+        "comment": comment_of(verdict or {}),
+        "extra": {"revisions": revisions, "failures": failures},
+    }
+    parts: list[dict[str, Any]] = [
+        {"key": part["criterion"], "score": part["score"], "comment": reason_for(part)}
+        for part in current.get("criteria") or ()
+    ]
+
+    def send() -> None:
+        try:
+            with warnings.catch_warnings():
+                # A trace that is still being written has no session id yet.
+                warnings.filterwarnings("ignore", "Creating feedback for a run without")
+                for each in (total, *parts):
+                    client.create_feedback(**shared, **each)
+        except (LangSmithError, OSError, ValueError) as exc:
+            _LOGGER.warning("The score was not sent to LangSmith: %s", exc)
+
+    threading.Thread(target=send, name="judge-feedback", daemon=True).start()
+
+
 Reference = str | Callable[[Any], str | None] | None
 """A text, or a function of the agent's state."""
 OnError = Literal["pass", "raise"]

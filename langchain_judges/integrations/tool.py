@@ -11,8 +11,12 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from langchain_judges.asking.steps import Steps, arun, run
 from langchain_judges.errors import InputError
-from langchain_judges.integrations.cases import check_basis_of
-from langchain_judges.integrations.judging import CaseVerdict, config_for, verdict_of
+from langchain_judges.integrations.cases import (
+    CaseVerdict,
+    check_basis_of,
+    config_for,
+    verdict_of,
+)
 from langchain_judges.methods.describe import kind_of
 from langchain_judges.rows.applications import check_words
 from langchain_judges.rows.checks import check_text

@@ -13,7 +13,7 @@ from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import Memory
 from langchain_judges.methods.options import checked_spec
 from langchain_judges.methods.registry import COMBINATIONS, METHODS, options_of
-from langchain_judges.rows.kinds import Kind, kind_in
+from langchain_judges.rows.checks import Kind, kind_in
 
 if TYPE_CHECKING:
     from langchain_judges.methods.combination import Combination

@@ -34,8 +34,7 @@ from langchain_judges.methods.items import item_of
 from langchain_judges.methods.options import JudgeSpec
 from langchain_judges.methods.pairs import pair_of
 from langchain_judges.methods.registry import build
-from langchain_judges.rows.checks import check_item, check_pair
-from langchain_judges.rows.kinds import Kind
+from langchain_judges.rows.checks import Kind, check_item, check_pair
 from langchain_judges.rows.texts import judged
 from langchain_judges.verdict import Failure, FailureReason, Item, Usage, even_verdict, no_usage
 

@@ -30,7 +30,7 @@ from langchain_judges.options import (
     Rule,
 )
 from langchain_judges.orders import Order, OrderRule, orders_of
-from langchain_judges.rows.kinds import Kind
+from langchain_judges.rows.checks import Kind
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

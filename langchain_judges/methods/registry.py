@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from langchain_judges.asking.models import ModelSpec, model_of_spec
 from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.methods.options import checked_spec, fit
-from langchain_judges.rows.kinds import Kind
+from langchain_judges.rows.checks import Kind
 
 if TYPE_CHECKING:
     from langchain_judges.methods.combination import Combination, MembersLike, Named

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.methods.options import EvidenceTable
 from langchain_judges.orders import Order, Slot, SlotOrTie
-from langchain_judges.rows.kinds import kind_of_verdict
+from langchain_judges.rows.checks import kind_of_verdict
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

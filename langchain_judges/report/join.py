@@ -10,7 +10,7 @@ from typing import Any
 from langchain_judges.errors import InputError
 from langchain_judges.report.judged_row import JudgedRow, VerdictRow
 from langchain_judges.report.rows import rows_in
-from langchain_judges.rows.kinds import kind_of_result
+from langchain_judges.rows.checks import kind_of_result
 from langchain_judges.rows.labels import ANNOTATIONS, check_countable, typed_like
 from langchain_judges.rows.messages import plain_row
 from langchain_judges.runs.result_row import content_key, judged_row

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from langchain_judges.methods.registry import sketches
-from langchain_judges.rows.kinds import kind_of_result
+from langchain_judges.rows.checks import kind_of_result
 from langchain_judges.rows.printable import clean
 
 if TYPE_CHECKING:

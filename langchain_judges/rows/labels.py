@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from langchain_judges.errors import InputError
-from langchain_judges.rows.kinds import kind_in
+from langchain_judges.rows.checks import kind_in
 
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
 _TYPES: Mapping[type, type] = {str: str, int: float, float: float}

@@ -7,7 +7,11 @@ terminal (ESC, OSC, C1), change the direction of a line, or turn a table's cell 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 from langchain_judges.errors import STEERING
 
@@ -62,3 +66,17 @@ def inert_cell(value: Any) -> Any:
     if _FORMULA.match(text.lstrip(" \ufeff\u200b")) and not _NUMBER.fullmatch(text):
         return f"'{text}"
     return text
+
+
+class InertConsole(Console):
+    """A console whose own styles control the terminal, and never a printed text."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Render as `rich` does; each text is made inert."""
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(clean(segment.text), segment.style)

@@ -8,7 +8,7 @@ from math import ceil
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.describe import scale_of
-from langchain_judges.rows.kinds import kind_of_verdict
+from langchain_judges.rows.checks import kind_of_verdict
 from langchain_judges.rows.labels import read_label
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.result_row import ResultRow, answer_of, judged_row, outcome_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.progress import BarColumn, Progress, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from langchain_judges.rows.console import InertConsole
+from langchain_judges.rows.printable import InertConsole
 
 if TYPE_CHECKING:
     from langchain_judges.runs.summary import Summary

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from typing_extensions import TypedDict
 
-from langchain_judges.rows.kinds import kind_of_result
+from langchain_judges.rows.checks import kind_of_result
 from langchain_judges.verdict import ConfidenceSource, Failure, Label, Preference, Usage
 
 ResultRow = dict[str, Any]

@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from langchain_judges.errors import InputError
-from langchain_judges.rows.checks import check_pair, check_task
-from langchain_judges.rows.kinds import RowKind, kind_of_row
+from langchain_judges.rows.checks import RowKind, check_pair, check_task, kind_of_row
 from langchain_judges.rows.labels import ANNOTATIONS
 from langchain_judges.rows.messages import plain_row
 from langchain_judges.runs.files.shards import Shard

@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_judges.asking.faults import diagnosis
 from langchain_judges.errors import InputError, JudgeError, ModelAccessError
-from langchain_judges.rows.kinds import RowKind
+from langchain_judges.rows.checks import RowKind
 from langchain_judges.rows.labels import ANNOTATIONS
 from langchain_judges.runs.result_row import ResultRow, content_key, judged_row, outcome_of
 from langchain_judges.verdict import (

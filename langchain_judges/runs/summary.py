@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from langchain_judges.rows.kinds import kind_of_result
+from langchain_judges.rows.checks import kind_of_result
 from langchain_judges.rows.labels import SIDES
 from langchain_judges.runs.result_row import (
     AnyVerdict,

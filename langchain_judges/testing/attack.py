@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from langchain_judges.rows.kinds import kind_of_verdict
+from langchain_judges.rows.checks import kind_of_verdict
 from langchain_judges.testing.forgeries import Forgery, forgeries
 
 CONTROL = "control"

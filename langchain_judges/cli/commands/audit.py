@@ -26,8 +26,7 @@ from langchain_judges.cli.row_files import check_not_read, checked_rows, judge_r
 from langchain_judges.cli.settings import setting, settings_as_flags
 from langchain_judges.cli.unfolding import Without, unfolded
 from langchain_judges.errors import InputError, OptionError, did_you_mean
-from langchain_judges.rows.console import InertConsole
-from langchain_judges.rows.printable import inert_json
+from langchain_judges.rows.printable import InertConsole, inert_json
 
 if TYPE_CHECKING:
     from langchain_judges.methods.allure.checks import Check

@@ -26,7 +26,7 @@ from langchain_judges.cli.row_files import checked_rows, judge_rows
 from langchain_judges.cli.running import leave_with, run_to_the_end
 from langchain_judges.cli.unfolding import unfolded
 from langchain_judges.errors import OptionError
-from langchain_judges.rows.console import InertConsole
+from langchain_judges.rows.printable import InertConsole
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

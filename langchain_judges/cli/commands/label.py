@@ -21,7 +21,7 @@ from langchain_judges.cli.row_files import (
 )
 from langchain_judges.cli.unfolding import unfolded
 from langchain_judges.errors import OptionError
-from langchain_judges.rows.kinds import kind_of_row
+from langchain_judges.rows.checks import kind_of_row
 
 
 @dataclass(frozen=True)

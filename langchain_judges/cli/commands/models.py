@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from langchain_judges.rows.console import InertConsole
+from langchain_judges.rows.printable import InertConsole
 
 
 def models() -> None:

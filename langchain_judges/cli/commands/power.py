@@ -14,7 +14,7 @@ from langchain_judges.cli.messages import error_console, refusals_as_exits
 from langchain_judges.cli.row_files import named_columns
 from langchain_judges.cli.unfolding import unfolded
 from langchain_judges.errors import OptionError
-from langchain_judges.rows.console import InertConsole
+from langchain_judges.rows.printable import InertConsole
 
 LEADS = (0.01, 0.02, 0.05, 0.1, 0.2)
 USUAL = 0.2

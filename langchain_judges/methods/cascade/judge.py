@@ -27,7 +27,7 @@ from langchain_judges.methods.members import (
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.metrics.confidence import certainty
 from langchain_judges.options import factory
-from langchain_judges.rows.kinds import Kind
+from langchain_judges.rows.checks import Kind
 from langchain_judges.verdict import Failure, add_usage, not_judged, not_labelled
 
 if TYPE_CHECKING:

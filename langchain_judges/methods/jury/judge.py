@@ -31,7 +31,7 @@ from langchain_judges.methods.members import (
 )
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.options import factory
-from langchain_judges.rows.kinds import Kind
+from langchain_judges.rows.checks import Kind
 from langchain_judges.verdict import Label, add_usage
 
 if TYPE_CHECKING:

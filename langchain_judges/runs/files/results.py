@@ -13,7 +13,7 @@ from tempfile import mkstemp
 from typing import TypeGuard
 
 from langchain_judges.errors import OutputError
-from langchain_judges.rows.kinds import kind_of_result
+from langchain_judges.rows.checks import kind_of_result
 from langchain_judges.rows.printable import inert_json
 from langchain_judges.runs.result_row import ResultRow, judged_row, outcome_of
 

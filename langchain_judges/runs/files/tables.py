@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from langchain_judges.errors import needs
-from langchain_judges.rows.kinds import kind_of_result
+from langchain_judges.rows.checks import kind_of_result
 from langchain_judges.rows.printable import clean, inert_cell, inert_json
 from langchain_judges.runs.result_row import ResultRow, outcome_of
 
