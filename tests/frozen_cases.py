@@ -267,7 +267,7 @@ CASES: dict[str, Case] = {
         criteria={"criteria": ["Depth: says why", "Tone"], "explain_first": True},
         lenient={"orders": "lenient"},
         means={"orders": "score_mean", "samples": 2},
-        weighted={"merge": "weighted", "adaptive": True},
+        weighted={"merge": "weighted"},
         batches={"max_criteria": 5, "batch_criteria": 2, "score": "mean"},
         model_merge={"merge": "model", "merge_model": OTHER, "branch_model": OTHER},
     ),
@@ -313,5 +313,5 @@ CASES: dict[str, Case] = {
     # No judge of the cascades decides before the last, so that all are asked.
     **_combined("cascade", {"thresholds": [None]}),
     **_combined("jury", {}),
-    **_variations("cot_sc", adaptive={"samples": 8, "adaptive": 0.95}),
+    **_variations("cot_sc", adaptive={"samples": 8, "adaptive": True}),
 }

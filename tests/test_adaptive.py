@@ -4,6 +4,7 @@ import json
 from itertools import product
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import (
     create_drpe_judge,
@@ -11,8 +12,7 @@ from langchain_judges import (
     create_self_consistency_judge,
 )
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.stopping import first_wave, outcomes, settled
-from langchain_judges.orders import combine
+from langchain_judges.methods.early_stop import outcomes
 from langchain_judges.testing import with_logprobs
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -36,29 +36,20 @@ def sampling(script, prompt="cot", **options):
     return judge.invoke(PAIR), len(model.prompts)
 
 
-def test_votes_that_are_left_follow_the_votes_so_far():
-    # Uniform prior, 3 for A and 5 left: all five for B 1*2*3*4*5 / (5*6*7*8*9) = 1/126,
-    # four of them 5 * 4!*4 / 15120 = 4/126, which makes 4 to 4.
-    chances = outcomes({"A": 3, "B": 0}, 5, ["A", "B"])
-    assert chances == pytest.approx({"A": 121 / 126, "tie": 4 / 126, "B": 1 / 126})
-
-
-def test_three_labels_may_tie_without_a_vote_for_a_tie():
-    # One to one, one left, a third for each of them but the tie label: (2, 2, 1) / 5.
-    chances = outcomes({"A": 1, "B": 1}, 1, ["A", "B", "tie"])
-    assert chances == pytest.approx({"A": 0.4, "B": 0.4, "tie": 0.2})
-
-
-@for_each(("adaptive", "first"), [(True, 5), (0.95, 3), (0.99, 4)])
-def test_the_first_wave_is_the_least_that_can_settle(adaptive, first):
-    # 4 of 8 leave B 4 of 4: 1*2*3*4 / (6*7*8*9) = 1/126, an even split: 125/126 = 0.992.
-    assert first_wave(adaptive, 8, ["A", "B"], 1) == first
-
-
-def test_an_order_that_cannot_matter_is_not_waited_for():
-    strict = lambda labels: combine("strict", labels)  # noqa: E731
-    assert settled(True, [{"tie": 1.0}, {"A": 0.5, "B": 0.5}], strict, "tie")
-    assert not settled(0.6, [{"A": 1.0}, {"A": 0.5, "tie": 0.5}], strict, "A")
+@for_each(
+    ("counts", "remaining", "labels", "ends"),
+    [
+        ({"A": 3}, 2, "AB", {"A"}),
+        ({"A": 3}, 3, "AB", {"A", "tie"}),
+        # One to one and one left: the tie label makes three labels with a vote each.
+        ({"A": 1, "B": 1}, 1, ["A", "B", "tie"], {"A", "B", "tie"}),
+        ({}, 0, "AB", {"tie"}),
+    ],
+)
+def test_an_order_can_become_what_the_votes_that_are_left_make_of_it(
+    counts, remaining, labels, ends
+):
+    assert outcomes(counts, remaining, labels) == ends
 
 
 def test_five_of_eight_that_agree_are_enough():
@@ -70,10 +61,27 @@ def test_five_of_eight_that_agree_are_enough():
     assert "could not change the verdict: sample 6, sample 7" in result["verdict"]["rationale"]
 
 
-def test_three_of_eight_are_enough_by_a_bound_which_is_stated():
-    result, calls = sampling({"AB": "BBB"}, adaptive=0.95)
-    assert (calls, result["verdict"]["preference"]) == (3, "B")
-    assert "with a probability of at least 0.95: sample 4" in result["verdict"]["rationale"]
+def test_of_two_orders_only_the_open_one_is_asked_further():
+    # Five samples each: three that agree settle an order, and strict needs both for a winner.
+    said = {"AB": "AAA", "BA": "ABAA"}
+    result, calls = sampling(said, prompt="relative", orders="strict", adaptive=True)
+    assert (calls, result["verdict"]["preference"]) == (7, "A")
+    assert result["not_asked"] == [
+        "sample 4 (A first)",
+        "sample 5 (A first)",
+        "sample 5 (B first)",
+    ]
+
+
+def test_samples_that_stop_early_are_streamed_one_by_one_on_every_run_of_a_thread():
+    model = FakeChatModel(replies=lambda _: '{"explanation": "why", "preference": "1"}')
+    judge = create_self_consistency_judge(model, adaptive=True, checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "1"}}
+    for run in (1, 2):
+        events = list(judge.stream(PAIR, config, stream_mode="custom"))
+        assert [event["kind"] for event in events].count("vote") == 5
+        assert len(model.prompts) == 5 * run
+        assert len(judge.get_state(config).values["ballots"]) == 5
 
 
 def test_without_adaptive_everything_is_asked():
@@ -106,10 +114,9 @@ def test_the_mean_score_is_not_settled_by_votes():
         create_self_consistency_judge(FakeChatModel(), adaptive=True, orders="score_mean")
 
 
-@for_each("adaptive", [0.5, 1.5, "much"])
-def test_a_bound_is_a_probability(adaptive):
+def test_stopping_early_is_a_yes_or_a_no():
     with pytest.raises(OptionError, match="`adaptive` must be"):
-        create_self_consistency_judge(FakeChatModel(), adaptive=adaptive)
+        create_self_consistency_judge(FakeChatModel(), adaptive=0.95)
 
 
 ROLES = [f"Role{n}: reads" for n in range(1, 8)]

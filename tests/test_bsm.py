@@ -621,7 +621,7 @@ def test_presets_are_options_by_name(preset):
         ({"method": "bsm", "preset": "x"}, "there is no preset of 'bsm' 'x'"),
         (
             {"method": "bsm", "sample": 3},
-            "'bsm' has no option 'sample'; did you mean 'samples'\\? it takes adaptive",
+            "'bsm' has no option 'sample'; did you mean 'samples'\\? it takes allow_leak",
         ),
     ],
 )

@@ -1,17 +1,14 @@
-"""What Branch-Solve-Merge has beyond its paper: weights, batches, stopping, expected scores."""
+"""What Branch-Solve-Merge has beyond its paper: weights, batches, expected scores."""
 
 import json
 import math
 import re
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
 from langchain_judges import create_absolute_judge, create_bsm_judge
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.bsm.bound import chance_to_stay
 from langchain_judges.methods.expected import expected, lead_chance, score_chances
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -75,79 +72,6 @@ def test_a_weight_is_a_number_above_zero(weight):
 
 
 FIVE = ("Truth", "Depth", "Clarity", "Tone", "Length")
-
-
-@for_each(
-    ("scores", "count"),
-    # Three criteria lead by 12, which the two others (4 each) cannot undo; a lead of 2
-    # each is 6 after three (8 may come) and 8 after four (4 may come).
-    [((5, 1), 3), ((3, 1), 4), ((3, 2), 5)],
-)
-def test_criteria_that_cannot_change_the_verdict_are_not_asked(scores, count):
-    result, model = run(dict.fromkeys(FIVE, scores), adaptive=True)
-    assert len(model.prompts) == 2 * count
-    assert result["not_asked"] == list(FIVE[count:])
-    assert result["verdict"]["preference"] == "A"
-    if count < 5:
-        sentence = f"Not asked, for it could not change the verdict: {', '.join(FIVE[count:])}."
-        assert sentence in result["verdict"]["rationale"]
-
-
-def test_orders_that_disagree_for_good_are_a_tie_early():
-    # A leads by 12 in one order and B in the other: whatever the rest says, a tie.
-    table = {(name, "AB"): (5, 1) for name in FIVE} | {(name, "BA"): (1, 5) for name in FIVE}
-    result, model = run(table, list(FIVE), adaptive=True)
-    assert (result["verdict"]["preference"], len(model.prompts)) == ("tie", 6)
-
-
-grades = st.tuples(st.integers(1, 5), st.integers(1, 5))
-
-
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
-@given(
-    cells=st.lists(grades, min_size=8, max_size=8),
-    weights=st.lists(st.integers(1, 10), min_size=4, max_size=4),
-    orders=st.sampled_from(["strict", "lenient", "score_mean", "none"]),
-)
-def test_stopping_early_never_changes_the_verdict(cells, weights, orders):
-    names = FIVE[:4]
-    keys = [(name, order) for name in names for order in ("AB", "BA")]
-    plan = [{"name": n, "weight": w} for n, w in zip(names, weights, strict=True)]
-    table = dict(zip(keys, cells, strict=True))
-    options = {"orders": orders, "merge": "weighted"}
-    full, _ = run(table, plan, **options)
-    early, _ = run(table, plan, **options, adaptive=True, batch_criteria=1 + weights[0] % 2)
-    assert early["verdict"]["preference"] == full["verdict"]["preference"]
-
-
-def test_two_criteria_that_agree_are_enough_by_a_bound_which_is_stated():
-    result, model = run(dict.fromkeys(FIVE, (5, 1)), adaptive=0.9)
-    assert len(model.prompts) == 4
-    assert result["not_asked"] == list(FIVE[2:])
-    sentence = "with a probability of at least 0.9: Clarity, Tone, Length."
-    assert sentence in result["verdict"]["rationale"]
-
-
-def test_the_chance_to_stay_follows_the_urn():
-    # One criterion of two is solved, A leads by 1. The other is like it (a half), or both
-    # scores are 0 or 1: a lead of 1, 0, 0 or -1. Only -1 (1/2 * 1/4) makes the sum a tie.
-    chance = chance_to_stay([[1]], [1], [1], (0, 1), "none")
-    assert chance == pytest.approx(7 / 8, abs=0.03)
-    # In two orders of which each must stay: 1/2 + 1/2 * (3/4)^2.
-    chance = chance_to_stay([[1, 1]], [1], [1], (0, 1), "strict")
-    assert chance == pytest.approx(25 / 32, abs=0.03)
-
-
-@pytest.mark.parametrize("adaptive", [0.5, 1.5, "much"])
-def test_a_bound_on_criteria_is_a_probability(adaptive):
-    with pytest.raises(OptionError, match="`adaptive` must be"):
-        create_bsm_judge(FakeChatModel(), adaptive=adaptive)
-
-
-def test_stopping_early_needs_scores_that_are_added():
-    for options in ({"merge": "model"}, {"reuse_plan": False}):
-        with pytest.raises(OptionError, match="`adaptive` needs one plan and added scores"):
-            create_bsm_judge(FakeChatModel(), adaptive=True, **options)
 
 
 @for_each(("size", "calls"), [(1, 10), (2, 6), (3, 4), (5, 2)])

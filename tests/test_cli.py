@@ -500,7 +500,7 @@ def test_repeated_ids_are_told_of(serve, write):
 
 def test_only_options_that_a_shell_can_set_are_listed(serve, write):
     result = judging(write(pairs(1)), serve(), "--set", "foo=1")
-    assert "'bsm' has no option 'foo'; it takes adaptive, " in result.stderr
+    assert "'bsm' has no option 'foo'; it takes allow_leak, " in result.stderr
     assert "checkpointer" not in result.stderr
 
 

@@ -311,9 +311,14 @@ class JudgeOptions(GraphOptions):
         return getattr(self, "orders", None) or "none"
 
     @property
+    def single(self) -> Order:
+        """The order of a judge that asks one."""
+        return "AB"
+
+    @property
     def order_list(self) -> tuple[Order, ...]:
         """The orders that are asked."""
-        return orders_of(self.order_rule)
+        return (self.single,) if self.order_rule == "none" else orders_of(self.order_rule)
 
 
 def check_quorum(least: int | None, most: int) -> None:

@@ -65,11 +65,6 @@ class TwoOrders(JudgeOptions):
         return self
 
     @property
-    def single(self) -> Order:
-        """The order of a judge that asks one."""
-        return "AB"
-
-    @property
     def order_list(self) -> tuple[Order, ...]:
         """The orders that are asked."""
         if self._only:

@@ -13,7 +13,6 @@ from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.replies import BSMResult, BSMState
 from langchain_judges.methods.bsm.steps import BSMSteps
 from langchain_judges.methods.context import JudgeContext, begin
-from langchain_judges.methods.second_order import add_second_order
 from langchain_judges.options import factory
 
 if TYPE_CHECKING:
@@ -29,8 +28,7 @@ def _graph(steps: BSMSteps) -> JudgeGraph:
     )
     context = steps.context
     graph.add_node("branch", context.node(steps.branch))
-    solve = context.asks(steps.solve, steps.solved)
-    graph.add_node("solve", solve)
+    graph.add_node("solve", context.asks(steps.solve, steps.solved))
     graph.add_node("merge", context.node(steps.merge))
     first = "branch"
     if steps.options.reference_model is not None:
@@ -38,18 +36,8 @@ def _graph(steps: BSMSteps) -> JudgeGraph:
         graph.add_node("reference", context.node(steps.reference))
         graph.add_edge("reference", "branch")
     begin(graph, steps, lambda _: first, [first])
-    before = "branch"
-    if steps.options.adaptive:
-        before = "choose"
-        graph.add_node("choose", context.plain(steps.choose))
-        graph.add_edge("branch", "choose")
-        graph.add_edge("solve", "choose")
-    elif steps.options.waits:
-        again = ("solve", solve)
-        add_second_order(graph, context, again, steps.first_order, steps.solve_each, "merge")
-    else:
-        graph.add_edge("solve", "merge")
-    graph.add_conditional_edges(before, Route(steps.solve_each), ["solve", "merge"])
+    graph.add_conditional_edges("branch", Route(steps.solve_each), ["solve", "merge"])
+    graph.add_edge("solve", "merge")
     graph.add_edge("merge", END)
     return context.finish(graph)
 

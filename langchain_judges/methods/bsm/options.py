@@ -12,15 +12,19 @@ from pydantic import AfterValidator, model_validator
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.bsm.evidence import EVIDENCE
-from langchain_judges.methods.options import Budget, OtherModel, Seed, check_quorum
+from langchain_judges.methods.options import (
+    Budget,
+    JudgeOptions,
+    OtherModel,
+    Seed,
+    check_quorum,
+)
 from langchain_judges.methods.replies import (
     PlanLine,
     PlanLineLike,
     read_criteria,
     scores_by_criterion,
 )
-from langchain_judges.methods.second_order import TwoOrders
-from langchain_judges.methods.stopping import Adaptive
 from langchain_judges.options import ClientMost, Rule, Scale
 from langchain_judges.orders import OrderRule
 
@@ -33,7 +37,7 @@ Criteria = Annotated[
 ]
 
 
-class BSM(TwoOrders):
+class BSM(JudgeOptions):
     """Create a Branch-Solve-Merge judge of pairs (Saha et al. 2023, section 3, Algorithm 1).
 
     `branch` plans up to `max_criteria` criteria from the request alone; `solve` scores both
@@ -45,12 +49,12 @@ class BSM(TwoOrders):
     cannot be scored in one order is left out of both; replies are JSON; a plan that fails
     is not replaced by fixed criteria unless `fallback_criteria` says so. The examples of a
     memory, whose verdicts are of whole texts, are shown to the plan or to the model that
-    merges, never where one criterion is scored. `adaptive`, `batch_criteria`,
-    `merge="weighted"` and `score="mean"` are ours.
+    merges, never where one criterion is scored. `batch_criteria`, `merge="weighted"` and
+    `score="mean"` are ours.
 
     Returns:
-        A compiled graph from `Pair` to `{"verdict", "criteria", "subscores", "by_order",
-        "not_asked"}`. `verdict.scores` are the totals over both orders.
+        A compiled graph from `Pair` to `{"verdict", "criteria", "subscores",
+        "by_order"}`. `verdict.scores` are the totals over both orders.
 
     Raises:
         OptionError: An option is not allowed.
@@ -103,11 +107,6 @@ class BSM(TwoOrders):
     confidence, the probability that the preferred text has the larger sum."""
     batch_criteria: Annotated[int, Ge(1), ClientMost(20)] = 1
     """Criteria in one solve call: with n, ceil(K / n) calls instead of K in each order."""
-    adaptive: Adaptive = False
-    """Solve the criteria with the largest weights first, and stop when the others cannot change
-    the verdict; a probability such as 0.95 stops when the verdict would remain with at least
-    that probability. `not_asked` names the skipped criteria. Not with `merge="model"` or a plan
-    for each order."""
     samples: Annotated[int, Ge(1), ClientMost(32)] = 1
     """Solve calls for each criterion and order, at temperature 0.7 if there are several;
     their scores are averaged (the paper's self-consistency)."""
@@ -127,26 +126,6 @@ class BSM(TwoOrders):
     @model_validator(mode="after")
     def _quorum_can_be_met(self) -> Self:
         check_quorum(self.min_valid, len(self.plan) or self.max_criteria)
-        return self
-
-    @model_validator(mode="after")
-    def _early_stop_is_exact(self) -> Self:
-        if self.adaptive and (self.merge == "model" or not self.reuse_plan):
-            raise OptionError(
-                "`adaptive` needs one plan and added scores: not `merge='model'`, and not "
-                "`reuse_plan=False`"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _first_order_decides(self) -> Self:
-        self.refuse_waiting(
-            {
-                "`adaptive`": bool(self.adaptive),
-                "`merge='model'`": self.merge == "model",
-                "`reuse_plan=False`": not self.reuse_plan,
-            }
-        )
         return self
 
     @model_validator(mode="after")

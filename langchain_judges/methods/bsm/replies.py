@@ -30,9 +30,6 @@ class BSMState(PairState, total=False):
     """The pair's own reference, or the one that `reference_model` wrote."""
     subscores: Gathered[PlanScore]
     by_order: dict[Order, OrderResult]
-    due: list[PlanLine] | None
-    """The criteria that are solved next; only where `adaptive`."""
-    not_asked: list[str]
 
 
 class BSMResult(PairResult):
@@ -41,9 +38,6 @@ class BSMResult(PairResult):
     criteria: list[PlanLine]
     subscores: list[PlanScore]
     by_order: dict[Order, OrderResult]
-    not_asked: list[str]
-    """Criteria that nobody was asked about, for they could not change the verdict
-    (`adaptive=True`)."""
 
 
 class SolveWork(TypedDict):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import ceil
 
 from langgraph.types import Send
 
@@ -18,11 +17,9 @@ from langchain_judges.memory.shown import block, example_texts
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.bsm.expected import unmeasured, with_confidence
 from langchain_judges.methods.bsm.findings import findings, weighed
-from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.parse import parse_scores
 from langchain_judges.methods.bsm.planning import PlanSteps
 from langchain_judges.methods.bsm.replies import BSMState, OrderResult, SolveWork
-from langchain_judges.methods.bsm.stopping import first_wave, settled
 from langchain_judges.methods.bsm.tally import (
     ScoreCells,
     decide,
@@ -40,14 +37,6 @@ from langchain_judges.methods.replies import (
     scores_shape,
     several_scores_shape,
 )
-from langchain_judges.methods.second_order import (
-    due_orders,
-    first_of,
-    first_order,
-    first_order_sentence,
-    options_of,
-)
-from langchain_judges.methods.stopping import not_asked_sentence
 from langchain_judges.orders import ORDER_NAMES, Order, by_identity, in_slots, naming_identities
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.texts import judged, transcript
@@ -59,13 +48,7 @@ class BSMSteps(PlanSteps):
     """The steps of the method."""
 
     lists = ("subscores",)
-    empty = {
-        "criteria": [],
-        "by_order": {},
-        "written_reference": None,
-        "not_asked": [],
-        "due": None,
-    }
+    empty = {"criteria": [], "by_order": {}, "written_reference": None}
 
     def seen(self, pair: Pair, side: str) -> tuple[str, str]:
         """Return what a model sees of one side: its request and its judged text."""
@@ -73,45 +56,25 @@ class BSMSteps(PlanSteps):
         earlier = text if self.options.show_turn1_answers else ""
         return transcript(pair["input"], earlier), judged(text)
 
-    def choose(self, state: BSMState) -> Update:
-        """Say which criteria are due: the next ones, while they can change the verdict."""
-        options, plan = self.options, state["criteria"]
-        if state.get("due") is None:
-            open_criteria, size = plan, first_wave(options, plan)
-            # Full batches, so that stopping early never costs a call more.
-            size = ceil(size / options.batch_criteria) * options.batch_criteria
-        else:
-            open_criteria = [c for c in plan if c["name"] in state["not_asked"]]
-            is_settled = settled(options, plan, state["not_asked"], self._cells(state))
-            size = 0 if is_settled else options.batch_criteria
-        return {
-            "due": open_criteria[:size],
-            "not_asked": [c["name"] for c in open_criteria[size:]],
-        }
-
     def solve_each(self, state: BSMState) -> Next:
-        """Send every criterion that is due, in every order, as often as it is sampled."""
+        """Send every criterion, in every order, as often as it is sampled."""
         options, pair = self.options, pair_of(state)
         if options.reference_model is not None:
             if not state.get("written_reference"):
                 return "merge"
             pair["reference"] = state["written_reference"]
-        due = state.get("due")
         return [
             Send("solve", SolveWork(pair=pair, criteria=batch, order=order, sample=sample))
-            for batch, order in self._batches(state, state["criteria"] if due is None else due)
+            for batch, order in self._batches(state["criteria"])
             for sample in range(options.samples)
         ] or "merge"
 
-    def _batches(
-        self, state: BSMState, due: Sequence[PlanLine]
-    ) -> Iterator[tuple[list[PlanLine], Order]]:
+    def _batches(self, plan: Sequence[PlanLine]) -> Iterator[tuple[list[PlanLine], Order]]:
         """Yield what each solve call scores, and in which order."""
-        size, first = self.options.batch_criteria, state.get("first_order")
-        orders = due_orders(self.options, pair_of(state), first, self.options.order_list)
-        for start in range(0, len(due), size):
-            for order in orders:
-                criteria = [c for c in due if c.get("order", order) == order]
+        size = self.options.batch_criteria
+        for start in range(0, len(plan), size):
+            for order in self.options.order_list:
+                criteria = [c for c in plan if c.get("order", order) == order]
                 if criteria[start : start + size]:
                     yield criteria[start : start + size], order
 
@@ -189,31 +152,11 @@ class BSMSteps(PlanSteps):
             subscores.append(line)
         return {"subscores": subscores} | unmeasured(self.options, work, reply)
 
-    def _cells(self, state: BSMState, options: BSM | None = None) -> ScoreCells:
-        criteria = [c for c in state["criteria"] if c["name"] not in state["not_asked"]]
-        return mean_scores(criteria, state["subscores"], (options or self.options).order_list)
-
-    def first_order(self, state: BSMState) -> Update:
-        """Weigh the first order: whether its lead is large enough to decide alone."""
-        order, criteria = first_of(pair_of(state)), state["criteria"]
-        options = self.options.in_order(order)
-        cells, weights = self._cells(state, options), weights_of(options, criteria)
-        if quorum(options, criteria, cells):
-            verdict, lead = not_judged([], add_usage([])), None
-        else:
-            totals: dict[Order, OrderResult] = {order: order_totals(order, cells, weights)}
-            verdict = decide(options, cells, weights, totals, [], add_usage([]))
-            verdict = with_confidence(options, totals, verdict, state["subscores"], weights)
-            lead = abs(2 * (verdict["score"] or 0.0) - 1)
-        return {"first_order": first_order(self.options, order, verdict, lead)}
-
     def merge(self, state: BSMState) -> Steps[Update]:
         """Sum or weigh the findings of each order, then combine the orders."""
-        first = state.get("first_order")
-        options = options_of(self.options, first)
+        options, criteria = self.options, state["criteria"]
         failures, usages = list(state["failures"]), list(state["usages"])
-        criteria = [c for c in state["criteria"] if c["name"] not in state["not_asked"]]
-        cells = self._cells(state, options)
+        cells = mean_scores(criteria, state["subscores"], options.order_list)
         weights = weights_of(options, criteria)
         reason = quorum(options, criteria, cells)
         by_order: dict[Order, OrderResult] = {}
@@ -236,8 +179,6 @@ class BSMSteps(PlanSteps):
         else:
             verdict = decide(options, cells, weights, by_order, failures, usage)
             verdict = with_confidence(options, by_order, verdict, state["subscores"], weights)
-            verdict["rationale"] += first_order_sentence(options, first)
-            verdict["rationale"] += not_asked_sentence(state["not_asked"], options.adaptive)
         return {"verdict": verdict, "by_order": by_order}
 
     def _weigh(self, state: BSMState, order: Order, cells: ScoreCells) -> Steps[Reply]:

@@ -25,7 +25,6 @@ from langchain_judges.methods.direct.plan_solve import PlanSolve
 from langchain_judges.methods.direct.replies import DirectResult, DirectState
 from langchain_judges.methods.direct.self_consistency import SelfConsistency
 from langchain_judges.methods.direct.steps import BaselineSteps
-from langchain_judges.methods.second_order import add_second_order
 from langchain_judges.options import factory
 
 if TYPE_CHECKING:
@@ -42,31 +41,22 @@ def _graph(steps: BaselineSteps) -> JudgeGraph:
     )
     judge = steps.context.asks(steps.judge, steps.judged)
     if options.form.replies == 1 and not options.form.criteria and not steps.context.recaller:
-        between = steps.first_order if options.waits else None
-        steps_in_one = in_one(steps.begin, steps.ask_each, judge, steps.merge, between)
+        steps_in_one = in_one(steps.begin, steps.ask_each, judge, steps.merge)
         graph.add_node("judge", steps.context.node(steps_in_one))
         graph.add_edge(START, "judge")
         graph.add_edge("judge", END)
         return steps.context.finish(graph, worked=list(options.worked))
-    graph.add_node("judge", judge)
+    in_waves = steps.context.node(steps.judge_in_waves)
+    graph.add_node("judge", in_waves if options.form.adaptive else judge)
     graph.add_node("merge", steps.context.plain(steps.merge))
     if options.form.criteria:
         graph.add_node("plan", steps.context.asks(steps.plan, steps.planned))
         graph.add_conditional_edges("plan", Route(steps.ask_each), ["judge", "merge"])
         begin(graph, steps, lambda _: "plan", ["plan"])
-    elif options.form.adaptive:
-        graph.add_node("choose", steps.context.plain(steps.choose))
-        graph.add_conditional_edges("choose", Route(steps.ask_due), ["judge", "merge"])
-        begin(graph, steps, lambda _: "choose", ["choose"])
     else:
-        begin(graph, steps, steps.ask_each, ["judge"])
-    if options.waits:
-        again = ("judge", judge)
-        add_second_order(
-            graph, steps.context, again, steps.first_order, steps.ask_each, "merge"
-        )
-    else:
-        graph.add_edge("judge", "choose" if options.form.adaptive else "merge")
+        first = (lambda _: "judge") if options.form.adaptive else steps.ask_each
+        begin(graph, steps, first, ["judge"])
+    graph.add_edge("judge", "merge")
     graph.add_edge("merge", END)
     return steps.context.finish(graph, worked=list(options.worked))
 

@@ -10,9 +10,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_judges.methods.direct.evidence import ANSWERS
 from langchain_judges.methods.direct.replies import DirectResult
 from langchain_judges.methods.few_shot import FewShot, WorkedExample
-from langchain_judges.methods.options import EvidenceTable
-from langchain_judges.methods.second_order import TwoOrders
-from langchain_judges.methods.stopping import Adaptive
+from langchain_judges.methods.options import EvidenceTable, JudgeOptions
 from langchain_judges.methods.tasks import AboutTask
 from langchain_judges.verdict import Preference
 
@@ -33,8 +31,8 @@ class Form(NamedTuple):
     """Whether a coin decides where the replies of one order are even."""
     seed: int = 0
     """The seed of samples and of the coin."""
-    adaptive: Adaptive = False
-    """How sure the verdict must be before no more samples are asked; False: all are."""
+    adaptive: bool = False
+    """Whether replies are asked for only while they can change the verdict."""
     about: str | Mapping[str, str] | None = None
     """What the judgment is about; None where the prompt has its own question."""
     aspects: Sequence[str] = ()
@@ -58,7 +56,7 @@ class Form(NamedTuple):
         return self.min_valid or replies // 2 + 1
 
 
-class Baseline(TwoOrders):
+class Baseline(JudgeOptions):
     """What all baselines share."""
 
     evidence: ClassVar[Sequence[EvidenceTable]] = (ANSWERS,)

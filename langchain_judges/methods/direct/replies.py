@@ -42,10 +42,6 @@ class DirectState(PairState, total=False):
     ballots: Gathered[DirectBallot]
     subscores: Gathered[PlanScore]
     llm_score: float | None
-    due: list[tuple[Order, int]]
-    """The samples that are asked next, by order and number; only where `adaptive`."""
-    asked: dict[Order, int] | None
-    """How many samples each order was asked for; None where all are asked at once."""
     not_asked: list[str]
 
 
@@ -59,8 +55,7 @@ class SelfConsistencyResult(DirectResult):
     """What self-consistency returns."""
 
     not_asked: list[str]
-    """The names of the samples that could not change the verdict, or would not with the
-    stated probability (`adaptive`)."""
+    """The samples that could not change the verdict any more (`adaptive`), by name."""
 
 
 class PlanSolveResult(DirectResult):

@@ -14,7 +14,6 @@ from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct.options import AboutATask, Form, ShownExamples
 from langchain_judges.methods.direct.replies import SelfConsistencyResult
 from langchain_judges.methods.options import Budget, Seed, check_quorum
-from langchain_judges.methods.stopping import Adaptive
 from langchain_judges.options import ClientMost
 from langchain_judges.orders import OrderRule
 
@@ -56,9 +55,8 @@ class SelfConsistency(ShownExamples, AboutATask):
     """In which orders; default `"none"` for `"cot"`, `"strict"` for `"relative"`."""
     min_valid: Annotated[int, Ge(1), ClientMost(32)] | None = None
     """Fewest valid samples in an order; default more than half of those asked."""
-    adaptive: Adaptive = False
-    """Ask samples one after the other, and stop when the others cannot change the verdict; a
-    probability such as 0.95 stops when the verdict would remain with at least that probability.
+    adaptive: bool = False
+    """Ask samples one after the other, and stop when the others cannot change the verdict.
     `not_asked` names the skipped samples. Not with `orders="score_mean"`."""
     seed: Seed = 0
     """Seed of the samples and of the coin."""
@@ -101,11 +99,6 @@ class SelfConsistency(ShownExamples, AboutATask):
     def _votes_decide(self) -> Self:
         if self.adaptive and self.order_rule == "score_mean":
             raise OptionError("`adaptive` needs votes: not `orders='score_mean'`")
-        return self
-
-    @model_validator(mode="after")
-    def _orders_follow_each_other(self) -> Self:
-        self.refuse_waiting({"`adaptive`": bool(self.adaptive)})
         return self
 
     @model_validator(mode="after")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from langchain_judges.asking.nodes import Call, Next
 from langchain_judges.asking.question import Question, Reply, sample_seed
-from langchain_judges.asking.steps import Update
+from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct.ballots import balloted
 from langchain_judges.methods.direct.options import Baseline, Form
@@ -26,8 +26,8 @@ from langchain_judges.methods.direct.replies import (
     sheet_shape,
 )
 from langchain_judges.methods.direct.shots import render_shots
-from langchain_judges.methods.direct.stopping import next_samples
-from langchain_judges.methods.direct.tally import decide, margin, order_totals, weights
+from langchain_judges.methods.direct.tally import decide, open_orders, order_totals, weights
+from langchain_judges.methods.early_stop import in_waves, not_asked_sentence
 from langchain_judges.methods.expected import ALTERNATIVES, score_chances
 from langchain_judges.methods.pairs import (
     FOCUS,
@@ -45,14 +45,6 @@ from langchain_judges.methods.replies import (
     plan_shape,
     scores_shape,
 )
-from langchain_judges.methods.second_order import (
-    due_orders,
-    first_of,
-    first_order,
-    first_order_sentence,
-    options_of,
-)
-from langchain_judges.methods.stopping import not_asked_sentence
 from langchain_judges.methods.tasks import settle
 from langchain_judges.orders import ORDER_NAMES, Order
 from langchain_judges.verdict import Failure, Pair, Usage, add_usage, not_judged
@@ -64,7 +56,7 @@ class BaselineSteps(PairSteps):
 
     options: Baseline
     lists = ("ballots", "subscores")
-    empty = {"criteria": [], "llm_score": None, "due": [], "asked": None, "not_asked": []}
+    empty = {"criteria": [], "llm_score": None, "not_asked": []}
     focus = FOCUS
 
     @cached_property
@@ -121,27 +113,28 @@ class BaselineSteps(PairSteps):
         plan = distinct_criteria(reply.data["criteria"]) if reply.data else []
         return {"criteria": plan[: self.form.criteria]}
 
-    def choose(self, state: DirectState) -> Update:
-        """Say which samples are due: the next ones, while they can change the verdict."""
-        options = self.options
-        counts = state["asked"] or dict.fromkeys(options.order_list, 0)
-        more = next_samples(options, pair_of(state), state["ballots"], counts)
-        totals = {order: count + more.get(order, 0) for order, count in counts.items()}
+    def judge_in_waves(self, state: DirectState) -> Steps[Update]:
+        """Ask samples only while they can change the verdict."""
+        options, pair = self.options, pair_of(state)
+        node = self.context.asks(self.judge, self.judged)
+        updates, asked = yield from in_waves(
+            options.order_list,
+            self.form.replies,
+            lambda order, sample: node.drive(self._work(state, order, sample), "judge"),
+            lambda updates, asked: open_orders(options, pair, _all(updates, "ballots"), asked),
+        )
+        not_asked = [
+            self._unit(order, sample)[0]
+            for order, count in asked.items()
+            for sample in range(count, self.form.replies)
+        ]
+        # Each reply was streamed when it came.
         return {
-            "due": [[o, n] for o in options.order_list for n in range(counts[o], totals[o])],
-            "asked": totals,
-            "not_asked": [
-                self._unit(order, sample)[0]
-                for order in options.order_list
-                for sample in range(totals[order], self.form.replies)
-            ],
+            "ballots": Overwrite(_all(updates, "ballots")),
+            "failures": _all(updates, "failures"),
+            "usages": _all(updates, "usages"),
+            "not_asked": not_asked,
         }
-
-    def ask_due(self, state: DirectState) -> Next:
-        """Send the samples that are due."""
-        return [
-            Send("judge", self._work(state, order, sample)) for order, sample in state["due"]
-        ] or "merge"
 
     def ask_each(self, state: DirectState) -> Next:
         """Send every order, as often as it is sampled."""
@@ -149,26 +142,9 @@ class BaselineSteps(PairSteps):
             return "merge"
         return [
             Send("judge", self._work(state, order, sample))
-            for order in self._due(state)
+            for order in self.options.order_list
             for sample in range(self.form.replies)
         ]
-
-    def _due(self, state: DirectState) -> tuple[Order, ...]:
-        options, first = self.options, state.get("first_order")
-        return due_orders(options, pair_of(state), first, options.order_list)
-
-    def first_order(self, state: DirectState) -> Update:
-        """Weigh the first order: whether it is sure enough to decide alone."""
-        pair = pair_of(state)
-        order = first_of(pair)
-        options = self.options.in_order(order)
-        ballots = state["ballots"]
-        if self.form.criteria:
-            totals = (state["criteria"], state["subscores"], self.form.min_criteria)
-            ballots, _ = order_totals(options.order_list, *totals)
-        verdict = decide(options, pair, ballots, [], add_usage([]))
-        lead = margin(options, ballots, len(state.get("criteria") or ()))
-        return {"first_order": first_order(self.options, order, verdict, lead)}
 
     def _work(self, state: DirectState, order: Order, sample: int) -> JudgeWork:
         return JudgeWork(
@@ -201,8 +177,7 @@ class BaselineSteps(PairSteps):
 
     def merge(self, state: DirectState) -> Update:
         """Take the majority of each order, then combine the orders."""
-        first = state.get("first_order")
-        options, pair = options_of(self.options, first), pair_of(state)
+        options, pair = self.options, pair_of(state)
         failures, usage = list(state["failures"]), add_usage(state["usages"])
         ballots = sorted(state["ballots"], key=_place)
         subscores = sorted(state["subscores"], key=lambda line: line["order"])
@@ -216,10 +191,9 @@ class BaselineSteps(PairSteps):
         update: Update = {"ballots": Overwrite(ballots), "subscores": Overwrite(subscores)}
         if options.weighs_choice:
             return {**update, **self._weighed(options, state, ballots, failures, usage)}
-        verdict = decide(options, pair, ballots, failures, usage, state["asked"])
+        verdict = decide(options, pair, ballots, failures, usage)
         if verdict["preference"]:
-            verdict["rationale"] += first_order_sentence(options, first)
-            verdict["rationale"] += not_asked_sentence(state["not_asked"], self.form.adaptive)
+            verdict["rationale"] += not_asked_sentence(state["not_asked"])
         return {**update, "verdict": verdict}
 
     def _weighed(
@@ -237,7 +211,6 @@ class BaselineSteps(PairSteps):
         verdict = decide(options, pair_of(state), ballots, failures, usage)
         if verdict["preference"] is None:
             return {"verdict": verdict}
-        verdict["rationale"] += first_order_sentence(options, state.get("first_order"))
         verdict["scores"] = scores = weights(ballots)
         return {"verdict": verdict, "llm_score": scores["A"]}
 
@@ -274,6 +247,10 @@ class BaselineSteps(PairSteps):
             return {}
         _, task = settle(self.form.about, pair)
         return {**task, "about": task["about"].replace("{noun}", self.noun)}  # type: ignore[dict-item]
+
+
+def _all(updates: Sequence[Update], key: str) -> list[Any]:
+    return [each for update in updates for each in update.get(key, ())]
 
 
 def _place(ballot: DirectBallot) -> tuple[str, int]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import product
 from statistics import fmean
 from typing import NamedTuple
 
 from langchain_judges.methods.direct.options import Baseline
 from langchain_judges.methods.direct.replies import DirectBallot
+from langchain_judges.methods.early_stop import outcomes, plurality
 from langchain_judges.methods.replies import PlanLine, PlanScore
 from langchain_judges.methods.second_order import side_by_coin
-from langchain_judges.methods.stopping import plurality
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, prefer
 from langchain_judges.verdict import (
     POINTS,
@@ -40,7 +41,6 @@ def decide(
     ballots: Sequence[DirectBallot],
     failures: list[Failure],
     usage: Usage,
-    counts_asked: Mapping[Order, int] | None = None,
 ) -> Verdict:
     """Combine the ballots of every order into the verdict.
 
@@ -50,7 +50,6 @@ def decide(
         ballots: What the replies decided.
         failures: What went wrong.
         usage: What it cost.
-        counts_asked: How many samples each order was asked for, where not for all.
     """
     usable = [ballot for ballot in ballots if ballot["preference"]]
     by_order: dict[Order, list[DirectBallot]] = {
@@ -58,7 +57,7 @@ def decide(
         for order in options.order_list
     }
     for order, votes in by_order.items():
-        samples = counts_asked[order] if counts_asked else options.form.replies
+        samples = options.form.replies
         least = options.form.quorum(samples)
         if len(votes) < least:
             why = (
@@ -169,20 +168,31 @@ def _confidence(
     return fmean(probabilities) if probabilities and probable else None
 
 
-def margin(options: Baseline, ballots: Sequence[DirectBallot], criteria: int) -> float | None:
-    """Return how far the better text leads, as a share of the scale; None without scores.
+def open_orders(
+    options: Baseline,
+    pair: Pair,
+    ballots: Sequence[DirectBallot],
+    asked: Mapping[Order, int],
+) -> list[Order]:
+    """Return the orders that need another sample; none once nothing can change the verdict.
 
     Args:
-        options: What a reply holds, and the scale.
-        ballots: Of one order.
-        criteria: Over how many criteria scores were summed; 0: over none.
+        options: Samples, labels, order rule and quorum.
+        pair: On whose texts a coin depends.
+        ballots: The replies so far.
+        asked: How many samples each order was asked for.
     """
-    scores = [ballot["scores"] for ballot in ballots if ballot["scores"]]
-    if options.form.reads != "scores" or not scores:
-        return None
-    low, high = options.form.scale
-    lead = fmean(abs(each["A"] - each["B"]) for each in scores)
-    return lead / ((high - low) * max(1, criteria))
+    form, rule = options.form, options.order_rule
+    counts = {
+        order: Counter(b["preference"] or "tie" for b in ballots if b["order"] == order)
+        for order in asked
+    }
+    ends = {o: outcomes(counts[o], form.replies - asked[o], form.labels) for o in asked}
+    verdicts = {toss(options, pair, combine(rule, each)) for each in product(*ends.values())}
+    enough = all(count.total() >= form.quorum(form.replies) for count in counts.values())
+    if enough and len(verdicts) == 1:
+        return []
+    return [order for order in asked if len(ends[order]) > 1] or list(asked)
 
 
 def toss(options: Baseline, pair: Pair, preference: Preference) -> Preference:
