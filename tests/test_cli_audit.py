@@ -14,7 +14,7 @@ from langchain_judges.cli import app, keyboard
 from langchain_judges.cli.audit_review import Desk, Review
 from langchain_judges.errors import InputError
 from langchain_judges.methods.allure.review import from_jsonl
-from langchain_judges.report.audit import proposal_screen, rounds_tables
+from langchain_judges.report.terminal import proposal_screen, rounds_tables
 from langchain_judges.rows.printable import clean
 from langchain_judges.testing import reply
 from tests.memories import ListMemory

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError
-from langchain_judges.report.planning import how_far_apart
+from langchain_judges.report.versus import how_far_apart
 from tests.judged_rows import data_of, run_of
 
 

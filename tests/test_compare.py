@@ -19,7 +19,7 @@ from langchain_judges.methods.registry import (
     method_of,
     within_budget,
 )
-from langchain_judges.report.pareto import comparison_page, points_of
+from langchain_judges.report.methods import comparison_page, points_of
 from langchain_judges.runs.studies.comparison import compare, rate
 from langchain_judges.runs.studies.line_up import at_own_cost, line_up, of_specs
 from langchain_judges.testing import error, reply

@@ -18,8 +18,8 @@ from langchain_judges.asking.models.local import local_model
 from langchain_judges.cli import app
 from langchain_judges.datasets import load
 from langchain_judges.errors import JudgeError, MissingExtraError
-from langchain_judges.report.plots import shares
-from langchain_judges.report.single import frame
+from langchain_judges.report.charts import draw_shares
+from langchain_judges.report.report import frame
 from langchain_judges.report.versus import ComparisonReport, contests
 from langchain_judges.rows.files import read_table
 from langchain_judges.runs.on_ray import judge_dataset
@@ -76,7 +76,7 @@ USES = [
     ("trust", "pandas", "A data frame", lambda: frame([])),
     ("trust", "pandas", "A data frame",
      lambda: ComparisonReport.contests_dataframe(cast("Any", SimpleNamespace(contests=[])))),
-    ("trust", "matplotlib", "A plot", lambda: shares([], "%", "nothing")),
+    ("trust", "matplotlib", "A plot", lambda: draw_shares([], "%", "nothing")),
 ]  # fmt: skip
 
 

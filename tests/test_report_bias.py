@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from langchain_judges import report
-from langchain_judges.report.bias import _of_family
+from langchain_judges.report.estimates import _of_family
 from tests.cases import for_each
 from tests.judged_rows import data_of, run_of
 

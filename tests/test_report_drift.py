@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from langchain_judges import report
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError
-from langchain_judges.report.provenance import command_text
+from langchain_judges.report.report import command_text
 from tests.cases import for_each
 from tests.judged_rows import data_of, run_of
 

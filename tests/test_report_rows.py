@@ -9,13 +9,13 @@ import json
 import pytest
 
 from langchain_judges import report
-from langchain_judges.report import browse
+from langchain_judges.report import page
 from tests.chromium import Chromium, needed
 from tests.judged_rows import data_of, run_of
 
 
 def unpacked(reports):
-    return json.loads(gzip.decompress(base64.b64decode(str(browse.packed_rows(reports)))))
+    return json.loads(gzip.decompress(base64.b64decode(str(page.packed_rows(reports)))))
 
 
 def test_every_row_of_every_judge_is_there_with_texts_votes_and_orders():
@@ -32,7 +32,7 @@ def test_every_row_of_every_judge_is_there_with_texts_votes_and_orders():
 
 
 def test_long_texts_are_cut_and_say_by_how_much(monkeypatch):
-    monkeypatch.setattr(browse, "LONGEST", 10)
+    monkeypatch.setattr(page, "LONGEST", 10)
     data = data_of(["A"])
     data[0]["output_a"] = "x" * 1010
     (row,) = unpacked([report.trust(run_of(["B"]), data)])["rows"]
@@ -40,7 +40,7 @@ def test_long_texts_are_cut_and_say_by_how_much(monkeypatch):
 
 
 def test_a_page_holds_the_texts_of_the_costliest_rows_first(monkeypatch):
-    monkeypatch.setattr(browse, "MOST_CHARACTERS", 1)
+    monkeypatch.setattr(page, "MOST_CHARACTERS", 1)
     rows = unpacked([report.trust(run_of(["A", "B"]), data_of(["A", "A"]))])["rows"]
     assert [bool(row["texts"]) for row in rows] == [False, True]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from langchain_judges.report.audit import choices, proposal_screen
+from langchain_judges.report.terminal import choices, proposal_screen
 
 if TYPE_CHECKING:
     from langchain_judges.methods.allure.review import AuditProposal

@@ -166,7 +166,7 @@ def print_comparison(
     comparison: Comparison, errors: Console, address: str, *, strict: bool
 ) -> None:
     """Print the results of every method, and exit with 1 if nothing was judged."""
-    from langchain_judges.report.side_by_side import comparison_table
+    from langchain_judges.report.methods import comparison_table
 
     table_console().print(comparison_table(comparison))
     standings = comparison["methods"]

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from langchain_judges.metrics import stratified_ppi_mean
-from langchain_judges.report.join import join
-from langchain_judges.report.judged_row import preference_points
+from langchain_judges.report.rows import join, preference_points
 
 LEAST = 2
 """Labels, and rows without, of each kind of row of which a rate is estimated."""

@@ -145,8 +145,8 @@ def reports(
 
 def gates_passed(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> bool:
     """Say which bars were passed, write the summary, and return whether all were."""
-    from langchain_judges.report.bars import gates
-    from langchain_judges.report.markdown import markdown
+    from langchain_judges.report.report import markdown
+    from langchain_judges.report.watch import gates
 
     reports = getattr(answer, "reports", None) or [answer]
     console, parts, passed = error_console(), [], True

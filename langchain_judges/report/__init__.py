@@ -11,21 +11,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from langchain_judges.report.bars import gates
-    from langchain_judges.report.drift import read_baseline
+    from langchain_judges.report.report import TrustReport, trust
     from langchain_judges.report.rows import read_verdicts
-    from langchain_judges.report.single import TrustReport, trust
     from langchain_judges.report.versus import ComparisonReport, compare
+    from langchain_judges.report.watch import gates, read_baseline
 
 # Resolved on first use: the runs need the terminal alone, and statistics take a second to load.
 _HOMES = {
     "ComparisonReport": "versus",
-    "TrustReport": "single",
+    "TrustReport": "report",
     "compare": "versus",
-    "gates": "bars",
-    "read_baseline": "drift",
+    "gates": "watch",
+    "read_baseline": "watch",
     "read_verdicts": "rows",
-    "trust": "single",
+    "trust": "report",
 }
 
 __all__ = [

@@ -8,11 +8,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from langchain_judges.metrics import Result
-from langchain_judges.report.criteria import ORDER, main_number
-from langchain_judges.report.measure import headline_key
-from langchain_judges.report.number import Number
+from langchain_judges.report.measure import ORDER, headline_key, main_number
+from langchain_judges.report.number import (
+    NO_BREAK,
+    Number,
+    percent,
+    range_text,
+    rounded,
+    value_text,
+)
 from langchain_judges.report.sample import Sample
-from langchain_judges.report.wording import NO_BREAK, percent, range_text, rounded, value_text
 
 Word = Literal["yes", "no", "not yet"]
 

@@ -1,15 +1,214 @@
-"""Numbers of ratings, of the judge's confidence, and of what people would say of all rows."""
+"""Biases of a judge, ratings, confidence, and where people agree: each a number with a name."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
-from langchain_judges.report.judged_row import preference_points
 from langchain_judges.report.number import Number
-from langchain_judges.report.sample import Sample, gaps
+from langchain_judges.report.rows import preference_points
+from langchain_judges.report.sample import Sample, are_numbers, gaps
+from langchain_judges.verdict import Label
+
+
+def position(sample: Sample) -> list[Number]:
+    """Return how often verdicts change with the places of the texts, and which slot gains."""
+    flips = [row.verdict.get("flipped") for row in sample.rows]
+    if any(row.row.get("first_order") for row in sample.rows):
+        # Both orders of the doubtful rows alone would make a judge look fickle.
+        why = "the second order was asked only where the first was unsure"
+        rate = Result.undefined(why)
+        return [Number("bias.flips", "Flips when the texts swap places", rate)]
+    if any(row.has_orders for row in sample.rows):
+        bias = metrics.position_bias(*sample.in_orders(), **sample.settings)
+        return [
+            Number("bias.flips", "Flips when the texts swap places", bias.flip_rate),
+            Number("bias.toward_first", "The first slot won both orders", bias.toward_first),
+            Number("bias.toward_second", "The second slot won both orders", bias.toward_second),
+            Number(
+                "bias.first_slot_rate",
+                "Winners that were shown first",
+                bias.first_slot_rate,
+                note="no bias: 50 %",
+            ),
+        ]
+    if any(flip is not None for flip in flips):
+        # What each order came to is not kept; whether they disagreed is.
+        rate = metrics.rate(flips, **sample.settings)
+    else:
+        rate = Result.undefined("one order was asked")
+    return [Number("bias.flips", "Flips when the texts swap places", rate)]
+
+
+def style(sample: Sample) -> list[Number]:
+    """Return what length does beyond quality, on the rows with texts."""
+    if not sample.texts or not any(sample.targets):
+        why = "no row has a label" if sample.texts else "the texts are not known"
+        undefined = Result.undefined(why)
+        return [Number("bias.length_slope", "Effect of length", undefined, "number")]
+    part = sample.part(sample.with_texts)
+    a, b = part.lengths
+    quality = [
+        None
+        if (points := preference_points(row)) is None
+        else float(points > 0.5) - float(points < 0.5)
+        for row in part.targets
+    ]
+    settings = part.settings
+    slope = metrics.length_slope(part.verdicts, a, b, quality, **settings)
+    note = f"not the shorter text, where {_prefer(sample)} it"
+    return [
+        Number(
+            "bias.length_slope",
+            "Effect of length beyond quality",
+            slope,
+            "number",
+            "log-odds per standard deviation of the difference; no bias: 0. The interval "
+            "allows for labels that are right 80 to 100 % of the time",
+        ),
+        Number(
+            "bias.length",
+            "Shorter text missed",
+            metrics.length_bias(part.verdicts, part.targets, a, b, **settings),
+            note=note,
+        ),
+    ]
+
+
+def consistency(sample: Sample) -> list[Number]:
+    """Return whether a judge contradicts itself, which needs no labels."""
+    if any(system is None for pair in sample.systems for system in pair):
+        return []
+    keys = [row.data_row.get("group") for row in sample.rows]
+    if None in keys:
+        return []
+    result = metrics.transitivity(
+        sample.verdicts, sample.systems, keys, confidence=sample.confidence
+    )
+    if result.reason:
+        return []
+    title = "Three texts whose comparisons fit one order"
+    note = "the others go in a circle: x over y, y over z, z over x"
+    return [Number("bias.transitivity", title, result, note=note)]
+
+
+def self_preference(sample: Sample) -> list[Number]:
+    """Return how far a judge favours the texts of its own model, where it wrote some."""
+    judge = sample.rows[0].row.get("judge")
+    model = str(judge.get("model") or "") if isinstance(judge, Mapping) else ""
+    own = {name for pair in sample.systems for name in pair if name and _of_family(model, name)}
+    if not own or not any(sample.targets):
+        return []
+    favour = metrics.self_enhancement(
+        sample.verdicts, sample.labels, sample.systems, own, **sample.settings
+    )
+    giver = "people give it" if sample.whom == "people" else "the label gives it"
+    title = f"Its own model's win rate, above what {giver}"
+    note = f"own: {', '.join(sorted(own))}; {favour.excess.n:,} pairs"
+    return [Number("bias.self_preference", title, favour.excess, "points", note)]
+
+
+def _prefer(sample: Sample) -> str:
+    return "people prefer" if sample.whom == "people" else "the label prefers"
+
+
+def _of_family(model: str, system: str | None) -> bool:
+    """Say whether a model is a system, or a version of it: gpt-4-0613 is of gpt-4."""
+    name, base = model.rpartition(":")[2].lower(), (system or "").lower()
+    return bool(base) and (name == base or name.startswith((f"{base}-", f"{base}@")))
+
+
+MOST_LEVELS = 5
+"""Levels of difficulty that are shown one by one; numbers of more levels are cut in thirds."""
+LEAST_VOTES = 10
+"""Votes that a place in the lists must hold to be a rater of its own."""
+THIRDS = ("the easiest third", "the middle third", "the hardest third")
+
+
+def unanimity(sample: Sample) -> list[Number]:
+    """Return the agreement with the majority where people are of one mind, and where not."""
+    several = [i for i, votes in enumerate(sample.votes) if len(votes) > 1]
+    alike = [i for i in several if len(set(sample.votes[i])) == 1]
+    split = [i for i in several if len(set(sample.votes[i])) > 1]
+    if not alike or not split:
+        return []
+    return [
+        _of_part(sample, "people.unanimous", "The majority, where people are unanimous", alike),
+        _of_part(sample, "people.split", "The majority, where people disagree", split),
+    ]
+
+
+def difficulty(sample: Sample) -> list[Number]:
+    """Return the agreement at each level of difficulty, where rows name one."""
+    levels = [row.data_row.get("difficulty") for row in sample.rows]
+    there = {level for level in levels if level is not None}
+    if len(there) < 2 or not any(sample.targets):
+        return []
+    parts = _in_thirds(levels) if len(there) > MOST_LEVELS else _one_by_one(levels)
+    return [
+        _of_part(sample, f"difficulty.{name}", f"Difficulty: {name}", places)
+        for name, places in parts.items()
+        if places
+    ]
+
+
+def likely_labels(sample: Sample) -> list[Number]:
+    """Return the agreement with the likely truth behind people's votes, beside the majority.
+
+    The places in the lists of votes stand for people, as in the alt-test; the judge is none of
+    the raters, so that its own answers do not make the truth.
+    """
+    most = max(map(len, sample.votes), default=0)
+    raters = [
+        [votes[place] if place < len(votes) else None for votes in sample.votes]
+        for place in range(most)
+    ]
+    raters = [own for own in raters if sum(v is not None for v in own) >= LEAST_VOTES]
+    if len(raters) < 3:
+        return []
+    truth = metrics.dawid_skene(raters)
+    places: dict[Label | None, int] = {each: i for i, each in enumerate(truth.classes)}
+    shares: list[float | None] = []
+    for row, chances in zip(sample.rows, truth.chances, strict=True):
+        index = places.get(row.answer)
+        likely = 0.0 if index is None or chances is None else chances[index]
+        shares.append(None if chances is None else likely)
+    result = metrics.rate(shares, **sample.settings)
+    title = "The likely truth behind people's votes"
+    note = (
+        f"Dawid & Skene, {len(raters)} raters, who are the places in the lists of votes; "
+        "the interval takes the estimate as it is"
+    )
+    return [Number("people.likely", title, result, note=note)]
+
+
+def _of_part(sample: Sample, key: str, title: str, places: Sequence[int]) -> Number:
+    part = sample.part(places)
+    result = metrics.accuracy(part.verdicts, part.labels, **part.settings)
+    return Number(key, title, result)
+
+
+def _one_by_one(levels: Sequence[Any]) -> dict[str, list[int]]:
+    there = {level for level in levels if level is not None}
+    ordered = sorted(there) if are_numbers(levels) else sorted(there, key=str)
+    return {str(name): [i for i, own in enumerate(levels) if own == name] for name in ordered}
+
+
+def _in_thirds(levels: Sequence[Any]) -> dict[str, list[int]]:
+    """Return the places of each third; words of many levels are no difficulty."""
+    if not are_numbers(levels):
+        return {}
+    low, high = np.quantile([level for level in levels if level is not None], [1 / 3, 2 / 3])
+    parts: dict[str, list[int]] = {name: [] for name in THIRDS}
+    for place, level in enumerate(levels):
+        if level is not None:
+            parts[THIRDS[int(level > low) + int(level > high)]].append(place)
+    return parts
 
 
 def ratings(sample: Sample) -> list[Number]:

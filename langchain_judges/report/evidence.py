@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from langchain_judges.methods.registry import evidence_tables
-from langchain_judges.report.judged_row import JudgedRow, VerdictRow, preference_points
+from langchain_judges.report.rows import JudgedRow, VerdictRow, preference_points
 from langchain_judges.report.sample import Sample
 from langchain_judges.rows.checks import kind_of_verdict
 from langchain_judges.rows.texts import transcript

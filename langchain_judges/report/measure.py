@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.agreement import Errors
-from langchain_judges.report.bias import consistency, position, self_preference, style
-from langchain_judges.report.criteria import criteria, least
-from langchain_judges.report.estimates import calibration, corrected, ratings
+from langchain_judges.report.estimates import (
+    calibration,
+    consistency,
+    corrected,
+    difficulty,
+    likely_labels,
+    position,
+    ratings,
+    self_preference,
+    style,
+    unanimity,
+)
 from langchain_judges.report.number import ERRORS, Number
-from langchain_judges.report.people import difficulty, likely_labels, unanimity
-from langchain_judges.report.sample import Sample
-from langchain_judges.report.systems import strengths
-from langchain_judges.report.wins import win_rates
+from langchain_judges.report.rows import preference_points
+from langchain_judges.report.sample import Sample, are_numbers, gaps
 from langchain_judges.verdict import Label
 
 RULES = {
@@ -282,3 +290,155 @@ def agreement(sample: Sample, *, by_votes: bool, errors: Errors = "wrong") -> Re
             sample.verdicts, sample.votes, errors=errors, **sample.settings
         )
     return metrics.accuracy(sample.verdicts, sample.labels, errors=errors, **sample.settings)
+
+
+ORDER = "spearman"
+KAPPA = "kappa"
+OFFSET = "offset"
+SAME = "agreement"
+MEASURES = {
+    ORDER: "rank correlation",
+    KAPPA: "weighted κ",
+    OFFSET: "offset",
+    SAME: "same label",
+}
+"""What is measured by each criterion, and what a table calls it."""
+
+
+def criteria(sample: Sample) -> list[Number]:
+    """Return how the judge's labels go with people's, criterion by criterion."""
+    return [number for name in sample.criteria for number in _one(sample, name)]
+
+
+def criterion_key(name: str, measure: str) -> str:
+    """Return the key of a number by one criterion."""
+    return f"criterion.{name}.{measure}"
+
+
+def least(sample: Sample, numbers: Mapping[str, Number]) -> Number | None:
+    """Return the number of the criterion on which the judge goes least with people."""
+    if not sample.criteria:
+        return None
+    measured = [main_number(numbers, name) for name in sample.criteria]
+    defined = [number for number in measured if not math.isnan(number.result)]
+    return min(defined or measured, key=lambda number: number.result)
+
+
+def main_number(numbers: Mapping[str, Number], name: str) -> Number:
+    """Return a criterion's rank correlation, or κ where its labels are words."""
+    ordered = criterion_key(name, ORDER)
+    return numbers[ordered if ordered in numbers else criterion_key(name, KAPPA)]
+
+
+def _one(sample: Sample, name: str) -> list[Number]:
+    answers = [row.by_criterion.get(name) for row in sample.rows]
+    labels = [row.labels.get(name) for row in sample.rows]
+    settings = sample.settings
+    same = metrics.accuracy(answers, labels, **settings)
+    shares = [Number(criterion_key(name, SAME), f"{name}: the same label", same)]
+    if not are_numbers([*answers, *labels]):
+        kappa = metrics.cohen_kappa(answers, labels, **settings)
+        return [Number(criterion_key(name, KAPPA), f"{name}: κ", kappa, "number"), *shares]
+    measured = {
+        ORDER: metrics.correlate(answers, labels, "spearman", **settings),
+        KAPPA: metrics.cohen_kappa(answers, labels, weights="quadratic", **settings),
+        OFFSET: metrics.mean(gaps(answers, labels), **settings),
+    }
+    return [
+        Number(criterion_key(name, key), f"{name}: {MEASURES[key]}", result, "number")
+        for key, result in measured.items()
+    ] + shares
+
+
+MOST_SYSTEMS = 40
+SIDES_OF_WINS = ("judge", "score", "people")
+"""Who says it: the verdicts, the scores behind them, and people."""
+
+_UNGRADED = {0.0, 0.5, 1.0}
+
+
+def win_rates(sample: Sample) -> list[Number]:
+    """Return how often each system wins, a tie counted as half; of A where none are named.
+
+    A score that says how far A is preferred wins that far, and a row with several votes is won
+    by the share of them.
+    """
+    titles = {
+        "judge": "by the judge",
+        "score": "by how far the judge prefers it",
+        "people": f"by {sample.whom}",
+    }
+    columns = _columns(sample)
+    return [
+        Number(f"wins.{name}.{side}", f"{name} wins, {titles[side]}", result)
+        for name, places in _systems(sample).items()
+        for side, points in columns.items()
+        if (result := _rate(sample, points, places)).n
+    ]
+
+
+def _columns(sample: Sample) -> dict[str, list[float | None]]:
+    answers = [[] if answer is None else [answer] for answer in sample.answers]
+    columns = {"judge": [preference_points(each) for each in answers]}
+    scores = [
+        None if row.answer is None or (score := row.verdict.get("score")) is None else score
+        for row in sample.rows
+    ]
+    if set(scores) - _UNGRADED - {None}:
+        columns["score"] = scores
+    columns["people"] = [preference_points(target) for target in sample.targets]
+    return columns
+
+
+def _systems(sample: Sample) -> dict[str, list[tuple[int, bool]]]:
+    """Return by name the places of a system's pairs, and whether it wrote A there."""
+    places: dict[str, list[tuple[int, bool]]] = {}
+    for place, (a, b) in enumerate(sample.systems):
+        if a is not None and b is not None and a != b:
+            places.setdefault(a, []).append((place, True))
+            places.setdefault(b, []).append((place, False))
+    if not places:
+        return {"A": [(place, True) for place in range(len(sample.rows))]}
+    return places if len(places) <= MOST_SYSTEMS else {}
+
+
+def _rate(
+    sample: Sample, points: Sequence[float | None], places: Sequence[tuple[int, bool]]
+) -> metrics.Result:
+    shares = [
+        None if (value := points[place]) is None else value if first else 1 - value
+        for place, first in places
+    ]
+    groups = sample.groups and [sample.groups[place] for place, _ in places]
+    return metrics.rate(shares, groups=groups, confidence=sample.confidence)
+
+
+LEAST_SYSTEMS, MOST_SYSTEMS = 3, 40
+"""With two systems a win rate says it all; with many the regression would be large."""
+
+
+def strengths(sample: Sample) -> list[Number]:
+    """Return the strength of each system by the judge, and by people beside it."""
+    if not sample.with_texts:
+        return []
+    part = sample.part(sample.with_texts)
+    pairs = [pair for pair in part.systems if None not in pair]
+    systems = {name for pair in pairs for name in pair}
+    if not LEAST_SYSTEMS <= len(systems) <= MOST_SYSTEMS or any(a == b for a, b in pairs):
+        return []
+    texts = [a for a, _ in part.texts], [b for _, b in part.texts]
+    outputs: dict[str, Any] = {"outputs_a": texts[0], "outputs_b": texts[1]}
+    settings = {**part.settings, **outputs}
+    people = [preference_points(target) for target in part.targets]
+    by_judge = metrics.style_controlled_strengths(part.verdicts, part.systems, **settings)
+    by_people: Mapping[str, Result] = {}
+    if any(points is not None for points in people):
+        fit = metrics.style_controlled_strengths(people, part.systems, **settings)
+        by_people = fit.strengths
+    numbers = []
+    for name, strength in by_judge.strengths.items():
+        numbers.append(Number(f"system.{name}.judge", name, strength, "number"))
+        if name in by_people:
+            title = f"{name}, by people"
+            numbers.append(Number(f"system.{name}.people", title, by_people[name], "number"))
+    return numbers

@@ -1,21 +1,159 @@
-"""The report as one HTML page: what the template shows, put into its form."""
+"""The report as one HTML page: its template, its list of rows, and what both show."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import base64
+import gzip
+import hashlib
+import json
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict
+from functools import cache
+from importlib.resources import files
 from itertools import count
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from langchain_judges.report import charts
-from langchain_judges.report.browse import packed_rows, script, script_hash
 from langchain_judges.report.charts import ONE_ORDER
 from langchain_judges.report.content import Contest, ReportContent
-from langchain_judges.report.criteria import MEASURES, criterion_key
-from langchain_judges.report.number import ERRORS, Number
-from langchain_judges.report.page_templates import template
-from langchain_judges.report.wins import SIDES_OF_WINS
-from langchain_judges.report.wording import count_text, percent, value_text
+from langchain_judges.report.evidence import cost_of, differs, evidence, shown, texts_of
+from langchain_judges.report.measure import MEASURES, SIDES_OF_WINS, criterion_key
+from langchain_judges.report.number import (
+    ERRORS,
+    Number,
+    count_text,
+    p_text,
+    percent,
+    range_text,
+    value_text,
+)
+from langchain_judges.report.rows import JudgedRow
+
+if TYPE_CHECKING:
+    from jinja2 import Environment, Template
+
+
+def template(name: str) -> Template:
+    """Return a template by its file's name."""
+    return _environment().get_template(name)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("langchain_judges.report"),
+        autoescape=True,  # the judged texts are other people's, and may hold markup
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        value=value_text, range=range_text, percent=percent, plain=_plain, p=p_text
+    )
+    environment.tests["undefined_number"] = _is_undefined
+    return environment
+
+
+def _is_undefined(number: Number) -> bool:
+    return math.isnan(number.result)
+
+
+def _plain(text: object) -> str:
+    """Return a text that UTF-8 can carry."""
+    return str(text).encode("utf-8", "replace").decode()
+
+
+LONGEST = 6_000
+"""Characters of one text in the list of all rows."""
+MOST_CHARACTERS = 60_000_000
+"""Characters of all texts of a page, costliest rows first; rows beyond have no texts."""
+
+
+def script() -> str:
+    """Return the page's own script, the only one that it runs."""
+    return (files("langchain_judges.report") / "templates" / "rows.js").read_text("utf-8")
+
+
+def script_hash() -> str:
+    """Return the name of the script in the page's policy."""
+    digest = hashlib.sha256(script().encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
+
+
+def packed_rows(reports: Sequence[ReportContent]) -> Markup:
+    """Return all rows, compressed, as letters that no markup can hide in."""
+    places: dict[Hashable, list[JudgedRow | None]] = {}
+    for number, report in enumerate(reports):
+        for row in report.sample.rows:
+            own = places.setdefault(row.place, [None] * len(reports))
+            own[number] = row
+    numbered = list(enumerate(places.values()))
+    numbered.sort(key=lambda pair: -max(_cost(row) for row in pair[1]))
+    room = MOST_CHARACTERS
+    rows: list[dict[str, Any]] = []
+    for number, judgments in numbered:
+        entry = _row(number, judgments, with_texts=room > 0)
+        room -= sum(len(text) for _, text in entry["texts"]) + len(entry["task"])
+        rows.append(entry)
+    rows.sort(key=lambda entry: int(entry["number"]))
+    sample = reports[0].sample
+    data = {
+        "judges": [report.name for report in reports],
+        "people": "label" if sample.by_label else "people",
+        "rows": rows,
+    }
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=str)
+    packed = gzip.compress(text.encode("utf-8", "replace"), compresslevel=6, mtime=0)
+    return Markup(base64.b64encode(packed).decode())  # noqa: S704 - letters of base64
+
+
+def _cost(row: JudgedRow | None) -> float:
+    return 0.0 if row is None or not differs(row) else cost_of(row)
+
+
+def _row(
+    number: int, judgments: Sequence[JudgedRow | None], *, with_texts: bool
+) -> dict[str, Any]:
+    first = next(row for row in judgments if row is not None)
+    own = first.row.get("id")
+    texts = [(name, _cut(text)) for name, text in texts_of(first)] if with_texts else []
+    task = _cut(shown(first.data_row.get("input") or "")) if with_texts else ""
+    return {
+        "number": number,
+        "id": str(first.place if own is None else own),
+        "category": first.category,
+        "task": task,
+        "texts": texts,
+        "label": None if first.label is None else str(first.label),
+        "votes": [str(vote) for vote in first.votes],
+        "judges": [None if row is None else _judgment(row) for row in judgments],
+    }
+
+
+def _judgment(row: JudgedRow) -> dict[str, object]:
+    score = row.verdict.get("score")
+    orders = [row.in_order("AB"), row.in_order("BA")] if row.has_orders else None
+    return {
+        "answer": None if row.answer is None else str(row.answer),
+        "score": float(score) if isinstance(score, int | float) else None,
+        "flipped": bool(row.verdict.get("flipped")),
+        "orders": orders,
+        "cost": round(_cost(row), 4),
+        "reason": _cut(str(row.verdict.get("rationale") or "")),
+        "evidence": [asdict(table) for table in evidence(row.row)],
+    }
+
+
+def _cut(text: str) -> str:
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[:LONGEST]} … ({len(text) - LONGEST:,} more characters)"
+
 
 _RATINGS = {
     "ratings.kappa": "κ, weighted by squared distance",

@@ -1,16 +1,25 @@
-"""The rows of a run as they are given: of one judge or of several, or in a file."""
+"""The rows of a run, each put beside the row of the data that it judged."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from langchain_judges.errors import InputError
-from langchain_judges.report.judged_row import VerdictRow
+from langchain_judges.metrics import majority_vote
+from langchain_judges.orders import Order, OrderRule, combine, orders_of
+from langchain_judges.rows.checks import kind_of_result
 from langchain_judges.rows.files import read_table
+from langchain_judges.rows.labels import ANNOTATIONS, check_countable, typed_like
+from langchain_judges.rows.messages import plain_row
+from langchain_judges.rows.texts import judged
+from langchain_judges.runs.result_row import content_key, judged_row
+from langchain_judges.verdict import Label, Preference, decision
 
 VerdictRows = list[dict[str, Any]]
 
@@ -62,3 +71,289 @@ def read_verdicts(path: str | PathLike[str]) -> dict[str, VerdictRows]:
     if not judges:
         raise InputError(f"{path} has no verdict")
     return judges
+
+
+_POINTS: Mapping[object, float] = {"A": 1.0, "tie": 0.5, "B": 0.0}
+
+VerdictRow = Mapping[str, Any]
+"""A row of a run: its verdict, and the method's own results under names of its own."""
+
+
+@dataclass(frozen=True)
+class JudgedRow:
+    """A row of a run, and the row of the data that it judged."""
+
+    row: VerdictRow
+    data_row: Mapping[str, Any]
+    """The data's row, or what the run kept of it."""
+    place: Any
+    """What the same row has in another run: its place in the data, or its id."""
+
+    @property
+    def verdict(self) -> VerdictRow:
+        """What the judge said."""
+        return self.row.get("verdict") or {}
+
+    @property
+    def answer(self) -> Label | None:
+        """The preferred text or the label; None: not judged."""
+        answer: Label | None = decision(self.verdict)
+        return answer
+
+    @cached_property
+    def votes(self) -> list[Label]:
+        """What each person said."""
+        votes = self.data_row.get("human_votes") or []
+        return [vote for vote in votes if vote is not None] if isinstance(votes, list) else []
+
+    @cached_property
+    def label(self) -> Label | None:
+        """What people say: the row's label, else the majority of their votes."""
+        label = self.data_row.get("label")
+        return majority_vote(self.votes) if label is None else label
+
+    @cached_property
+    def target(self) -> list[Label]:
+        """What the judge is compared with: each vote, or else the label."""
+        return self.votes or ([] if self.label is None else [self.label])
+
+    @property
+    def by_criterion(self) -> dict[str, Label | None]:
+        """What the judge said by each criterion of a text."""
+        parts = self.row.get("subscores") or []
+        return {part["criterion"]: part["label"] for part in parts if "criterion" in part}
+
+    @property
+    def labels(self) -> Mapping[str, Label]:
+        """What people say by each criterion of a text."""
+        return self.data_row.get("labels") or {}
+
+    @property
+    def category(self) -> str | None:
+        """The kind of task."""
+        category = self.data_row.get("category", self.data_row.get("family"))
+        return None if category is None else str(category)
+
+    def text(self, name: str) -> str | None:
+        """Return the text that was judged under a field; None where it is not known."""
+        text = self.data_row.get(name)
+        return judged(text) if text else None
+
+    @cached_property
+    def both_texts(self) -> tuple[str, str] | None:
+        """The two texts of a pair; None if one of them is not known."""
+        a, b = self.text("output_a"), self.text("output_b")
+        return None if a is None or b is None else (a, b)
+
+    @cached_property
+    def _preferences(self) -> dict[Order, Any]:
+        """The preference in each order that was asked, by identity."""
+        if by_order := self.row.get("by_order"):
+            return {order: (each or {}).get("preference") for order, each in by_order.items()}
+        votes: dict[Order, list[Preference | None]] = {}
+        for ballot in self.row.get("ballots") or self.row.get("choices") or []:
+            votes.setdefault(ballot.get("order"), []).append(ballot.get("preference"))
+        return {order: majority_vote(own) for order, own in votes.items()}
+
+    def in_order(self, order: Order) -> Preference | None:
+        """Return what the judge said in one order, by identity; None: nothing, or unknown."""
+        return self._preferences.get(order)
+
+    @property
+    def has_orders(self) -> bool:
+        """Whether both orders were asked and the preference in each is known."""
+        return {"AB", "BA"} <= self._preferences.keys()
+
+    def by_rule(self, rule: OrderRule) -> JudgedRow:
+        """Return the row with its two orders combined by another rule, where both are known.
+
+        An order that failed leaves the row not judged; `none` takes the order with A first.
+        """
+        if not self.has_orders:
+            return self
+        answers = [self.in_order(order) for order in orders_of(rule)]
+        preferences = [answer for answer in answers if answer is not None]
+        complete = len(preferences) == len(answers)
+        preference = combine(rule, preferences) if complete else None
+        # Score and confidence are of the judge's own rule.
+        changes = {"preference": preference, "score": None, "confidence": None}
+        row = {**self.row, "verdict": {**self.verdict, **changes}}
+        return JudgedRow(row, self.data_row, self.place)
+
+
+def preference_points(answers: Sequence[object]) -> float | None:
+    """Return how far answers prefer A, in [0, 1]; None if there are none or no sides."""
+    if not answers or any(answer not in _POINTS for answer in answers):
+        return None
+    return sum(_POINTS[answer] for answer in answers) / len(answers)
+
+
+_DATA_FIELDS = (*ANNOTATIONS, "family")
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The rows of a run beside the data that they judged, and how many have none there."""
+
+    rows: list[JudgedRow]
+    stale: int = 0
+    """Verdicts on an older text of a row that is in the data."""
+    unknown: int = 0
+    """Verdicts on rows that are not in the data."""
+    unasked: int = 0
+    """Rows that were not asked, for a budget was spent: no mistake of the judge."""
+    repeats: list[list[JudgedRow]] = field(default_factory=list)
+    """Of each row that was judged several times all its judgments; `rows` has the last one."""
+
+    @property
+    def left_out(self) -> str:
+        """Say which verdicts are counted nowhere; nothing where there are none."""
+        parts = []
+        if self.stale:
+            parts.append(f"{self.stale:,} of an older text of their row")
+        if self.unknown:
+            parts.append(f"{self.unknown:,} of rows that are not in the data")
+        if self.unasked:
+            parts.append(f"{self.unasked:,} that were not asked because the budget was spent")
+        if earlier := sum(len(judgments) - 1 for judgments in self.repeats):
+            parts.append(f"{earlier:,} of rows with a later verdict")
+        return f"Verdicts left out: {' and '.join(parts)}." if parts else ""
+
+
+def join(verdicts: Iterable[VerdictRow], data: Iterable[Mapping[str, Any]] | None) -> Joined:
+    """Put each row of a run beside the row of the data that it judged.
+
+    Rows belong together by the texts that were judged, as the run keeps hashes of them; where
+    either side has none, by their `id`; without ids, or with repeated ones, by their `index`.
+
+    Raises:
+        InputError: There is no verdict, none is of a row that was asked, or none of a row in
+            the data.
+    """
+    rows = rows_in(verdicts, "verdicts")
+    table = None if data is None else [plain_row(row) for row in rows_in(data, "data")]
+    if not rows:
+        raise InputError("there are no verdicts to report on")
+    if bad := next((row for row in rows if not isinstance(row.get("verdict"), Mapping)), None):
+        raise InputError(f"a row without a verdict: {str(bad)[:80]}")
+    kinds = set(map(kind_of_result, rows))
+    if len(kinds) > 1:
+        raise InputError("verdicts on pairs and on single texts need separate reports")
+    asked_rows = [row for row in rows if not _unasked(row)]
+    if not asked_rows:
+        raise InputError("no row was asked: the budget was spent")
+    return replace(_once(_joined(asked_rows, table)), unasked=len(rows) - len(asked_rows))
+
+
+def _once(joined: Joined) -> Joined:
+    """Count each row once: by its last verdict, or the last one that says something."""
+    judgments: dict[Hashable, list[JudgedRow]] = {}
+    for row in joined.rows:
+        content = frozenset((row.row.get("content") or {}).items())
+        # Ids may repeat where nothing tells the texts: then the number of the row does.
+        judgments.setdefault((row.place, content or row.row.get("index")), []).append(row)
+    rows = [
+        next((row for row in reversed(own) if row.answer is not None), own[-1])
+        for own in judgments.values()
+    ]
+    repeats = [own for own in judgments.values() if len(own) > 1]
+    return replace(joined, rows=rows, repeats=repeats)
+
+
+def _unasked(row: VerdictRow) -> bool:
+    """Say whether a row waits for a later run, as the budget was spent before it was done."""
+    if judged_row(row):
+        return False
+    failures = row["verdict"].get("failures") or []
+    return any(failure["reason"] == "over_budget" for failure in failures)
+
+
+def _joined(rows: Sequence[VerdictRow], table: Sequence[Mapping[str, Any]] | None) -> Joined:
+    if table is None:
+        names = [row.get("index") if _id(row) is None else _id(row) for row in rows]
+        return Joined(
+            [_beside(row, _facts_in(row), n) for row, n in zip(rows, names, strict=True)]
+        )
+    return _placed(rows, table)
+
+
+def _beside(row: VerdictRow, facts: Mapping[str, Any], place: object) -> JudgedRow:
+    try:
+        check_countable(facts)
+    except InputError as exc:
+        raise InputError(f"row {place}: {exc}") from exc
+    return JudgedRow(row, facts, place)
+
+
+def _placed(rows: Sequence[VerdictRow], table: Sequence[Mapping[str, Any]]) -> Joined:
+    places = _Places(table)
+    answers = (row["verdict"].get("label") for row in rows if judged_row(row))
+    labels = {type(answer): answer for answer in answers}.values()  # one of each type
+    joined: list[JudgedRow] = []
+    stale = unknown = 0
+    for row in rows:
+        place = places.of(row)
+        if place is None:
+            unknown += 1
+        elif places.older(row, place):
+            stale += 1
+        else:
+            facts = {**_facts_in(row), **table[place]}
+            if "label" in facts:
+                facts["label"] = typed_like(labels, facts["label"])
+            joined.append(_beside(row, facts, place))
+    outcome = Joined(joined, stale, unknown)
+    if not joined:
+        raise InputError(f"no verdict belongs to a row of the data. {outcome.left_out}")
+    return outcome
+
+
+class _Places:
+    """Where in the data the rows of a run are."""
+
+    def __init__(self, table: Sequence[Mapping[str, Any]]) -> None:
+        self._table = table
+        self._contents = [content_key(row) for row in table]
+        self._by_content: dict[frozenset[tuple[str, str]], list[int]] = {}
+        for place, content in enumerate(self._contents):
+            self._by_content.setdefault(frozenset(content.items()), []).append(place)
+        ids = Counter(_id(row) for row in table)
+        self._by_id = {_id(row): i for i, row in enumerate(table) if ids[_id(row)] == 1}
+
+    def of(self, row: VerdictRow) -> int | None:
+        """Return the place of the row that was judged; None if it is not there."""
+        place = self._named_place(row)
+        content = row.get("content") or {}
+        alike = self._by_content.get(frozenset(content.items()), []) if content else []
+        if not alike or place in alike:
+            return place
+        return row["index"] if row.get("index") in alike else alike[0]
+
+    def older(self, row: VerdictRow, place: int) -> bool:
+        """Say whether a text of the row is not the one that was judged."""
+        current, earlier = self._contents[place], row.get("content") or {}
+        return any(
+            current[field] != earlier[field] for field in current.keys() & earlier.keys()
+        )
+
+    def _named_place(self, row: VerdictRow) -> int | None:
+        own, index = _id(row), row.get("index")
+        if own is not None and own in self._by_id:
+            return self._by_id[own]
+        if isinstance(index, int) and 0 <= index < len(self._table):
+            other = _id(self._table[index])
+            # A table's rows without ids are named by their number when they are read.
+            if own is None or own == other:
+                return index
+        return None
+
+
+def _id(row: Mapping[str, object]) -> str | None:
+    own = row.get("id")
+    return None if own in (None, "") else str(own)
+
+
+def _facts_in(row: VerdictRow) -> dict[str, Any]:
+    texts = ("input", "output_a", "output_b", "output", "expected", "source", "reference")
+    names = (*_DATA_FIELDS, *texts)
+    return {name: row[name] for name in names if row.get(name) is not None}

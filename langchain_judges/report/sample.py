@@ -10,7 +10,7 @@ from functools import cached_property
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import InputError
-from langchain_judges.report.judged_row import JudgedRow, VerdictRow
+from langchain_judges.report.rows import JudgedRow, VerdictRow
 from langchain_judges.rows.checks import kind_of_verdict
 from langchain_judges.rows.labels import SIDES
 from langchain_judges.verdict import Label, Preference

@@ -23,7 +23,7 @@ from langchain_judges import (
 from langchain_judges.asking.models.local import local_model
 from langchain_judges.datasets import load
 from langchain_judges.errors import MissingExtraError
-from langchain_judges.report.plots import shares
+from langchain_judges.report.charts import shares
 from langchain_judges.writing.overlap import overlap
 from tests.fakes import FakeChatModel
 

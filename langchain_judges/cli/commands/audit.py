@@ -238,7 +238,7 @@ def _review(session: Session, request: AuditRequest, errors: Console) -> bool:
 
 
 def _show(session: Session, out: Path | None) -> None:
-    from langchain_judges.report.audit import audit_report
+    from langchain_judges.report.terminal import audit_report
 
     result = session.result
     if result is None:

@@ -75,7 +75,7 @@ def bench(
     Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
     130 Ctrl-C.
     """
-    from langchain_judges.report.pareto import comparison_page
+    from langchain_judges.report.methods import comparison_page
     from langchain_judges.runs.studies.comparison import compare, save
 
     errors = error_console()

@@ -100,8 +100,8 @@ def _counted(
 ) -> float:
     """Count how far two judges are apart, and say it."""
     from langchain_judges.datasets.row_file import open_rows
-    from langchain_judges.report.planning import how_far_apart
     from langchain_judges.report.rows import read_verdicts
+    from langchain_judges.report.versus import how_far_apart
 
     runs = [run for path in verdicts for run in read_verdicts(path).values()]
     if len(runs) != 2:

@@ -109,7 +109,7 @@ def rank(
 
 
 def _print_ranking(ranking: Ranking, errors: Console) -> None:
-    from langchain_judges.report.ranking import ranking_table
+    from langchain_judges.report.terminal import ranking_table
 
     table_console().print(ranking_table(ranking))
     comparisons, possible = ranking["comparisons"], ranking["possible"]

@@ -88,7 +88,7 @@ def trust(
             tell_dry_run(named.outline(errors), Amount.of(rows), run.prices, errors)
             return
         # Loaded here: a dry run needs nothing of it.
-        from langchain_judges.report.provenance import command_text
+        from langchain_judges.report.report import command_text
 
         options = report.options()
         if named is not None and rows is not None:
@@ -113,7 +113,7 @@ def _check_use(data: str | None, judge: VerdictFlags, *, dry_run: bool) -> None:
     if model is None and dry_run:
         raise OptionError("--dry-run is for --model: with --verdicts nothing is asked")
     if not dry_run:  # which makes no report
-        from langchain_judges.report.single import check_installed
+        from langchain_judges.report.report import check_installed
 
         check_installed()
 
@@ -149,7 +149,7 @@ def _judge_rows(
 ) -> Verdicts:
     """Judge the rows; the verdicts are kept in `out`."""
     from langchain_judges.methods.describe import metadata_of
-    from langchain_judges.report.provenance import judge_provenance
+    from langchain_judges.report.report import judge_provenance
     from langchain_judges.report.rows import judges_of
 
     judge = named.build()

@@ -1,26 +1,162 @@
-"""May this judge be trusted? Its verdicts against what people say."""
+"""May this judge be trusted? Its report, where it comes from, and how it is written."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
+import shlex
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import version
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_judges.errors import InputError, needs
 from langchain_judges.orders import OrderRule, orders_of
 from langchain_judges.report.content import ReportContent
-from langchain_judges.report.drift import answers_of, drift, moment
-from langchain_judges.report.files import WrittenReport, written
-from langchain_judges.report.join import join
-from langchain_judges.report.markdown import markdown
-from langchain_judges.report.provenance import provenance_of
-from langchain_judges.report.rows import judges_of, rows_in
+from langchain_judges.report.number import range_text, value_text
+from langchain_judges.report.rows import JudgedRow, join, judges_of, rows_in
 from langchain_judges.report.sample import Sample
-from langchain_judges.rows.printable import clean
+from langchain_judges.report.watch import BarCheck, answers_of, drift, moment
+from langchain_judges.rows.printable import clean, inert_cell, inert_json
+from langchain_judges.runs.result_row import content_key
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+
+class WrittenReport(ABC):
+    """What every report can be written as."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, object]:
+        """Return plain JSON data."""
+
+    @abstractmethod
+    def to_dataframe(self) -> DataFrame:
+        """Return the numbers, one a row: judge, key, value, interval, n and how many failed."""
+
+    @abstractmethod
+    def _page(self) -> str:
+        """Return the HTML page."""
+
+    def to_csv(self, path: str | PathLike[str] | None = None) -> str:
+        """Return the numbers as CSV, and write them to a file if there is a path."""
+        table = self.to_dataframe().map(inert_cell)
+        return written(str(table.to_csv(index=False)), path)
+
+    def to_json(self, path: str | PathLike[str] | None = None) -> str:
+        """Return the whole report as JSON, and write it to a file if there is a path."""
+        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, default=str)
+        return written(inert_json(text) + "\n", path)
+
+    def to_html(self, path: str | PathLike[str] | None = None) -> str:
+        """Return the report as one HTML page, and write it to a file if there is a path.
+
+        The page holds everything it needs and loads nothing. Its only script, which its policy
+        names by hash, lists the rows.
+        """
+        return written(self._page(), path)
+
+
+def written(text: str, path: str | PathLike[str] | None) -> str:
+    """Make a text inert, write it to a file if there is one, and return it."""
+    text = clean(text)
+    if path is not None:
+        Path(path).write_text(text, encoding="utf-8", errors="replace")
+    return text
+
+
+def provenance_of(
+    rows: Sequence[JudgedRow],
+    data: Iterable[Mapping[str, Any]] | None,
+    more: Mapping[str, str],
+) -> dict[str, str]:
+    """Return date, package version, what the rows say of their judge, and the data's hash."""
+    judge = rows[0].row.get("judge")
+    description = judge if isinstance(judge, Mapping) else {}
+    parts = {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "langchain-judges": version("langchain-judges"),
+        "method": str(description.get("method", "")),
+        "model": str(description.get("model", "")),
+        "judge settings": str(description.get("mark", "")),
+        "data": data_hash(data if data is not None else [row.data_row for row in rows]),
+        **more,
+    }
+    return {name: text for name, text in parts.items() if text}
+
+
+def data_hash(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return a short hash of the texts, labels and votes of rows, in their order."""
+    digest = hashlib.sha256()
+    for row in rows:
+        labels = [row.get("label"), row.get("human_votes")]
+        line = json.dumps([content_key(row), labels], sort_keys=True, default=str)
+        digest.update(line.encode() + b"\n")
+    return f"sha256:{digest.hexdigest()[:16]}"
+
+
+def judge_provenance(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Return method, options, models and prompt version of a judge, as texts.
+
+    Args:
+        metadata: `judge.config["metadata"]`.
+    """
+    options = metadata.get("options") or {}
+    models = metadata.get("model") or {}
+    parts = {
+        "method": metadata.get("method"),
+        "options": json.dumps(options, ensure_ascii=False, sort_keys=True, default=str),
+        "model": json.dumps(models, ensure_ascii=False, sort_keys=True, default=str),
+        "prompts": metadata.get("prompt_version"),
+    }
+    return {name: str(value) for name, value in parts.items() if value}
+
+
+_SECRET = re.compile(r"(\w*(?:key|token|secret|password)\w*=).*", re.IGNORECASE | re.DOTALL)
+_USER = re.compile(r"(//)[^/@\s]*@")
+
+
+def command_text(arguments: Sequence[str]) -> str:
+    """Return a command line as a shell takes it, without keys and passwords."""
+    words = [_USER.sub(r"\1", _SECRET.sub(r"\1…", part)) for part in arguments[1:]]
+    return shlex.join(["langchain-judges", *words])
+
+
+def markdown(report: ReportContent, checks: Sequence[BarCheck] = ()) -> str:
+    """Return a short summary of a report in Markdown, the bars first."""
+    lines = [f"### May I trust {_escaped(report.name)}?", "", _escaped(report.sentence), ""]
+    if checks:
+        lines += ["| | measured | bar | |", "|---|---|---|---|"]
+        lines += [
+            f"| {_escaped(check.title)} | {check.value} | {check.bar} "
+            f"| {'passed' if check.passed else '**failed**'} |"
+            for check in checks
+        ]
+        lines.append("")
+    keys = ("baseline.lead", "agreement.people", "bias.flips", "failures.failed")
+    numbers = [report.headline, *(report.numbers[k] for k in keys if k in report.numbers)]
+    lines += ["| | value | range | n |", "|---|---|---|---|"]
+    lines += [
+        f"| {_escaped(number.title)} | {value_text(number)} | {range_text(number)} "
+        f"| {number.result.n:,} |"
+        for number in numbers
+    ]
+    if report.left_out or report.notes:
+        lines += ["", _escaped(" ".join(filter(None, [report.left_out, *report.notes])))]
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    """Return a text that Markdown shows as it is; names are other people's."""
+    for mark in ("\\", "|", "<", "`", "*", "_", "[", "]"):
+        text = text.replace(mark, f"\\{mark}" if mark != "<" else "&lt;")
+    return " ".join(text.split())
 
 
 class TrustReport(ReportContent, WrittenReport):
