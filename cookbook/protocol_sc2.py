@@ -15,8 +15,8 @@ their dialogues or articles. Another model, seed or set learns its own. `--compa
 finds aspects, makes tables and compares them, and `--model` decides which text is preferred,
 as in the paper. `--rounds 5` repeats all that is sampled with other seeds.
 
-Studies: `methods` (Table 1), `inference` (Table 2), `aspects` (Table 3), `tables` (Figures 3
-and 5), `budgets` (Table 4), `few_shot` (Table 5). The sizes of the sets (Table 6) come first.
+Studies: `methods` (Table 1), `inference` (Table 2), `aspects` (Table 3), `tables` (Figure 3),
+`budgets` (Table 4), `few_shot` (Table 5). The sizes of the sets (Table 6) come first.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from langchain_core.runnables import RunnableLambda
 from protocols import in_flight, inside, named, program, shared_model, sharing
 from rich.console import Console
 from rich.table import Table
-from sc2_figures import draw, fidelity, results, sizes_table, summary, summary_table
+from sc2_figures import draw, results, sizes_table, summary, summary_table
 from sc2_sets import CORPUS, ROWS, SETS, USUAL, parted, read
 
 from langchain_judges import learn_aspects
@@ -316,14 +316,10 @@ def _study(
     figures = summary(comparisons)
     console.print(summary_table(figures, f"{title}, {len(protocols)} rounds"))
     if study == "tables":
-        by_id = {row["id"]: row for row in rows}
-        for arm in figures:
-            figures[arm] |= fidelity(out, arm, by_id)
-        points = {n: figures[f"sc2 C{n}"] for n in SIZES if f"sc2 C{n}" in figures}
-        table = Table("|C|", *map(str, points), title="Figures 3 and 5")
-        for name in ("accuracy", "entailment", "coverage"):
-            values = [each[name] for each in points.values()]
-            table.add_row(name, *("-" if v is None else f"{v:.3f}" for v in values))
+        points = {n: figures[f"sc2 C{n}"]["accuracy"] for n in SIZES if f"sc2 C{n}" in figures}
+        table = Table("|C|", *map(str, points), title="Figure 3")
+        shares = points.values()
+        table.add_row("accuracy", *("-" if v is None else f"{v:.3f}" for v in shares))
         console.print(table)
         draw(points, out.parent / "tables.png", title)
     return figures

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -11,16 +11,10 @@ from typing import Any
 from protocols import canvas
 from rich.table import Table
 
-from langchain_judges.asking.models.embeddings import default_embeddings
-from langchain_judges.errors import MissingExtraError
-from langchain_judges.methods.sc2.check import TableCheck, check_table, phrases_of
-from langchain_judges.rows.texts import judged
 from langchain_judges.runs.studies.comparison import Comparison
 
 SEARCH = ("table", "match")
 """Steps whose tokens are the decoded length of the paper's Table 2."""
-
-Pairs = Mapping[str, Mapping[str, Any]]
 
 
 def results(folder: Path, arm: str) -> list[dict[str, Any]]:
@@ -81,55 +75,19 @@ def sizes_table(sizes: Mapping[str, Mapping[str, int]]) -> Table:
     return table
 
 
-def fidelity(folder: Path, arm: str, pairs: Pairs) -> dict[str, float | None]:
-    """Return the mean entailment and coverage of the tables that an arm chose.
+def draw(points: Mapping[int, float | None], path: Path, title: str) -> None:
+    """Draw accuracy over the number of tables (Figure 3).
 
     Args:
-        folder: Of its results.
-        arm: Its label.
-        pairs: The judged pairs by id.
-    """
-    checks = []
-    for row in results(folder, arm):
-        table = row.get("table")
-        if table:
-            pair = pairs[row["id"]]
-            a, b = judged(pair["output_a"]), judged(pair["output_b"])
-            vectors = _vectors(phrases_of([table], [a, b]))
-            checks.append(check_table(TableCheck(embed=bool(vectors)), table, a, b, vectors))
-    means: dict[str, float | None] = {}
-    for name in ("entailment", "coverage"):
-        all_values: list[float | None] = [check[name] for check in checks]
-        values = [value for value in all_values if value is not None]
-        means[name] = fmean(values) if values else None
-    return means
-
-
-def _vectors(phrases: Sequence[str]) -> dict[str, list[float]]:
-    try:
-        return dict(zip(phrases, default_embeddings().embed_documents([*phrases]), strict=True))
-    except MissingExtraError:
-        return {}
-
-
-def draw(points: Mapping[int, Mapping[str, float | None]], path: Path, title: str) -> None:
-    """Draw accuracy, and entailment and coverage, over the number of tables (Figures 3, 5).
-
-    Args:
-        points: `accuracy`, `entailment` and `coverage` by |C|.
+        points: Accuracy by |C|.
         path: Of the picture.
         title: Of the picture.
     """
-    figure, (left, right) = canvas(9, 4, ncols=2)
+    figure, axes = canvas(5, 4)
     figure.suptitle(title)
-    for axes, name, style in (
-        (left, "accuracy", "o-"),
-        (right, "entailment", "o-"),
-        (right, "coverage", "s--"),
-    ):
-        line = [(n, each[name]) for n, each in points.items() if each[name] is not None]
-        axes.plot([n for n, _ in line], [value for _, value in line], style, label=name)
-        axes.set_xlabel("tables |C|")
-        axes.set_xticks(list(points))
-        axes.legend()
+    line = [(n, share) for n, share in points.items() if share is not None]
+    axes.plot([n for n, _ in line], [share for _, share in line], "o-")
+    axes.set_xlabel("tables |C|")
+    axes.set_ylabel("accuracy")
+    axes.set_xticks(list(points))
     figure.savefig(path, dpi=150)

@@ -31,7 +31,7 @@ from sc2_figures import results
 
 from langchain_judges.cli.messages import table_console
 from langchain_judges.errors import InputError
-from langchain_judges.methods.sc2.table_view import render_table
+from langchain_judges.methods.sc2.tables import render_table
 from langchain_judges.metrics import Result, mean, paired_difference
 from langchain_judges.rows.texts import judged, transcript
 

@@ -8,12 +8,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import (
     create_drpe_judge,
-    create_sc2_judge,
     create_self_consistency_judge,
 )
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.early_stop import outcomes
-from langchain_judges.testing import with_logprobs
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.test_direct import PAIR, slots
@@ -161,67 +159,3 @@ def test_roles_that_stop_exactly_never_change_a_preference(orders):
 def test_a_panel_asked_at_once_cannot_stop_early():
     with pytest.raises(OptionError, match="`batch=False`"):
         create_drpe_judge(FakeChatModel(), voting={"adaptive": True})
-
-
-CELLS = {"common": "a text", "only_1": "alpha", "only_2": "omega"}
-
-
-def preferring(script, **options):
-    """Return SC²'s result where its preference samples say A and B as the script does.
-
-    The script holds labels by order; a number behind a label is its probability.
-    """
-    waiting = {order: iter(labels) for order, labels in script.items()}
-
-    def reply(text):
-        if "set them side by side" in text:
-            return json.dumps({"aspect_1": CELLS})
-        order = "AB" if "good" in slots(text)[0] else "BA"
-        label, *probability = next(waiting[order])
-        slot = {"A": "12"[order == "BA"], "B": "12"[order == "AB"]}[label]
-        if not probability:
-            return json.dumps({"comparison": "c", "preferred": slot})
-        start = ('{"comparison": "c", "preferred": "', 1.0)
-        return with_logprobs(start, (slot, probability[0]), ('"}', 1.0))
-
-    model = FakeChatModel(replies=reply)
-    judge = create_sc2_judge(model, aspects=["depth"], samples=1, **options)
-    # In the order in which they are sent, as the script is.
-    return judge.invoke(PAIR, {"max_concurrency": 1}), len(model.prompts) - 1
-
-
-@for_each(
-    ("script", "orders", "calls"),
-    [
-        ({"AB": "AAA"}, "none", 3),
-        ({"AB": "AABA"}, "none", 4),
-        ({"AB": "ABABA"}, "none", 5),
-        ({"AB": "AAA", "BA": "BBB"}, "strict", 6),
-        # 3 * (0.6 - 1/2) = 0.3 can be undone by two replies (1.0), 4 * 0.1 by one (0.5).
-        ({"AB": [("A", 0.6)] * 5}, "none", 5),
-        # 3 * 0.4 = 1.2 cannot, and neither can three plain labels (1.5).
-        ({"AB": [("A", 0.9)] * 3}, "none", 3),
-    ],
-)
-def test_preference_samples_stop_when_the_lead_cannot_be_overtaken(script, orders, calls):
-    result, call_count = preferring(script, orders=orders, preference_samples=5, adaptive=True)
-    assert call_count == len(result["choices"]) == calls
-    assert result["verdict"]["preference"] == ("A" if orders == "none" else "tie")
-    assert len(result["not_asked"]) == 5 * len(script) - calls
-    assert ("Not asked" in result["verdict"]["rationale"]) == bool(result["not_asked"])
-
-
-def test_preference_samples_that_stop_never_change_a_preference():
-    for one in product("AB", repeat=3):
-        for other in ("AAB", "BBA"):
-            for orders in ("strict", "lenient", "score_mean"):
-                script = {"AB": one, "BA": other}
-                options = {"orders": orders, "preference_samples": 3}
-                whole, _ = preferring(script, **options)
-                early, _ = preferring(script, adaptive=True, **options)
-                assert early["verdict"]["preference"] == whole["verdict"]["preference"]
-
-
-def test_a_single_preference_of_a_knockout_leaves_nothing_out():
-    with pytest.raises(OptionError, match="several `preference_samples`"):
-        create_sc2_judge(FakeChatModel(), aspects=["depth"], adaptive=True)

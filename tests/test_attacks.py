@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage
 from langchain_judges.asking.replies.reading import read
 from langchain_judges.methods.bsm.parse import parse_plan
 from langchain_judges.methods.drpe.parse import spoken_votes
-from langchain_judges.methods.sc2.parse import parse_aspects
+from langchain_judges.methods.sc2.replies import parse_aspects
 from langchain_judges.methods.sc2.tables import parse_table
 from langchain_judges.writing.state import parse_split
 from tests.attacks.kinds import KINDS, odd_endings, odd_replies

@@ -89,14 +89,6 @@ def test_a_budget_becomes_settings(method, budget, options):
     assert within_budget(method, budget) == options
 
 
-@for_each(("budget", "tables", "preferences"), [(8, 4, 1), (15, 7, 2), (24, 12, 1)])
-def test_half_of_a_budget_are_tables(budget, tables, preferences):
-    # SC², Table 4: budgets 8, 15 and 24; a spare call is one more preference.
-    settings = within_budget("sc2", budget)
-    assert settings["samples"] == tables
-    assert settings.get("preference_samples", 1) == preferences
-
-
 SPENDING = sorted(name for name, each in (METHODS | COMBINATIONS).items() if each.budgets)
 
 

@@ -61,7 +61,6 @@ def test_judging_and_the_store_need_no_embedder_of_ours():
         ),
         lambda: create_drpe_judge(FakeChatModel()),
         lambda: create_sc2_judge(FakeChatModel()),
-        lambda: create_sc2_judge(FakeChatModel(), aspects=["Tone"], table_check=True),
     ],
 )
 def test_a_missing_embedder_is_one_sentence_that_says_what_to_do(without, use):

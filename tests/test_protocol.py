@@ -217,7 +217,6 @@ def test_all_studies_run_and_resume(serve, data, tmp_path, letter_encoder):
     assert content["aspects"]["direct online"]["calls"] == 1 + 8
     lengths = [each["decoded_in_search"] for each in content["inference"].values()]
     assert lengths == sorted(set(lengths))
-    assert all(0 <= each["entailment"] <= 1 for each in content["tables"].values())
     assert (out / "hh_helpful_test" / "tables.png").stat().st_size > 5000
     with pytest.raises(InputError, match="fewer than two pairs"):
         sc2_form.make(out / "hh_helpful_test", tmp_path / "form.html")
@@ -284,8 +283,8 @@ def test_few_shot_arms_show_the_same_examples(serve, data, tmp_path):
     assert len(thought) == 2 * 24
     assert all("A jacket costs" in prompt for prompt in thought)
     others = [prompt for prompt in prompts if "A jacket costs" in prompt]
-    # SC² shows them where the preference is asked: twice a budget of 15, which leaves a call.
-    assert len(others) - len(thought) == 2 * (1 + 2 + 1)
+    # SC² shows them where the preference is asked, once for each of three budgets.
+    assert len(others) - len(thought) == 2 * 3
 
 
 @pytest.mark.figures

@@ -1,5 +1,6 @@
-"""Aspects, learned ones too, the table check and how tables are shown to people."""
+"""Aspects, learned ones too, and how tables are shown to people."""
 
+import itertools
 import json
 import re
 from io import StringIO
@@ -7,15 +8,12 @@ from typing import Any, cast
 
 import pytest
 from langchain_core.caches import InMemoryCache
-from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.runnables import RunnableConfig
 from rich.console import Console
 
 from langchain_judges import create_sc2_judge, learn_aspects
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.sc2 import TableCheck, alearn_aspects, load_aspects, render_table
+from langchain_judges.methods.sc2 import alearn_aspects, load_aspects, render_table
 from langchain_judges.methods.sc2.aspects import agree, distinct, normal_form
-from langchain_judges.methods.sc2.check import check_table, sentences
 from langchain_judges.methods.sc2.tables import parse_table
 from langchain_judges.report.terminal import verdict_panel
 from langchain_judges.verdict import no_usage, not_judged
@@ -91,13 +89,6 @@ def test_near_duplicates_are_one_aspect():
     assert agree(lists, apart, 3) == ["Depth", "Tone", "Voice"]
 
 
-def test_the_list_medoid_is_the_sample_most_like_the_others():
-    lists = [["Tone", "Depth"], ["Depth", "Tone", "Wit"], ["Speed", "Wit"]]
-    # Mean Jaccard: (2/3 + 0) / 2, (2/3 + 1/4) / 2, (0 + 1/4) / 2.
-    assert agree(lists, {}, 5, "list_medoid") == ["Depth", "Tone", "Wit"]
-    assert agree([["Tone"]], {}, 5, "list_medoid") == ["Tone"]
-
-
 def learner(prompt):
     if "exactly" in prompt:
         count = int(re.search(r"exactly (\d+) aspects", prompt)[1])
@@ -146,10 +137,9 @@ def test_both_texts_of_a_pair_are_read_beside_their_request():
 
 def test_many_aspects_are_merged_in_batches_first():
     model = FakeChatModel(replies=learner)
-    learned = learn_aspects(model, [f"{n}" for n in range(20)], n=3, batch=10)
-    # 41 phrases are 4 batches of ten (and one phrase over), 13 then two batches: one of ten,
-    # one of three that needs no call; the 6 left are one.
-    assert learned["usage"]["by_step"]["consolidate"]["calls"] == 4 + 1 + 1
+    learned = learn_aspects(model, [f"{n}" for n in range(40)], n=3)
+    # 81 phrases are a batch of sixty and one of 21; the 6 left are one.
+    assert learned["usage"]["by_step"]["consolidate"]["calls"] == 2 + 1
     assert len(learned["aspects"]) == 3
 
 
@@ -239,7 +229,6 @@ def test_fewer_aspects_than_wanted_are_an_error():
         ([{"input": "x"}], {}, "text 0: the field `output_a` is missing"),
         ([3], {}, "text 0: a text or a pair is wanted, got int"),
         (["x"], {"n": 0}, "`n` must be a whole number of at least 1"),
-        (["x"], {"batch": 6}, "`batch` must be at least twice `n`"),
         (["x"], {"task": "x"}, "`task` must be one of"),
     ],
 )
@@ -290,220 +279,6 @@ def test_a_name_that_cannot_be_kept_is_refused_before_any_call(name, message, tm
 def test_a_row_keeps_its_empty_cells(line, cells):
     result = parse_table(line, ["Tone"])
     assert (tuple(result["aspect_1"].values()) if result else None) == cells
-
-
-# The table check.
-
-CHECK = TableCheck(embed=False)
-
-
-def table(*rows, valid=True):
-    named_row = [
-        {"aspect": f"a{i}", "common": c, "only_a": a, "only_b": b}
-        for i, (c, a, b) in enumerate(rows)
-    ]
-    return {"number": 1, "rows": named_row, "valid": valid}
-
-
-A = "The inn is clean and quiet. Breakfast costs ten euros."
-B = "The inn is clean. It lies by the station."
-
-
-def test_a_consistent_table_passes():
-    outcome = check_table(
-        CHECK, table(("inn is clean", "quiet", "lies by the station")), A, B, {}
-    )
-    assert outcome["clean"]
-    assert outcome["overlap"] == 0.0
-    assert outcome["entailment"] == 1.0
-    assert outcome["unsupported"] == []
-
-
-def test_a_cell_that_comes_again_under_both_is_an_overlap():
-    outcome = check_table(CHECK, table(("clean rooms inn", "inn clean", "none")), A, B, {})
-    # Both content words of the shorter cell are in the longer.
-    assert outcome["overlap"] == 1.0
-    assert not outcome["clean"]
-
-
-def test_one_shared_word_is_a_topic_and_no_overlap():
-    outcome = check_table(CHECK, table(("inn", "inn quiet clean breakfast", "none")), A, B, {})
-    assert outcome["overlap"] == 0.25
-    assert outcome["clean"]
-
-
-def test_a_cell_that_no_text_supports_is_found():
-    outcome = check_table(CHECK, table(("clean", "has a swimming pool", "none")), A, B, {})
-    assert outcome["unsupported"] == [
-        {"aspect": "a0", "cell": "only_a", "text": "has a swimming pool"}
-    ]
-    assert not outcome["clean"]
-
-
-@for_each(
-    ("text", "quoted", "strange"),
-    [
-        ("good 天空是蓝色的因为瑞利散射。", "瑞利散射", "引力透镜"),
-        ("とても丁寧で詳しい説明です。例も多いです。", "丁寧で詳しい説明", "短い返答"),
-        ("ท้องฟ้าเป็นสีฟ้า", "สีฟ้า", "เมฆมาก"),
-        ("आसमान नीला है।", "नीला है", "बादल घने"),
-        ("Well done 👍 indeed", "👍", "👎"),
-        ("它很好。", "好", "坏"),
-        ("Written in C++ alone.", "C++", "C#"),
-    ],
-)
-def test_a_quotation_in_any_script_is_supported_and_other_words_are_not(text, quoted, strange):
-    outcome = check_table(CHECK, table(("none", quoted, strange)), text, "no", {})
-    assert [each["text"] for each in outcome["unsupported"]] == [strange]
-
-
-def test_a_cell_in_the_midst_of_a_word_is_no_quotation():
-    outcome = check_table(CHECK, table(("none", "ran", "none")), "A grand inn.", "no", {})
-    assert not outcome["clean"]
-
-
-def test_words_of_a_script_without_spaces_overlap():
-    # All three pairs of 天空是蓝 are among the five of the longer cell.
-    outcome = check_table(
-        CHECK, table(("天空是蓝", "天空是蓝色的", "none")), "天空是蓝色的", "天空是蓝", {}
-    )
-    assert outcome["overlap"] == 1.0
-    assert sentences("天空是蓝色的。因为瑞利散射！对") == [
-        "天空是蓝色的。",
-        "因为瑞利散射！",
-        "对",
-    ]
-
-
-@for_each("cell", ["the", "👍", "?!", "Inn"])
-def test_equal_cells_overlap_whatever_they_say(cell):
-    outcome = check_table(CHECK, table((cell, cell.upper(), "none")), A, B, {})
-    assert outcome["overlap"] == 1.0
-    assert not outcome["clean"]
-
-
-def test_coverage_is_the_share_of_the_sentences_that_the_cells_tell():
-    # A's first sentence is told by its words inn, clean, quiet; nothing tells its second,
-    # whose words are breakfast, cost, ten, euro; of B's two the first is told.
-    outcome = check_table(CHECK, table(("inn clean", "quiet", "none")), A, B, {})
-    assert outcome["coverage"] == pytest.approx((1 + 0 + 1 + 0) / 4)
-
-
-def test_embeddings_find_what_words_do_not():
-    vectors = {"spotless": [1.0, 0.0], "clean": [0.98, 0.2], "loud": [0.0, 1.0]}
-    outcome = check_table(CHECK, table(("spotless", "clean", "loud")), A, B, vectors)
-    assert outcome["overlap"] == pytest.approx(0.9798, abs=1e-3)
-    assert not outcome["clean"]
-
-
-def test_an_entailment_model_can_be_used():
-    pairs = []
-
-    def nli(premise, hypothesis):
-        pairs.append((premise, hypothesis))
-        return 0.9 if premise == A else 0.2
-
-    check = TableCheck(embed=False, nli=nli)
-    outcome = check_table(check, table(("x", "y", "z")), A, B, {})
-    # common: the smaller of 0.9 and 0.2; only A: 0.9; only B: 0.2.
-    assert outcome["entailment"] == pytest.approx((0.2 + 0.9 + 0.2) / 3, abs=1e-4)
-    assert (A, "x") in pairs
-    assert ("x. y", sentences(A)[0]) in pairs
-    judge = create_sc2_judge(FakeChatModel(), aspects=["x"], table_check=check)
-    assert judge.config["metadata"]["options"]["nli"].endswith("nli")
-
-
-@for_each("text", [float("nan"), -0.1, 1.1, None, "high", ZeroDivisionError])
-def test_an_entailment_model_that_gives_no_probability_is_named(text):
-    def broken(premise, hypothesis):
-        return 1 / 0 if text is ZeroDivisionError else text
-
-    check = TableCheck(embed=False, nli=broken)
-    fault = "failed: .*division" if text is ZeroDivisionError else "from 0 to 1, got"
-    with pytest.raises(OptionError, match=rf"`nli` \(broken\) .*{fault}"):
-        check_table(check, table(("none", "x", "none")), A, B, {})
-
-
-def test_a_judge_raises_what_its_entailment_model_fails_by():
-    def broken(premise, hypothesis):
-        raise ZeroDivisionError
-
-    check = TableCheck(embed=False, nli=broken)
-    with pytest.raises(OptionError, match=r"`nli` \(broken\) failed: ZeroDivisionError"):
-        checked(4, table_check=check)
-
-
-def test_an_invalid_table_does_not_pass():
-    assert not check_table(CHECK, table(valid=False), A, B, {})["clean"]
-
-
-ONE_AT_A_TIME: RunnableConfig = {"max_concurrency": 1}
-
-
-def checked(clean, **options):
-    """Judge with four tables of which `clean` pass the check."""
-
-    def respond(prompt, counter=[]):  # noqa: B006 - counts its own calls
-        if "two tables that were made" in prompt:
-            return json.dumps({"more_consistent": "1", "justification": "x"})
-        if "them side by side" not in prompt:
-            return json.dumps({"comparison": "x", "preferred": "1"})
-        counter.append(1)
-        common = "none" if len(counter) <= clean else "good cat"
-        row = {"common": common, "only_1": "good cat", "only_2": "bad dog" + "." * len(counter)}
-        return json.dumps({"aspect_1": row})
-
-    model = FakeChatModel(replies=respond)
-    settings = {"aspects": ["Animal"], "samples": 4, **options}
-    return create_sc2_judge(model, **settings).invoke(PAIR, ONE_AT_A_TIME), model
-
-
-@for_each(("clean", "saved"), [(1, 2), (0, 0), (4, 0)])
-async def test_the_check_saves_comparisons_and_says_how_many(clean, saved):
-    result, model = checked(clean, table_check={"embed": False})
-    outcome = result["comparisons"]
-    assert (outcome["spent"], outcome["saved"]) == (3 - saved, saved)
-    assert len(model.prompts) == 8 - saved
-    assert [check["clean"] for check in result["checks"]].count(True) == clean
-    assert ("saved by the table check" in result["verdict"]["rationale"]) == bool(saved)
-    if clean == 1:
-        assert result["checks"][result["table"]["number"] - 1]["clean"]
-
-
-@for_each(("inference", "form"), [("tournament", 3), ("exact", 12), ("double_round", 6)])
-def test_what_was_spent_and_saved_is_the_form(inference, form):
-    result, model = checked(1, table_check={"embed": False}, inference=inference)
-    outcome = result["comparisons"]
-    assert len(model.prompts) == 4 + outcome["spent"] + 1
-    assert outcome["spent"] > 0
-    assert outcome["saved"] > 0
-    assert outcome["spent"] + outcome["saved"] == form
-
-
-def test_the_check_alone_saves_nothing():
-    result, model = checked(1, table_check=TableCheck(embed=False, prefilter=False))
-    assert len(model.prompts) == 8
-    assert len(result["checks"]) == 4
-
-
-async def test_the_check_is_the_same_in_an_event_loop():
-    settings = {"table_check": True, "embeddings": DeterministicFakeEmbedding(size=8)}
-    here, _ = checked(4, **settings)
-    judge_settings: dict[str, Any] = {"aspects": ["Animal"], "samples": 4, **settings}
-
-    def respond(prompt, counter=[]):  # noqa: B006 - counts its own calls
-        if "two tables that were made" in prompt:
-            return json.dumps({"more_consistent": "1", "justification": "x"})
-        if "them side by side" not in prompt:
-            return json.dumps({"comparison": "x", "preferred": "1"})
-        counter.append(1)
-        row = {"common": "none", "only_1": "good cat", "only_2": "bad dog" + "." * len(counter)}
-        return json.dumps({"aspect_1": row})
-
-    judge = create_sc2_judge(FakeChatModel(replies=respond), **judge_settings)
-    there = await judge.ainvoke(PAIR, ONE_AT_A_TIME)
-    # Which table has how many dots is the order of the calls.
-    assert json.dumps(there).replace(".", "") == json.dumps(here).replace(".", "")
 
 
 # What people see.
@@ -595,9 +370,20 @@ def test_two_names_are_wanted(names):
         render_table(ROWS, names=names)
 
 
-@for_each("mode", ["tournament", "double_round", "exact", "swiss", "random"])
+@for_each("mode", ["tournament", "exact", "random"])
 def test_the_panel_shows_aspects_table_and_bracket(mode):
-    result, _ = checked(4, inference=mode, samples=6)
+    numbers = itertools.count()
+
+    def respond(prompt):
+        if "two tables that were made" in prompt:
+            return json.dumps({"more_consistent": "1", "justification": "x"})
+        if "them side by side" not in prompt:
+            return json.dumps({"comparison": "x", "preferred": "1"})
+        row = {"common": f"point {next(numbers)}", "only_1": "good cat", "only_2": "bad dog"}
+        return json.dumps({"aspect_1": row})
+
+    settings: dict[str, Any] = {"aspects": ["Animal"], "samples": 6, "inference": mode}
+    result = create_sc2_judge(FakeChatModel(replies=respond), **settings).invoke(PAIR)
     text = shown(verdict_panel({**result, "id": "p"}))
     assert "aspects: Animal" in text
     assert "Only in B" in text
@@ -608,10 +394,3 @@ def test_the_panel_shows_aspects_table_and_bracket(mode):
     if mode == "exact":
         assert "wins: table" in text
         assert f"{met - 12} more matches" in text
-
-
-def test_the_panel_shows_what_the_check_saved():
-    result, _ = checked(1, table_check={"embed": False})
-    text = shown(verdict_panel({**result, "id": "p"}))
-    assert "2 of 3 comparisons saved" in text
-    assert "coverage" in text

@@ -24,8 +24,7 @@ from langchain_judges.methods.drpe.replies import RoleVote
 from langchain_judges.methods.replies import Choice, scores_shape
 from langchain_judges.methods.rubric.parse import spoken_label
 from langchain_judges.methods.rubric.replies import label_shape
-from langchain_judges.methods.sc2.parse import parse_preference
-from langchain_judges.methods.sc2.replies import Preferred
+from langchain_judges.methods.sc2.replies import Preferred, parse_preference
 
 
 class Kind(NamedTuple):

@@ -2,99 +2,436 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langgraph.constants import END
+from langgraph.types import Overwrite, Send
 
-from langchain_judges.asking.models.embeddings import SentenceEmbeddings, default_embeddings
-from langchain_judges.asking.nodes import Next, Node, Route
-from langchain_judges.memory.shown import RememberedPair
+from langchain_judges.asking.ask import recorded
+from langchain_judges.asking.models.embeddings import (
+    SentenceEmbeddings,
+    default_embeddings,
+    embedded,
+)
+from langchain_judges.asking.nodes import Call, Next, Route
+from langchain_judges.asking.question import Question, Reply, sample_seed
+from langchain_judges.asking.steps import Steps, Update
+from langchain_judges.memory.example import Example
+from langchain_judges.memory.shown import RememberedPair, block, example_texts
 from langchain_judges.methods.context import JudgeContext, begin
-from langchain_judges.methods.sc2.aspect_steps import AspectSteps
-from langchain_judges.methods.sc2.match_steps import MatchSteps
+from langchain_judges.methods.few_shot import shown_examples
+from langchain_judges.methods.pairs import (
+    FOCUS,
+    PairSteps,
+    examples_in,
+    fences,
+    pair_of,
+    reference_block,
+)
+from langchain_judges.methods.sc2 import prompts as texts
+from langchain_judges.methods.sc2.aspects import agree, distinct, normal_form
 from langchain_judges.methods.sc2.options import SC2
-from langchain_judges.methods.sc2.preference_steps import PreferenceSteps
-from langchain_judges.methods.sc2.replies import SC2Result, SC2State
-from langchain_judges.methods.sc2.table_steps import TableSteps
-from langchain_judges.methods.second_order import add_second_order
+from langchain_judges.methods.sc2.replies import (
+    AspectProposal,
+    Aspects,
+    ComparisonTable,
+    Decision,
+    MatchWork,
+    PreferenceReply,
+    PreferenceWork,
+    Preferred,
+    SC2Result,
+    SC2State,
+    TableWork,
+    aspects_shape,
+    label_probability,
+    parse_aspects,
+    parse_decision,
+    parse_preference,
+    table_shapes,
+)
+from langchain_judges.methods.sc2.tables import (
+    MOST_CHARACTERS,
+    fit,
+    in_prompt,
+    parse_table,
+    read_rows,
+    silent_rows,
+)
+from langchain_judges.methods.sc2.tally import (
+    advance,
+    champion,
+    cyclic_triples,
+    decide,
+    match_name,
+    search_sentence,
+    seeded,
+    won,
+)
 from langchain_judges.options import factory
+from langchain_judges.orders import (
+    ORDER_NAMES,
+    Order,
+    in_slots,
+    naming,
+    naming_identities,
+    preferred_slot,
+)
+from langchain_judges.rows.fences import digest, fence
+from langchain_judges.rows.texts import judged, transcript
+from langchain_judges.verdict import Failure, FailureReason, Pair, add_usage
 
 if TYPE_CHECKING:
-    from langgraph.graph import StateGraph
-
     from langchain_judges.methods.graph import JudgeGraph
 
 
-def _add_ending(
-    graph: StateGraph[SC2State, None, RememberedPair, SC2Result],
-    context: JudgeContext,
-    options: SC2,
-    preferences: PreferenceSteps,
-    preference: Node,
-) -> None:
-    """Add the way from the first preference to the verdict: at once, or asked again."""
-    if options.stops:
-        graph.add_node("choose", context.plain(preferences.choose))
-        route = Route(preferences.ask_each)
-        graph.add_conditional_edges("choose", route, ["preference", "verdict"])
-        graph.add_edge("preference", "choose")
-    elif options.waits:
-        again = ("preference", preference)
-        weigh, ask = preferences.first_order, preferences.ask_each
-        add_second_order(graph, context, again, weigh, ask, "verdict")
-    else:
-        graph.add_edge("preference", "verdict")
-    graph.add_edge("verdict", END)
+@dataclass(frozen=True)
+class SC2Steps(PairSteps):
+    """The steps of the method, in the order of the graph."""
+
+    options: SC2
+    embeddings: Embeddings
+    lists = ("proposals", "tables", "bracket", "choices")
+    empty = {"aspects": [], "pending": [], "table": None, "comparisons": None}
+    focus = FOCUS
+
+    def propose_each(self, state: SC2State) -> Next:
+        """Send every online sample of aspects."""
+        pair = pair_of(state)
+        samples = [
+            Send("aspects", TableWork(pair=pair, aspects=[], number=i + 1))
+            for i in range(self.options.proposals)
+        ]
+        return samples or "agree"
+
+    @cached_property
+    def _aspects_question(self) -> Question:
+        shape = aspects_shape(self.options.n_aspects)
+        return self.context.question(
+            "aspects",
+            shape,
+            parse=parse_aspects,
+            sampled=True,
+            shares_material=self.options.proposals > 1,
+        )
+
+    def aspects(self, work: TableWork) -> Call:
+        """Ask for the aspects of one pair, once."""
+        number, several = work["number"], self.options.proposals > 1
+        variables = {
+            **self._material(work["pair"], "AB"),
+            "question": self.options.aim["question"],
+            "n_aspects": self.options.n_aspects,
+        }
+        unit = f"sample {number}" if several else ""
+        seed = sample_seed(self.options.seed, number)
+        return Call(self._aspects_question, variables, unit, seed=seed)
+
+    def named(self, work: TableWork, reply: Reply) -> Update:
+        """Keep the aspects that one sample named."""
+        if not reply.data:
+            return {}
+        number = work["number"]
+        if aspects := distinct(reply.data["aspects"], self.options.n_aspects):
+            return {"proposals": [AspectProposal(sample=number, aspects=aspects)]}
+        blank = _failure("aspects", f"sample {number}", "empty", "the reply names no aspect")
+        return {"failures": [*reply.failures, blank]}
+
+    def agree(self, state: SC2State) -> Steps[Update]:
+        """Settle the aspects: the caller's, or what the online samples agree on."""
+        if self.options.phrases:
+            return {"aspects": list(self.options.phrases)}
+        lists = [proposal["aspects"] for proposal in state["proposals"]]
+        forms = list(dict.fromkeys(normal_form(p) for each in lists for p in each))
+        forms = forms if len(forms) > 1 else []
+        vectors, failures = yield from embedded(
+            self.embeddings,
+            forms,
+            step="aspects",
+            unit="merging",
+            instead="aspects were merged by their words alone",
+        )
+        by_form = dict(zip(forms, vectors or [], strict=False))
+        aspects = agree(lists, by_form, self.options.n_aspects)
+        return {"aspects": aspects, "failures": failures}
+
+    def tabulate_each(self, state: SC2State) -> Next:
+        """Send every table that is to be sampled; without aspects there is none."""
+        pair, aspects = pair_of(state), state["aspects"]
+        if not aspects:
+            return "round"
+        numbers = list(range(1, self.options.samples + 1))
+        if self.options.inference == "random":
+            numbers = [seeded(self._chance(pair), "random").choice(numbers)]
+        return [
+            Send("table", TableWork(pair=pair, aspects=aspects, number=number))
+            for number in numbers
+        ]
+
+    @cached_property
+    def _table_question(self) -> Question:
+        """What one table is asked by; its shape is replaced by that of the pair's aspects."""
+        shares = self.options.samples > 1
+        return self.context.question(
+            "table", Aspects, label="{unit}", sampled=True, shares_material=shares
+        )
+
+    def table(self, work: TableWork) -> Call:
+        """Ask for one table: a row for each aspect, of what is shared and what is not."""
+        aspects, number = work["aspects"], work["number"]
+        whole, part = table_shapes(len(aspects), self.context.adapters["table"].text_limit)
+        parse = partial(parse_table, aspects=aspects)
+        variables = {
+            **self._material(work["pair"], "AB"),
+            "aspects": "\n".join(f"{i}. {name}" for i, name in enumerate(aspects, 1)),
+        }
+        return Call(
+            replace(self._table_question, shape=whole, partial=part, parse=parse),
+            variables,
+            f"table {number}",
+            seed=sample_seed(self.options.seed, number),
+        )
+
+    def tabled(self, work: TableWork, reply: Reply) -> Update:
+        """Keep one table, and say what is missing in it."""
+        number = work["number"]
+        unit = f"table {number}"
+        if reply.data is None:
+            table: ComparisonTable = {"number": number, "rows": [], "valid": False}
+            return {"tables": [table], "failures": reply.failures}
+        rows = read_rows(reply.data, work["aspects"])
+        empty = silent_rows(rows)
+        valid = 2 * len(empty) < len(rows)
+        failures: list[Failure] = []
+        if reply.problem:
+            # A part of the reply is used; what is missing are cells that say nothing.
+            failures.append(_failure("table", unit, "missing", reply.problem.detail))
+        elif not valid:
+            detail = f"nothing is said of {', '.join(empty)}"
+            failures.append(_failure("table", unit, "empty", detail))
+        if (fitting := fit(rows)) != rows:
+            detail = f"cells were cut to fit {MOST_CHARACTERS:,} characters"
+            failures.append(_failure("table", unit, "input_cut", detail))
+        table = {"number": number, "rows": fitting, "valid": valid}
+        return {"tables": [table], "failures": [*reply.failures, *failures]}
+
+    def round(self, state: SC2State) -> Steps[Update]:
+        """Draw the next matches, deciding those that need no comparator; or crown a table."""
+        tables, seed = _by_number(state), f"{self._chance(pair_of(state))}:"
+        if not any(table["valid"] for table in tables.values()):
+            detail = "no table could be used: compared directly"
+            fallback = _failure("table", "every table", "missing", detail)
+            return {"pending": [], "table": None, "failures": [fallback]}
+        played = list(state["bracket"])
+        decided, pending = advance(self.options.inference, played, tables, seed)
+        for match in decided:
+            if match["decided_by"] in {"validity", "identical"}:
+                unit = match_name(match)
+                yield recorded(self._match_question, match, {**match}, unit=unit)
+        if pending:
+            return {"bracket": decided, "pending": pending}
+        mode, entrants, played = self.options.inference, sorted(tables), [*played, *decided]
+        return {
+            "bracket": decided,
+            "pending": [],
+            "table": tables[champion(mode, entrants, played, seed)],
+            "comparisons": {
+                "mode": mode,
+                "spent": sum(match["asked"] for match in played),
+                "rounds": max((match["round"] for match in played), default=0),
+                "cyclic_triples": cyclic_triples(mode, entrants, played),
+            },
+        }
+
+    def after_round(self, state: SC2State) -> Next:
+        """Send the matches of this round; where there is none, every order's preference."""
+        pair, tables = pair_of(state), _by_number(state)
+        matches = [
+            Send(
+                "match",
+                MatchWork(pair=pair, match=match, tables=[tables[n] for n in match["tables"]]),
+            )
+            for match in state["pending"]
+        ]
+        return matches or [
+            Send(
+                "preference",
+                PreferenceWork(
+                    pair=pair,
+                    table=state["table"],
+                    order=order,
+                    examples=examples_in(state),
+                ),
+            )
+            for order in self.options.order_list
+        ]
+
+    @cached_property
+    def _match_question(self) -> Question:
+        return self.context.question(
+            "match",
+            Decision,
+            parse=parse_decision,
+            label="{unit}",
+            shares_material=self.options.samples > 2,
+        )
+
+    def match(self, work: MatchWork) -> Call:
+        """Ask which of two tables is more consistent."""
+        pair = work["pair"]
+        first, second = (in_prompt(table["rows"]) for table in work["tables"])
+        variables = {
+            **self._material(pair, "AB"),
+            "table_fence": fence(first, second),
+            "table_1": first,
+            "table_2": second,
+        }
+        return Call(self._match_question, variables, match_name(work["match"]))
+
+    def met(self, work: MatchWork, reply: Reply) -> Update:
+        """Keep who won; a coin where the reply says neither."""
+        match = work["match"]
+        one, other = match["tables"]
+        if reply.data:
+            winner = one if reply.data["more_consistent"] == "1" else other
+            why = " ".join(reply.data["justification"].split())[:500]
+            why = naming(why, (f"{one}", f"{other}"), "table")
+            return {"bracket": [won(match, winner, "comparator", why)]}
+        coin = seeded(self._chance(work["pair"]), "neither", match_name(match))
+        why = "the comparator's reply could not be used"
+        return {"bracket": [won(match, coin.choice(sorted(match["tables"])), "coin", why)]}
+
+    @cached_property
+    def _preference_question(self) -> Question:
+        return self.context.question(
+            "preference",
+            Preferred,
+            parse=parse_preference,
+            measure=label_probability,
+            logprobs=True,
+        )
+
+    def preference(self, work: PreferenceWork) -> Call:
+        """Ask which text is preferred, with the table where there is one."""
+        order, pair = work["order"], work["pair"]
+        variables = {
+            **self._material(pair, order, work["examples"], reference=True),
+            "table": self._shown_table(work, order),
+            "examples": self._worked(work["table"] is not None),
+            **self.options.aim,
+        }
+        unit = ORDER_NAMES[order] if len(self.options.order_list) > 1 else ""
+        return Call(self._preference_question, variables, unit, order)
+
+    def preferred(self, work: PreferenceWork, reply: Reply) -> Update:
+        """Keep what one reply preferred, by identity of the texts."""
+        if not reply.data:
+            return {}
+        choice: PreferenceReply = {
+            "order": work["order"],
+            "preference": preferred_slot(work["order"], reply.data["preferred"]),
+            "probability": reply.measured.get("probability"),
+            "comparison": naming_identities(reply.data["comparison"], work["order"]),
+        }
+        return {"choices": [choice]}
+
+    def verdict(self, state: SC2State) -> Update:
+        """Combine the preferences, and put the bracket in order."""
+        options, usage = self.options, add_usage(state["usages"])
+        how = search_sentence(state["table"], options.samples, state["comparisons"])
+        bracket = sorted(state["bracket"], key=lambda match: (match["round"], match["match"]))
+        verdict = decide(
+            options.orders,
+            options.order_list,
+            state["choices"],
+            state["failures"],
+            usage,
+            how,
+        )
+        return {"verdict": verdict, "bracket": Overwrite(bracket)}
+
+    def _material(
+        self,
+        pair: Pair,
+        order: Order,
+        examples: Sequence[Example] = (),
+        *,
+        reference: bool = False,
+    ) -> dict[str, object]:
+        """Return the variables of a prompt that shows request and texts.
+
+        Args:
+            pair: The pair.
+            order: Which text is shown first.
+            examples: What the memory recalled.
+            reference: Whether a known good answer is shown too.
+        """
+        a, b = judged(pair["output_a"]), judged(pair["output_b"])
+        first, second = in_slots(order, a, b)
+        request, answer = transcript(pair["input"]), pair.get("reference") or ""
+        # Behind the texts: calls that do not see the reference share the prefix before it.
+        reference_text = reference_block(answer) if reference else ""
+        lessons = reference_text + block(examples, fence(*example_texts(examples)), order=order)
+        return {
+            **fences(request, first, second),
+            "request": request,
+            "reference": "",
+            "response_1": first,
+            "response_2": second,
+            **self.frame(pair, lessons),
+        }
+
+    def _texts_token(self, pair: Pair) -> str:
+        """Return a hash of request and texts, whichever of them is A."""
+        sides = judged(pair["output_a"]), judged(pair["output_b"])
+        return digest(transcript(pair["input"]), *sides)[:10]
+
+    def _chance(self, pair: Pair) -> str:
+        """Return what coins hang on: the judge's seed and the pair, whichever text is A."""
+        return f"{self.options.seed}:{self._texts_token(pair)}"
+
+    def _shown_table(self, work: PreferenceWork, order: Order) -> str:
+        """Render the table for the preference prompt, by slots; empty without a table."""
+        if work["table"] is None:
+            return ""
+        table = in_prompt(work["table"]["rows"], order)
+        return texts.TABLE_MATERIAL.format(table_fence=fence(table), table=table)
+
+    def _worked(self, tables: bool) -> str:
+        """Render the worked examples, with their tables or without."""
+        return shown_examples(
+            [
+                (
+                    example,
+                    f"{in_prompt(example['rows'])}\n" if tables else "",  # type: ignore[arg-type]
+                    {
+                        "comparison": example["comparison"],
+                        "preferred": example["preferred"],
+                    },
+                )
+                for example in self.options.worked
+            ]
+        )
 
 
-def _graph(context: JudgeContext, options: SC2, embeddings: Embeddings) -> JudgeGraph:
-    # Loaded on use: to check options and count calls takes no graph.
-    from langgraph.graph import StateGraph
+def _by_number(state: SC2State) -> dict[int, ComparisonTable]:
+    return {table["number"]: table for table in state["tables"]}
 
-    aspects, tables, matches, preferences = (
-        AspectSteps(context, options, embeddings),
-        TableSteps(context, options, embeddings),
-        MatchSteps(context, options, embeddings),
-        PreferenceSteps(context, options, embeddings),
-    )
 
-    def after_round(state: SC2State) -> Next:
-        if pending := matches.ask_each(state):
-            return pending
-        return "choose" if options.stops else preferences.ask_each(state)
-
-    graph: StateGraph[SC2State, None, RememberedPair, SC2Result] = StateGraph(
-        SC2State, input_schema=RememberedPair, output_schema=SC2Result
-    )
-    graph.add_node("aspects", context.asks(aspects.aspects, aspects.named))
-    graph.add_node("agree", context.node(aspects.agree))
-    graph.add_node("table", context.asks(tables.table, tables.tabled))
-    graph.add_node("round", context.node(matches.round))
-    graph.add_node("match", context.asks(matches.match, matches.met))
-    preference = context.asks(preferences.preference, preferences.preferred)
-    graph.add_node("preference", preference)
-    graph.add_node("verdict", context.plain(preferences.verdict))
-    begin(graph, aspects, aspects.ask_each, ["aspects", "agree"])
-    graph.add_edge("aspects", "agree")
-    graph.add_conditional_edges("agree", Route(tables.ask_each), ["table", "round"])
-    if options.check:
-        graph.add_node("check", context.node(tables.check))
-        graph.add_edge("check", "round")
-    graph.add_edge("table", "check" if options.check else "round")
-    ends = ["choose"] if options.stops else ["preference", "verdict"]
-    graph.add_conditional_edges("round", Route(after_round), ["match", *ends])
-    graph.add_edge("match", "round")
-    _add_ending(graph, context, options, preferences, preference)
-    nli = {"nli": options.check.nli_name} if options.check and options.check.nli else {}
-    return context.finish(
-        graph, embeddings=type(embeddings).__name__, worked=list(options.worked), **nli
-    )
+def _failure(step: str, unit: str, reason: FailureReason, detail: str) -> Failure:
+    return {"step": step, "unit": unit, "reason": reason, "detail": detail}
 
 
 def build(options: SC2, model: str | BaseChatModel) -> JudgeGraph:
     """Return the judge."""
+    # Loaded on use: to check options and count calls takes no graph.
+    from langgraph.graph import StateGraph
+
     models = {
         "aspects": options.aspect_model,
         "table": options.comparison_model,
@@ -102,10 +439,29 @@ def build(options: SC2, model: str | BaseChatModel) -> JudgeGraph:
         "preference": None,
     }
     context = JudgeContext.of(options, model, models, examples_in=("preference",))
-    compares = not options.aspects or (options.check and options.check.embed)
     unused = SentenceEmbeddings()
-    return _graph(
-        context, options, options.embeddings or (default_embeddings() if compares else unused)
+    embeddings = options.embeddings or (unused if options.aspects else default_embeddings())
+    steps = SC2Steps(context, options, embeddings)
+    graph: StateGraph[SC2State, None, RememberedPair, SC2Result] = StateGraph(
+        SC2State, input_schema=RememberedPair, output_schema=SC2Result
+    )
+    graph.add_node("aspects", context.asks(steps.aspects, steps.named))
+    graph.add_node("agree", context.node(steps.agree))
+    graph.add_node("table", context.asks(steps.table, steps.tabled))
+    graph.add_node("round", context.node(steps.round))
+    graph.add_node("match", context.asks(steps.match, steps.met))
+    graph.add_node("preference", context.asks(steps.preference, steps.preferred))
+    graph.add_node("verdict", context.plain(steps.verdict))
+    begin(graph, steps, steps.propose_each, ["aspects", "agree"])
+    graph.add_edge("aspects", "agree")
+    graph.add_conditional_edges("agree", Route(steps.tabulate_each), ["table", "round"])
+    graph.add_edge("table", "round")
+    graph.add_conditional_edges("round", Route(steps.after_round), ["match", "preference"])
+    graph.add_edge("match", "round")
+    graph.add_edge("preference", "verdict")
+    graph.add_edge("verdict", END)
+    return context.finish(
+        graph, embeddings=type(embeddings).__name__, worked=list(options.worked)
     )
 
 

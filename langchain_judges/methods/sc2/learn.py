@@ -1,40 +1,101 @@
-"""Learning aspects offline: extract from every text, merge to exactly n, keep as a file."""
+"""Learning aspects offline (section 4 of the paper): named in every text, merged to n, kept."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Self
+from typing import Annotated, Any, NamedTuple
 
 from annotated_types import Ge, Le
 from langchain_core.caches import BaseCache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
-from pydantic import InstanceOf, PlainValidator, model_validator
+from pydantic import InstanceOf, PlainValidator
 
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.steps import Steps, arun, run, together
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.context import prompt_set
 from langchain_judges.methods.pairs import instructions_block
 from langchain_judges.methods.sc2 import prompts as texts_of
-from langchain_judges.methods.sc2.aspect_files import (
+from langchain_judges.methods.sc2.aspects import (
     AspectSet,
+    by_frequency,
     check_savable,
+    distinct,
     save_aspects,
 )
-from langchain_judges.methods.sc2.aspects import by_frequency, distinct
-from langchain_judges.methods.sc2.corpus import Passage, TextLike, corpus_hash, read_corpus
-from langchain_judges.methods.sc2.parse import parse_aspects
-from langchain_judges.methods.sc2.replies import Extracted, aspect_names, merged_shape
+from langchain_judges.methods.sc2.replies import (
+    Extracted,
+    aspect_names,
+    merged_shape,
+    parse_aspects,
+)
 from langchain_judges.methods.tasks import AboutTask, read_task
 from langchain_judges.options import NotSerialisable, Options, Owner, Rule, with_options
+from langchain_judges.rows.checks import check_text
 from langchain_judges.rows.fences import fence
+from langchain_judges.rows.messages import plain_row
+from langchain_judges.rows.texts import judged, transcript
 from langchain_judges.verdict import Failure, Usage, add_usage, no_usage
+
+BATCH = 60
+"""Aspects that are merged in one call."""
+
+TextLike = str | Mapping[str, Any]
+"""A text, or a pair, both of whose texts are read beside the request they answer."""
+
+
+class Passage(NamedTuple):
+    """One text of a corpus."""
+
+    request: str
+    """What it answers; empty for a text by itself."""
+    text: str
+
+
+def read_corpus(texts: Iterable[TextLike]) -> list[Passage]:
+    """Return requests and texts; a pair gives two, a plain text has no request.
+
+    Raises:
+        InputError: A text is none.
+    """
+    several = isinstance(texts, Iterable) and not isinstance(texts, str | Mapping)
+    items = list(texts) if several else []
+    if not items:
+        raise InputError("`texts` must be a list of at least one text or pair")
+    corpus: list[Passage] = []
+    for index, each in enumerate(items):
+        try:
+            corpus += _passages(each)
+        except InputError as exc:
+            raise InputError(f"text {index}: {exc}") from exc
+    return corpus
+
+
+def _passages(text: TextLike) -> list[Passage]:
+    if isinstance(text, str):
+        check_text(text, "text")
+        return [Passage("", text)]
+    if not isinstance(text, Mapping):
+        raise InputError(f"a text or a pair is wanted, got {type(text).__name__}")
+    pair = plain_row(text)
+    for field in ("input", "output_a", "output_b"):
+        check_text(pair.get(field), field)
+    request = transcript(pair["input"])
+    return [Passage(request, judged(pair[side])) for side in ("output_a", "output_b")]
+
+
+def corpus_hash(corpus: Sequence[Passage]) -> str:
+    """Return a hash of the texts of a corpus, in their order."""
+    data = json.dumps(corpus, ensure_ascii=True)
+    return hashlib.sha256(data.encode()).hexdigest()[:16]
 
 
 def _check_set_name(name: object) -> object:
@@ -60,8 +121,6 @@ class LearnOptions(Options):
     `LANGCHAIN_JUDGES_ASPECTS`), or at a path; None keeps nothing."""
     task: AboutTask = "helpful"
     """What the texts will be compared by, as in `create_sc2_judge`."""
-    batch: Annotated[int, Ge(2)] = 60
-    """Aspects that are merged in one call; at least twice `n`."""
     max_concurrency: Annotated[int, Ge(1)] = 8
     """Most model calls in flight."""
     instructions: str | None = None
@@ -80,16 +139,6 @@ class LearnOptions(Options):
         BaseCache | None, NotSerialisable(), Rule("a LangChain `BaseCache` or None")
     ] = None
     """LangChain cache for checked replies; a second try pays for failures only."""
-
-    @model_validator(mode="after")
-    def _batches_shrink(self) -> Self:
-        if self.batch < 2 * self.n:
-            # Merging a batch must make the list shorter, or it would never end.
-            least = 2 * self.n
-            raise OptionError(
-                f"`batch` must be at least twice `n` ({least}), got {self.batch!r}"
-            )
-        return self
 
     @property
     def question(self) -> str:
@@ -254,7 +303,8 @@ class _Learner:
         self, phrases: list[str], failures: list[Failure], usages: list[Usage]
     ) -> Steps[list[str]]:
         """Merge batches until one is left, then that one: map, then reduce."""
-        batch, level = self.options.batch, 1
+        # A merged batch must be shorter than it was, or merging would never end.
+        batch, level = max(BATCH, 2 * self.options.n), 1
         while True:
             parts = [phrases[i : i + batch] for i in range(0, len(phrases), batch)]
             whole = len(parts) == 1

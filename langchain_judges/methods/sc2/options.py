@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated
 
 from annotated_types import Ge
 from langchain_core.embeddings import Embeddings
-from pydantic import PlainValidator, model_validator
+from pydantic import PlainValidator
 
-from langchain_judges.errors import OptionError
 from langchain_judges.methods.few_shot import FewShot
 from langchain_judges.methods.options import Budget, OtherModel, Seed
 from langchain_judges.methods.sc2 import prompts as texts
-from langchain_judges.methods.sc2.aspect_files import AspectsLike, read_aspects
-from langchain_judges.methods.sc2.aspects import AspectAgreement
-from langchain_judges.methods.sc2.check import TableCheck
-from langchain_judges.methods.sc2.evidence import EVIDENCE, sketch
-from langchain_judges.methods.sc2.pairings import most_comparisons
+from langchain_judges.methods.sc2.aspects import AspectsLike, read_aspects
 from langchain_judges.methods.sc2.replies import Inference
+from langchain_judges.methods.sc2.tables import EVIDENCE, sketch
+from langchain_judges.methods.sc2.tally import most_comparisons
 from langchain_judges.methods.tasks import ASPECTS, AboutTask, Task, read_task
-from langchain_judges.options import ClientMost, ForClient, NotSerialisable, Rule, group
+from langchain_judges.options import ClientMost, ForClient, NotSerialisable, Rule
 from langchain_judges.orders import OrderRule
 
 
@@ -61,9 +57,8 @@ class SC2(FewShot):
 
     Returns:
         A compiled graph from `Pair` to `{"verdict", "aspects", "proposals", "tables",
-        "checks", "bracket", "table", "comparisons", "choices", "not_asked"}`.
-        `verdict.score` is the probability of the label where its log-probability came, else 1
-        or 0.
+        "bracket", "table", "comparisons", "choices"}`. `verdict.score` is the probability of
+        the label where its log-probability came, else 1 or 0.
 
     Raises:
         OptionError: An option is not allowed.
@@ -77,17 +72,11 @@ class SC2(FewShot):
         "one_table": {"samples": 1},
         "random": {"inference": "random"},
         "exact": {"inference": "exact"},
-        "exact_unordered": {"inference": "exact_unordered"},
-        "double_round": {"inference": "double_round"},
-        "swiss": {"inference": "swiss"},
-        "row_wise": {"row_wise": True},
         "few_shot": {"shots": 3},
         "both_orders": {"orders": "strict"},
-        "table_only": {"table_only": True},
-        "table_check": {"table_check": True},
     }
     # |C| tables, |C| - 1 matches and a preference (SC², Table 4).
-    budgets = (Budget(0, 2, "samples", spare="preference_samples", also={"aspects": ASPECTS}),)
+    budgets = (Budget(0, 2, "samples", also={"aspects": ASPECTS}),)
     events = {
         "proposals": "proposal",
         "aspects": "aspect",
@@ -108,84 +97,27 @@ class SC2(FewShot):
     aspects: AspectsOption = None
     """Your own phrases, the result of `learn_aspects`, or its name or path; None finds them
     online."""
+    n_aspects: Annotated[int, Ge(1), ClientMost(20)] = 5
+    """The most online aspects to keep."""
+    aspect_samples: Annotated[int, Ge(1), ClientMost(32)] = 8
+    """Number of online samples of aspects; those that most samples name are kept."""
     samples: Annotated[int, Ge(1), ClientMost(32)] = 8
     """Number of tables, the paper's |C|."""
     inference: Inference = "tournament"
-    """`"tournament"` (|C| - 1 comparisons); `"exact"`, all ordered pairs (|C|(|C| - 1));
-    `"exact_unordered"`, half of them; `"double_round"`, a knockout in both orders
-    (2(|C| - 1)), a coin if they disagree; `"swiss"`, as many rounds as a knockout, without
-    elimination; `"random"`, one table of the |C| and no comparison."""
-    crown: Literal["wins", "strength"] = "wins"
-    """How the winner is chosen if all tables meet all, or by `"swiss"`: `"wins"`, the most
-    wins; or `"strength"`, the strongest table by the Bradley–Terry model over all comparisons,
-    each weighted by its label's probability if the provider reports one (ours)."""
-    adaptive: bool = False
-    """If all tables meet all (`"exact"`, `"exact_unordered"`): compare in rounds, and stop when
-    no remaining comparison can change the winner. With several `preference_samples`: stop when
-    the remaining ones cannot change the verdict."""
+    """`"tournament"` (|C| - 1 comparisons); `"exact"`, all ordered pairs (|C|(|C| - 1)); or
+    `"random"`, one table of the |C| and no comparison."""
     task: AboutTask = "helpful"
     """`"helpful"`, `"harmless"`, `"summary"`, `"document"`, `"dialogue"`, or `{"question",
     "quality"}` of your own."""
     orders: OrderRule = "none"
     """In which orders the preference is asked; `"strict"`, `"lenient"` and `"score_mean"` ask
     both (one more call); see `orders.py`."""
-    n_aspects: Annotated[int, Ge(1), ClientMost(20)] = 5
-    """The most online aspects to keep."""
-    aspect_samples: Annotated[int, Ge(1), ClientMost(32)] = 8
-    """Number of online samples of aspects."""
-    agreement: AspectAgreement = "frequency"
-    """`"frequency"` keeps the aspects that most samples name; `"list_medoid"` the sample most
-    similar to the others."""
-    row_wise: bool = False
-    """Search for the best row of each aspect separately and combine the winners (our reading of
-    the formula; the paper compares whole tables)."""
-    table_check: Annotated[
-        bool | TableCheck | Mapping[str, Any],
-        group(TableCheck),
-        Rule("true, false, a TableCheck or a mapping of its options"),
-    ] = False
-    """Check tables without a model; tables that pass beat tables that fail, which saves calls;
-    see `TableCheck`."""
-    table_only: bool = False
-    """Hide the texts when the preference is asked."""
-    max_table: Annotated[int, Ge(200), ClientMost(20_000)] = 4000
-    """The most characters in all cells of a table; cells are shortened, rows never dropped."""
-    preference_samples: Annotated[int, Ge(1), ClientMost(32)] = 1
-    """Preference calls for each order, at temperature 0.7 if several."""
     embeddings: Annotated[
         Embeddings | None, NotSerialisable(), Rule("a LangChain `Embeddings` or None")
     ] = None
-    """Finds near-duplicate aspects and serves the table check; default all-MiniLM-L6-v2."""
+    """Finds near-duplicates among online aspects; default all-MiniLM-L6-v2."""
     seed: Seed = 0
     """Seed of tables, aspects, shuffles and coins."""
-
-    @model_validator(mode="after")
-    def _something_can_stop(self) -> Self:
-        all_meet = self.inference in {"exact", "exact_unordered"}
-        if self.adaptive and not all_meet and self.preference_samples == 1:
-            raise OptionError(
-                "`adaptive` needs `inference='exact'` or `'exact_unordered'`, or several "
-                "`preference_samples`: nothing else can be left out"
-            )
-        name = "`adaptive` and several `preference_samples`"
-        self.refuse_waiting({name: self.stops})
-        return self
-
-    @model_validator(mode="after")
-    def _strengths_can_be_fitted(self) -> Self:
-        if self.crown == "strength" and (
-            self.adaptive or self.inference not in {"exact", "exact_unordered", "swiss"}
-        ):
-            raise OptionError(
-                "`crown='strength'` needs `inference='exact'`, `'exact_unordered'` or "
-                "`'swiss'`, and not `adaptive`, which stops by wins"
-            )
-        return self
-
-    @property
-    def stops(self) -> bool:
-        """Whether preference samples are asked one after the other."""
-        return self.adaptive and self.preference_samples > 1
 
     @property
     def phrases(self) -> tuple[str, ...]:
@@ -196,13 +128,6 @@ class SC2(FewShot):
     def aim(self) -> Task:
         """What the preference is about."""
         return read_task(self.task)
-
-    @property
-    def check(self) -> TableCheck | None:
-        """How tables are checked."""
-        if isinstance(self.table_check, TableCheck):
-            return self.table_check
-        return TableCheck() if self.table_check else None
 
     @property
     def tables(self) -> int:
@@ -217,13 +142,7 @@ class SC2(FewShot):
     @property
     def comparisons(self) -> int:
         """How many comparisons the search takes at most."""
-        lanes = (len(self.phrases) or self.n_aspects) if self.row_wise else 1
-        return lanes * most_comparisons(self.inference, self.samples)
-
-    @property
-    def preferences(self) -> int:
-        """How often the preference is asked."""
-        return len(self.order_list) * self.preference_samples
+        return most_comparisons(self.inference, self.samples)
 
     def calls(self) -> int:
         """Return the calls for one pair, excluding repairs.
@@ -231,8 +150,8 @@ class SC2(FewShot):
         With m online samples, C tables and a tournament that is m + 2C: C tables, C - 1
         comparisons and a preference.
         """
-        return self.proposals + self.tables + self.comparisons + self.preferences
+        return self.proposals + self.tables + self.comparisons + len(self.order_list)
 
     def branches(self) -> int:
         """Return the most calls that are in flight at the same time."""
-        return max(self.proposals, self.tables, self.comparisons, self.preferences)
+        return max(self.proposals, self.tables, self.comparisons, len(self.order_list))

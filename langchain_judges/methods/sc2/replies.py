@@ -1,17 +1,27 @@
-"""The state of SC², and the shapes in which its models reply."""
+"""The state of SC², the shapes in which its models reply, and replies in plain words."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal
 
+from langchain_core.messages import AIMessage
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.nodes import Gathered
+from langchain_judges.asking.replies.confidence import (
+    json_spans,
+    reply_tokens,
+    span_confidence,
+)
+from langchain_judges.asking.replies.prose import MARKUP, LabelForms, SpokenLabel, spoken_label
 from langchain_judges.asking.replies.reading import lax_shape, shape_of
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.pairs import PairResult, PairState
+from langchain_judges.methods.sc2.aspects import distinct
 from langchain_judges.orders import Order, Slot
 from langchain_judges.verdict import Pair, Preference
 
@@ -23,10 +33,10 @@ MOST_ASPECTS = 8
 """Aspects of one text that a reply may name."""
 
 
-Inference = Literal["tournament", "exact", "exact_unordered", "double_round", "random", "swiss"]
+Inference = Literal["tournament", "exact", "random"]
 """How the best table is found; `create_sc2_judge` explains each."""
 
-DecidedBy = Literal["comparator", "coin", "bye", "validity", "check", "identical"]
+DecidedBy = Literal["comparator", "coin", "bye", "validity", "identical"]
 
 
 class TableRow(TypedDict):
@@ -56,22 +66,6 @@ class AspectProposal(TypedDict):
     aspects: list[str]
 
 
-class CheckedTable(TypedDict):
-    """What the deterministic check found in one table; all figures in [0, 1]."""
-
-    number: int
-    overlap: float
-    """The worst row's overlap between its shared cell and one of the others."""
-    entailment: float | None
-    """Mean support of the cells by the texts they speak of."""
-    coverage: float | None
-    """Mean share of the texts' sentences that the cells tell."""
-    unsupported: list[dict[str, str]]
-    """Cells that neither text supports, as `{"aspect", "cell", "text"}`."""
-    clean: bool
-    """Whether no row overlaps and no cell is unsupported."""
-
-
 class TableMatch(TypedDict):
     """A meeting of two tables, or a bye."""
 
@@ -85,10 +79,6 @@ class TableMatch(TypedDict):
     why: str
     asked: bool
     """Whether the comparator was asked."""
-    aspect: str
-    """The row it is about with `row_wise=True`; else empty."""
-    probability: NotRequired[float | None]
-    """Of the comparator's label, where `crown="strength"` asked for it."""
 
 
 class Comparisons(TypedDict):
@@ -97,20 +87,15 @@ class Comparisons(TypedDict):
     mode: Inference
     spent: int
     """Comparisons asked of the comparator."""
-    saved: int
-    """Comparisons that the table check decided instead."""
     rounds: int
     cyclic_triples: int | None
     """Triples of tables that beat each other in a circle; None where not all met."""
-    not_asked: int
-    """Comparisons that could not change which table wins (`adaptive=True`)."""
 
 
 class PreferenceReply(TypedDict):
     """What one preference call said, by identity of the texts."""
 
     order: Order
-    sample: int
     preference: Preference
     probability: float | None
     """Of the label's own tokens, where log-probabilities came."""
@@ -123,7 +108,6 @@ class SC2State(PairState, total=False):
     proposals: Gathered[AspectProposal]
     aspects: list[str]
     tables: Gathered[ComparisonTable]
-    checks: list[CheckedTable]
     bracket: Gathered[TableMatch]
     """Who met whom, who won, and why."""
     pending: list[TableMatch]
@@ -132,11 +116,6 @@ class SC2State(PairState, total=False):
     """The table that won; None where there is none."""
     comparisons: Comparisons | None
     choices: Gathered[PreferenceReply]
-    due: list[tuple[Order, int]]
-    """The preference samples asked next, by order and number; only where `adaptive`."""
-    asked: dict[Order, int] | None
-    """How many preference samples each order was asked for; None where all are."""
-    not_asked: list[str]
 
 
 class SC2Result(PairResult):
@@ -145,13 +124,10 @@ class SC2Result(PairResult):
     aspects: list[str]
     proposals: list[AspectProposal]
     tables: list[ComparisonTable]
-    checks: list[CheckedTable]
     bracket: list[TableMatch]
     table: ComparisonTable | None
     comparisons: Comparisons | None
     choices: list[PreferenceReply]
-    not_asked: list[str]
-    """The names of the preference samples that could not change the verdict (`adaptive`)."""
 
 
 class TableWork(TypedDict):
@@ -176,7 +152,6 @@ class PreferenceWork(TypedDict):
     pair: Pair
     table: ComparisonTable | None
     order: Order
-    sample: int
     examples: list[Example]
 
 
@@ -246,3 +221,89 @@ def merged_shape(n: int) -> type[BaseModel]:
     """Return the shape of exactly n aspects."""
     phrase = Annotated[str, Field(min_length=1, json_schema_extra={"maxLength": 40})]
     return shape_of("Merged", dict.fromkeys(aspect_names(n), phrase))
+
+
+_FORMS = LabelForms(
+    fields=("preferred", "preference", "more consistent", "verdict", "answer", "choice"),
+    nouns=("response", "table", "text"),
+    labels={"1": "1", "2": "2", "a": "1", "b": "2"},
+    slack=40,
+    places=(0, -1),
+)
+_ITEM = re.compile(r"(?:[-*•]|\d{1,2}[.)])\s+(?P<phrase>[^.!?]{2,80})[.]?")
+_LONGEST = 200
+"""Characters of a line that may be a phrase in a list."""
+
+
+def label_of(text: str) -> SpokenLabel | None:
+    r"""Return the slot in the fields `Preferred:`, else in a first or last line of one label.
+
+    >>> label_of("They differ.\nPreferred: 2").label
+    '2'
+    >>> label_of("Preferred: 1 or 2") is None
+    True
+    """
+    return spoken_label(text, _FORMS)
+
+
+def parse_preference(text: str) -> dict[str, str] | None:
+    """Read a preference in plain words."""
+    choice = label_of(text)
+    if choice is None:
+        return None
+    name, _, text_of_field = choice.before.partition(":")
+    is_field = name.strip(MARKUP).casefold() == "comparison"
+    comparison = text_of_field.strip() if is_field else choice.before
+    return {"comparison": comparison.lstrip(MARKUP), "preferred": choice.label}
+
+
+def parse_decision(text: str) -> dict[str, str] | None:
+    """Read in plain words which table is more consistent."""
+    choice = label_of(text)
+    if choice is None:
+        return None
+    return {"more_consistent": choice.label, "justification": choice.before}
+
+
+def parse_aspects(text: str) -> dict[str, Any] | None:
+    r"""Read a list of phrases, one on each line with a bullet or number.
+
+    >>> parse_aspects("I think so.\n1. Tone\n2. Depth")["aspects"]
+    ['Tone', 'Depth']
+    """
+    lines = text.splitlines()
+    matches = [
+        _ITEM.fullmatch(line.strip()) if len(line) <= _LONGEST else None for line in lines
+    ]
+    phrases = distinct(match["phrase"] for match in matches if match)
+    if not phrases:
+        return None
+    first = next(i for i, match in enumerate(matches) if match)
+    return {"reasoning": " ".join(lines[:first]).strip(), "aspects": phrases}
+
+
+FORCED = 0.51
+"""Least probability that a chosen label counts with: where a reply's format forced it, its own
+tokens may have had less, and still it is what the model prefers of the two."""
+
+
+def label_weight(probability: float | None) -> float:
+    """Return how much a label counts that was chosen of two: 1 where nothing is known."""
+    return 1.0 if probability is None else max(FORCED, min(1.0, probability))
+
+
+def label_probability(message: AIMessage, data: Mapping[str, object]) -> dict[str, float]:
+    """Return `{"probability": p}` of the preferred label's own tokens, if the reply has them.
+
+    Args:
+        message: The reply.
+        data: What was read from it.
+    """
+    tokens, text = reply_tokens(message), message.text
+    span = json_spans(text, data).get(("preferred",))
+    if span is None:
+        choice = label_of(text)
+        agrees = choice is not None and choice.label == data.get("preferred")
+        span = choice.span if choice and agrees else None
+    confidence = span_confidence(text, tokens, [span]) if span else None
+    return {"probability": confidence.value} if confidence else {}

@@ -1,17 +1,37 @@
-"""From a reply to a table by identity: rows in order, empty cells named, long ones cut."""
+"""Comparison tables: read from a reply, shown in a prompt, and rendered for people."""
 
 from __future__ import annotations
 
+import html
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
 
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.methods.options import EvidenceTable, TableCells
 from langchain_judges.methods.sc2.aspects import normal_form
-from langchain_judges.methods.sc2.replies import ComparisonTable, TableRow, aspect_names
-from langchain_judges.methods.sc2.table_view import NOTHING, markdown
+from langchain_judges.methods.sc2.replies import (
+    Comparisons,
+    TableMatch,
+    TableRow,
+    aspect_names,
+)
 from langchain_judges.orders import Order, in_slots, naming_identities, naming_slots
+from langchain_judges.rows.printable import clean, shortened
 
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table as RichTable
+    from rich.text import Text
+    from rich.tree import Tree
+
+NOTHING = "none"
+"""What a cell holds that has nothing to say."""
 SLOTS = ("common", "only_1", "only_2")
 _EMPTY = {"", "none", "n/a", "na", "nil", "null", "nothing", "-", "–", "—"}
+MOST_CHARACTERS = 4000
+"""Characters in all cells of a table."""
 _LEAST = 12
 """Characters of a cell that are always kept."""
 
@@ -32,26 +52,19 @@ def read_rows(data: Mapping[str, object], aspects: Sequence[str]) -> list[TableR
 
 def silent_rows(rows: Sequence[TableRow]) -> list[str]:
     """Return the aspects whose row says nothing at all."""
-    return [row["aspect"] for row in rows if not filled_cells(row)]
+    return [row["aspect"] for row in rows if set(_cells_of(row)) == {NOTHING}]
 
 
-def cells_of(row: TableRow) -> tuple[str, str, str]:
-    """Return a row's cells: common, only A, only B."""
+def _cells_of(row: TableRow) -> tuple[str, str, str]:
     return row["common"], row["only_a"], row["only_b"]
 
 
-def filled_cells(row: TableRow) -> dict[str, str]:
-    """Return the cells that say something: of `common`, `only_a` and `only_b`."""
-    cells = zip(("common", "only_a", "only_b"), cells_of(row), strict=True)
-    return {name: cell for name, cell in cells if cell != NOTHING}
-
-
-def fit(rows: Sequence[TableRow], budget: int) -> list[TableRow]:
+def fit(rows: Sequence[TableRow], budget: int = MOST_CHARACTERS) -> list[TableRow]:
     """Cut the longest cells until all of them together have at most `budget` characters.
 
     No row is dropped, and `_LEAST` characters of a cell are always kept.
     """
-    lengths = [len(cell) for row in rows for cell in cells_of(row)]
+    lengths = [len(cell) for row in rows for cell in _cells_of(row)]
     if sum(lengths) <= budget:
         return list(rows)
     low, high = _LEAST, max(lengths)
@@ -86,13 +99,6 @@ def in_prompt(rows: Sequence[TableRow], order: Order = "AB") -> str:
             }
         )
     return markdown(rows_by_slot, ("aspect", "both", "only response 1", "only response 2"))
-
-
-def only_row(table: ComparisonTable, aspect: str) -> ComparisonTable:
-    """Return a table with one of its rows, or the whole of it for no aspect."""
-    if not aspect:
-        return table
-    return {**table, "rows": [row for row in table["rows"] if row["aspect"] == aspect]}
 
 
 def parse_table(text: str, aspects: Sequence[str]) -> dict[str, dict[str, str]] | None:
@@ -135,3 +141,225 @@ def _split(line: str) -> list[str]:
 
 def _is_rule(cells: Sequence[str]) -> bool:
     return all(set(cell) <= set("-: ") for cell in cells)
+
+
+TableLike = Mapping[str, Any] | Sequence[Mapping[str, str]]
+"""A table `{"rows": […]}` of SC², a result that holds one as `table`, or a table's rows
+`{"aspect", "common", "only_a", "only_b"}`."""
+
+_CELLS = ("common", "only_a", "only_b")
+_STYLE = (
+    "border-collapse:collapse;font:14px/1.45 system-ui,sans-serif;max-width:72em;"
+    "border-top:2px solid #444;border-bottom:2px solid #444"
+)
+_CELL = "padding:.5em .8em;vertical-align:top;text-align:left;border-bottom:1px solid #ddd;"
+_TINTS = ("", "background:#eef4ee;", "background:#eef1fa;", "background:#faf1ea;")
+
+
+@overload
+def render_table(
+    table: TableLike,
+    format: Literal["markdown", "html"] = ...,
+    *,
+    names: tuple[str, str] = ...,
+) -> str: ...
+@overload
+def render_table(
+    table: TableLike, format: Literal["rich"], *, names: tuple[str, str] = ...
+) -> RichTable: ...
+def render_table(
+    table: TableLike,
+    format: Literal["markdown", "rich", "html"] = "markdown",
+    *,
+    names: tuple[str, str] = ("A", "B"),
+) -> str | RichTable:
+    """Render a comparison table with its aspects as rows.
+
+    Args:
+        table: A table of `create_sc2_judge`, its rows, or the result that it returned.
+        format: `"markdown"` and `"html"` return text (HTML that stands alone, with every
+            cell escaped), `"rich"` a table to print on a terminal.
+        names: What the two texts are called in the head.
+
+    Raises:
+        OptionError: The format is another, or `names` are not two.
+        InputError: It is no table, or a result without one.
+    """
+    rows = [{k: v and clean(v) for k, v in row.items()} for row in _rows(table)]
+    if not isinstance(names, list | tuple) or list(map(type, names)) != [str, str]:
+        raise OptionError(f"`names` must be two texts, got {names!r}")
+    first, second = map(clean, names)
+    heads = ("Aspect", "In both", f"Only in {first}", f"Only in {second}")
+    if format == "markdown":
+        return markdown(rows, heads)
+    if format == "html":
+        return _html(rows, heads)
+    if format == "rich":
+        return _rich(rows, heads)
+    raise OptionError(f"`format` must be 'markdown', 'rich' or 'html', got {format!r}")
+
+
+def markdown(rows: Sequence[Mapping[str, str]], heads: Sequence[str]) -> str:
+    """Return the rows as a Markdown table; no cell can break out of its place."""
+    lines = [heads, ["---"] * len(heads), *(_cells(row) for row in rows)]
+    return "\n".join("| " + " | ".join(map(_in_a_cell, line)) + " |" for line in lines)
+
+
+def _rows(table: object) -> Sequence[Mapping[str, str]]:
+    """Return the rows of a table, or say why they are none."""
+    if isinstance(table, Mapping) and "rows" not in table and "table" in table:
+        table = table["table"]
+    if table is None:
+        raise InputError("there is no table: SC² compared the texts without one")
+    rows = table.get("rows") if isinstance(table, Mapping) else table
+    if not isinstance(rows, list | tuple) or not all(map(_is_row, rows)):
+        raise InputError(
+            "a table must be a result of SC², its `table`, or rows with 'aspect', "
+            f"{', '.join(map(repr, _CELLS))}, got {str(table)[:80]}"
+        )
+    return rows
+
+
+def _is_row(row: object) -> bool:
+    return (
+        isinstance(row, Mapping)
+        and isinstance(row.get("aspect"), str)
+        and all(isinstance(row.get(name, 0), str | None) for name in _CELLS)
+    )
+
+
+def _cells(row: Mapping[str, str]) -> list[str]:
+    return [row["aspect"], *(row[name] or NOTHING for name in _CELLS)]
+
+
+def _in_a_cell(text: str) -> str:
+    # A backslash before a bar would undo the bar's own: every bar gets an odd number.
+    return " ".join(re.sub(r"(\\*)\|", r"\1\1\\|", text).split())
+
+
+def _html(rows: Sequence[Mapping[str, str]], heads: Sequence[str]) -> str:
+    head = "".join(
+        f'<th scope="col" style="{_CELL}{tint}">{html.escape(name)}</th>'
+        for name, tint in zip(heads, _TINTS, strict=True)
+    )
+    body = "".join(f"<tr>{_html_row(_cells(row))}</tr>" for row in rows)
+    return (
+        f'<table style="{_STYLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    )
+
+
+def _html_row(cells: Sequence[str]) -> str:
+    parts = [f'<th scope="row" style="{_CELL}">{html.escape(cells[0])}</th>']
+    for cell, tint in zip(cells[1:], _TINTS[1:], strict=True):
+        faint = "color:#999;" if cell == NOTHING else "color:#222;"
+        text = "–" if cell == NOTHING else html.escape(cell)
+        parts.append(f'<td style="{_CELL}{tint}{faint}">{text}</td>')
+    return "".join(parts)
+
+
+def _rich(rows: Sequence[Mapping[str, str]], heads: Sequence[str]) -> RichTable:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_lines=False)
+    for head, style in zip(heads, ("bold", "green", "cyan", "yellow"), strict=True):
+        table.add_column(Text(head), style=style, ratio=1 if style == "bold" else 2)
+    for row in rows:
+        aspect, *cells = _cells(row)
+        texts = [Text("–", style="dim") if c == NOTHING else Text(c) for c in cells]
+        table.add_row(Text(aspect), *texts)
+    return table
+
+
+def _table_rows(_: Mapping[str, object], table: Mapping[str, Any]) -> Sequence[TableCells]:
+    return table.get("rows") or []
+
+
+EVIDENCE = (
+    EvidenceTable(
+        "choices",
+        "Preferences beside the table",
+        (("order", "Order"), ("preference", "Verdict"), ("comparison", "Comparison")),
+    ),
+    EvidenceTable(
+        "table",
+        "The table that won",
+        (
+            ("aspect", "Aspect"),
+            ("common", "In both"),
+            ("only_a", "Only in A"),
+            ("only_b", "Only in B"),
+        ),
+        _table_rows,
+    ),
+)
+
+
+_MOST = 12
+"""Matches that are listed one by one, where all met."""
+
+
+def sketch(row: Mapping[str, Any]) -> list[RenderableType]:
+    """Sketch the aspects, the winning table and how it was chosen."""
+    from rich.text import Text
+
+    parts: list[RenderableType] = []
+    if row.get("aspects"):
+        names = Text(" · ".join(map(clean, row["aspects"])), style="bold")
+        parts.append(Text("aspects: ") + names)
+    if row.get("table"):
+        parts.append(render_table(row["table"], "rich"))
+    played, comparisons = row.get("bracket"), row.get("comparisons")
+    if played and comparisons:
+        knockout = comparisons["mode"] == "tournament"
+        parts.append(_tree(played) if knockout else _list(played, comparisons))
+    return parts
+
+
+def _tree(played: Sequence[TableMatch]) -> Tree:
+    """Draw a knockout from its last match down; a match stands under the winner's next one."""
+    from rich.tree import Tree
+
+    final = max(played, key=lambda match: match["round"])
+    tree = Tree(_line(final), guide_style="dim")
+    _grow(tree, final, played)
+    return tree
+
+
+def _grow(tree: Tree, match: TableMatch, played: Sequence[TableMatch]) -> None:
+    for number in match["tables"]:
+        for before in played:
+            if before["round"] == match["round"] - 1 and before["winner"] == number:
+                _grow(tree.add(_line(before)), before, played)
+
+
+def _line(match: TableMatch) -> Text:
+    from rich.text import Text
+
+    winner = Text(f"table {match['winner']}", style="bold")
+    losers = [n for n in match["tables"] if n != match["winner"]]
+    beat = f" beat table {losers[0]}" if losers else " had a bye"
+    how = "" if match["decided_by"] in {"comparator", "bye"} else f" by {match['decided_by']}"
+    why = f": {match['why']}" if losers and match["why"] else ""
+    head = Text(f"match {match['round']}.{match['match']}  ", style="dim")
+    return head + winner + Text(clean(shortened(f"{beat}{how}{why}", 150)))
+
+
+def _list(played: Sequence[TableMatch], comparisons: Comparisons) -> RichTable:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column()
+    wins = Counter(match["winner"] for match in played if match["winner"] is not None)
+    order = sorted(wins.items(), key=lambda item: (-item[1], item[0]))
+    standing = ", ".join(f"table {number}: {count}" for number, count in order)
+    circles = comparisons["cyclic_triples"]
+    note = "" if circles is None else f"; {circles} circles of three"
+    table.add_row(Text(f"wins: {standing}{note}"))
+    for match in played[:_MOST]:
+        table.add_row(_line(match))
+    if len(played) > _MOST:
+        table.add_row(Text(f"… and {len(played) - _MOST} more matches", style="dim"))
+    return table

@@ -1,14 +1,29 @@
-"""From preference calls to a verdict, and what people read about how it came."""
+"""Which tables meet and which one wins, and how preferences become the verdict.
+
+Section 3.2 of the paper: the consistency of a table is known only through a comparator of
+two tables, so the best of |C| samples is found by a knockout (|C| - 1 comparisons) instead
+of comparing all with all. Everything here is a pure function of what was said so far.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations, permutations
 from statistics import fmean
+from typing import NamedTuple
 
-from langchain_judges.methods.sc2.options import SC2
-from langchain_judges.methods.sc2.parse import FORCED, label_weight
-from langchain_judges.methods.sc2.replies import Comparisons, ComparisonTable, PreferenceReply
-from langchain_judges.orders import Order, combine, disagree, prefer
+from langchain_judges.methods.sc2.replies import (
+    FORCED,
+    Comparisons,
+    ComparisonTable,
+    DecidedBy,
+    Inference,
+    PreferenceReply,
+    TableMatch,
+    label_weight,
+)
+from langchain_judges.orders import Order, OrderRule, combine, disagree, prefer
 from langchain_judges.verdict import (
     PREFERENCE_WORDS,
     ConfidenceSource,
@@ -20,38 +35,197 @@ from langchain_judges.verdict import (
 )
 
 
+class Pairing(NamedTuple):
+    """Two tables that meet next, in the order they are shown; one alone has a bye."""
+
+    match: int
+    tables: tuple[int, ...]
+
+
+def most_comparisons(mode: Inference, samples: int) -> int:
+    """Return how many comparisons the search takes at most (section 3.2, Table 2)."""
+    exact = samples * (samples - 1)
+    return {"random": 0, "tournament": samples - 1, "exact": exact}[mode]
+
+
+def next_round(
+    mode: Inference, entrants: Sequence[int], played: Sequence[TableMatch], seed: str
+) -> list[Pairing]:
+    """Return who meets whom next; nobody if the search is over.
+
+    Args:
+        mode: How the best table is found.
+        entrants: The numbers of the tables.
+        played: All matches so far, every one decided.
+        seed: Of the shuffle and of which table stands first.
+    """
+    if mode == "random" or len(entrants) < 2:
+        return []
+    if mode == "exact":
+        meetings = [] if played else permutations(entrants, 2)
+        return [Pairing(i, pair) for i, pair in enumerate(meetings, 1)]
+    contenders = survivors(entrants, played, seed)
+    if len(contenders) < 2:
+        return []
+    number = max((match["round"] for match in played), default=0) + 1
+    coin = seeded(seed, "slots", number)
+    groups = [tuple(contenders[i : i + 2]) for i in range(0, len(contenders), 2)]
+    return [
+        Pairing(i, group if coin.random() < 0.5 else tuple(reversed(group)))
+        for i, group in enumerate(groups, 1)
+    ]
+
+
+def champion(
+    mode: Inference, entrants: Sequence[int], played: Sequence[TableMatch], seed: str
+) -> int:
+    """Return the number of the best table; equally many wins fall to a seeded coin."""
+    if mode == "tournament":
+        return survivors(entrants, played, seed)[0]
+    winners = [match["winner"] for match in played]
+    return max(shuffled(entrants, seed), key=winners.count)
+
+
+def survivors(entrants: Sequence[int], played: Sequence[TableMatch], seed: str) -> list[int]:
+    """Return who is still in a knockout, in the order in which neighbours meet."""
+    contenders = shuffled(entrants, seed)
+    for number in sorted({match["round"] for match in played}):
+        results = sorted(
+            (match for match in played if match["round"] == number),
+            # Whoever had a bye stands first, so that nobody has two while others have none.
+            key=lambda match: (len(match["tables"]), match["match"]),
+        )
+        contenders = [match["winner"] for match in results if match["winner"] is not None]
+    return contenders
+
+
+def shuffled(entrants: Iterable[int], seed: str) -> list[int]:
+    """Return tables in an order that depends on the seed alone."""
+    order = sorted(entrants)
+    seeded(seed, "shuffle").shuffle(order)
+    return order
+
+
+def seeded(*parts: object) -> random.Random:
+    """Return a source of coins that depends on `parts` alone."""
+    return random.Random(":".join(map(str, parts)))  # noqa: S311 - no secret
+
+
+def advance(
+    mode: Inference,
+    played: Sequence[TableMatch],
+    tables: Mapping[int, ComparisonTable],
+    seed: str,
+) -> tuple[list[TableMatch], list[TableMatch]]:
+    """Return matches that decide themselves, and the next that need the comparator."""
+    decided: list[TableMatch] = []
+    while True:
+        so_far = [*played, *decided]
+        number = max((match["round"] for match in so_far), default=0) + 1
+        pending: list[TableMatch] = []
+        pairings = next_round(mode, sorted(tables), so_far, seed)
+        for pairing in pairings:
+            match: TableMatch = {
+                "round": number,
+                "match": pairing.match,
+                "tables": list(pairing.tables),
+                "winner": None,
+                "decided_by": "comparator",
+                "why": "",
+                "asked": True,
+            }
+            decision = _decision(match, tables, seed)
+            (decided if decision else pending).append(decision or match)
+        if pending or not pairings:
+            return decided, pending
+
+
+def _decision(
+    match: TableMatch, tables: Mapping[int, ComparisonTable], seed: str
+) -> TableMatch | None:
+    """Decide a match without the comparator, if that can be done."""
+    decision: TableMatch = {**match, "asked": False}
+    if len(match["tables"]) == 1:
+        return won(decision, match["tables"][0], "bye", "bye")
+    valid = [n for n in match["tables"] if tables[n]["valid"]]
+    if len(valid) == 1:
+        return won(decision, valid[0], "validity", "the other table is not valid")
+    if not valid:
+        winner = seeded(seed, "invalid", match_name(match)).choice(sorted(match["tables"]))
+        return won(decision, winner, "coin", "neither is valid")
+    one, other = (tables[n]["rows"] for n in match["tables"])
+    if one == other:
+        # The first one: where both orders are drawn, each wins once.
+        return won(decision, match["tables"][0], "identical", "the tables are identical")
+    return None
+
+
+def match_name(match: TableMatch) -> str:
+    """Return what a match is called: `match 1.2: table 3 vs table 5`, first shown first."""
+    tables = " vs ".join(f"table {number}" for number in match["tables"])
+    return f"match {match['round']}.{match['match']}: {tables}"
+
+
+def won(match: TableMatch, winner: int, by: DecidedBy, why: str) -> TableMatch:
+    """Return a match with who won it and why."""
+    return {**match, "winner": winner, "decided_by": by, "why": why}
+
+
+def cyclic_triples(
+    mode: Inference, entrants: Sequence[int], played: Sequence[TableMatch]
+) -> int | None:
+    """Count the triples that beat each other in a circle; None where not all have met.
+
+    A pair counts as decided where both orders agree. What a coin or the validity of a table
+    decided says nothing of the comparator.
+    """
+    if mode != "exact":
+        return None
+    lead: dict[tuple[int, int], int] = {}
+    for match in played:
+        winner = match["winner"]
+        if match["decided_by"] != "comparator" or winner is None:
+            continue
+        for loser in match["tables"]:
+            lead[winner, loser] = lead.get((winner, loser), 0) + 1
+            lead[loser, winner] = lead.get((loser, winner), 0) - 1
+    circles = 0
+    for a, b, c in combinations(entrants, 3):
+        signs = [lead.get(pair, 0) for pair in ((a, b), (b, c), (c, a))]
+        circles += all(s >= 2 for s in signs) or all(s <= -2 for s in signs)
+    return circles
+
+
 def decide(
-    options: SC2,
+    rule: OrderRule,
+    orders: Sequence[Order],
     choices: Sequence[PreferenceReply],
     failures: Sequence[Failure],
     usage: Usage,
     how: str,
-    coin: Preference,
 ) -> Verdict:
-    """Combine the preference calls of all orders into the verdict.
+    """Combine the preferences of all orders into the verdict.
 
     Args:
-        options: Which orders were asked, and how often.
+        rule: How the orders become one.
+        orders: Which were asked.
         choices: What the calls said.
         failures: Everything that went wrong on the way.
         usage: What it cost.
         how: How the table was found, for the rationale.
-        coin: The side that samples count for which are split evenly.
     """
+    by_order = {choice["order"]: choice for choice in choices}
+    if not by_order.keys() >= set(orders):
+        return not_judged(failures, usage, _no_preference(failures, how))
     # Probabilities and plain points are never averaged together.
     probable = all(choice["probability"] is not None for choice in choices)
-    chances: dict[Order, float] = {}
-    for order in options.order_list:
-        own_choices = [choice for choice in choices if choice["order"] == order]
-        if len(own_choices) <= options.preference_samples // 2:
-            return not_judged(failures, usage, _no_preference(failures, how))
-        chances[order] = fmean(chance_of_a(choice, probable) for choice in own_choices)
-    preferences = [_side(chance, coin) for chance in chances.values()]
-    score = fmean(chances.values())
-    if options.order_rule == "score_mean":
+    chances = [_chance_of_a(by_order[order], probable) for order in orders]
+    preferences = [by_order[order]["preference"] for order in orders]
+    score = fmean(chances)
+    if rule == "score_mean":
         preference = prefer({"A": round(score, 9), "B": round(1 - score, 9)})
     else:
-        preference = combine(options.order_rule, preferences)
+        preference = combine(rule, preferences)
     if preference == "tie":
         score = 0.5
     elif round(score, 9) == 0.5:
@@ -70,16 +244,10 @@ def decide(
     }
 
 
-def chance_of_a(choice: PreferenceReply, probable: bool) -> float:
+def _chance_of_a(choice: PreferenceReply, probable: bool) -> float:
     """Return the probability that A is preferred: the label's, or else 1 and 0."""
     chance = label_weight(choice["probability"] if probable else None)
     return chance if choice["preference"] == "A" else 1 - chance
-
-
-def _side(chance: float, coin: Preference) -> Preference:
-    if round(chance, 9) == 0.5:
-        return coin
-    return "A" if chance > 0.5 else "B"
 
 
 def _confidence(
@@ -87,13 +255,9 @@ def _confidence(
 ) -> tuple[float | None, ConfidenceSource]:
     """Return how sure the judge is of what it prefers; of a tie nobody was asked."""
     agreeing = [choice for choice in choices if choice["preference"] == preference]
-    if not agreeing:
-        return None, "none"
     probabilities = [c["probability"] for c in agreeing if c["probability"] is not None]
     if probable and probabilities:
         return fmean(probabilities), "logprobs"
-    if not probable and len(choices) > 2:
-        return len(agreeing) / len(choices), "samples"
     return None, "none"
 
 
@@ -125,17 +289,13 @@ def search_sentence(
     """Say in a sentence which table decided and what it took to find it."""
     if table is None or comparisons is None:
         return "There is no table: the texts were compared directly."
-    calls, saved = comparisons["spent"], comparisons["saved"]
-    name = f"Table {table['number']} of {sampled}" if table["number"] else "The best rows"
+    name = f"Table {table['number']} of {sampled}"
     if comparisons["mode"] == "random":
         return f"{name}, drawn at random."
     if not comparisons["rounds"]:
         return f"{name}."
+    calls, circles = comparisons["spent"], comparisons["cyclic_triples"]
     parts = [f"{calls} comparison{'s' * (calls != 1)}"]
-    if saved:
-        parts.append(f"{saved} saved by the table check")
-    if left := comparisons["not_asked"]:
-        parts.append(f"{left} not asked, for they could not change which table wins")
-    if circles := comparisons["cyclic_triples"]:
+    if circles:
         parts.append(f"{circles} circle{'s' * (circles != 1)}")
     return f"{name} won: {', '.join(parts)}."

@@ -21,7 +21,7 @@ from langchain_judges.methods.registry import (
     method_of,
     within_budget,
 )
-from langchain_judges.methods.sc2.aspect_files import AspectsLike, read_aspects
+from langchain_judges.methods.sc2.aspects import AspectsLike, read_aspects
 from langchain_judges.runs.workload import Judge
 
 if TYPE_CHECKING:
