@@ -37,8 +37,8 @@ from langchain_judges.cli.flags import (
     Settings,
     Timeout,
 )
+from langchain_judges.cli.judges import check_settable, set_options
 from langchain_judges.cli.messages import FAILED, SPENT, address_of, error_console, tell_refusal
-from langchain_judges.cli.settings import check_settable, set_options
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.registry import METHODS
 

@@ -151,7 +151,7 @@ def test_a_queue_of_that_name_is_used_again(langsmith):
 def test_the_command_sends_and_reads_back(langsmith, serve, tmp_path, monkeypatch):
     state, client = langsmith
     memory = ListMemory()
-    module = import_module("langchain_judges.cli.commands.audit")
+    module = import_module("langchain_judges.cli.audit")
     monkeypatch.setattr(module, "open_memory", lambda _: memory)
     monkeypatch.setattr("langsmith.Client", lambda: client)
     path = tmp_path / "items.jsonl"
@@ -162,9 +162,9 @@ def test_the_command_sends_and_reads_back(langsmith, serve, tmp_path, monkeypatc
         arguments += ["--memory", tmp_path / "memory", *more]
         return CliRunner().invoke(app, [str(each) for each in arguments])
 
-    outcome = audit("--send-to", "doubts")
+    outcome = audit("--export", "langsmith:doubts")
     assert "1 proposals are in the queue 'doubts'" in outcome.stderr, outcome.output
     state.say(state.queued[0], "audit", "accept")
-    result = audit("--read-from", "doubts")
+    result = audit("--import", "langsmith:doubts")
     assert result.exit_code == 0, result.output
     assert [e["source"] for e in memory.examples.values()] == ["0w"]

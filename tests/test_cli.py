@@ -68,7 +68,7 @@ def test_a_table_is_judged_as_lines_are(serve, tmp_path):
 
 @pytest.mark.parametrize("command", ["judge", "compare"])
 def test_a_folder_named_as_a_public_set_is_data(serve, small_sets, command):
-    more = ["--methods", "direct", "--budget-calls", "1"] if command == "compare" else []
+    more = ["--methods", "direct", "--budget", "1"] if command == "compare" else []
     server = serve()
     options = ["--model", "fake", "--base-url", server.url, "--limit", "2", "--dry-run", *more]
     result = invoke(command, small_sets / "llmbar", *options)
@@ -342,7 +342,7 @@ def test_the_second_ctrl_c_stops_at_once(serve, write):
 
 
 def test_models_lists_how_to_name_one():
-    result = invoke("models")
+    result = invoke("show", "models")
     assert result.exit_code == 0
     assert "local:/path/to.gguf" in result.stdout
     assert "OPENAI_API_KEY is not set" in " ".join(result.stdout.split())

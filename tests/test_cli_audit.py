@@ -10,7 +10,7 @@ from langsmith.utils import LangSmithConnectionError
 from rich.console import Console
 from typer.testing import CliRunner
 
-from langchain_judges.cli import app, keyboard
+from langchain_judges.cli import app, audit_review
 from langchain_judges.cli.audit_review import Desk, Review
 from langchain_judges.errors import InputError
 from langchain_judges.methods.allure.review import from_jsonl
@@ -31,7 +31,7 @@ def auditing(serve, tmp_path, monkeypatch):
     """Return a function that runs the command, with a memory that outlives it."""
     memory, server = ListMemory(), serve(behave)
     # The package holds the command by the name of its module.
-    module = import_module("langchain_judges.cli.commands.audit")
+    module = import_module("langchain_judges.cli.audit")
     monkeypatch.setattr(module, "open_memory", lambda _: memory)
     path = tmp_path / "items.jsonl"
     path.write_text("\n".join(json.dumps(item) for item in planning(3)))
@@ -195,7 +195,7 @@ def test_dev_is_held_out_and_shown(auditing):
     ("more", "problem"),
     [
         (["--check", "exat"], "there is no check 'exat'; did you mean 'exact'?"),
-        (["--check-set", "colour=red"], "the check 'normalised_sequence' has no option"),
+        (["--set", "check.colour=red"], "the check 'normalised_sequence' has no option"),
         (["--import", "/no/such"], "cannot be read"),
         (["--export", "/no/such/file"], "cannot be written"),
         (["--dev", "2"], "--dev must be a list of items or a share above 0"),
@@ -209,7 +209,7 @@ def test_wrong_use_is_one_sentence_and_exit_2(auditing, more, problem):
 
 
 def test_the_annotated_check_takes_its_options(auditing):
-    result = auditing("aaa", "--check", "annotated", "--check-set", "field=label")
+    result = auditing("aaa", "--check", "annotated", "--set", "check.field=label")
     assert result.exit_code == 0, result.output
     assert "a person says 0, the judge 1" in result.stdout
 
@@ -269,14 +269,14 @@ def test_keys_are_taken_from_a_terminal_one_by_one_without_enter(tmp_path, monke
     with os.fdopen(slave, "r") as terminal, open(tmp_path / "screen", "w") as screen:
         monkeypatch.setattr("sys.stdin", terminal)
         console = Console(file=screen, force_terminal=True, width=80)
-        desk = Desk(console, keyboard.read_key, lambda _: "own", [0, 1], [])
+        desk = Desk(console, audit_review.read_key, lambda _: "own", [0, 1], [])
         review = Review(proposals, tmp_path / "r.jsonl")
         # An arrow key, which sends three characters, does nothing.
         presses = iter([b"a", b"\x1b[A", b"u", b"w", b"m", b"v", b"r"])
 
         def press():
             os.write(master, next(presses))
-            return keyboard.read_key()
+            return audit_review.read_key()
 
         desk.key = press
         assert desk.go_through(review)
@@ -303,13 +303,13 @@ def test_a_memory_in_place_of_a_folder_is_one_sentence(auditing):
     assert "cannot be a folder" in result.stderr
 
 
-@pytest.mark.parametrize("way", ["--send-to", "--read-from"])
+@pytest.mark.parametrize("way", ["--export", "--import"])
 def test_langsmith_out_of_reach_is_one_sentence(auditing, monkeypatch, way):
     monkeypatch.setenv("LANGSMITH_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setenv("LANGSMITH_API_KEY", "none")
     monkeypatch.setattr("langsmith.client.Client.create_project", refused)
     monkeypatch.setattr("langsmith.client.Client.list_feedback", refused)
-    result = auditing("", way, "queue")
+    result = auditing("", way, "langsmith:queue")
     assert result.exit_code == 2, result.output
     assert "LangSmith refused (LangSmithConnectionError): no way" in result.stderr
     assert len(result.stderr.strip().splitlines()) <= 2

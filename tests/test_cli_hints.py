@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app
-from langchain_judges.cli.row_hints import row_hint
+from langchain_judges.cli.rows import row_hint
 from langchain_judges.errors import InputError
 from langchain_judges.methods.rubric.options import RubricOptions
 from tests.cases import for_each
@@ -87,10 +87,9 @@ def refusal(*words):
         ("rank pair.jsonl --model m", "pairs.jsonl"),
         ("compare pairs.jsonl --model m --methods bms", "bsm"),
         ("compare pairs.jsonl --model m --methods bsm --set bms.seed=1", "bsm"),
-        ("bench pairs.jsonl --model m --methods bsm --set bsm.sed=1", "seed"),
-        ("prompts bms", "bsm"),
-        ("prompts groundednes", "groundedness"),
-        ("methods bms", "bsm"),
+        ("compare pairs.jsonl --model m --methods bsm --set bsm.sed=1", "seed"),
+        ("show bms", "bsm"),
+        ("show groundednes", "groundedness"),
     ],
 )
 def test_an_unknown_name_comes_with_the_nearest(folder, words, nearest):
@@ -100,8 +99,7 @@ def test_an_unknown_name_comes_with_the_nearest(folder, words, nearest):
 @for_each(
     ("words", "sentence"),
     [
-        ("power --lead 0.5 --disagreement 0.1", "--lead must be above 0, and at most --disagr"),
-        ("judge pairs.jsonl --model m --base-url http://m --open-mb 0", "--open-mb must be"),
+        ("judge pairs.jsonl --model m --base-url http://m --ray 0", "--ray"),
         ("compare pairs.jsonl --model gpt-m --methods ,", "--methods must be among"),
     ],
 )
@@ -113,13 +111,11 @@ def test_a_refusal_names_the_flag_in_place_of_the_keyword(folder, words, sentenc
     ("words", "sentence"),
     [
         ("label pairs.jsonl -o .", "--out must name a file, and . is a folder"),
-        ("rank pairs.jsonl --model m --json no/a.json", "--json must name a file in a folder"),
+        ("rank pairs.jsonl --model m -o no/a.json", "--out must name a file in a folder"),
         ("trust pairs.jsonl --model m --baseline pairs.jsonl", "pairs.jsonl is not a report"),
         ("trust pairs.jsonl --model m -o .", "--out must name a file, and . is a folder"),
-        ("trust pairs.jsonl --model m --json .", "--json must name a file, and . is a folder"),
         ("rank empty.jsonl --model m", "empty.jsonl has no row"),
         ("merge empty.jsonl -o a.csv", "empty.jsonl holds no results"),
-        ("power --column label=x", "--column is for a table"),
         ("judge pairs.jsonl --model gpt-m --set seed=x", "`--set seed` must be"),
     ],
 )
@@ -134,7 +130,6 @@ def test_what_would_fail_in_the_end_is_refused_at_once(folder, words, sentence):
         ("judge", "pairs.jsonl"),
         ("trust", "pairs.jsonl"),
         ("compare", "pairs.jsonl"),
-        ("bench", "pairs.jsonl"),
         ("rank", "pairs.jsonl"),
         ("audit", "pairs.jsonl --memory memory"),
         ("write", "pairs.jsonl"),

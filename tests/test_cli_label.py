@@ -8,8 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app
-from langchain_judges.cli.label_desk import LabelDesk
-from langchain_judges.cli.label_statistics import doubts, estimate
+from langchain_judges.cli.label import LabelDesk, doubts, estimate
 from tests.judged_rows import data_of, run_of
 
 

@@ -1,4 +1,4 @@
-"""`langchain-judges methods`, and refusals that help: the flag, the JSON, the nearest name."""
+"""`langchain-judges show`, and refusals that help: the flag, the JSON, the nearest name."""
 
 import json
 
@@ -32,7 +32,7 @@ def refused(tmp_path):
 
 
 def test_every_method_is_listed_with_its_presets():
-    listed = invoke("methods").stdout
+    listed = invoke("show").stdout
     for name, method in METHODS.items():
         assert f"{name} (" in listed
         assert method.summary in listed
@@ -41,7 +41,7 @@ def test_every_method_is_listed_with_its_presets():
 
 @for_each("name", METHODS)
 def test_every_option_that_a_shell_can_set_is_listed(name):
-    listed = invoke("methods", name).stdout
+    listed = invoke("show", name).stdout
     barred = {"cache", "checkpointer", "embeddings", "memory", "name", "prompts", "store"}
     options = set(METHODS[name].defaults())
     assert all(f"\n  {option}=" in listed for option in options - barred)
@@ -49,21 +49,21 @@ def test_every_option_that_a_shell_can_set_is_listed(name):
 
 
 def test_defaults_presets_and_meanings_are_shown_in_the_form_of_set():
-    listed = invoke("methods", "bsm").stdout
+    listed = invoke("show", "bsm").stdout
     assert "\n  scale=[1, 5]\n      Lowest and highest score.\n" in listed
     assert "\n  ten_points: scale=[1, 10]\n" in listed
 
 
 def test_defaults_of_a_group_can_be_given_back():
-    listed = invoke("methods", "drpe").stdout
+    listed = invoke("show", "drpe").stdout
     line = next(line for line in listed.splitlines() if line.startswith("  voting="))
     assert json.loads(line.removeprefix("  voting="))["batch"] is True
 
 
 def test_an_unknown_method_is_refused_with_the_nearest():
-    result = invoke("methods", "bms")
+    result = invoke("show", "bms")
     assert result.exit_code == 2
-    assert "there is no method 'bms'; did you mean 'bsm'?" in result.stderr
+    assert "there is no method or rubric 'bms'; did you mean 'bsm'?" in result.stderr
 
 
 def test_an_unknown_preset_or_option_is_refused_with_the_nearest(refused):

@@ -21,7 +21,7 @@ from langchain_judges.methods.registry import (
 )
 from langchain_judges.report.methods import comparison_page, points_of
 from langchain_judges.runs.studies.comparison import compare, rate
-from langchain_judges.runs.studies.line_up import at_own_cost, line_up, of_specs
+from langchain_judges.runs.studies.line_up import line_up, of_specs
 from langchain_judges.testing import error, reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -202,7 +202,7 @@ def test_own_options_count_against_the_budget():
         (["bsm"], {"budget": 2}, "no method can take part: bsm: 'bsm' needs"),
         (["bsm"], {"options": {"drpe": {}}}, "take part, got ['drpe']"),
         (["bsm"], {"options": {"bsm": {"k": 1}}}, "no option 'k'"),
-        (["cot"], {"shots": 6}, "`shots`"),
+        (["cot"], {"options": {"cot": {"shots": 6}}}, "`shots`"),
     ],
 )
 def test_wrong_use_is_said(methods, options, text):
@@ -210,42 +210,10 @@ def test_wrong_use_is_said(methods, options, text):
         line_up(methods, FakeChatModel(), **{"budget": 16, **options})
 
 
-def test_shots_and_aspects_go_to_the_methods_that_take_them():
-    lineup, _ = line_up(
-        ["cot", "cot_sc", "direct", "bsm"],
-        FakeChatModel(),
-        budget=8,
-        shots=3,
-        aspects=["tone", "depth"],
-    )
-    options = {each["method"]: each["options"] for each in lineup}
-    assert options == {
-        "cot": {"shots": 3},
-        "cot_sc": {"samples": 8, "shots": 3},
-        "direct": {"aspects": ["tone", "depth"]},
-        "bsm": {"max_criteria": 3},
-    }
-
-
-def test_aspects_are_settled_as_sc2_does_and_every_method_gets_the_same(tmp_path):
-    file = tmp_path / "mine.json"
-    file.write_text(json.dumps({"name": "mine", "aspects": ["Tone", "depth"]}))
-    for aspects in (["Tone", "depth", "tones"], json.loads(file.read_text()), file, str(file)):
-        lineup, _ = line_up(["sc2", "direct"], FakeChatModel(), budget=8, aspects=aspects)
-        assert [each["options"]["aspects"] for each in lineup] == [["Tone", "depth"]] * 2
-
-
-@for_each("aspects", ["v1.2", 5, [], ["Tone", "!"], {"name": "x"}])
-def test_what_are_no_aspects_is_refused(aspects):
-    with pytest.raises(OptionError, match="aspects"):
-        line_up(["direct"], FakeChatModel(), budget=8, aspects=aspects)
-
-
 def test_sc2_takes_part_with_half_of_the_budget_as_tables():
-    lineup, skipped = line_up(["sc2"], FakeChatModel(), budget=16, shots=3)
+    lineup, skipped = line_up(["sc2"], FakeChatModel(), budget=16)
     assert skipped == {}
     assert lineup[0]["options"]["samples"] == 8
-    assert lineup[0]["options"]["shots"] == 3
     assert lineup[0]["calls"] == 16
 
 
@@ -292,7 +260,7 @@ def comparing(path, server, *options):
 def test_a_table_of_many_methods_is_whole_in_a_pipe(serve, file, monkeypatch, letter_encoder):
     monkeypatch.delenv("COLUMNS", raising=False)  # a test's worker process has it
     methods = "bsm,drpe,relative,absolute,direct,cot,cot_sc,plan_solve"
-    options = ("--methods", methods, "--budget-calls", "3", "--limit", "1")
+    options = ("--methods", methods, "--budget", "3", "--limit", "1")
     result = comparing(file, serve(over_the_wire), *options)
     head = next(line for line in result.stdout.splitlines() if "bsm" in line)
     assert head.split() == methods.split(",")
@@ -301,7 +269,14 @@ def test_a_table_of_many_methods_is_whole_in_a_pipe(serve, file, monkeypatch, le
 def test_the_command_prints_one_table_and_writes_json(serve, file, tmp_path):
     out = tmp_path / "out"
     result = comparing(
-        file, serve(over_the_wire), "--methods", "relative,cot_sc,direct", "-o", out
+        file,
+        serve(over_the_wire),
+        "--methods",
+        "relative,cot_sc,direct",
+        "--budget",
+        "16",
+        "-o",
+        out,
     )
     assert result.exit_code == 0, result.output
     text = " ".join(result.stdout.split())
@@ -317,7 +292,7 @@ def test_the_command_prints_one_table_and_writes_json(serve, file, tmp_path):
 
 def test_the_command_over_the_wire_weighs_bsm_and_drpe_too(serve, file):
     server = serve(over_the_wire)
-    result = comparing(file, server, "--methods", "bsm,drpe,direct", "--budget-calls", "2")
+    result = comparing(file, server, "--methods", "bsm,drpe,direct", "--budget", "2")
     assert result.exit_code == 0, result.output
     assert "bsm takes no part: 'bsm' needs at least 3 calls" in result.stderr
     # Three static roles in one call, and one direct prompt, for each of three pairs.
@@ -326,7 +301,7 @@ def test_the_command_over_the_wire_weighs_bsm_and_drpe_too(serve, file):
 
 def test_a_dry_run_asks_nothing(serve, file):
     server = serve(over_the_wire)
-    options = ["--methods", "cot_sc", "--dry-run", "--set", "cot_sc.samples=3", "--shots", "1"]
+    options = ["--methods", "cot_sc", "--dry-run", "--set", "cot_sc.samples=3"]
     result = comparing(file, server, *options)
     assert result.exit_code == 0, result.output
     assert "at most 9 calls (3 for each pair)" in result.stderr
@@ -340,7 +315,7 @@ def test_a_dry_run_asks_nothing(serve, file):
         (["--methods", "direct", "--set", "shots=1"], "METHOD.NAME=VALUE"),
         (["--methods", "direct", "--set", "direct.cache=1"], "these are for Python"),
         (["--methods", "direct", "--set", "cot.shots=1"], "takes part"),
-        (["--methods", "cot", "--shots", "9"], "--shots must be"),
+        (["--methods", "cot", "--set", "cot.shots=9"], "--set cot.shots` must be"),
     ],
 )
 def test_wrong_use_of_the_command_is_one_sentence_and_exit_2(serve, file, options, text):
@@ -403,7 +378,7 @@ def test_ctrl_c_ends_with_130_and_keeps_what_was_done(serve, tmp_path):
 @pytest.mark.real
 def test_two_methods_on_one_shipped_pair_with_the_real_local_model(tmp_path):
     arguments = ["compare", str(ROOT / "cookbook" / "data" / "pairs.jsonl"), "--model", "local"]
-    options = ["--methods", "relative,direct", "--budget-calls", "2", "--limit", "1"]
+    options = ["--methods", "relative,direct", "--budget", "2", "--limit", "1"]
     result = CliRunner().invoke(app, [*arguments, *options, "-o", str(tmp_path)])
     assert result.exit_code == 0, result.output
     content = json.loads((tmp_path / "comparison.json").read_text())
@@ -414,21 +389,13 @@ def test_two_methods_on_one_shipped_pair_with_the_real_local_model(tmp_path):
         assert sum(standing["verdicts"].values()) + standing["not_judged"] == 1
 
 
-def test_methods_and_a_cascade_run_at_their_own_cost_beside_a_budget():
-    model = FakeChatModel(replies=answer)
-    names, few = (
-        ["relative", "cot_sc", "cascade"],
-        {"cascade": {"methods": ["relative", "cot"]}},
-    )
-    options: dict[str, Any] = {"options": few}
-    within, skipped = line_up(names, model, budget=4, **options)
-    assert list(skipped) == ["cascade"]
-    lineup = at_own_cost(names, model, within, 4, options)
-    # `relative` has the same settings in both; self-consistency asks 8 calls by itself.
-    assert [each["name"] for each in lineup] == [*names, "cot_sc (4 calls)"]
-    result = compare(lineup, rows(2), progress=False)
+def test_methods_and_a_cascade_run_at_their_own_cost():
+    few = {"cascade": {"methods": ["relative", "cot"]}}
+    names = ["relative", "cot_sc", "cascade"]
+    lineup, skipped = line_up(names, FakeChatModel(replies=answer), budget=None, options=few)
+    result = compare(lineup, rows(2), skipped=skipped, progress=False)
     calls = {name: each["calls"] for name, each in result["methods"].items()}
-    assert calls == {"relative": 4, "cot_sc": 16, "cascade": 4, "cot_sc (4 calls)": 8}
+    assert (calls, skipped) == ({"relative": 4, "cot_sc": 16, "cascade": 4}, {})
 
 
 def standing(share, calls, dollars=None):
@@ -463,29 +430,24 @@ def test_the_cost_is_in_dollars_where_all_are_known():
     assert [point.best for point in points] == [False, True]
 
 
-def test_bench_draws_methods_and_a_judge_of_yours_and_resumes(tmp_path, serve):
-    data, out = tmp_path / "in.jsonl", tmp_path / "out"
-    data.write_text("\n".join(map(json.dumps, rows(3))))
-    server = serve(over_the_wire)
+def test_the_page_draws_methods_and_a_judge_of_yours_and_resumes(tmp_path, serve, file):
+    out, server = tmp_path / "out", serve(over_the_wire)
     model = {"name": "fake", "base_url": server.url}
     (tmp_path / "mine.json").write_text(json.dumps({"method": "direct", "model": model}))
-    words = ["bench", data, "--model", "fake", "--base-url", server.url, "-o", out]
-    words += ["--methods", "relative,cot_sc,jury", "--spec", tmp_path / "mine.json"]
-    words = [str(word) for word in (*words, "--budget-calls", 4)]
-    result = CliRunner().invoke(app, words)
+    words = ["--methods", "relative,cot_sc,jury", "--spec", tmp_path / "mine.json", "-o", out]
+    result = comparing(file, server, *words)
     assert result.exit_code == 0, result.output
-    content = json.loads((out / "bench.json").read_text())["methods"]
-    # Self-consistency asks 8 calls by itself; a jury of four calls leaves one method out.
-    names = ["relative", "cot_sc", "jury", "cot_sc (4 calls)", "jury (4 calls)", "mine"]
+    content = json.loads((out / "comparison.json").read_text())["methods"]
+    names = ["relative", "cot_sc", "jury", "mine"]
     assert list(content) == names
-    assert [content[name]["calls"] // 3 for name in names] == [2, 8, 6, 4, 4, 1]
-    assert "Worth their cost here: mine." in (out / "bench.html").read_text()
+    assert [content[name]["calls"] // 3 for name in names] == [2, 8, 6, 1]
+    assert "Worth their cost here: mine." in (out / "comparison.html").read_text()
     calls = len(server.calls)
-    assert CliRunner().invoke(app, words).exit_code == 0
+    assert comparing(file, server, *words).exit_code == 0
     assert len(server.calls) == calls
 
 
-def test_a_spec_of_a_bench_is_of_pairs_and_has_a_name_of_its_own(tmp_path, monkeypatch):
+def test_a_spec_in_a_comparison_is_of_pairs_and_has_a_name_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     for name, method, message in (
         ("mine", "allure", "labels single texts"),

@@ -18,9 +18,8 @@ from langchain_judges import (
     load_judge,
 )
 from langchain_judges.cli import app
-from langchain_judges.cli.flag_groups import JudgeFlags
-from langchain_judges.cli.named_judge import model_spec
-from langchain_judges.cli.row_files import check_of
+from langchain_judges.cli.judges import JudgeFlags, model_spec
+from langchain_judges.cli.rows import check_of
 from langchain_judges.errors import ModelAccessError, OptionError
 from langchain_judges.methods.registry import COMBINATIONS, leaf_of
 from langchain_judges.options import check_client, for_clients

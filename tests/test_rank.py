@@ -121,7 +121,7 @@ def test_a_command_ranks_and_writes_json(tmp_path, serve):
     ]
     path.write_text("\n".join(map(json.dumps, rows)))
     model = ["--model", "fake", "--base-url", serve(answer_call).url]
-    result = CliRunner().invoke(app, ["rank", str(path), *model, "--json", str(out)])
+    result = CliRunner().invoke(app, ["rank", str(path), *model, "-o", str(out)])
     assert result.exit_code == 0, result.output
     ranking = json.loads(out.read_text())
     assert [each["system"] for each in ranking["systems"]] == ["x", "y"]

@@ -106,7 +106,7 @@ def test_the_command_judges_on_ray(tmp_path):
     rows.write_text("".join(json.dumps(row) + "\n" for row in ROWS[:6]))
     with FakeModelServer(answer_call) as server:
         words = ["judge", str(rows), "--method", "relative", "--model", "m", "--base-url"]
-        words += [server.url, "--engine", "ray", "-o", str(tmp_path / "out")]
+        words += [server.url, "--ray", "2", "-o", str(tmp_path / "out")]
         result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
     assert (tmp_path / "out" / "verdicts.parquet").is_file()

@@ -542,7 +542,7 @@ def labelled(tmp_path):
 def test_trust_judges_reports_and_goes_on_where_it_was(serve, labelled, tmp_path):
     server, out = serve(), tmp_path / "deep" / "report.html"
     arguments = ("trust", labelled, "--model", "fake", "--base-url", server.url, "-o", out)
-    first = invoke(*arguments, "--csv", tmp_path / "r.csv", "--json", tmp_path / "r.json")
+    first = invoke(*arguments, "-o", tmp_path / "r.csv", "-o", tmp_path / "r.json")
     assert first.exit_code == 0, first.output
     assert "agrees with the label 75" in first.stdout.lower().replace(NBSP, " ")
     assert "at most 44 calls (11 for each row)" in first.stderr
@@ -600,7 +600,7 @@ def test_nothing_that_is_read_is_written_over(serve, labelled, tmp_path):
     arguments = ("--model", "fake", "--base-url", server.url)
     before = labelled.read_bytes()
     page = tmp_path / "page.html"
-    for written in (("-o", labelled), ("-o", page, "--csv", labelled), ("--json", labelled)):
+    for written in (("-o", labelled), ("-o", page, "-o", labelled)):
         result = invoke("trust", labelled, *arguments, *written)
         assert (result.exit_code, server.calls) == (2, [])
         assert "is read by this command" in result.stderr

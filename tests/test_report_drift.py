@@ -92,7 +92,7 @@ def invoke(*arguments):
 def test_the_command_exits_with_4_under_a_bar_and_says_which(tmp_path):
     command = files(tmp_path, ["A"] * 60)
     summary = tmp_path / "summary.md"
-    result = invoke(*command, "--min-agreement", "0.7", "--markdown", summary)
+    result = invoke(*command, "--min-agreement", "0.7", "-o", summary)
     assert result.exit_code == 4
     assert "failed: agreement 50.0" in result.stderr
     assert "**failed**" in summary.read_text()
@@ -101,9 +101,9 @@ def test_the_command_exits_with_4_under_a_bar_and_says_which(tmp_path):
 
 def test_the_command_exits_with_4_if_worse_than_the_baseline_which_it_may_replace(tmp_path):
     last = tmp_path / "last.json"
-    assert invoke(*files(tmp_path, LABELS), "--json", last).exit_code == 0
+    assert invoke(*files(tmp_path, LABELS), "-o", last).exit_code == 0
     worse = ["tie" if i % 3 else label for i, label in enumerate(LABELS)]
-    result = invoke(*files(tmp_path, worse), "--baseline", last, "--json", last)
+    result = invoke(*files(tmp_path, worse), "--baseline", last, "-o", last)
     assert result.exit_code == 4
     assert "failed: change since" in result.stderr
     assert len(json.loads(last.read_text())["history"]) == 2

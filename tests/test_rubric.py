@@ -332,10 +332,10 @@ def test_prompts_are_there_by_name_and_as_langchain_lists_them():
 
 
 def test_a_command_prints_the_prompts_of_a_method_and_the_text_of_a_rubric():
-    result = CliRunner().invoke(app, ["prompts", "rubric"])
+    result = CliRunner().invoke(app, ["show", "rubric", "--prompts"])
     assert "=== evaluate: criteria, examples, expected, fence" in result.stdout
-    assert "needs: source" in CliRunner().invoke(app, ["prompts", "faithfulness"]).stdout
-    assert CliRunner().invoke(app, ["prompts", "rubrik"]).exit_code == 2
+    assert "needs: source" in CliRunner().invoke(app, ["show", "faithfulness"]).stdout
+    assert CliRunner().invoke(app, ["show", "rubrik"]).exit_code == 2
 
 
 @for_each("each", [False, True])

@@ -210,10 +210,3 @@ def test_a_shard_without_rows_has_done_its_work(tmp_path, monkeypatch):
     assert done.exit_code == 0
     assert f"Shard {empty}/2 judges about 0 of 1 rows." in done.stderr
     assert len(list((tmp_path / "out").glob("*.done.json"))) == 1
-
-
-def test_flags_of_ray_are_refused_without_it(tmp_path):
-    (tmp_path / "rows.jsonl").write_text(json.dumps(ROWS[0]))
-    words = ["judge", str(tmp_path / "rows.jsonl"), "--model", "openai:m", "--actors", "3"]
-    done = CliRunner().invoke(app, words)
-    assert (done.exit_code, "--actors is for --engine ray" in done.stderr) == (2, True)

@@ -14,7 +14,7 @@ from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
 from pandas import read_parquet
 
 from langchain_judges import judge_many, report
-from langchain_judges.cli.running import run_rows
+from langchain_judges.cli.messages import run_rows
 from langchain_judges.errors import STEERING, JudgeError, ModelAccessError
 from langchain_judges.methods.direct import create_relative_judge
 from langchain_judges.runs.files.merge import merge

@@ -149,7 +149,7 @@ def ray_command(tmp_path, *flags):
     rows = tmp_path / "rows.jsonl"
     rows.write_text(json.dumps(PAIR))
     words = ["judge", str(rows), "--method", "bsm", "--model", "openai:gpt-5-mini"]
-    return CliRunner().invoke(app, [*words, "--engine", "ray", *flags])
+    return CliRunner().invoke(app, [*words, "--ray", "2", *flags])
 
 
 def test_ray_gets_the_judge_that_the_flags_name(tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from langchain_judges.cli.unfolding import Without, unfolded
+from langchain_judges.cli.flags import Without, unfolded
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from langchain_judges.cli.loading import Commands
+from langchain_judges.cli.guide import Commands
 
 app = typer.Typer(
     cls=Commands,

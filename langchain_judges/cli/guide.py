@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
+
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command_from_info
+from typer.models import CommandInfo
 
 if TYPE_CHECKING:
     from langchain_judges.methods.options import GraphOptions
@@ -81,20 +86,11 @@ GUIDES: dict[str, Guide] = {
         ),
         (("Checks, for --check", _checks),),
     ),
-    "bench": Guide(
-        "Draw every method's agreement against its cost.",
-        f"pairs with {_PAIRS}, and a label: {_TABLE}, or a public set.",
-        (
-            "bench pairs.jsonl --model openai:gpt-5-mini -o bench",
-            "bench pairs.csv --model local --methods relative --limit 20",
-        ),
-        (("Methods, for --methods", lambda: _judges(items=False)),),
-    ),
     "compare": Guide(
-        "Compare methods on the same rows, at the same budget.",
+        "Compare methods on the same rows: agreement against cost.",
         f"pairs with {_PAIRS}, and a label: {_TABLE}, or a public set.",
         (
-            "compare rows.csv --model openai:gpt-5-mini --budget-calls 12",
+            "compare pairs.jsonl --model openai:gpt-5-mini -o compared",
             "compare pairs.csv --model local --methods relative,bsm",
         ),
         (("Methods, for --methods", lambda: _judges(items=False)),),
@@ -121,39 +117,20 @@ GUIDES: dict[str, Guide] = {
         "the folder of a run with --shard, or a results file.",
         ("merge out/ -o verdicts.parquet", "merge verdicts.jsonl -o verdicts.csv"),
     ),
-    "methods": Guide(
-        "List the methods, or the options of one.",
-        "the name of a method, or nothing.",
-        ("methods", "methods bsm"),
-        (("Methods", _judges),),
-    ),
-    "models": Guide(
-        "List the ways to name a model.",
-        "nothing.",
-        ("models", "judge pairs.jsonl --model local --method relative"),
-    ),
-    "power": Guide(
-        "Say how many labels tell two judges apart.",
-        "nothing, or two judges' results, and the rows with labels.",
-        (
-            "power --lead 0.05 --disagreement 0.2",
-            "power rows.jsonl --verdicts a.jsonl --verdicts b.jsonl",
-        ),
-    ),
-    "prompts": Guide(
-        "Print the prompts of a method, or a ready rubric.",
-        "the name of a method or of a ready rubric.",
-        ("prompts bsm", "prompts groundedness"),
-        (("Methods", _judges), ("Ready rubrics", _ready_rubrics)),
-    ),
     "rank": Guide(
         "Rank many systems by their outputs.",
         f"input and outputs of each task, or input, system and output: {_TABLE}.",
         (
-            "rank texts.jsonl --model openai:gpt-5-mini --json ranks.json",
-            "rank texts.csv --model local --budget 200 -o verdicts.jsonl",
+            "rank texts.jsonl --model openai:gpt-5-mini -o ranks.json",
+            "rank texts.csv --model local --budget 200 --results v.jsonl",
         ),
         (("Methods, for --method", _pairs),),
+    ),
+    "show": Guide(
+        "Show methods with options and prompts, rubrics, models.",
+        "the name of a method or of a ready rubric, models, or nothing.",
+        ("show bsm", "show bsm --prompts"),
+        (("Methods", _judges), ("Ready rubrics", _ready_rubrics)),
     ),
     "trust": Guide(
         "Report whether a judge may be trusted.",
@@ -174,3 +151,64 @@ GUIDES: dict[str, Guide] = {
         (("Methods, for --method", _writers),),
     ),
 }
+
+
+class GuidedCommand(TyperCommand):
+    """A command whose help ends with its guide, and whose refusals name its flags."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        from langchain_judges.cli.messages import OWN_FLAGS
+
+        flags = {str(each.name): each.opts[0] for each in self.params}
+        OWN_FLAGS.set({name: own for name, own in flags.items() if own.startswith("--")})
+        return super().invoke(ctx)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write what the command takes, the names for its options, and its examples."""
+        guide = GUIDES[str(self.name)]
+        with formatter.section("Takes"):
+            formatter.write_text(guide.takes)
+        for title, names in guide.lists:
+            with formatter.section(title):
+                formatter.write_dl(names())
+        with formatter.section("Examples"):
+            for example in _lines(guide.examples):
+                formatter.write(f"{' ' * formatter.current_indent}{example}\n")
+
+
+def _lines(examples: tuple[str, str]) -> Iterator[str]:
+    return (f"langchain-judges {example}" for example in examples)
+
+
+class _Loading(Mapping[str, Any]):
+    """The commands by name, each loaded when it is run or its help is read."""
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a command; those that have a guide are there."""
+        GUIDES[name]
+        function = getattr(import_module(f"langchain_judges.cli.{name}"), name)
+        info = CommandInfo(name=name, cls=GuidedCommand, callback=function)
+        return get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode=None)
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names."""
+        return iter(GUIDES)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(GUIDES)
+
+
+class Commands(TyperGroup):
+    """All commands."""
+
+    def __init__(self, **settings: Any) -> None:
+        """Name the commands; none is loaded."""
+        super().__init__(**settings)
+        self.commands = cast("Any", _Loading())
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write what each command is for; none is loaded for it."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, guide.summary) for name, guide in GUIDES.items()])

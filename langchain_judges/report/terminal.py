@@ -304,7 +304,7 @@ def _gain(entry: Mapping[str, Any]) -> str:
 _WHY = {
     "max_rounds": "That was the last round.",
     "nothing_new": "The last round taught nothing new.",
-    "no_gain": "Dev has not improved for as many rounds as --patience allows.",
+    "no_gain": "Dev has not improved for as many rounds as `patience` allows.",
 }
 
 

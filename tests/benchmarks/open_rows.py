@@ -3,7 +3,7 @@
     python -m tests.benchmarks.open_rows
 
 Each case runs in a process of its own: twenty rows first, then many more, all of whose requests
-wait; the growth of the process is shared among them. `--open-mb` counts with these figures.
+wait; the growth of the process is shared among them. `open_mb` counts with these figures.
 """
 
 from __future__ import annotations

@@ -169,7 +169,7 @@ def ways(rows: Path, url: str, method: str, folder: Path) -> dict[str, list[list
     ]
     judge += ["--model", "m", "--base-url", url, *OPTIONS[method]]
     live = [*judge, "--concurrency", "32"]
-    ray = [*live, "--engine", "ray", "--actors"]
+    ray = [*live, "--ray"]
     half = [*judge, "--concurrency", "16"]
     return {
         "one process": [[*live, "-o", str(folder / "one.jsonl")]],

@@ -21,7 +21,6 @@ from langchain_judges.methods.registry import (
     method_of,
     within_budget,
 )
-from langchain_judges.methods.sc2.aspects import AspectsLike, read_aspects
 from langchain_judges.runs.workload import Judge
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ class Contestant(TypedDict):
     """A method with its settings."""
 
     name: str
-    """The method; with the budget of calls, where methods also run at their own cost."""
+    """The method, or the file of a spec."""
     method: str
     options: dict[str, Any]
     calls: int
@@ -45,8 +44,6 @@ def line_up(
     model: str | BaseChatModel,
     *,
     budget: int | None,
-    shots: int = 0,
-    aspects: AspectsLike | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> tuple[list[Contestant], dict[str, str]]:
     """Create a judge for each method, with the settings that fit the budget.
@@ -55,9 +52,6 @@ def line_up(
         methods: Names of methods, `"cascade"` and `"jury"` among them.
         model: A model, as for `resolve_model`; the same for every method.
         budget: The most calls for one pair, excluding repairs; None for each method's own cost.
-        shots: Worked examples for every method that shows some.
-        aspects: For every method that compares by aspects, as for `create_sc2_judge`;
-            without them SC² uses `ASPECTS`.
         options: More options of a method, by its name; they override the budget's settings,
             and a method that then needs more calls than the budget is skipped.
 
@@ -70,14 +64,12 @@ def line_up(
             not allowed.
     """
     _check_names(methods, options or {})
-    aspect_names, _ = read_aspects(aspects)
     chat = resolve_model(model)
     contestants: list[Contestant] = []
     skipped: dict[str, str] = {}
     for method in methods:
-        shared = {"shots": shots, "aspects": list(aspect_names)}
         try:
-            settings = _options_for(method, budget, shared, (options or {}).get(method, {}))
+            settings = _options_for(method, budget, (options or {}).get(method, {}))
             contestants.append(_contestant(method, chat, budget, settings))
         except _CannotTakePart as exc:
             skipped[method] = str(exc)
@@ -111,31 +103,6 @@ def contestant_of(
         "calls": calls,
         "judge": judge,
     }
-
-
-def at_own_cost(
-    methods: Sequence[str],
-    model: str | BaseChatModel,
-    within: Sequence[Contestant],
-    budget: int,
-    settings: Mapping[str, Any],
-) -> list[Contestant]:
-    """Return each method with its own settings, followed by the budgeted ones that differ.
-
-    Args:
-        methods: Names of methods.
-        model: What `resolve_model` takes.
-        within: The contestants that `line_up` returned for the budget.
-        budget: The budget of calls, which becomes part of their names.
-        settings: Further keywords of `line_up`.
-    """
-    own, _ = line_up(methods, model, budget=None, **settings)
-    options = [(each["method"], each["options"]) for each in own]
-    others = [each for each in within if (each["method"], each["options"]) not in options]
-    renamed: list[Contestant] = [
-        {**each, "name": f"{each['method']} ({budget} calls)"} for each in others
-    ]
-    return [*own, *renamed]
 
 
 def of_specs(paths: Sequence[str | os.PathLike[str]]) -> list[Contestant]:
@@ -183,10 +150,9 @@ def _check_names(methods: Sequence[str], options: Mapping[str, object]) -> None:
 def _options_for(
     method: str,
     budget: int | None,
-    shared: Mapping[str, object],
     overrides: Mapping[str, object],
 ) -> dict[str, object]:
-    """Return a method's options: the budget's, those that methods share, then its own."""
+    """Return a method's options: the budget's, then its own."""
     kind = method_of(method)
     if kind.takes == "item":
         raise _CannotTakePart("it labels single texts, and a comparison needs pairs")
@@ -196,6 +162,4 @@ def _options_for(
         settings = {} if budget is None else within_budget(method, budget)
     except BudgetError as exc:
         raise _CannotTakePart(str(exc)) from exc
-    takes = kind.defaults()
-    common = {name: value for name, value in shared.items() if value and name in takes}
-    return {**settings, **common, **overrides}
+    return {**settings, **overrides}

@@ -6,25 +6,28 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from langchain_judges.cli.estimates import (
+from langchain_judges.cli.flags import Results, RowFlags, RunFlags, flag, unfolded
+from langchain_judges.cli.judges import JudgeFlags, NamedJudge, named_judge, several_models
+from langchain_judges.cli.messages import (
+    error_console,
+    leave_with,
+    refusals_as_exits,
+    run_to_the_end,
+)
+from langchain_judges.cli.rows import (
     Amount,
+    checked_rows,
+    judge_rows,
     price_list,
     tell_calls,
     tell_dry_run,
     warn_of_size,
 )
-from langchain_judges.cli.flag_groups import JudgeFlags, RowFlags, RunFlags
-from langchain_judges.cli.flags import Results, flag
-from langchain_judges.cli.messages import error_console, refusals_as_exits
-from langchain_judges.cli.named_judge import NamedJudge, named_judge, several_models
-from langchain_judges.cli.row_files import checked_rows, judge_rows
-from langchain_judges.cli.running import leave_with, run_to_the_end
-from langchain_judges.cli.unfolding import unfolded
 from langchain_judges.errors import OptionError
 from langchain_judges.rows.printable import InertConsole
 
@@ -56,7 +59,6 @@ class OutputFlags:
 
     out: Results = None
     shard: Annotated[str | None, flag("shard", "--shard", metavar="NUMBER/OF")] = None
-    with_texts: Annotated[bool, flag("with_texts", "--with-texts")] = False
     show: Annotated[
         bool, typer.Option("--show", help="Print every verdict; the default without --out.")
     ] = False
@@ -67,8 +69,6 @@ class LargeRunFlags(RunFlags):
     """How far a run over many rows goes, how fast, and where its calls are made."""
 
     max_cost: Annotated[float | None, flag("max_cost", "--max-cost")] = None
-    open_rows: Annotated[int | None, flag("open_rows", "--open-rows")] = None
-    open_mb: Annotated[float, flag("open_mb", "--open-mb")] = 1000.0
     rpm: Annotated[
         float | None, typer.Option("--rpm", min=0.001, help="Most requests a minute.")
     ] = None
@@ -92,20 +92,20 @@ class LargeRunFlags(RunFlags):
             "calls, at their full price.",
         ),
     ] = None
-    engine: Annotated[
-        Literal["here", "ray"],
-        typer.Option(help="Judge in this process, or on Ray; --out is then a folder."),
-    ] = "here"
-    actors: Annotated[
-        int | None, typer.Option(min=1, help="Processes on Ray; by default 2.")
+    ray: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="PROCESSES",
+            help="Judge on Ray in so many processes, into a folder.",
+        ),
     ] = None
 
     def options(self) -> dict[str, Any]:
         """Return what was set, as options of a run in Python."""
         in_jobs = {"max_concurrency": _IN_JOBS, "open_rows": _OPEN_ROWS} if self.batch else {}
-        own = {"max_cost": self.max_cost, "open_rows": self.open_rows, "open_mb": self.open_mb}
-        limits = {name: value for name, value in own.items() if value is not None}
-        return {**in_jobs, **super().options(), **limits}
+        cost = {"max_cost": self.max_cost} if self.max_cost is not None else {}
+        return {**in_jobs, **super().options(), **cost}
 
 
 @unfolded
@@ -140,10 +140,9 @@ def judge(
         options = {
             "out": output.out,
             "shard": output.shard,
-            "with_texts": output.with_texts,
             **run.options(),
         }
-        if run.engine == "ray":
+        if run.ray is not None:
             _on_ray(open_file, named, options, run, judge.address)
             return
         options["rate_limiter"] = _limiter(run)
@@ -180,13 +179,11 @@ def _check_ways(run: LargeRunFlags) -> None:
     """Refuse what belongs to another way of judging: it would be ignored."""
     if run.live_after is not None and not run.batch:
         raise OptionError("--live-after is for --batch")
-    if run.actors is not None and run.engine != "ray":
-        raise OptionError("--actors is for --engine ray")
 
 
 def _check_engine(judge: JudgeFlags, output: OutputFlags, run: LargeRunFlags) -> None:
     """Refuse what judging on Ray would leave out."""
-    if run.engine != "ray":
+    if run.ray is None:
         return
     flags = {
         "--batch": run.batch,
@@ -195,9 +192,9 @@ def _check_engine(judge: JudgeFlags, output: OutputFlags, run: LargeRunFlags) ->
         "--show": output.show,
     }
     if others := [name for name, value in flags.items() if value]:
-        raise OptionError(f"--engine ray takes no {', '.join(others)}")
+        raise OptionError(f"--ray takes no {', '.join(others)}")
     if output.out is None:
-        raise OptionError("--engine ray needs --out, a folder")
+        raise OptionError("--ray needs --out, a folder")
 
 
 def _on_ray(
@@ -211,7 +208,7 @@ def _on_ray(
     from langchain_judges.report.terminal import summary_table
     from langchain_judges.runs.on_ray import judge_dataset
 
-    options |= {"actors": run.actors or 2, "rpm": run.rpm, "tpm": run.tpm}
+    options |= {"actors": run.ray, "rpm": run.rpm, "tpm": run.tpm}
     limits = {name: value for name, value in options.items() if value is not None}
     summary = judge_dataset(source, named.spec, **limits).summary
     InertConsole(highlight=False).print(summary_table(summary))

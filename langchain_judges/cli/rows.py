@@ -1,27 +1,168 @@
-"""The rows that a command reads: found, checked, counted."""
+"""What a command will ask, said before anything is asked: calls, tokens, dollars."""
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn, cast
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
 
 import typer
 from rich.console import Console
 
-from langchain_judges.cli.estimates import Amount
-from langchain_judges.cli.flag_groups import RowFlags
+from langchain_judges.cli.flags import RowFlags
+from langchain_judges.cli.judges import json_hint
 from langchain_judges.cli.messages import MISUSED
-from langchain_judges.cli.row_hints import row_hint
-from langchain_judges.cli.settings import json_hint
 from langchain_judges.datasets import names as set_names
 from langchain_judges.datasets.row_file import PairsFile, PairsSet, ValueCheck, open_rows
 from langchain_judges.datasets.tables import FIELDS
-from langchain_judges.errors import InputError, OptionError, did_you_mean
+from langchain_judges.errors import InputError, LongRowWarning, OptionError, did_you_mean
 from langchain_judges.rows.checks import check_item, check_pair
 from langchain_judges.rows.files import nearest_file
 from langchain_judges.rows.labels import check_annotations
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.describe import Outline
+    from langchain_judges.runs.prices import Prices as PriceList
+
+
+class Amount(NamedTuple):
+    """The rows that are to be judged."""
+
+    rows: Iterable[Mapping[str, object]]
+    number: int
+    size: int
+    """Bytes of all of their texts."""
+
+    @classmethod
+    def of(cls, rows: Sequence[Mapping[str, object]]) -> Amount:
+        """Return how much some rows are."""
+        from langchain_judges.asking.tokens import bytes_of
+        from langchain_judges.rows.texts import texts_read
+
+        return cls(rows, len(rows), sum(bytes_of(texts_read(row)) for row in rows))
+
+
+def tell_calls(
+    method: str, kind: str, calls: int, rows: int, errors: Console, *, is_local: bool
+) -> None:
+    """Say how many calls the rows take at most, and what a small local model is worth."""
+    errors.print(
+        f"{rows:,} {kind if rows == 1 else kind + 's'} by {method}: at most "
+        f"{rows * calls:,} calls ({calls} for each {kind}), excluding retries."
+    )
+    if is_local:
+        errors.print(
+            "A small local model shows how the method works; its verdicts are poor. "
+            "Name a larger model for verdicts to rely on.",
+            style="yellow",
+        )
+
+
+def _tell_estimate(
+    judge: Outline,
+    amount: Amount,
+    prices: PriceList | None,
+    errors: Console,
+    *,
+    batch: bool,
+) -> None:
+    """Say about how many tokens the rows take, and dollars where prices are known."""
+    from langchain_judges.runs.estimate import estimate
+
+    tier = "batch" if batch else None
+    rows, number, size = amount
+    cost = estimate(judge, rows, n=number, size=size, prices=prices, tier=tier)
+    text = f"About {cost.input_tokens:,} input and {cost.output_tokens:,} output tokens"
+    if prices:
+        price = "no price is known in" if cost.dollars is None else f"${cost.dollars:,.2f} by"
+        text += f", {price} {prices.source}"
+    errors.print(f"{text}; {cost.counted}.", markup=False)
+
+
+def tell_dry_run(
+    judge: Outline,
+    amount: Amount,
+    prices: Path | None,
+    errors: Console,
+    *,
+    batch: bool = False,
+) -> None:
+    """Say what a run over some rows will ask and may cost."""
+    each, local = judge.calls, judge.is_local
+    tell_calls(judge.method, judge.kind, each, amount.number, errors, is_local=local)
+    _tell_estimate(judge, amount, price_list(prices), errors, batch=batch)
+
+
+def price_list(path: Path | None) -> PriceList | None:
+    """Return the prices that a file or the name of a table gives."""
+    if path is None:
+        return None
+    from langchain_judges.runs.prices import Prices
+
+    return Prices.read(str(path))
+
+
+def longest_of(rows: Iterable[Mapping[str, object]]) -> int:
+    """Return the bytes of the longest of some rows."""
+    from langchain_judges.asking.tokens import bytes_of
+    from langchain_judges.rows.texts import texts_read
+
+    return max((bytes_of(texts_read(row)) for row in rows), default=0)
+
+
+def warn_of_size(longest: int, errors: Console) -> None:
+    """Warn where a row is so long that many models refuse it; the run does not repeat it.
+
+    Args:
+        longest: Bytes of the longest row.
+        errors: Where to say it.
+    """
+    from langchain_judges.runs.long_rows import long_row
+
+    # Here it is one sentence about all rows, before the first is sent.
+    warnings.simplefilter("ignore", LongRowWarning)
+    if text := long_row(longest):
+        errors.print(text, style="yellow")
+
+
+_MISSING = re.compile(r"^the field `(\w+)` is missing or null; the fields are (.*)$")
+_USUAL = {
+    "input": ("question", "prompt", "query", "instruction", "task", "request"),
+    "output": ("answer", "response", "prediction", "completion", "reply", "text"),
+    "output_a": ("a", "answer_a", "response_a", "text_a", "chosen", "output_1"),
+    "output_b": ("b", "answer_b", "response_b", "text_b", "rejected", "output_2"),
+    "source": ("context", "contexts", "document", "documents"),
+    "expected": ("reference", "ground_truth", "expected_output", "target"),
+}
+"""Usual names of columns, by the field that they stand for."""
+_NOTHING = "there is nothing to judge by"
+_GIVE = {
+    "(`source`)": "Name the column of the source, as in --column source=contexts.",
+    "(`expected`)": "Name the column of the reference, as in --column expected=answer.",
+    "`rubric`)": "Say what to judge by, as in --set rubric='Is the reply polite?' or --preset "
+    "helpfulness.",
+}
+"""What to add to the command where rows lack what they are judged by, by what they lack."""
+
+
+def row_hint(problems: Sequence[str]) -> str:
+    """Return what to add to the command if every bad row lacks the same, or nothing."""
+    first = problems[0] if len(set(problems)) == 1 else ""
+    if first.startswith(_NOTHING):
+        return next((words for end, words in _GIVE.items() if first.endswith(end)), "")
+    if not (match := _MISSING.match(first)):
+        return ""
+    field, columns = match[1], re.findall(r"'([^']*)'", match[2])
+    if field in ("output_a", "output_b") and "output" in columns:
+        return "These rows are single texts: name a method for them, such as --method rubric."
+    if field == "output" and "output_a" in columns:
+        return "These rows are pairs: name a method for them, such as --method bsm."
+    by_lower = {column.lower(): column for column in columns}
+    usual = (by_lower[name] for name in _USUAL.get(field, ()) if name in by_lower)
+    return f"Name its column, as in --column {field}={next(usual, 'COLUMN')}."
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
 
-from langchain_judges.cli.estimates import Amount, longest_of, tell_dry_run, warn_of_size
-from langchain_judges.cli.flag_groups import JudgeFlags, RowFlags, RunFlags
+from langchain_judges.cli.flags import RowFlags, RunFlags, Without, unfolded
+from langchain_judges.cli.judges import JudgeFlags, NamedJudge, named_judge
 from langchain_judges.cli.messages import (
     FAILED,
     INTERRUPTED,
@@ -22,17 +22,190 @@ from langchain_judges.cli.messages import (
     UNDER_BAR,
     error_console,
     refusals_as_exits,
+    run_rows,
     tell_stopped,
     tell_undone,
 )
-from langchain_judges.cli.named_judge import NamedJudge, named_judge
-from langchain_judges.cli.row_files import check_known_of, check_of, checked_rows, rows_of
-from langchain_judges.cli.running import run_rows
-from langchain_judges.cli.trust_report import ReportFlags, gates_passed, reports
-from langchain_judges.cli.unfolding import Without, unfolded
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.cli.rows import (
+    Amount,
+    check_known_of,
+    check_not_read,
+    check_of,
+    checked_rows,
+    longest_of,
+    rows_of,
+    tell_dry_run,
+    warn_of_size,
+)
+from langchain_judges.errors import InputError, OptionError, OutputError
+from langchain_judges.rows.printable import InertConsole
 from langchain_judges.runs.result_row import ResultRow, judged_row, outcome_of
 from langchain_judges.runs.summary import cause_of
+
+if TYPE_CHECKING:
+    from langchain_judges.report import ComparisonReport, TrustReport
+
+
+@dataclass(frozen=True)
+class ReportFlags:
+    """What a report must reach, and in which forms it is written."""
+
+    out: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="<path>",
+            help="What to write, repeatable: the page (.html), everything (.json), the numbers "
+            "(.csv), a summary in Markdown (any other name); default: report.html.",
+        ),
+    ] = None
+    results: Annotated[
+        Path | None,
+        typer.Option(help="Where verdicts are kept; default: OUT with .verdicts.jsonl."),
+    ] = None
+    min_agreement: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Exit with 4 under this agreement, such as 0.7."),
+    ] = None
+    max_flips: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Exit with 4 over this share of flips, such as 0.1."),
+    ] = None
+    baseline: Annotated[
+        Path | None,
+        typer.Option(
+            help="An earlier report as JSON: exit with 4 if the judge is clearly "
+            "worse on the same rows."
+        ),
+    ] = None
+
+    @property
+    def paths(self) -> list[Path]:
+        """What is written."""
+        return self.out or [Path("report.html")]
+
+    @property
+    def verdicts(self) -> Path:
+        """Where the verdicts are kept."""
+        return self.results or self.paths[0].with_suffix(".verdicts.jsonl")
+
+    def check_paths(self, read: Sequence[Path]) -> None:
+        """Check that what is written is no folder and nothing that is read.
+
+        Args:
+            read: The rows and verdicts.
+
+        Raises:
+            OptionError: It is.
+        """
+        for path in self.paths:
+            if path.is_dir():
+                raise OptionError(f"--out must name a file, and {path} is a folder")
+        # Nothing but the next report may take the place of the last one.
+        pages = [path for path in self.paths if path.suffix != ".json"]
+        check_not_read([*read, self.baseline], [*pages, self.results])
+        check_not_read(read, self.paths)
+
+    def options(self) -> dict[str, Any]:
+        """Return the options of a report in Python.
+
+        Raises:
+            InputError: The baseline cannot be read.
+        """
+        from langchain_judges.report import read_baseline
+
+        return {
+            "min_agreement": self.min_agreement,
+            "baseline": read_baseline(self.baseline) if self.baseline else None,
+        }
+
+    def write(self, report: TrustReport | ComparisonReport, summary: str) -> None:
+        """Write a report in the form of each path.
+
+        Raises:
+            OutputError: A file cannot be written.
+        """
+
+        def in_markdown(path: Path) -> object:
+            return path.write_text(summary, encoding="utf-8", errors="replace")
+
+        forms: dict[str, Callable[[Path], object]] = {
+            ".html": report.to_html,
+            ".json": report.to_json,
+            ".csv": report.to_csv,
+        }
+        for path in self.paths:
+            write = forms.get(path.suffix, in_markdown)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write(path)
+            except OSError as exc:
+                raise OutputError(f"{path} cannot be written: {exc.strerror}") from exc
+
+
+def reports(
+    runs: Mapping[str, Sequence[Mapping[str, object]]],
+    table: Sequence[Mapping[str, object]] | None,
+    *,
+    baseline: Mapping[str, object] | None,
+    **options: Any,
+) -> TrustReport | ComparisonReport:
+    """Create the report and print its answer.
+
+    Args:
+        runs: The verdicts by judge.
+        table: The labelled rows.
+        baseline: An earlier report, for one judge.
+        options: As `report.trust` and `report.compare` take them.
+    """
+    from langchain_judges.report import compare
+    from langchain_judges.report import trust as report_on
+
+    console = InertConsole(highlight=False, soft_wrap=True)
+    if len(runs) == 1:
+        ((name, rows),) = runs.items()
+        report = report_on(rows, table, name=name, baseline=baseline, **options)
+        console.print(report.sentence, markup=False)
+        _say(report.left_out)
+        return report
+    if baseline is not None:
+        raise OptionError(f"--baseline is for one judge, got {len(runs)}")
+    several = compare(runs, table, **options)
+    for each in several.reports:
+        console.print(f"{each.name}: {each.sentence}", markup=False)
+        _say(each.left_out and f"{each.name}: {each.left_out}")
+    if len(runs) == 2:
+        from langchain_judges.report.versus import how_far_apart, labels_to_part
+
+        first, second = runs.values()
+        apart = how_far_apart(first, second, table)
+        console.print(labels_to_part(apart), markup=False)
+    return several
+
+
+def summary_of(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> tuple[str, bool]:
+    """Say which bars were passed; return a summary, and whether all were."""
+    from langchain_judges.report.report import markdown
+    from langchain_judges.report.watch import gates
+
+    reports = getattr(answer, "reports", None) or [answer]
+    console, parts, passed = error_console(), [], True
+    for report in reports:
+        checks = gates(report, flags.min_agreement, flags.max_flips)
+        parts.append(markdown(report, checks))
+        for check in checks:
+            passed = passed and check.passed
+            word = "passed" if check.passed else "failed"
+            style = "green" if check.passed else "red"
+            text = f"{word}: {check.title} {check.value}; the bar is: {check.bar}"
+            console.print(text, style=style, markup=False, highlight=False)
+    return "\n".join(parts), passed
+
+
+def _say(left_out: str) -> None:
+    if left_out:
+        error_console().print(left_out, style="yellow", markup=False)
 
 
 class Verdicts(NamedTuple):
@@ -97,8 +270,8 @@ def trust(
             judged = Verdicts(_read_runs(results), {})
         options["provenance"] = {"command": command_text(sys.argv), **judged.provenance}
         answer = reports(judged.by_judge, rows, data_name=path.name if path else "", **options)
-        passed = gates_passed(answer, report)
-        report.write(answer)
+        summary, passed = summary_of(answer, report)
+        report.write(answer, summary)
     _leave(judged, errors, judge.address, strict=run.strict)
     if not passed:
         raise typer.Exit(UNDER_BAR)

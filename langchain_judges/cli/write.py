@@ -9,13 +9,23 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from langchain_judges.cli.flag_groups import ModelFlags, RowFlags, RunFlags
-from langchain_judges.cli.flags import Preset, Results, Settings
-from langchain_judges.cli.messages import error_console, refusals_as_exits
-from langchain_judges.cli.row_files import checked_rows
-from langchain_judges.cli.running import run_to_the_end
-from langchain_judges.cli.settings import check_settable, set_options, settings_as_flags
-from langchain_judges.cli.unfolding import Without, unfolded
+from langchain_judges.cli.flags import (
+    Preset,
+    Results,
+    RowFlags,
+    RunFlags,
+    Settings,
+    Without,
+    unfolded,
+)
+from langchain_judges.cli.judges import (
+    ModelFlags,
+    check_settable,
+    set_options,
+    settings_as_flags,
+)
+from langchain_judges.cli.messages import error_console, refusals_as_exits, run_to_the_end
+from langchain_judges.cli.rows import checked_rows
 from langchain_judges.datasets.row_file import PairsFile
 from langchain_judges.rows.checks import check_task
 

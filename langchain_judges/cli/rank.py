@@ -5,13 +5,20 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from langchain_judges.cli.estimates import Amount, longest_of, tell_dry_run, warn_of_size
-from langchain_judges.cli.flag_groups import DryRunFlags, JudgeFlags
-from langchain_judges.cli.flags import Columns, Concurrency, KeepFailed, Method, Results
+from langchain_judges.cli.flags import (
+    Concurrency,
+    DryRunFlags,
+    KeepFailed,
+    Method,
+    RowFlags,
+    Without,
+    unfolded,
+)
+from langchain_judges.cli.judges import JudgeFlags, named_judge
 from langchain_judges.cli.messages import (
     FAILED,
     ctrl_c_as_exit,
@@ -19,9 +26,14 @@ from langchain_judges.cli.messages import (
     refusals_as_exits,
     table_console,
 )
-from langchain_judges.cli.named_judge import named_judge
-from langchain_judges.cli.row_files import check_file, named_columns
-from langchain_judges.cli.unfolding import Without, unfolded
+from langchain_judges.cli.rows import (
+    Amount,
+    check_file,
+    longest_of,
+    named_columns,
+    tell_dry_run,
+    warn_of_size,
+)
 from langchain_judges.errors import InputError, OptionError, did_you_mean
 
 if TYPE_CHECKING:
@@ -39,14 +51,6 @@ class PairJudgeFlags(JudgeFlags):
 
 
 @dataclass(frozen=True)
-class TaskFlags:
-    """The tasks of a table that are taken."""
-
-    column: Columns = None
-    limit: Annotated[int | None, typer.Option(min=1, help="Take the first tasks only.")] = None
-
-
-@dataclass(frozen=True)
 class RankingFlags:
     """How the order is found, and where the verdicts are stored."""
 
@@ -54,13 +58,18 @@ class RankingFlags:
         int | None,
         typer.Option(min=1, help="Most comparisons; by default until the order is settled."),
     ] = None
-    confidence: Annotated[
-        float, typer.Option(min=0.5, max=0.999, help="Of the intervals that must part.")
-    ] = 0.95
-    seed: Annotated[int, typer.Option(min=0, help="Of the tasks drawn and the slots.")] = 0
-    out: Results = None
+    results: Annotated[Path | None, typer.Option(help="Where verdicts are kept.")] = None
     max_concurrency: Concurrency = None
     keep_failed: KeepFailed = False
+
+    def options(self) -> dict[str, Any]:
+        """Return the options of a ranking in Python."""
+        return {
+            "budget": self.budget,
+            "out": self.results,
+            "max_concurrency": self.max_concurrency,
+            "keep_failed": self.keep_failed,
+        }
 
 
 @unfolded
@@ -73,14 +82,14 @@ def rank(
         ),
     ],
     judge: Annotated[PairJudgeFlags, Without("memory")],
-    tasks: TaskFlags,
+    tasks: Annotated[RowFlags, Without("skip_bad")],
     ranking: RankingFlags,
     plan: DryRunFlags,
-    json_out: Annotated[
-        Path | None, typer.Option("--json", help="Write the ranking as JSON too.")
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write the ranking as JSON too.")
     ] = None,
 ) -> None:
-    """Rank systems by their outputs; the same command with --out resumes where it stopped.
+    """Rank systems by their outputs; the same command with --results resumes where it stopped.
 
     Pairs of systems are compared where their order is in doubt, until it is settled.
 
@@ -88,7 +97,7 @@ def rank(
     """
     errors = error_console()
     with refusals_as_exits(errors, judge.address):
-        check_file("--json", json_out)
+        check_file("--out", out)
         named = named_judge(judge)
         rows = outputs_of(data, tasks.column, tasks.limit)
         if plan.dry_run:
@@ -99,11 +108,11 @@ def rank(
         from langchain_judges.runs.studies.rank import rank as rank_systems
 
         warn_of_size(longest_of(pairs_of(tasks_of(rows))), errors)
-        with ctrl_c_as_exit(errors, saved=ranking.out is not None):
-            result = rank_systems(rows, named.build(), progress=False, **vars(ranking))
+        with ctrl_c_as_exit(errors, saved=ranking.results is not None):
+            result = rank_systems(rows, named.build(), progress=False, **ranking.options())
     _print_ranking(result, errors)
-    if json_out is not None:
-        json_out.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n")
+    if out is not None:
+        out.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n")
     if result["not_judged"] == result["comparisons"]:
         raise typer.Exit(FAILED)
 

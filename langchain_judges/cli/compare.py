@@ -1,0 +1,229 @@
+"""`langchain-judges compare`: several methods on the same rows, and what each is worth."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from langchain_judges.cli.flags import RowFlags, RunFlags, Without, unfolded
+from langchain_judges.cli.judges import (
+    ModelFlags,
+    check_settable,
+    set_options,
+    settings_as_flags,
+)
+from langchain_judges.cli.messages import (
+    FAILED,
+    ctrl_c_as_exit,
+    error_console,
+    refusals_as_exits,
+    table_console,
+    tell_undone,
+)
+from langchain_judges.cli.rows import (
+    CheckedRows,
+    check_labelled_pair,
+    checked_rows,
+    rows_of,
+    warn_of_size,
+)
+from langchain_judges.errors import OptionError, did_you_mean
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+    from langchain_judges.runs.studies.comparison import Comparison
+    from langchain_judges.runs.studies.line_up import Contestant
+
+
+@dataclass(frozen=True)
+class LineUpFlags:
+    """The methods that take part, and with which settings."""
+
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help="Names of methods, separated by commas; default: all that judge pairs, a "
+            "cascade of relative and bsm, and a jury of three methods."
+        ),
+    ] = None
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Most calls of a method for a pair; default: what each takes by itself."
+        ),
+    ] = None
+    spec: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A judge of yours as JSON, such as a calibrated cascade; repeatable."
+        ),
+    ] = None
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="An option of one method: METHOD.NAME=VALUE, VALUE as JSON."
+        ),
+    ] = None
+
+    def names(self) -> list[str]:
+        """Return the names of the methods."""
+        from langchain_judges.methods.registry import METHODS
+
+        if self.methods:
+            return [name.strip() for name in self.methods.split(",") if name.strip()]
+        return [*(n for n, kind in METHODS.items() if kind.takes == "pair"), "cascade", "jury"]
+
+    def contestants(
+        self, names: Sequence[str], chat: BaseChatModel
+    ) -> tuple[list[Contestant], dict[str, str]]:
+        """Return who takes part, and why others do not."""
+        from langchain_judges.runs.studies.line_up import line_up, of_specs
+
+        with settings_as_flags(set_options(self.option or [])):
+            own = settings_by_method(names, self.option or [])
+            contestants, skipped = line_up(names, chat, budget=self.budget, options=own)
+        return [*contestants, *of_specs(self.spec or [])], skipped
+
+
+def settings_by_method(
+    names: Sequence[str], options: list[str]
+) -> dict[str, dict[str, object]]:
+    """Return what `--set METHOD.NAME=VALUE` gave, by method.
+
+    Args:
+        names: The methods that take part.
+        options: The values of `--set`.
+
+    Raises:
+        OptionError: A method labels single texts or takes no part, or there is no such
+            option.
+    """
+    from langchain_judges.methods.registry import COMBINATIONS, METHODS, kind_of_rows
+
+    if single := [name for name in names if kind_of_rows(name, {}) == "item"]:
+        raise OptionError(
+            f"`compare` is for judges of pairs, and {', '.join(single)} labels single texts; "
+            "`trust --verdicts` puts finished runs of such judges side by side"
+        )
+    by_method: dict[str, dict[str, object]] = {}
+    for name, value in set_options(options).items():
+        method, dot, option = name.partition(".")
+        if not dot:
+            raise OptionError(f"--set takes METHOD.NAME=VALUE here, got {name!r}")
+        by_method.setdefault(method, {})[option] = value
+    for method, own in by_method.items():
+        if method not in names:
+            nearest = did_you_mean(method, names)
+            raise OptionError(
+                f"--set {method}.… names no method that takes part; {nearest}there are "
+                f"{', '.join(names)}"
+            )
+        check_settable(METHODS | COMBINATIONS, method, own)
+    return by_method
+
+
+@unfolded
+def compare(
+    pairs: Annotated[
+        Path,
+        typer.Argument(
+            help="JSONL, CSV, TSV or Parquet file with input, output_a, output_b; or a public "
+            "data set, by its name or folder."
+        ),
+    ],
+    model: ModelFlags,
+    contest: LineUpFlags,
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Directory for results, comparison.json and comparison.html; resumable.",
+        ),
+    ] = None,
+    rows: RowFlags,
+    run: Annotated[RunFlags, Without("max_calls", "max_tokens")],
+) -> None:
+    """Compare methods on the same rows: agreement with the labels, flips and cost.
+
+    The same command resumes where it stopped. Exit codes: 0 done, 1 no row judged, or failures
+    under --strict, 2 wrong use or refused, 130 Ctrl-C.
+    """
+    from langchain_judges.runs.studies.comparison import compare as compare_methods
+
+    errors = error_console()
+    with refusals_as_exits(errors, model.address), ctrl_c_as_exit(errors, saved=bool(out)):
+        names = contest.names()
+        settings_by_method(names, contest.option or [])  # refused before the rows are read
+        good = _labelled_pairs(pairs, rows, errors)
+        chat = model.chat(dry_run=run.dry_run)
+        contestants, skipped = contest.contestants(names, chat)
+        _announce(contestants, skipped, good.number, errors)
+        if run.dry_run:
+            return
+        comparison = compare_methods(
+            contestants, good, budget=contest.budget, skipped=skipped, out=out, **run.options()
+        )
+        if out is not None:
+            _write(comparison, out, pairs.name, errors)
+    _print(comparison, errors, model.address, strict=run.strict)
+
+
+def _labelled_pairs(path: Path, flags: RowFlags, errors: Console) -> CheckedRows:
+    pairs = checked_rows(rows_of(path, check_labelled_pair, flags), flags.skip_bad, errors)
+    warn_of_size(pairs.file.longest, errors)
+    return pairs
+
+
+def _announce(
+    contestants: Sequence[Contestant], skipped: Mapping[str, str], rows: int, errors: Console
+) -> None:
+    """Print what each method asks at most, and which take no part."""
+    from langchain_judges.methods.describe import is_local
+
+    for contestant in contestants:
+        each = contestant["calls"]
+        errors.print(
+            f"{contestant['name']}: at most {rows * each:,} calls ({each} for each pair), "
+            "excluding retries."
+        )
+    for method, why in skipped.items():
+        errors.print(f"{method} takes no part: {why}.", style="yellow", markup=False)
+    if any(is_local(contestant["judge"]) for contestant in contestants):
+        errors.print(
+            "A small local model shows how the methods work; its verdicts are poor.",
+            style="yellow",
+        )
+
+
+def _write(comparison: Comparison, out: Path, data_name: str, errors: Console) -> None:
+    from langchain_judges.report.methods import comparison_page
+    from langchain_judges.runs.studies.comparison import save
+
+    save(comparison, out / "comparison.json")
+    page = out / "comparison.html"
+    page.write_text(comparison_page(comparison, data_name), encoding="utf-8")
+    errors.print(f"The picture is in {page}.", markup=False)
+
+
+def _print(comparison: Comparison, errors: Console, address: str, *, strict: bool) -> None:
+    """Print the results of every method, and exit with 1 if nothing was judged."""
+    from langchain_judges.report.methods import comparison_table
+
+    table_console().print(comparison_table(comparison))
+    standings = comparison["methods"]
+    for method, each in standings.items():
+        causes = Counter({f"{method}: {why}": n for why, n in each["causes"].items()})
+        tell_undone(each["not_judged"], each["rows"], causes, errors, address)
+    if all(each["not_judged"] == each["rows"] for each in standings.values()):
+        raise typer.Exit(FAILED)
+    if strict and any(each["failures"] for each in standings.values()):
+        raise typer.Exit(FAILED)

