@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import FailureMemory, as_evaluator, judge_many, load_judge
 from langchain_judges.errors import OptionError
@@ -70,6 +71,38 @@ def test_it_takes_what_every_judge_takes(page):
     assert "recall" in judge.get_graph().nodes
     with pytest.raises(OptionError, match="no option 'order'; did you mean 'orders'"):
         page.create_merits_judge(FakeChatModel(), order="none")
+
+
+def test_what_was_recalled_is_shown(page):
+    memory = FailureMemory()
+    memory.remember(
+        [
+            {
+                "input": "Why is the sea blue?",
+                "output": {
+                    "output_a": "Water absorbs red.",
+                    "output_b": "It reflects the sky.",
+                },
+                "wrong": "B",
+                "corrected": "A",
+            }
+        ]
+    )
+    model = FakeChatModel(replies=likes_the_blue)
+    result = page.create_merits_judge(model, memory=memory, recall="knn:1").invoke(PAIR)
+    assert len(result["recalled"]["ids"]) == 1
+    assert [prompt.count("Water absorbs red.") for prompt in model.prompts] == [1, 1]
+
+
+def test_a_thread_keeps_nothing_of_the_pair_before(page):
+    config: Any = {"configurable": {"thread_id": "1"}}
+    judge = page.create_merits_judge(
+        FakeChatModel(replies=likes_the_blue), checkpointer=InMemorySaver()
+    )
+    other = {**PAIR, "output_a": PAIR["output_b"], "output_b": PAIR["output_a"]}
+    first, second = judge.invoke(PAIR, config), judge.invoke(other, config)
+    assert (first["verdict"]["preference"], second["verdict"]["preference"]) == ("A", "B")
+    assert len(second["ballots"]) == second["verdict"]["usage"]["calls"] == 2
 
 
 def test_a_name_is_given_once(page, monkeypatch):

@@ -24,6 +24,7 @@ from langchain_judges import (
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.question import Question
+from langchain_judges.asking.state import event_names
 from langchain_judges.asking.steps import Event, arun, run
 from langchain_judges.methods.registry import METHODS
 from tests.cases import for_each
@@ -85,26 +86,6 @@ def test_an_event_has_the_documented_shape_and_is_plain_json(kind):
         assert json.loads(json.dumps(events)) == events
 
 
-# Which lists of a result are told item by item, and what an item is called.
-VOTES = {"vote": "ballots"}
-LANDED = {
-    "allure": {},
-    "bsm": {"criterion": "criteria", "subscore": "subscores"},
-    "drpe": {"role": "roles", "vote": "votes"},
-    "plan_solve": {"criterion": "criteria", "subscore": "subscores"},
-    "rubric": {"subscore": "subscores"},
-    "sc2": {
-        "aspect": "aspects",
-        "choice": "choices",
-        "match": "bracket",
-        "proposal": "proposals",
-        "table": "tables",
-    },
-    **dict.fromkeys(("relative", "absolute", "direct", "cot"), VOTES),
-    **dict.fromkeys(("cot_sc", "relative_sc", "llm_score"), VOTES),
-}
-
-
 def sorted_json(results):
     return sorted(json.dumps(each, sort_keys=True) for each in results)
 
@@ -120,15 +101,15 @@ def test_every_result_of_every_method_is_told_as_it_lands(method, kind):
     judge, item = of_method(method, **options), item_of(method)
     events, result = streamed(judge, kind, item), judge.invoke(item)
     kinds = {event["kind"] for event in events}
-    assert kinds == {"reply", "verdict", *LANDED[method]}
+    names = event_names(judge.builder.state_schema, judge.builder.output_schema)
+    landed = {name: key for key, name in names.items() if result.get(key)}
+    # Votes that are made of scores at the end land with the verdict.
+    assert {*landed} - {"vote"} <= kinds - {"reply", "verdict"} <= {*names.values()}
     assert {event["step"] for event in events} <= set(judge.nodes)
     assert len(of(events, "reply")) == result["verdict"]["usage"]["calls"]
     assert of(events, "verdict") == [result["verdict"]]
-    for called, key in LANDED[method].items():
-        events_of_kind, stored = of(events, called), result[key]
-        assert len(events_of_kind) == len(stored) > 0
-        # The votes of a panel are told before they are summed over orders and samples.
-        assert called == "vote" or sorted_json(events_of_kind) == sorted_json(stored)
+    for called in kinds & {*landed}:
+        assert sorted_json(of(events, called)) == sorted_json(result[landed[called]])
 
 
 @KINDS

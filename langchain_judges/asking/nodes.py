@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.types import Overwrite, Send
@@ -225,19 +225,3 @@ def _nothing(_: object) -> Update:
 
 def _added(updates: Sequence[Update], key: str) -> list[object]:
     return [one for update in updates for one in update.get(key, ())]
-
-
-T = TypeVar("T")
-
-
-def joined(items: list[T], more: list[T]) -> list[T]:
-    """Return both lists as one.
-
-    LangGraph reads a reducer's signature for each graph it builds, and takes ten times as long
-    for a function without source, such as `operator.add`.
-    """
-    return items + more
-
-
-Gathered = Annotated[list[T], joined]
-"""A list of the state; what a node returns for it is added to what others returned."""

@@ -6,8 +6,9 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_type_hints
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
@@ -20,10 +21,11 @@ from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.nodes import Next, Node, Route
 from langchain_judges.asking.question import Question, Reply
+from langchain_judges.asking.state import blank_state, event_names
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.asking.store import ThreadJournal
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.shown import Recaller
+from langchain_judges.memory.shown import Recaller, RememberedPair
 from langchain_judges.methods.options import GraphOptions, JudgeOptions
 from langchain_judges.rows.media import kind_of_block, media_in
 from langchain_judges.rows.trajectories import RESULT_CHARACTERS, cut_results
@@ -43,6 +45,46 @@ waits for what is streamed."""
 
 
 @dataclass(frozen=True)
+class StateSchema:
+    """The types of a graph's state, and what follows from them."""
+
+    state: type
+    result: type
+    """The keys of the state that the graph returns."""
+    source: type = RememberedPair
+    """The keys of the state that the graph is given."""
+    initial: Mapping[str, Any] = field(default_factory=dict)
+    """Keys that begin as something else than nothing."""
+
+    @cached_property
+    def blank(self) -> Mapping[str, Any]:
+        """The state before the first node of a run."""
+        given = (*get_type_hints(self.source), *_OF_MEMORY, *self.initial)
+        return {**blank_state(self.state, given), **self.initial}
+
+    @cached_property
+    def events(self) -> Mapping[str, str]:
+        """The lists whose items are streamed one by one, and what an item is called."""
+        return event_names(self.state, self.result)
+
+    def graph(self) -> MethodGraph:
+        """Return a graph without nodes.
+
+        Raises:
+            OptionError: A key of the state has no blank for the next run of a thread.
+        """
+        # Loaded on use: to check options and count calls takes no graph.
+        from langgraph.graph import StateGraph
+
+        _ = self.blank
+        return StateGraph(self.state, input_schema=self.source, output_schema=self.result)
+
+
+_OF_MEMORY = ("shown", "recalled")
+"""State keys that every run of a judge with a memory sets, and no run of another."""
+
+
+@dataclass(frozen=True)
 class JudgeContext:
     """What the steps of a judge work with: checked options, prompts, models, memory."""
 
@@ -57,6 +99,7 @@ class JudgeContext:
     """The judge's own model, as the caller named it."""
     journal: ThreadJournal
     """Where every reply is written that a thread of the judge has paid for."""
+    schema: StateSchema
 
     @classmethod
     def of(
@@ -64,6 +107,8 @@ class JudgeContext:
         options: GraphOptions,
         model: str | BaseChatModel,
         others: Mapping[str, str | BaseChatModel | None],
+        schema: StateSchema,
+        *,
         examples_in: tuple[str, ...] = (),
         templates: Mapping[str, ChatPromptTemplate] | None = None,
     ) -> JudgeContext:
@@ -73,11 +118,13 @@ class JudgeContext:
             options: The checked options.
             model: The judge's own model.
             others: The steps that ask a model, each with its own model or None.
+            schema: The types of the graph's state and of what it returns.
             examples_in: The steps whose prompts show remembered examples.
             templates: The prompts, where they are not the method's.
 
         Raises:
-            OptionError: A replaced prompt or the memory is not one.
+            OptionError: A replaced prompt or the memory is not one, or a prompt has no place
+                for what the memory recalls.
             ModelSetupError: A model cannot be made.
         """
         prompts, version = prompt_set(templates or options.templates, options.prompts)
@@ -90,8 +137,14 @@ class JudgeContext:
         memory = None
         if isinstance(options, JudgeOptions):
             memory = options.recaller(contexts)
+            if memory and options.takes == "pair":
+                _check_shown(examples_in, prompts)
         journal = ThreadJournal.of(options.checkpointer)
-        return cls(options, prompts, version, adapters, memory, model, journal)
+        return cls(options, prompts, version, adapters, memory, model, journal, schema)
+
+    def graph(self) -> MethodGraph:
+        """Return the method's graph, to which nodes are still to be added."""
+        return self.schema.graph()
 
     def question(
         self, step: str, shape: type[BaseModel], prompt: str = "", **more: Any
@@ -153,7 +206,7 @@ class JudgeContext:
 
     def plain(self, function: Callable[[NodeInput], Update]) -> Node:
         """Return a node that waits for nothing: a function from state to update."""
-        return nodes.plain(function, self.options.events)
+        return nodes.plain(function, self.schema.events)
 
     def asks(
         self,
@@ -161,11 +214,11 @@ class JudgeContext:
         read: Callable[[NodeInput, Reply], Update],
     ) -> Node:
         """Return a node that asks once; see `asking.nodes.asks`."""
-        return nodes.asks(call, read, self.options.events)
+        return nodes.asks(call, read, self.schema.events)
 
     def node(self, steps: Callable[[NodeInput], Steps[Update]]) -> Node:
         """Return a node that asks several times, or decides while it asks."""
-        return Node(steps, self.options.events)
+        return Node(steps, self.schema.events)
 
     def finish(self, builder: MethodGraph, **marks: object) -> JudgeGraph:
         """Compile a graph and mark it with what decides its verdicts.
@@ -201,6 +254,21 @@ class JudgeContext:
         return graph.with_config(
             metadata=metadata, max_concurrency=options.branches() + SPARE_THREADS
         )
+
+
+def _check_shown(steps: Sequence[str], prompts: Mapping[str, ChatPromptTemplate]) -> None:
+    """Check that what a memory recalls can be shown.
+
+    Raises:
+        OptionError: No step shows it, or a step's prompt has no place for it.
+    """
+    if not steps:
+        raise OptionError("no step of the judge shows what its memory recalls")
+    for step in steps:
+        if "instructions" not in prompts[step].input_variables:
+            raise OptionError(
+                f"the prompt {step!r} has no `instructions`, where examples of the memory stand"
+            )
 
 
 def prompt_set(
@@ -246,10 +314,6 @@ class RowSteps(ABC):
     """The steps of a judge: what a judgment begins with, whatever is judged."""
 
     context: JudgeContext
-    empty: ClassVar[Mapping[str, object]] = {}
-    """State keys of the method as they are before it begins."""
-    lists: ClassVar[tuple[str, ...]] = ()
-    """State keys of the method that parallel calls add to."""
 
     @abstractmethod
     def begin(self, state: Any) -> Update:
@@ -261,9 +325,7 @@ class RowSteps(ABC):
 
     def blank(self, row: Pair | Item) -> Update:
         """Return the state before a row is judged: what a checkpointed thread holds is old."""
-        lists = {key: Overwrite([]) for key in (*self.lists, "usages")}
-        failures = Overwrite(self.context.cut(row))
-        return {**lists, "failures": failures, **self.empty, "verdict": None}
+        return {**self.context.schema.blank, "failures": Overwrite(self.context.cut(row))}
 
     def decided(self, row: Pair | Item, verdict: Verdict | LabelVerdict) -> Update:
         """Return the state where a verdict needs no call: no example is recalled either."""

@@ -8,7 +8,7 @@ from typing import Any, NotRequired, cast
 
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.nodes import Gathered
+from langchain_judges.asking.state import Silent
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
@@ -45,8 +45,8 @@ class ItemState(Item, total=False):
     shown: RecalledExamples
     """What the memory recalled, in the order in which it is shown; only with a memory."""
     recalled: RecallReport
-    failures: Gathered[Failure]
-    usages: Gathered[Usage]
+    failures: Silent[Failure]
+    usages: Silent[Usage]
     """What each question cost."""
     verdict: LabelVerdict | None
 

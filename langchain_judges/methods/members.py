@@ -12,15 +12,13 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 from langgraph.constants import END, START
 from langgraph.errors import GraphBubbleUp
-from langgraph.types import Overwrite
 
 from langchain_judges.asking.faults import diagnosis
 from langchain_judges.asking.nodes import Next, Route, plain
 from langchain_judges.asking.steps import Steps, Update, Wait
 from langchain_judges.errors import InputError, JudgeError, ModelAccessError, OptionError
-from langchain_judges.memory.shown import RememberedPair
 from langchain_judges.methods.combination import SHARED, Combination, MembersLike, Opinion
-from langchain_judges.methods.context import SPARE_THREADS, MethodGraph
+from langchain_judges.methods.context import SPARE_THREADS, MethodGraph, StateSchema
 from langchain_judges.methods.describe import (
     kind_of,
     marks_of,
@@ -244,15 +242,12 @@ class Start:
     """How a judgment by members begins."""
 
     kind: Kind
-    lists: tuple[str, ...]
-    """State keys that its nodes add to."""
-    empty: Mapping[str, object]
-    """Other state keys as they are before it begins."""
+    schema: StateSchema
 
     def begin(self, state: Mapping[str, Any]) -> Update:
         """Check the row; two identical texts are a tie already, without a call."""
-        # A checkpointed thread still holds the lists of its previous run.
-        update: Update = {key: Overwrite([]) for key in self.lists} | dict(self.empty)
+        update: Update = {**self.schema.blank}
+        update.pop("first_order", None)
         if self.kind == "item":
             check_item(state)
             return {**update, "verdict": None}
@@ -261,22 +256,17 @@ class Start:
         return {**update, "verdict": even_verdict() if same else None}
 
 
-def graph_of(
+def schema_of(
     kind: Kind, of_pairs: tuple[type, type], of_items: tuple[type, type]
-) -> MethodGraph:
-    """Return an empty graph of a judge made of judges.
+) -> StateSchema:
+    """Return the types of the graph of a judge made of judges.
 
     Args:
         kind: What its members judge.
         of_pairs: The types of its state and of its result, of judges of pairs.
         of_items: The same of judges of single texts.
     """
-    # Loaded on use: to check options and count calls takes no graph.
-    from langgraph.graph import StateGraph
-
-    state, result = of_pairs if kind == "pair" else of_items
-    source = RememberedPair if kind == "pair" else Item
-    return StateGraph(state, input_schema=source, output_schema=result)
+    return StateSchema(*of_pairs) if kind == "pair" else StateSchema(*of_items, Item)
 
 
 def begin(
@@ -293,7 +283,7 @@ def begin(
         first: Where it goes from there.
         targets: Every node that `first` may name.
     """
-    graph.add_node("begin", plain(start.begin, {}))
+    graph.add_node("begin", plain(start.begin, start.schema.events))
     graph.add_edge(START, "begin")
 
     def unless_even(state: RowState) -> Next:

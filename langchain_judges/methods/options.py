@@ -203,8 +203,6 @@ class GraphOptions(Options):
     """Options by name; a preset is data, not another code path."""
     budgets: ClassVar[tuple[Budget, ...]] = ()
     """How it spends a budget of calls for a pair; the first rule that fits counts."""
-    events: ClassVar[Mapping[str, str]] = {}
-    """State keys whose items are streamed one by one, and what an item is called."""
     evidence: ClassVar[Sequence[EvidenceTable]] = ()
     """What a page shows of its results, beside the verdict."""
     sketches: ClassVar[Sequence[Sketch]] = ()

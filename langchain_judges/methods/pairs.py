@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NotRequired
 
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.nodes import Gathered
+from langchain_judges.asking.state import Silent
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.shown import (
@@ -95,8 +95,8 @@ class PairState(RememberedPair, total=False):
     shown: RecalledExamples
     """What the memory recalled; only with a memory."""
     recalled: RecallReport
-    failures: Gathered[Failure]
-    usages: Gathered[Usage]
+    failures: Silent[Failure]
+    usages: Silent[Usage]
     """What each question cost, to be added up at the end."""
     first_order: FirstOrder | None
     """The order that was asked first; only with `second_order`."""
@@ -148,7 +148,8 @@ class PairSteps(RowSteps):
     def blank(self, row: Pair | Item) -> Update:
         """Return the state before a pair is judged: no order was asked first."""
         waits = isinstance(self.context.options, TwoOrders) and self.context.options.waits
-        return {**super().blank(row), **({"first_order": None} if waits else {})}
+        blank = super().blank(row)
+        return blank if waits else {key: blank[key] for key in blank if key != "first_order"}
 
     def recall(self, state: PairState) -> Steps[Update]:
         """Recall the audited mistakes that fit the pair."""
@@ -169,10 +170,12 @@ class PairSteps(RowSteps):
         text = transcript(pair["input"])
         return {"fence": fence(text), "request": text, **self.frame(pair)}
 
-    def material(
-        self, pair: Pair, order: Order, examples: Sequence[Example] = ()
-    ) -> dict[str, object]:
-        """Return the variables of a prompt that shows request, reference and both texts."""
+    def material(self, pair: ShownPair, order: Order) -> dict[str, object]:
+        """Return the variables of a prompt that shows request, reference and both texts.
+
+        With them stands what the memory recalled for the pair.
+        """
+        examples = pair.get("examples", ())
         request, reference = transcript(pair["input"]), pair.get("reference") or ""
         a, b = judged(pair["output_a"]), judged(pair["output_b"])
         first, second = in_slots(order, a, b)
@@ -222,14 +225,22 @@ def reference_block(reference: str) -> str:
     return REFERENCE.format(fence=fence(reference), reference=reference) if reference else ""
 
 
-def pair_of(state: Mapping[str, Any]) -> Pair:
-    """Return the pair that a state holds."""
-    return {
+class ShownPair(Pair):
+    """A pair, and what a prompt that shows it shows with it."""
+
+    examples: NotRequired[list[Example]]
+    """What the memory recalled for it."""
+
+
+def pair_of(state: Mapping[str, Any]) -> ShownPair:
+    """Return the pair that a state holds, with what was recalled for it."""
+    pair: ShownPair = {
         "input": state["input"],
         "output_a": state["output_a"],
         "output_b": state["output_b"],
         "reference": state.get("reference"),
     }
+    return {**pair, "examples": examples} if (examples := examples_in(state)) else pair
 
 
 def examples_in(state: Mapping[str, Any]) -> list[Example]:

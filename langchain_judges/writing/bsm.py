@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from annotated_types import Ge
 from langchain_core.language_models import BaseChatModel
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 from langgraph.types import Send
 from pydantic import model_validator
 
@@ -23,10 +23,8 @@ from langchain_judges.writing.split import ToDo, Tree, placed, runs
 from langchain_judges.writing.state import (
     Draft,
     Topic,
-    WriteResult,
     WriteState,
     WriteWork,
-    WritingTask,
     parse_split,
     split_shape,
 )
@@ -73,7 +71,6 @@ class BSMWriter(WriterOptions):
         "tree": {"groups": 4, "merge": "tree"},
         "recursive": {"depth": 2},
     }
-    events = {"branchings": "split", "pieces": "draft"}
     templates = texts.PROMPTS
 
     groups: Annotated[int, Ge(2)] = 2
@@ -120,7 +117,7 @@ class BSMWriter(WriterOptions):
 
 def _graph(writer: _BranchSolveMerge) -> JudgeGraph:
     context = writer.context
-    graph = StateGraph(WriteState, input_schema=WritingTask, output_schema=WriteResult)
+    graph = context.graph()
     graph.add_node("start", context.plain(writer.start))
     graph.add_node("split", context.node(writer.split))
     graph.add_node("solve", context.node(writer.solve))

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge
 from langchain_core.language_models import BaseChatModel
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 from langgraph.types import Send
 
 from langchain_judges.asking.nodes import Route
@@ -21,10 +21,8 @@ from langchain_judges.writing.options import Shapes, WriterOptions, writer_conte
 from langchain_judges.writing.state import (
     Draft,
     Topic,
-    WriteResult,
     WriteState,
     WriteWork,
-    WritingTask,
     pick_shape,
 )
 from langchain_judges.writing.steps import Writer, piece_of
@@ -55,7 +53,6 @@ class DirectWriter(WriterOptions):
         "self_consistency": {"samples": 5},
         "best_coverage": {"samples": 5, "choose": "coverage"},
     }
-    events = {"pieces": "draft"}
     templates = texts.DIRECT_PROMPTS
 
     plan: bool = False
@@ -89,7 +86,7 @@ class DirectWriter(WriterOptions):
 
 def _graph(writer: _Direct) -> JudgeGraph:
     context, first = writer.context, "start"
-    graph = StateGraph(WriteState, input_schema=WritingTask, output_schema=WriteResult)
+    graph = context.graph()
     graph.add_node("start", context.plain(writer.start))
     graph.add_edge(START, "start")
     if writer.options.plan:

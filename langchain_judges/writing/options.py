@@ -8,10 +8,14 @@ from annotated_types import Ge
 from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel, model_validator
 
-from langchain_judges.methods.context import JudgeContext
+from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.options import GraphOptions
+from langchain_judges.verdict import add_usage
 from langchain_judges.writing.coverage import ENGLISH, Counting, check_word_forms
+from langchain_judges.writing.state import WriteResult, WriteState, WritingTask
 
+SCHEMA = StateSchema(WriteState, WriteResult, WritingTask, {"turns": 0, "usage": add_usage([])})
+"""The types of a writer's graph."""
 LONGEST_TEXT = 360
 """Characters of a text by a local model, whose strings are kept short elsewhere. Even if
 each is a token of its own, as where it repeats itself, the reply is not cut."""
@@ -48,7 +52,7 @@ def writer_context(
     others: dict[str, str | BaseChatModel | None],
 ) -> JudgeContext:
     """Choose prompts and models, and let a local model write longer texts than it judges."""
-    context = JudgeContext.of(options, model, others)
+    context = JudgeContext.of(options, model, others, SCHEMA)
     for adapter in context.adapters.values():
         if adapter.text_limit:
             adapter.text_limit = LONGEST_TEXT

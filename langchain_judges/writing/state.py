@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.nodes import Gathered
+from langchain_judges.asking.state import Emits, Silent, joined
 from langchain_judges.verdict import Failure, Usage
 from langchain_judges.writing.coverage import Missing
 
@@ -44,16 +44,16 @@ class WriteState(WritingTask, total=False):
     """State of the graph; every value is plain JSON."""
 
     topic: str | None
-    branchings: Gathered[Branching]
-    pieces: Gathered[Piece]
+    branchings: Annotated[list[Branching], Emits("split"), joined]
+    pieces: Annotated[list[Piece], Emits("draft"), joined]
     turns: int
     """Repair turns made."""
     text: str | None
     groups: list[list[str]]
     drafts: list[str | None]
     missing: list[Missing]
-    failures: Gathered[Failure]
-    usages: Gathered[Usage]
+    failures: Silent[Failure]
+    usages: Silent[Usage]
     usage: Usage
 
 

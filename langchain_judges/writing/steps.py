@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeVar
 
-from langgraph.types import Overwrite
 from pydantic import BaseModel
 
 from langchain_judges.asking.ask import ask
@@ -43,20 +42,7 @@ class Writer(Generic[Own]):
     def start(self, state: WriteState) -> Update:
         """Check the task and empty what an earlier run of the thread left."""
         check_task(dict(state))
-        # A checkpointed thread still holds the lists of its previous run.
-        lists = ("branchings", "pieces", "failures", "usages")
-        fresh: Update = {key: Overwrite([]) for key in lists}
-        return {
-            **fresh,
-            "concepts": distinct(state["concepts"]),
-            "topic": None,
-            "text": None,
-            "turns": 0,
-            "groups": [],
-            "drafts": [],
-            "missing": [],
-            "usage": add_usage([]),
-        }
+        return {**self.context.schema.blank, "concepts": distinct(state["concepts"])}
 
     def repair(self, state: WriteState) -> Steps[Update]:
         """Ask for the text again, with the concepts that it lacks; keep the better one."""

@@ -13,11 +13,13 @@ from langchain_core.language_models import BaseChatModel
 
 from langchain_judges.asking.steps import Update
 from langchain_judges.methods.allure.options import ALLURE
+from langchain_judges.methods.context import StateSchema
 from langchain_judges.methods.items import ItemResult, ItemState
 from langchain_judges.methods.rubric.graph import label_context, label_graph
 from langchain_judges.methods.rubric.replies import RubricState
 from langchain_judges.methods.rubric.steps import LabelSteps
 from langchain_judges.options import factory
+from langchain_judges.verdict import Item
 
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
@@ -27,7 +29,7 @@ class JudgeState(RubricState, total=False):
     """State of the judge; every value is plain JSON."""
 
     memory_version: str | None
-    leak_allowed: bool
+    leak_allowed: bool | None
 
 
 class JudgeResult(ItemResult):
@@ -55,8 +57,9 @@ class RememberingSteps(LabelSteps):
 
 def build(options: ALLURE, model: str | BaseChatModel) -> JudgeGraph:
     """Return the judge."""
-    steps = RememberingSteps(label_context(options, model), options)
-    return label_graph(steps, JudgeState, JudgeResult, labels=list(options.labels))
+    schema = StateSchema(JudgeState, JudgeResult, Item)
+    steps = RememberingSteps(label_context(options, model, schema), options)
+    return label_graph(steps, labels=list(options.labels))
 
 
 create_allure_judge = factory(ALLURE, build, "create_allure_judge")

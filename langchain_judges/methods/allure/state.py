@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Le, Lt
 from pydantic import AfterValidator, InstanceOf
@@ -47,7 +47,7 @@ class AuditOptions(GraphOptions):
 
     method = "allure_audit"
     summary = "ALLURE's audit: find a judge's mistakes, have them audited, remember them."
-    events = {"proposals": "proposal"}
+    events: ClassVar[Mapping[str, str]] = {"proposals": "proposal"}
     templates = {"audit": texts.AUDIT}
 
     check: Annotated[

@@ -8,11 +8,10 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.constants import END
 
 from langchain_judges.asking.nodes import Route
-from langchain_judges.memory.shown import RememberedPair
 from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.replies import BSMResult, BSMState
 from langchain_judges.methods.bsm.steps import BSMSteps
-from langchain_judges.methods.context import JudgeContext, begin
+from langchain_judges.methods.context import JudgeContext, StateSchema, begin
 from langchain_judges.options import factory
 
 if TYPE_CHECKING:
@@ -20,13 +19,8 @@ if TYPE_CHECKING:
 
 
 def _graph(steps: BSMSteps) -> JudgeGraph:
-    # Loaded on use: to check options and count calls takes no graph.
-    from langgraph.graph import StateGraph
-
-    graph: StateGraph[BSMState, None, RememberedPair, BSMResult] = StateGraph(
-        BSMState, input_schema=RememberedPair, output_schema=BSMResult
-    )
     context = steps.context
+    graph = context.graph()
     graph.add_node("branch", context.node(steps.branch))
     graph.add_node("solve", context.asks(steps.solve, steps.solved))
     graph.add_node("merge", context.node(steps.merge))
@@ -50,9 +44,9 @@ def build(options: BSM, model: str | BaseChatModel) -> JudgeGraph:
         "merge": options.merge_model,
         "reference": options.reference_model,
     }
-    context = JudgeContext.of(
-        options, model, models, examples_in=("merge" if options.merge == "model" else "branch",)
-    )
+    shows = "merge" if options.merge == "model" else "branch"
+    schema = StateSchema(BSMState, BSMResult)
+    context = JudgeContext.of(options, model, models, schema, examples_in=(shows,))
     return _graph(BSMSteps(context, options))
 
 

@@ -76,7 +76,6 @@ class BSM(JudgeOptions):
         "ten_points": {"scale": (1, 10)},
     }
     budgets = (Budget(1, 2, "max_criteria"),)
-    events = {"criteria": "criterion", "subscores": "subscore"}
     evidence = EVIDENCE
     sketches = (scores_by_criterion,)
     templates = texts.PROMPTS

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.nodes import Gathered
+from langchain_judges.asking.state import Emits, Gathered
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.methods.replies import PlanLine, PlanScore
 from langchain_judges.orders import Order
@@ -24,7 +26,7 @@ class OrderResult(TypedDict):
 class BSMState(PairState, total=False):
     """State of the graph."""
 
-    criteria: list[PlanLine]
+    criteria: Annotated[list[PlanLine], Emits("criterion")]
     """The plan, best first."""
     written_reference: str | None
     """The pair's own reference, or the one that `reference_model` wrote."""

@@ -12,7 +12,6 @@ from langchain_judges.asking.ask import ask
 from langchain_judges.asking.nodes import Call, Next
 from langchain_judges.asking.question import Question, Reply, sample_seed
 from langchain_judges.asking.steps import Steps, Update, together
-from langchain_judges.memory.example import Example
 from langchain_judges.memory.shown import block, example_texts
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.bsm.expected import unmeasured, with_confidence
@@ -46,9 +45,6 @@ from langchain_judges.verdict import Pair, add_usage, not_judged
 @dataclass(frozen=True)
 class BSMSteps(PlanSteps):
     """The steps of the method."""
-
-    lists = ("subscores",)
-    empty = {"criteria": [], "by_order": {}, "written_reference": None}
 
     def seen(self, pair: Pair, side: str) -> tuple[str, str]:
         """Return what a model sees of one side: its request and its judged text."""
@@ -196,12 +192,11 @@ class BSMSteps(PlanSteps):
         question = self.context.question("merge", Choice)
         return ask(question, variables, unit=ORDER_NAMES[order], order=order)
 
-    def material(
-        self, pair: Pair, order: Order, examples: Sequence[Example] = ()
-    ) -> dict[str, object]:
+    def material(self, pair: Pair, order: Order) -> dict[str, object]:
         """Return the variables of a prompt that shows request, reference and both texts.
 
-        With the answers of earlier turns each side has a request of its own.
+        What the memory recalled stands in the plan, or where the findings are weighed. With
+        the answers of earlier turns each side has a request of its own.
         """
         request_a, text_a = self.seen(pair, "output_a")
         request_b, text_b = self.seen(pair, "output_b")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from langgraph.constants import END
 
-from langchain_judges.asking.nodes import Gathered, Node, Route, plain
+from langchain_judges.asking.nodes import Node, Route, plain
+from langchain_judges.asking.state import Emits, joined
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.methods.cascade.options import Cascade
 from langchain_judges.methods.combination import MembersLike, Opinion
@@ -19,10 +20,10 @@ from langchain_judges.methods.members import (
     ask_member,
     begin,
     finish,
-    graph_of,
     kind_of_members,
     read_members,
     row_of,
+    schema_of,
 )
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.metrics.confidence import certainty
@@ -43,7 +44,7 @@ class Stage(Opinion):
 class CascadeState(PairState, total=False):
     """State of a cascade on pairs."""
 
-    stages: Gathered[Stage]
+    stages: Annotated[list[Stage], Emits("opinion"), joined]
     stage: str | None
     answer: dict[str, Any] | None
     """The verdict of the judge that was asked last."""
@@ -61,7 +62,7 @@ class CascadeResult(PairResult):
 class ItemCascadeState(ItemState, total=False):
     """State of a cascade on single texts."""
 
-    stages: Gathered[Stage]
+    stages: Annotated[list[Stage], Emits("opinion"), joined]
     stage: str | None
     answer: dict[str, Any] | None
     subscores: list[Any]
@@ -159,13 +160,11 @@ def cascade_of(options: Cascade, members: tuple[Member, ...]) -> CombinedGraph:
     kind = kind_of_members(members)
     steps = CascadeSteps(members, kind, options.gates(len(members)))
     of_items = (ItemCascadeState, ItemCascadeResult)
-    graph = graph_of(kind, (CascadeState, CascadeResult), of_items)
-    graph.add_node("ask", Node(steps.ask, options.events))
-    graph.add_node("decide", plain(steps.decide, options.events))
-    empty: dict[str, object] = {"stage": None, "answer": None}
-    empty |= {"subscores": []} if kind == "item" else {}
-    start = Start(kind, ("stages", "failures", "usages"), empty)
-    begin(graph, start, lambda _: "ask", ["ask"])
+    schema = schema_of(kind, (CascadeState, CascadeResult), of_items)
+    graph = schema.graph()
+    graph.add_node("ask", Node(steps.ask, schema.events))
+    graph.add_node("decide", plain(steps.decide, schema.events))
+    begin(graph, Start(kind, schema), lambda _: "ask", ["ask"])
     graph.add_conditional_edges("ask", Route(steps.after), ["ask", "decide"])
     graph.add_edge("decide", END)
     return finish(options, members, kind, graph)

@@ -53,7 +53,6 @@ class Cascade(Combination):
             also={"methods": ["relative", {"method": "bsm", "options": {}}]},
         ),
     )
-    events = {"stages": "opinion"}
     evidence = (opinion_table("stages", "Judges asked in turn", ("certainty", "Certainty")),)
     sketches = (opinion_sketch("stages", "certainty"),)
 

@@ -11,8 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.constants import END, START
 
 from langchain_judges.asking.nodes import Route, in_one
-from langchain_judges.memory.shown import RememberedPair
-from langchain_judges.methods.context import JudgeContext, begin
+from langchain_judges.methods.context import JudgeContext, StateSchema, begin
 from langchain_judges.methods.direct.asked_once import (
     Absolute,
     ChainOfThought,
@@ -22,7 +21,7 @@ from langchain_judges.methods.direct.asked_once import (
 )
 from langchain_judges.methods.direct.options import Baseline
 from langchain_judges.methods.direct.plan_solve import PlanSolve
-from langchain_judges.methods.direct.replies import DirectResult, DirectState
+from langchain_judges.methods.direct.replies import DirectState
 from langchain_judges.methods.direct.self_consistency import SelfConsistency
 from langchain_judges.methods.direct.steps import BaselineSteps
 from langchain_judges.options import factory
@@ -32,13 +31,7 @@ if TYPE_CHECKING:
 
 
 def _graph(steps: BaselineSteps) -> JudgeGraph:
-    # Loaded on use: to check options and count calls takes no graph.
-    from langgraph.graph import StateGraph
-
-    options = steps.options
-    graph: StateGraph[DirectState, None, RememberedPair, DirectResult] = StateGraph(
-        DirectState, input_schema=RememberedPair, output_schema=options.result
-    )
+    options, graph = steps.options, steps.context.graph()
     judge = steps.context.asks(steps.judge, steps.judged)
     if options.form.replies == 1 and not options.form.criteria and not steps.context.recaller:
         steps_in_one = in_one(steps.begin, steps.ask_each, judge, steps.merge)
@@ -65,7 +58,12 @@ def build(options: Baseline, model: str | BaseChatModel) -> JudgeGraph:
     """Return the judge."""
     steps = dict.fromkeys(options.prompt_texts)
     context = JudgeContext.of(
-        options, model, steps, examples_in=("judge",), templates=options.prompt_texts
+        options,
+        model,
+        steps,
+        StateSchema(DirectState, options.result),
+        examples_in=("judge",),
+        templates=options.prompt_texts,
     )
     return _graph(BaselineSteps(context, options))
 

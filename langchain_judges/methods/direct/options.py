@@ -60,7 +60,6 @@ class Baseline(JudgeOptions):
     """What all baselines share."""
 
     evidence: ClassVar[Sequence[EvidenceTable]] = (ANSWERS,)
-    events: ClassVar[Mapping[str, str]] = {"ballots": "vote"}
     result: ClassVar[type[DirectResult]] = DirectResult
     noun: ClassVar[str] = "response"
     weighs_choice: ClassVar[bool] = False

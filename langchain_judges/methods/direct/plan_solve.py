@@ -39,7 +39,6 @@ class PlanSolve(Baseline):
     summary = "Plan & solve: a plan of criteria, then all of them scored in one call."
     presets = {"ten_points": {"scale": (1, 10)}}
     budgets = (Budget(3),)
-    events = {"ballots": "vote", "criteria": "criterion", "subscores": "subscore"}
     evidence = (ANSWERS, SUBSCORES)
     sketches = (scores_by_criterion,)
     templates = {"plan": texts.PLAN, "judge": texts.SOLVE}

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, create_model
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.nodes import Gathered
-from langchain_judges.memory.example import Example
-from langchain_judges.methods.pairs import PairResult, PairState
+from langchain_judges.asking.state import Emits, Gathered, joined
+from langchain_judges.methods.pairs import PairResult, PairState, ShownPair
 from langchain_judges.methods.replies import PlanLine, PlanScore, score_within, scores_shape
 from langchain_judges.orders import Order, by_identity, naming_identities
-from langchain_judges.verdict import Failure, Pair, Preference
+from langchain_judges.verdict import Failure, Preference
 
 
 class DirectBallot(TypedDict):
@@ -37,9 +36,9 @@ class DirectBallot(TypedDict):
 class DirectState(PairState, total=False):
     """State of the graph."""
 
-    criteria: list[PlanLine]
+    criteria: Annotated[list[PlanLine], Emits("criterion")]
     """The plan; empty for all but plan & solve."""
-    ballots: Gathered[DirectBallot]
+    ballots: Annotated[list[DirectBallot], Emits("vote"), joined]
     subscores: Gathered[PlanScore]
     llm_score: float | None
     not_asked: list[str]
@@ -75,11 +74,10 @@ class LLMScoreResult(DirectResult):
 class JudgeWork(TypedDict):
     """Input of one parallel call."""
 
-    pair: Pair
+    pair: ShownPair
     criteria: list[PlanLine]
     order: Order
     sample: int
-    examples: list[Example]
 
 
 @cache

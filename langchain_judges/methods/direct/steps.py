@@ -33,7 +33,6 @@ from langchain_judges.methods.pairs import (
     FOCUS,
     PairSteps,
     anchors,
-    examples_in,
     middle,
     pair_of,
 )
@@ -55,8 +54,6 @@ class BaselineSteps(PairSteps):
     """The steps of a baseline."""
 
     options: Baseline
-    lists = ("ballots", "subscores")
-    empty = {"criteria": [], "llm_score": None, "not_asked": []}
     focus = FOCUS
 
     @cached_property
@@ -152,7 +149,6 @@ class BaselineSteps(PairSteps):
             criteria=state.get("criteria", []),
             order=order,
             sample=sample,
-            examples=examples_in(state),
         )
 
     def judge(self, work: JudgeWork) -> Call:
@@ -230,7 +226,7 @@ class BaselineSteps(PairSteps):
         aspects = ", ".join(self.form.aspects)
         plan = [f"{i}. {_described(c)}" for i, c in enumerate(work["criteria"], 1)]
         return {
-            **self.material(work["pair"], work["order"], work["examples"]),
+            **self.material(work["pair"], work["order"]),
             **self._task(work["pair"]),
             "examples": self.shots,
             "aspects": texts.ASPECTS.format(aspects=aspects) if aspects else "",

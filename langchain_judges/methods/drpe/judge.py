@@ -10,8 +10,7 @@ from langgraph.constants import END
 from langchain_judges.asking.models.embeddings import SentenceEmbeddings, default_embeddings
 from langchain_judges.asking.nodes import Route
 from langchain_judges.asking.steps import SingleFlight
-from langchain_judges.memory.shown import RememberedPair
-from langchain_judges.methods.context import JudgeContext, begin
+from langchain_judges.methods.context import JudgeContext, StateSchema, begin
 from langchain_judges.methods.drpe.options import DRPE
 from langchain_judges.methods.drpe.replies import DRPEResult, DRPEState
 from langchain_judges.methods.drpe.role_steps import RoleSteps
@@ -25,13 +24,8 @@ if TYPE_CHECKING:
 
 
 def _graph(roles: RoleSteps, votes: VoteSteps) -> JudgeGraph:
-    # Loaded on use: to check options and count calls takes no graph.
-    from langgraph.graph import StateGraph
-
-    graph: StateGraph[DRPEState, None, RememberedPair, DRPEResult] = StateGraph(
-        DRPEState, input_schema=RememberedPair, output_schema=DRPEResult
-    )
     context, options = votes.context, votes.options
+    graph = context.graph()
     graph.add_node("roles", context.node(roles.roles))
     vote = context.node(votes.vote)
     graph.add_node("vote", vote)
@@ -54,6 +48,9 @@ def _graph(roles: RoleSteps, votes: VoteSteps) -> JudgeGraph:
     return context.finish(graph, embeddings=type(roles.embeddings).__name__, **sets)
 
 
+_SCHEMA = StateSchema(DRPEState, DRPEResult, initial={"roles_key": "", "task": "", "asked": 0})
+
+
 def build(options: DRPE, model: str | BaseChatModel) -> JudgeGraph:
     """Return the judge."""
     clusters = options.seating.clustering and options.generates
@@ -61,7 +58,7 @@ def build(options: DRPE, model: str | BaseChatModel) -> JudgeGraph:
         default_embeddings() if clusters else SentenceEmbeddings()
     )
     others = {"roles": options.role_model, "vote": None}
-    context = JudgeContext.of(options, model, others, examples_in=("vote",))
+    context = JudgeContext.of(options, model, others, _SCHEMA, examples_in=("vote",))
     return _graph(
         RoleSteps(context, options, embeddings, SingleFlight()), VoteSteps(context, options)
     )

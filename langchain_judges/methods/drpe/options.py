@@ -92,7 +92,6 @@ class DRPE(TwoOrders):
         Budget(3),
         Budget(1, also={"panel": {"dynamic": 0}}),
     )
-    events = {"roles": "role", "ballots": "vote"}
     evidence = EVIDENCE
     sketches = (sketch,)
     templates = texts.PROMPTS

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Annotated
 
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.nodes import Gathered
 from langchain_judges.asking.replies.reading import shape_of
+from langchain_judges.asking.state import Emits, joined
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.orders import Order, Slot
@@ -35,9 +36,9 @@ class DRPEState(PairState, total=False):
 
     proposed: list[Role]
     """The roles a model named, coarse before fine, before any were chosen."""
-    roles: list[Role]
+    roles: Annotated[list[Role], Emits("role")]
     """The panel."""
-    ballots: Gathered[RoleBallot]
+    ballots: Annotated[list[RoleBallot], Emits("vote"), joined]
     votes: list[Vote]
     score_norm: float | None
     roles_key: str

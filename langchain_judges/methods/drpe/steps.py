@@ -26,16 +26,6 @@ class DRPESteps(PairSteps):
     """What the steps of the method share."""
 
     options: DRPE
-    lists = ("ballots",)
-    empty = {
-        "votes": [],
-        "proposed": [],
-        "roles": [],
-        "score_norm": None,
-        "asked": 0,
-        "due": [],
-        "not_asked": [],
-    }
 
     @property
     def noun(self) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from langgraph.constants import END
 from langgraph.types import Send
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.nodes import Gathered, Node, plain
+from langchain_judges.asking.nodes import Node, plain
+from langchain_judges.asking.state import Emits, joined
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.combination import MembersLike, Opinion
@@ -24,10 +25,10 @@ from langchain_judges.methods.members import (
     ask_member,
     begin,
     finish,
-    graph_of,
     kind_of_members,
     read_members,
     row_of,
+    schema_of,
 )
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.options import factory
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 class JuryState(PairState, total=False):
     """State of a jury on pairs."""
 
-    members: Gathered[Opinion]
+    members: Annotated[list[Opinion], Emits("opinion"), joined]
 
 
 class JuryResult(PairResult):
@@ -53,7 +54,7 @@ class JuryResult(PairResult):
 class ItemJuryState(ItemState, total=False):
     """State of a jury on single texts."""
 
-    members: Gathered[Opinion]
+    members: Annotated[list[Opinion], Emits("opinion"), joined]
 
 
 class ItemJuryResult(ItemResult):
@@ -146,11 +147,11 @@ def _jury(options: Jury, members: tuple[Member, ...]) -> CombinedGraph:
     )
     if kind == "item" and options.combine == "mean" and not steps.grades:
         raise OptionError("`combine='mean'` needs labels that are numbers")
-    graph = graph_of(kind, (JuryState, JuryResult), (ItemJuryState, ItemJuryResult))
-    graph.add_node("ask", Node(steps.ask, options.events))
-    graph.add_node("merge", plain(steps.merge, options.events))
-    start = Start(kind, ("members", "failures", "usages"), {})
-    begin(graph, start, steps.everybody, ["ask"])
+    schema = schema_of(kind, (JuryState, JuryResult), (ItemJuryState, ItemJuryResult))
+    graph = schema.graph()
+    graph.add_node("ask", Node(steps.ask, schema.events))
+    graph.add_node("merge", plain(steps.merge, schema.events))
+    begin(graph, Start(kind, schema), steps.everybody, ["ask"])
     graph.add_edge("ask", "merge")
     graph.add_edge("merge", END)
     return finish(options, members, kind, graph)

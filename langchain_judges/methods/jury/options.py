@@ -53,7 +53,6 @@ class Jury(Combination):
         Budget(6),
         Budget(4, also={"methods": ["relative", "cot", "direct"]}),
     )
-    events = {"members": "opinion"}
     evidence = (opinion_table("members", "What each member said", ("score", "Score")),)
     sketches = (opinion_sketch("members"),)
 

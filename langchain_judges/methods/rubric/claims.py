@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired
+from typing import TYPE_CHECKING, Annotated, NotRequired
 
 from langgraph.constants import END
 from pydantic import BaseModel, Field
@@ -18,8 +18,9 @@ from pydantic import BaseModel, Field
 from langchain_judges.asking.nodes import Call, Next, Route
 from langchain_judges.asking.question import Reply
 from langchain_judges.asking.replies.reading import check, lax_shape, shape_of
+from langchain_judges.asking.state import Emits
 from langchain_judges.asking.steps import Update
-from langchain_judges.methods.context import begin
+from langchain_judges.methods.context import StateSchema, begin
 from langchain_judges.methods.items import ItemState, ItemSteps, item_of, material
 from langchain_judges.methods.pairs import instructions_block
 from langchain_judges.methods.rubric.claim_tally import Claim, ClaimSide, claims_verdict
@@ -49,8 +50,8 @@ _UNITS: Mapping[ClaimSide, str] = {"response": "claim", "expected": "expected"}
 class ClaimState(ItemState, total=False):
     """State of the graph; every value is plain JSON."""
 
-    claims: list[Claim]
-    subscores: list[CriterionScore]
+    claims: Annotated[list[Claim], Emits("claim")]
+    subscores: Annotated[list[CriterionScore], Emits("subscore")]
 
 
 class ClaimResult(RubricResult):
@@ -60,12 +61,14 @@ class ClaimResult(RubricResult):
     """Those of the response, then those of the expected answer."""
 
 
+CLAIM_SCHEMA = StateSchema(ClaimState, ClaimResult, Item)
+
+
 @dataclass(frozen=True)
 class ClaimSteps(ItemSteps):
     """The steps of the judge: split → check → total."""
 
     options: LabelOptions
-    empty = {"claims": [], "subscores": []}
 
     def check(self, item: Item) -> None:
         """Check that an item brings what its rubric needs."""
@@ -172,13 +175,8 @@ def claims_graph(steps: ClaimSteps, **marks: object) -> JudgeGraph:
         steps: Its steps.
         **marks: What decides verdicts beside the options.
     """
-    # Loaded on use: to check options and count calls takes no graph.
-    from langgraph.graph import StateGraph
-
     context = steps.context
-    graph: StateGraph[Any] = StateGraph(
-        ClaimState, input_schema=Item, output_schema=ClaimResult
-    )
+    graph = context.graph()
     graph.add_node("split", context.asks(steps.split, steps.unlabelled_claims))
     graph.add_node("check", context.asks(steps.ask, steps.checked))
     graph.add_node("total", context.plain(steps.total))

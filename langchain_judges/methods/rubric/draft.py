@@ -43,7 +43,6 @@ class DraftSteps(LabelSteps):
     """Questions drafted at most."""
     drafts: SingleFlight[Reply] = field(default_factory=SingleFlight)
     whole = True
-    empty = {"drafted": []}
 
     def start(self, graph: StateGraph[Any]) -> None:
         """Add how a judgment begins: with the draft."""

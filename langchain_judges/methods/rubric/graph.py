@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.constants import END
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.context import JudgeContext
+from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.rubric.label_options import LabelOptions
 from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS, DRAFT_PROMPTS, PROMPTS
 from langchain_judges.methods.rubric.steps import LabelSteps
-from langchain_judges.verdict import Item
 
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
 
 
-def label_graph(steps: LabelSteps, state: type, result: type, **marks: object) -> JudgeGraph:
+def label_graph(steps: LabelSteps, **marks: object) -> JudgeGraph:
     """Return the graph of a judge that labels one text.
 
     Args:
         steps: Its steps.
-        state: Its state.
-        result: What it returns.
         **marks: What decides verdicts beside the options.
 
     Raises:
         OptionError: A replaced prompt has no place for the examples of the memory.
     """
-    # Loaded on use: to check options and count calls takes no graph.
-    from langgraph.graph import StateGraph
-
     context = steps.context
     if steps.options.memory is not None:
         step = "evaluate" if steps.options.shows_task else "answer"
@@ -41,7 +35,7 @@ def label_graph(steps: LabelSteps, state: type, result: type, **marks: object) -
             raise OptionError(
                 f"the prompt {step!r} has no `{place}`, where examples of the memory stand"
             )
-    graph: StateGraph[Any] = StateGraph(state, input_schema=Item, output_schema=result)
+    graph = context.graph()
     graph.add_node("evaluate", context.asks(steps.evaluate, steps.evaluated))
     graph.add_node("total", context.plain(steps.total))
     steps.start(graph)
@@ -51,12 +45,15 @@ def label_graph(steps: LabelSteps, state: type, result: type, **marks: object) -
 
 
 def label_context(
-    options: LabelOptions, model: str | BaseChatModel, drafts: bool = False
+    options: LabelOptions,
+    model: str | BaseChatModel,
+    schema: StateSchema,
+    drafts: bool = False,
 ) -> JudgeContext:
     """Return what the steps of a judge that labels one text work with."""
     others = dict.fromkeys(["draft", "evaluate"] if drafts else ["evaluate"])
     alone = PROMPTS if options.shows_task else ANSWER_PROMPTS
     templates = DRAFT_PROMPTS if drafts else alone
     return JudgeContext.of(
-        options, model, others, examples_in=("evaluate",), templates=templates
+        options, model, others, schema, examples_in=("evaluate",), templates=templates
     )

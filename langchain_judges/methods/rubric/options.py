@@ -69,7 +69,6 @@ class RubricOptions(LabelOptions):
     method = "rubric"
     summary = "Rubric: one text by criteria of your own, or by a ready rubric."
     presets = {name: {"rubric": name} for name in ready_names()}
-    events = {"subscores": "subscore", "claims": "claim"}
     evidence = (SUBSCORES, CLAIMS)
     sketches = (scores_by_criterion,)
     templates = {**DRAFT_PROMPTS, **CLAIM_PROMPTS}

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import BaseModel, BeforeValidator
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.nodes import Gathered
 from langchain_judges.asking.replies.reading import Problem, shape_of
+from langchain_judges.asking.state import Gathered
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.items import ItemResult, ItemState
 from langchain_judges.methods.rubric.criteria import Criterion

@@ -72,7 +72,6 @@ class LabelSteps(ItemSteps):
     """Fewest criteria that must be judged; default more than half."""
     whole: ClassVar[bool] = False
     """Whether there is a total even of one criterion."""
-    lists = ("subscores",)
 
     def check(self, item: Item) -> None:
         """Check that an item brings what its rubric needs."""

@@ -22,8 +22,8 @@ from langchain_judges.asking.nodes import Call, Next, Route
 from langchain_judges.asking.question import Question, Reply, sample_seed
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.example import Example
-from langchain_judges.memory.shown import RememberedPair, block, example_texts
-from langchain_judges.methods.context import JudgeContext, begin
+from langchain_judges.memory.shown import block, example_texts
+from langchain_judges.methods.context import JudgeContext, StateSchema, begin
 from langchain_judges.methods.few_shot import shown_examples
 from langchain_judges.methods.pairs import (
     FOCUS,
@@ -96,8 +96,6 @@ class SC2Steps(PairSteps):
 
     options: SC2
     embeddings: Embeddings
-    lists = ("proposals", "tables", "bracket", "choices")
-    empty = {"aspects": [], "pending": [], "table": None, "comparisons": None}
     focus = FOCUS
 
     def propose_each(self, state: SC2State) -> Next:
@@ -429,22 +427,18 @@ def _failure(step: str, unit: str, reason: FailureReason, detail: str) -> Failur
 
 def build(options: SC2, model: str | BaseChatModel) -> JudgeGraph:
     """Return the judge."""
-    # Loaded on use: to check options and count calls takes no graph.
-    from langgraph.graph import StateGraph
-
     models = {
         "aspects": options.aspect_model,
         "table": options.comparison_model,
         "match": options.comparator_model,
         "preference": None,
     }
-    context = JudgeContext.of(options, model, models, examples_in=("preference",))
+    schema = StateSchema(SC2State, SC2Result)
+    context = JudgeContext.of(options, model, models, schema, examples_in=("preference",))
     unused = SentenceEmbeddings()
     embeddings = options.embeddings or (unused if options.aspects else default_embeddings())
     steps = SC2Steps(context, options, embeddings)
-    graph: StateGraph[SC2State, None, RememberedPair, SC2Result] = StateGraph(
-        SC2State, input_schema=RememberedPair, output_schema=SC2Result
-    )
+    graph = context.graph()
     graph.add_node("aspects", context.asks(steps.aspects, steps.named))
     graph.add_node("agree", context.node(steps.agree))
     graph.add_node("table", context.asks(steps.table, steps.tabled))

@@ -77,13 +77,6 @@ class SC2(FewShot):
     }
     # |C| tables, |C| - 1 matches and a preference (SC², Table 4).
     budgets = (Budget(0, 2, "samples", also={"aspects": ASPECTS}),)
-    events = {
-        "proposals": "proposal",
-        "aspects": "aspect",
-        "tables": "table",
-        "bracket": "match",
-        "choices": "choice",
-    }
     evidence = EVIDENCE
     sketches = (sketch,)
     templates = texts.PROMPTS

@@ -11,7 +11,6 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.nodes import Gathered
 from langchain_judges.asking.replies.confidence import (
     json_spans,
     reply_tokens,
@@ -19,6 +18,7 @@ from langchain_judges.asking.replies.confidence import (
 )
 from langchain_judges.asking.replies.prose import MARKUP, LabelForms, SpokenLabel, spoken_label
 from langchain_judges.asking.replies.reading import lax_shape, shape_of
+from langchain_judges.asking.state import Emits, Gathered, joined
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.methods.sc2.aspects import distinct
@@ -106,9 +106,9 @@ class SC2State(PairState, total=False):
     """State of the graph."""
 
     proposals: Gathered[AspectProposal]
-    aspects: list[str]
+    aspects: Annotated[list[str], Emits("aspect")]
     tables: Gathered[ComparisonTable]
-    bracket: Gathered[TableMatch]
+    bracket: Annotated[list[TableMatch], Emits("match"), joined]
     """Who met whom, who won, and why."""
     pending: list[TableMatch]
     """Matches of this round that the comparator has to decide."""
