@@ -15,13 +15,11 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import (
     Interval,
     Result,
-    mcnemar,
     mean,
     paired_difference,
     rate,
 )
 from langchain_judges.metrics.intervals import wilson_interval
-from langchain_judges.metrics.result import Significance
 from tests.cases import for_each
 
 
@@ -109,13 +107,18 @@ def test_a_paired_difference_is_surer_than_two_samples() -> None:
     assert result.se < 0.3 * math.hypot(a, b)
 
 
-def test_mcnemar_is_the_binomial_test_of_the_discordant_items() -> None:
-    first = [1] * 20 + [1] * 9 + [0] * 2 + [0] * 5 + [None]
-    second = [1] * 20 + [0] * 9 + [1] * 2 + [0] * 5 + [1]
-    result = mcnemar(first, second)
-    assert result.p == pytest.approx(stats.binomtest(2, 11).pvalue)
-    assert (result.only_first, result.only_second, result.n) == (9, 2, 36)
-    assert mcnemar([1, 0], [1, 0]).p == 1.0
+def test_the_test_of_a_difference_is_that_of_its_interval() -> None:
+    # Nine items on which the first alone was right, three the second alone, of 36, and one
+    # more of each: the mean is 6/36, its variance s²/36 + 1/36² with s² = (12 − 1) / 35.
+    first = [1] * 20 + [1] * 9 + [0] * 3 + [0] * 4
+    second = [1] * 20 + [0] * 9 + [1] * 3 + [0] * 4
+    error = math.sqrt((12 - 36 / 36) / 35 / 36 + 1 / 36**2)
+    result = paired_difference(first, second)
+    assert result.p == pytest.approx(2 * stats.t.sf(6 / 36 / error, 35))
+    assert (result.interval.low < 0) == (result.p > 0.05)
+    at_p = paired_difference(first, second, confidence=1 - result.p)
+    assert at_p.interval.low == pytest.approx(0, abs=1e-12)
+    assert paired_difference([1, 0], [1, 0]).p == 1.0
 
 
 def test_a_result_is_a_number_that_cannot_be_changed() -> None:
@@ -133,11 +136,11 @@ def test_a_result_is_a_number_that_cannot_be_changed() -> None:
 
 @for_each("again", [copy.deepcopy, lambda r: pickle.loads(pickle.dumps(r))])
 def test_results_and_outcomes_survive_copies(again) -> None:
-    result, tested = rate([1, 0, None]), mcnemar([1, 0, 1], [0, 0, 1])
+    result, tested = rate([1, 0, None]), paired_difference([1, 0, 1], [0, 0, 1])
     assert again(result) == result
     assert again(result).__dict__ == result.__dict__
     assert again(tested) == tested
-    assert again(tested).only_first == 1
+    assert again(tested).p == tested.p
 
 
 def test_nan_needs_a_reason_and_a_reason_nan() -> None:
@@ -145,8 +148,6 @@ def test_nan_needs_a_reason_and_a_reason_nan() -> None:
         Result(math.nan, n=0)
     with pytest.raises(ValueError, match="reason"):
         Result(0.5, n=2, reason="why")
-    with pytest.raises(ValueError, match="reason"):
-        Significance(math.nan, math.nan, n=0, alternative="two-sided")
     nothing = rate([])
     assert math.isnan(nothing)
     assert nothing.to_dict() == {
@@ -209,16 +210,6 @@ def test_an_item_without_a_group_is_a_group_of_its_own() -> None:
     assert rate(values, groups=[None, math.nan, None, "x", "y", None]).interval == alone
 
 
-def test_judges_that_differ_by_questions_differ_less_surely_than_by_items() -> None:
-    # Ten questions of ten items: the first judge alone is right on 7, the second on 3.
-    first = [1] * 70 + [0] * 30
-    second = [0] * 70 + [1] * 30
-    questions = [i // 10 for i in range(100)]
-    # 2 P(at least 7 heads of 10) = 2 · 176 / 1024.
-    assert mcnemar(first, second, groups=questions).p == pytest.approx(352 / 1024)
-    assert mcnemar(first, second).p < 1e-4
-
-
 def test_the_test_by_clusters_rejects_no_more_often_than_its_level() -> None:
     # Twenty questions of ten items, on each of which one judge is better, by a coin. Of 200
     # samples 5 % are 10, and more than 18 are as rare as 1 %; items alone reject too many.
@@ -227,16 +218,7 @@ def test_the_test_by_clusters_rejects_no_more_often_than_its_level() -> None:
     for _ in range(200):
         better = np.where(rng.random(20) < 0.5, 0.9, 0.6)[groups]
         first, second = rng.random(200) < better, rng.random(200) < 1.5 - better
-        rejected += mcnemar(first, second, groups=groups).p < 0.05
-        plain += mcnemar(first, second).p < 0.05
+        rejected += paired_difference(first, second, groups=groups).p < 0.05
+        plain += paired_difference(first, second).p < 0.05
     assert rejected <= 18
     assert plain > 30
-
-
-def test_an_outcome_is_read_by_place_name_and_key() -> None:
-    result = mcnemar([1, 1, 0, 1], [0, 0, 1, 1])
-    assert result["p"] == result.p == result[1] == result.pvalue
-    assert result["only_first"] == 2
-    assert result[:2] == tuple(result)
-    with pytest.raises(KeyError):
-        result["q"]

@@ -43,7 +43,6 @@ from langchain_judges.metrics.detection import (
     recall,
 )
 from langchain_judges.metrics.intervals import (
-    mcnemar,
     mean,
     paired_difference,
     rate,
@@ -59,10 +58,6 @@ from langchain_judges.metrics.people import (
     beside_people,
     oracle_agreement,
     people_agreement,
-)
-from langchain_judges.metrics.resampling import (
-    bootstrap,
-    paired_bootstrap,
 )
 from langchain_judges.metrics.result import (
     Interval,
@@ -91,7 +86,6 @@ __all__ = [
     "auc",
     "balanced_accuracy",
     "beside_people",
-    "bootstrap",
     "certainty",
     "cohen_kappa",
     "confidence_calibration",
@@ -108,12 +102,10 @@ __all__ = [
     "length_slope",
     "majority_agreement",
     "majority_vote",
-    "mcnemar",
     "mean",
     "oracle_agreement",
     "order_accuracy",
     "order_agreement",
-    "paired_bootstrap",
     "paired_difference",
     "people_agreement",
     "position_bias",

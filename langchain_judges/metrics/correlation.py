@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy
@@ -23,12 +22,13 @@ from langchain_judges.metrics.inputs import (
 from langchain_judges.metrics.intervals import (
     LEAST_GROUPS,
     check_confidence,
+    jackknife_error,
     mean,
     student_quantile,
 )
-from langchain_judges.metrics.resampling import Correlation, jackknife_error
-from langchain_judges.metrics.result import Interval, Result, Significance
+from langchain_judges.metrics.result import Interval, Result
 
+Correlation = Literal["pearson", "spearman", "kendall"]
 Level = Literal["global", "group", "system"]
 Alternative = Literal["greater", "less", "two-sided"]
 
@@ -158,17 +158,16 @@ def _within_groups(
     )
 
 
-class Williams(Significance):
-    """Williams' test; unpacks to `(t, p)`."""
+class Williams(NamedTuple):
+    """Williams' test: Student's t on `df` degrees of freedom, and p of the alternative."""
 
+    t: float
+    p: float
     df: int
     p_one_sided: float
     p_two_sided: float
-
-    @property
-    def t(self) -> float:
-        """The statistic, Student's t on `df` degrees of freedom."""
-        return self.statistic
+    reason: str | None = None
+    """Why t and p are NaN; None if they are not."""
 
 
 def williams_test(
@@ -186,11 +185,11 @@ def williams_test(
         r13: Correlation of people with metric 2.
         r23: Correlation of the two metrics.
         n: Items all three were taken on. They must be independent; where several share an
-            article use `paired_bootstrap` with groups as well.
+            article p is too small.
         alternative: `greater`: metric 1 is better; `less`; or `two-sided`.
 
     Returns:
-        `(t, p)`; NaN with a reason where K ≤ 0, for no three variables correlate so.
+        t and p; NaN with a reason where K ≤ 0, for no three variables correlate so.
 
     Raises:
         InputError: A correlation lies outside [−1, 1].
@@ -203,13 +202,11 @@ def williams_test(
     a, b = abs(r12), abs(r13)
     c = r23 * math.copysign(1, r12) * math.copysign(1, r13)
     k = 1 - a * a - b * b - c * c + 2 * a * b * c
-    outcome = partial(Williams, n=n, alternative=alternative, df=n - 3)
     why = "fewer than four items" if n < 4 else None
     if k <= 1e-12:
         why = why or "K is not positive: the three correlations cannot hold together"
     if why:
-        nan = math.nan
-        return outcome(nan, nan, reason=why, p_one_sided=nan, p_two_sided=nan)
+        return Williams(math.nan, math.nan, n - 3, math.nan, math.nan, why)
     below = 2 * k * (n - 1) / (n - 3) + ((a + b) ** 2 / 4) * (1 - c) ** 3
     t = (a - b) * math.sqrt((n - 1) * (1 + c)) / math.sqrt(below)
     p = {
@@ -217,5 +214,4 @@ def williams_test(
         "less": float(scipy.stats.t.cdf(t, n - 3)),
         "two-sided": float(2 * scipy.stats.t.sf(abs(t), n - 3)),
     }
-    one_sided, two_sided = p["greater"], p["two-sided"]
-    return outcome(t, p[alternative], p_one_sided=one_sided, p_two_sided=two_sided)
+    return Williams(t, p[alternative], n - 3, p["greater"], p["two-sided"])

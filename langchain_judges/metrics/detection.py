@@ -29,10 +29,10 @@ from langchain_judges.metrics.inputs import (
 from langchain_judges.metrics.intervals import (
     LEAST_GROUPS,
     check_confidence,
+    jackknife_error,
     student_quantile,
     wilson,
 )
-from langchain_judges.metrics.resampling import jackknife_error
 from langchain_judges.metrics.result import Interval, Result
 from langchain_judges.metrics.tables import (
     Tables,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -16,11 +16,10 @@ from langchain_judges.metrics.inputs import (
     Ints,
     Judgments,
     RightLabels,
-    as_floats,
     complete,
     match,
 )
-from langchain_judges.metrics.result import Interval, Result, Significance
+from langchain_judges.metrics.result import Interval, Result
 
 LEAST_GROUPS = 5
 """Of fewer groups, or items on their own, what varies between them says too little."""
@@ -189,10 +188,16 @@ def mean_result(
     return result(se=se, interval=Interval.around(centre, half))
 
 
+class Difference(Result):
+    """A mean difference; `p` is two-sided, of the test that the interval inverts."""
+
+    p: float
+
+
 def paired_difference(
     first: Judgments, second: RightLabels, *, groups: GroupKeys = None, confidence: float = 0.95
-) -> Result:
-    """Return the mean of first − second over the items that both have.
+) -> Difference:
+    """Return the mean of first − second over the items that both have, and whether it is 0.
 
     Args:
         first: One number for each item, such as 1 where the first judge was right.
@@ -203,101 +208,51 @@ def paired_difference(
     Returns:
         The mean difference in the units of the scores, with its standard error, which is
         smaller than that of two separate samples as far as the judges err alike. The interval
-        of hits (0, ½ and 1) is that of one more item on which each alone was right.
+        of hits (0, ½ and 1) is that of one more item on which each alone was right. `p` is
+        below 1 − confidence where the interval leaves out 0, and only there.
 
     Source: Miller 2024, arXiv 2411.00640, section 4; for hits Agresti & Min 2005 (Biometrics
     61).
     """
     cases = match(first, second, "score")
     if not cases.n:
-        return cases.undefined("no items in common")
+        return Difference.undefined("no items in common", n_failed=cases.failed, p=math.nan)
     (a, b), clusters = cases.floats(), cases.clusters(groups)
-    return difference_result(a, b, clusters, confidence, cases.failed)
-
-
-def difference_result(
-    a: Floats, b: Floats, clusters: Ints, confidence: float, failed: Mapping[str, int]
-) -> Result:
-    """Return `paired_difference` of two whole columns with the numbers of their groups."""
     hits = bool(np.isin(np.concatenate([a, b]), (0, 0.5, 1)).all())
-    difference = mean_result(a - b, clusters, confidence, failed, added=1.0 if hits else 0.0)
-    if hits and difference.interval:
-        return difference.replace(interval=difference.interval.within(-1.0, 1.0))
-    return difference
+    added = 1.0 if hits else 0.0
+    change = mean_result(a - b, clusters, confidence, cases.failed, added=added)
+    if change.interval is None:
+        return Difference(change, **vars(change), p=1.0)
+    freedom = int(clusters.max())
+    half = change.interval.high - change
+    statistic = abs(change) / half * student_quantile(confidence, freedom)
+    p = 2 * float(scipy.stats.t.sf(statistic, freedom))
+    parts = vars(change)
+    if hits:
+        parts = {**parts, "interval": change.interval.within(-1.0, 1.0)}
+    return Difference(change, **parts, p=p)
 
 
-class McNemar(Significance):
-    """McNemar's test; `only_first` and `only_second` count who alone was right."""
-
-    only_first: int
-    only_second: int
+BLOCKS = 200
+"""Most parts that a jackknife leaves out in turn."""
 
 
-def mcnemar(first: Judgments, second: RightLabels, *, groups: GroupKeys = None) -> McNemar:
-    """Test whether two judges are right equally often on the same items, exactly.
+def jackknife_error(
+    statistic: Callable[..., float], columns: Sequence[Floats], groups: Ints
+) -> tuple[float, int]:
+    """Return the standard error of a statistic by leaving out each group, and their number.
 
-    Args:
-        first: True or 1 where the first judge was right, for each item.
-        second: The same items, by the second judge.
-        groups: The cluster of each item; whole clusters then change sides under the null
-            hypothesis, for items that share a question are not tests of their own.
+    Of more than `BLOCKS` groups, blocks of them drawn by chance are left out.
 
-    Returns:
-        The smaller of the two discordant counts and the two-sided p of the exact binomial
-        test, or of the exact test over clusters. With no discordant item p is 1.
-
-    Source: McNemar 1947; with clusters Fisher's (1935) permutation of pairs.
+    Source: Tukey 1958; blocks after Busing, Meijer & van der Leeden 1999.
     """
-    cases = match(first, second)
-    hits = [(bool(a), bool(b)) for a, b in zip(*cases.columns, strict=True)]
-    only_first, only_second = hits.count((True, False)), hits.count((False, True))
-    outcome = partial(
-        McNemar,
-        n=cases.n,
-        alternative="two-sided",
-        n_failed=cases.failed,
-        only_first=only_first,
-        only_second=only_second,
-    )
-    if not hits:
-        return outcome(math.nan, math.nan, reason="no items in common")
-    leads = np.bincount(cases.clusters(groups), [float(a) - float(b) for a, b in hits])
-    return outcome(min(only_first, only_second), _flipped_p(as_floats(leads)))
-
-
-FINEST_GRID = 2**18
-
-
-def _flipped_p(leads: Floats) -> float:
-    """Return how many of the sums ± lead ± lead … are as far from 0 as the sum of leads."""
-    leads = np.asarray(leads[np.abs(leads) > 1e-12])
-    if not len(leads):
-        return 1.0
-    steps = _on_a_grid(leads)
-    total, reach = abs(int(steps.sum())), int(np.abs(steps).sum())
-    sizes, counts = np.unique(np.abs(steps), return_counts=True)
-    if len(sizes) == 1:
-        size = int(counts[0])
-        wins = (size + total // int(sizes[0])) // 2
-        return float(min(1.0, 2 * scipy.stats.binom.sf(wins - 1, size, 0.5)))
-    # The sums have a period that none of them reaches.
-    period = 2 * reach + 1
-    turns = 2 * np.pi * np.arange(period) / period
-    waves = np.ones(period)
-    for size, count in zip(sizes, counts, strict=True):
-        waves *= np.cos(turns * size) ** count
-    chances = np.fft.ifft(waves).real
-    beyond = chances[total : reach + 1].sum()
-    smallest = 2.0 ** (1 - min(len(steps), 1000))
-    return float(min(1.0, max(2 * beyond, smallest)))
-
-
-def _on_a_grid(leads: Floats) -> Ints:
-    """Return leads as whole numbers: exactly where they are shares of a few votes."""
-    for parts in (1, 2, 3, 4, 5, 6, 12, 60, 420):
-        steps = leads * parts
-        if np.abs(steps).sum() < FINEST_GRID and np.abs(steps - steps.round()).max() < 1e-6:
-            break
-    else:
-        steps = leads * (FINEST_GRID / np.abs(leads).sum())
-    return np.asarray(steps.round(), dtype=np.int64)
+    count = int(groups.max()) + 1
+    blocks = min(count, BLOCKS)
+    order = np.random.default_rng(0).permutation(count) if count > blocks else np.arange(count)
+    part = (order % blocks)[groups]
+    estimates = [statistic(*(c[part != block] for c in columns)) for block in range(blocks)]
+    values = np.asarray([value for value in estimates if value == value])
+    if len(values) < max(2, 0.9 * blocks):
+        return math.nan, blocks
+    spread = float(((values - values.mean()) ** 2).mean())
+    return math.sqrt((blocks - 1) * spread), blocks

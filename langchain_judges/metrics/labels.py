@@ -8,7 +8,6 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
-import scipy
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics.inputs import (
@@ -23,7 +22,11 @@ from langchain_judges.metrics.inputs import (
     take,
     values_of,
 )
-from langchain_judges.metrics.intervals import check_confidence, normal_quantile
+from langchain_judges.metrics.intervals import (
+    check_confidence,
+    normal_quantile,
+    student_quantile,
+)
 from langchain_judges.metrics.result import Interval, Result
 
 
@@ -187,12 +190,13 @@ MOST_LABELS = 1_000_000
 
 
 def _power(lead: float, disagreement: float, n: int, level: float, seed: int) -> float:
-    """Return in how many of 4,000 samples of n items McNemar's exact test finds a lead."""
+    """Return in how many of 4,000 samples of n items `paired_difference` finds a lead."""
     rng = np.random.default_rng(seed)
     apart = rng.binomial(n, disagreement, 4000)
     wins = rng.binomial(apart, (disagreement + lead) / (2 * disagreement))
-    p = 2 * scipy.stats.binom.sf(wins - 1, apart, 0.5)
-    return float(((p <= level) & (2 * wins > apart)).mean())
+    gap = (2 * wins - apart) / n
+    error = np.sqrt((apart / n - gap**2) / (n - 1) + 1 / n**2)
+    return float((gap > error * student_quantile(1 - level, n - 1)).mean())
 
 
 def labels_needed(
@@ -212,7 +216,7 @@ def labels_needed(
         OptionError: The lead is not between 0 and the disagreement, or more than a million
             labels are needed.
 
-    Source: simulation of the test in `mcnemar`. Of items that share questions count the
+    Source: simulation of `paired_difference`. Of items that share questions count the
     questions.
     """
     if not 0 < lead <= disagreement <= 1:

@@ -153,85 +153,10 @@ def _counts(n_failed: Mapping[str, int] | None) -> Mapping[str, int]:
 
 
 def _plain(value: object) -> Any:
-    if isinstance(value, Result | Findings | Significance):
+    if isinstance(value, Result | Findings):
         return value.to_dict()
     if isinstance(value, Mapping):
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-class _Tested(NamedTuple):
-    statistic: float
-    p: float
-
-
-class Significance(_Attributes, _Tested):
-    """The outcome of a test: unpacks to `(statistic, p)`, and `float()` of it is p.
-
-    Attributes:
-        statistic: The test's own statistic.
-        p: The p-value under the stated alternative.
-        alternative: `greater`, `less` or `two-sided`.
-        n: What was compared, as the function's docstring says.
-        n_failed: Items that could not be used, by reason.
-        reason: Why statistic and p are NaN; None if they are not.
-    """
-
-    alternative: str
-    n: int
-    reason: str | None
-
-    def __new__(
-        cls,
-        statistic: float,
-        p: float,
-        *,
-        n: int,
-        alternative: str,
-        n_failed: Mapping[str, int] | None = None,
-        reason: str | None = None,
-        **more: Any,
-    ) -> Self:
-        """Make an outcome; `more` are the attributes of a subclass."""
-        if math.isnan(p) != (reason is not None):
-            raise ValueError("an outcome needs a `reason` if it is NaN, and only then")
-        self = super().__new__(cls, float(statistic), float(p))
-        fields = {"n": int(n), "alternative": alternative, "reason": reason, **more}
-        fields["n_failed"] = _counts(n_failed)
-        self.__dict__.update(fields)
-        return self
-
-    @property
-    def pvalue(self) -> float:
-        """`p`, by scipy's name."""
-        return self.p
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON data; NaN becomes None."""
-        fields = {"statistic": self.statistic, "p": self.p, **self.__dict__}
-        return {name: _plain(value) for name, value in fields.items()}
-
-    def __float__(self) -> float:
-        return self.p
-
-    def __getitem__(self, key: Any) -> Any:
-        """Read a place of `(statistic, p)`, or any attribute by its name."""
-        if not isinstance(key, str):
-            return super().__getitem__(key)
-        try:
-            return getattr(self, key)
-        except AttributeError:
-            raise KeyError(key) from None
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"an outcome cannot be changed: `{name}`")
-
-    def __getnewargs_ex__(self) -> tuple[tuple[float, float], dict[str, Any]]:
-        return (self.statistic, self.p), self._attributes()
-
-    def __repr__(self) -> str:
-        fields = {"statistic": self.statistic, "p": self.p, **self._attributes()}
-        parts = ", ".join(f"{k}={v!r}" for k, v in fields.items() if v is not None)
-        return f"{type(self).__name__}({parts})"

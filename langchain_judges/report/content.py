@@ -67,18 +67,14 @@ class Contest:
     n: int
     """Rows that both have, and that have a label."""
     difference: Result
-    """Agreement of the first − agreement of the second, with its bootstrap interval."""
-    bootstrap_p: float
-    """Two-sided, of the clustered paired bootstrap."""
+    """Agreement of the first − agreement of the second, with its interval."""
+    p: float
+    """Two-sided, of the test that the interval inverts."""
+    holm_p: float
+    """`p` adjusted for all pairs of judges."""
     only_first: int
     """Rows on which the first alone says what the label says."""
     only_second: int
-    mcnemar_p: float
-    """Of McNemar's exact test on these two counts, by groups where rows have them."""
-    holm_p: float
-    """`mcnemar_p` adjusted for all pairs of judges."""
-    holm_bootstrap_p: float
-    """`bootstrap_p` adjusted in the same way."""
 
     same: Result = field(default_factory=lambda: Result.undefined("not counted"))
     """The share of the rows on which both say the same."""

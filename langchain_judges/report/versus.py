@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -72,8 +73,8 @@ def compare(  # noqa: PLR0913 - options
 ) -> ComparisonReport:
     """Report on several judges side by side, with paired tests on the rows they share.
 
-    Two judges are compared by McNemar's exact test on the labels, adjusted by Holm for all
-    pairs of judges, and by a paired bootstrap of the agreement, which draws whole groups.
+    Two judges are compared by the paired difference of their agreement, with the p-value that
+    belongs to its interval, adjusted by Holm for all pairs of judges.
 
     Args:
         runs: By the name of a judge its rows; see `trust`.
@@ -118,13 +119,8 @@ def _rank(report: TrustReport) -> float:
 def contests(reports: Sequence[TrustReport], confidence: float) -> list[Contest]:
     """Test every judge against every other, Holm's adjustment included."""
     drafts = [_contest(a, b, confidence) for a, b in combinations(reports, 2)]
-    exact, intervals = (
-        _adjusted([d[name] for d in drafts]) for name in ("mcnemar_p", "bootstrap_p")
-    )
-    return [
-        Contest(**draft, holm_p=p, holm_bootstrap_p=q)
-        for draft, p, q in zip(drafts, exact, intervals, strict=True)
-    ]
+    adjusted = _adjusted([draft["p"] for draft in drafts])
+    return [Contest(**draft, holm_p=p) for draft, p in zip(drafts, adjusted, strict=True)]
 
 
 def _adjusted(p_values: Sequence[float]) -> list[float]:
@@ -149,10 +145,10 @@ def _contest(first: TrustReport, second: TrustReport, confidence: float) -> dict
         for side, report in enumerate((first, second))
     ]
     groups = first.sample.groups and [first.sample.groups[i] for i, _ in shared]
-    right = ([row.answer == row.label for row in side] for side in sides)
-    exact = metrics.mcnemar(*right, groups=groups)
+    right = [[row.answer == row.label for row in side] for side in sides]
+    alone = Counter(zip(*right, strict=True))
     hits = [report.sample.judge_hits() for report in (first, second)]
-    gap = metrics.paired_bootstrap(
+    gap = metrics.paired_difference(
         [hits[0][i] for i, _ in shared],
         [hits[1][j] for _, j in shared],
         groups=groups,
@@ -161,12 +157,11 @@ def _contest(first: TrustReport, second: TrustReport, confidence: float) -> dict
     return {
         "first": first.name,
         "second": second.name,
-        "n": exact.n,
+        "n": len(shared),
         "difference": gap,
-        "bootstrap_p": gap.p_two_sided,
-        "only_first": exact.only_first,
-        "only_second": exact.only_second,
-        "mcnemar_p": exact.p,
+        "p": gap.p,
+        "only_first": alone[True, False],
+        "only_second": alone[False, True],
         **_in_common(sides, groups, confidence),
     }
 

@@ -211,7 +211,6 @@ MEASURES: dict[str, Callable[[Rng, Setting], tuple[Result, float]]] = {
     "win_rate": win_rate,
     "first_slot": first_slot,
     "difference": difference(metrics.paired_difference),
-    "bootstrap": difference(metrics.paired_bootstrap),
     "kappa": of_labels(metrics.cohen_kappa, true_kappa),
     "weighted_kappa": weighted_kappa,
     "balanced": of_labels(

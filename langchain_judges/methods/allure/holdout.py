@@ -165,8 +165,7 @@ def fall_risk(before: Sequence[Case], after: Sequence[Case], seed: int = 0) -> f
     """
     if [case[2] for case in before] == [case[2] for case in after]:
         return 0.0
-    from langchain_judges.metrics.resampling import draws
-    from langchain_judges.metrics.tables import mean_recall
+    from langchain_judges.metrics.tables import draws, mean_recall
 
     earlier, later = _tables([before, after])
     falls = 0
