@@ -23,7 +23,7 @@ from langchain_judges import (
 from langchain_judges.asking.models.local import local_model
 from langchain_judges.datasets import load
 from langchain_judges.errors import MissingExtraError
-from langchain_judges.report.charts import shares
+from langchain_judges.report import trust
 from langchain_judges.writing.overlap import overlap
 from tests.fakes import FakeChatModel
 
@@ -42,6 +42,12 @@ def classic():
     return classic
 
 
+def report_of_one_row():
+    judge = create_direct_judge(FakeChatModel())
+    rows = [{**PAIR, "label": "A"}]
+    trust([{"index": 0, **judge.invoke(PAIR)}], rows).to_html(Path(tempfile.mkdtemp()) / "page")
+
+
 LACKING = {
     "classic": classic,
     "embeddings": lambda: FailureMemory().remember(
@@ -50,7 +56,7 @@ LACKING = {
     "hub": lambda: list(load("mt_bench")),
     "local": lambda: local_model(__file__),
     "overlap": lambda: overlap("bleu", ["a"], [["a"]]),
-    "trust": lambda: shares([], "%", "nothing"),
+    "trust": report_of_one_row,
     "writing": lambda: create_bsm_writer(FakeChatModel()),
 }
 
