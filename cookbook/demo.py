@@ -1,6 +1,6 @@
 """The first minute: judge sample pairs and texts, learn from a correction, write a report.
 
-    python cookbook/demo.py                    # recorded replies of a capable model; also `make demo`
+    python cookbook/demo.py                    # recorded replies; also `make demo`
     python cookbook/demo.py --method drpe      # one method on its own samples
     python cookbook/demo.py --model local      # the same, asked now
     python cookbook/demo.py --record openai:gpt-5-mini
@@ -48,7 +48,9 @@ MAY_BE_SENT = (
 )
 REPLY_RUBRIC = [
     Criterion(name="Remedy", description="Does the reply say what the shop will do?", weight=2),
-    Criterion(name="Tone", labels={"rude": "it blames", "neutral": "neither", "kind": "it regrets"}),
+    Criterion(
+        name="Tone", labels={"rude": "it blames", "neutral": "neither", "kind": "it regrets"}
+    ),
 ]
 
 
@@ -176,9 +178,9 @@ def live(console: Console) -> None:
     answer = verdict["preference"] or "not judged"
     flipped = ", and its two orders disagree" if verdict["flipped"] else ""
     console.print(
-        f"[bold]Live[/bold], by the local model of 135M parameters in this process: people prefer "
-        f"{pair['label']}, it says {answer}{flipped}. So small a model judges no better than a "
-        "coin; the same code takes any other: make demo MODEL=openai:gpt-5-mini."
+        "[bold]Live[/bold], by the local model of 135M parameters in this process: people "
+        f"prefer {pair['label']}, it says {answer}{flipped}. So small a model judges no better "
+        "than a coin; the same code takes any other: make demo MODEL=openai:gpt-5-mini."
     )
 
 
@@ -198,7 +200,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Judge sample pairs and texts.")
     parser.add_argument("--method", choices=PARTS, help="one part; default the tour")
     parser.add_argument("--model", default="recorded", help="ask this model now")
-    parser.add_argument("--record", metavar="MODEL", help="ask this model, and keep its replies")
+    parser.add_argument(
+        "--record", metavar="MODEL", help="ask this model, and keep its replies"
+    )
     options = parser.parse_args(arguments)
     console = Console()
     OUT.mkdir(parents=True, exist_ok=True)
