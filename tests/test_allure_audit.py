@@ -21,7 +21,7 @@ from langchain_judges import (
     metrics,
 )
 from langchain_judges.asking.steps import run
-from langchain_judges.asking.store import ThreadJournal
+from langchain_judges.asking.store import ThreadReplies
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.example import MEANINGS
 from langchain_judges.methods.allure.auditors import resolve_auditor
@@ -645,7 +645,7 @@ def test_of_a_judge_without_a_reason_or_rubric_the_auditor_is_shown_neither():
         AuditOptions(),
         labels=(0, 1),
         modes=read_modes(None),
-        journal=ThreadJournal(None),
+        paid=ThreadReplies(None),
     )
     item = {"id": "a", "input": "Hello?", "output": "Go away.", "expected": "Hello!"}
     doubt: Any = {

@@ -1,7 +1,7 @@
 """ask(): prompt → model → checked reply. The only place where a model is called.
 
 The functions stand in the order of the way: the reply that a killed run has paid for
-(`_journalled`), else the one that a cache has (`_cached`), else one that is sent for, checked
+(`_paid_once`), else the one that a cache has (`_cached`), else one that is sent for, checked
 and asked for once more where it cannot be used (`_checked`).
 
 Every way to fail ends in one of two places. A `Failure` in the reply, if only this unit is
@@ -79,7 +79,7 @@ def ask(
     """
     asking = Asking(question, unit, order, seed)
     try:
-        reply = yield from _journalled(asking, variables)
+        reply = yield from _paid_once(asking, variables)
         event = {"failures": reply.failures, "usage": reply.usage}
         emit("reply", question.step, event, unit)
         return reply
@@ -94,13 +94,14 @@ def ask(
             row_cost.book(asking.usage())
 
 
-def _journalled(asking: Asking, variables: Mapping[str, object]) -> Steps[Reply]:
+def _paid_once(asking: Asking, variables: Mapping[str, object]) -> Steps[Reply]:
     """Take the reply that an earlier run has paid for, before a kill even, or ask."""
     question = asking.question
     messages = _with_media(sealed_messages(question.prompt.format_messages(**variables)))
-    journal = question.journal if question.journal and question.journal.saver else None
     replies = row_cost.replies if (row_cost := ROW_COST.get()) else None
-    if journal is None and replies is None:
+    if replies is None and question.replies:
+        replies = yield from question.replies.running()
+    if replies is None:
         return (yield from _cached(asking, messages, variables))
 
     def ask_now() -> Steps[StoredReply]:
@@ -108,13 +109,7 @@ def _journalled(asking: Asking, variables: Mapping[str, object]) -> Steps[Reply]
         return reply.stored()
 
     key = key_of(question.method, question.step, asking.unit, *cache_key(asking, messages))
-    if journal is not None:
-        entry = yield from journal.once(key, ask_now, _is_good)
-    elif replies is not None and (entry := replies.take(key)) is None:
-        entry = yield from ask_now()
-        if _is_good(entry):
-            replies.keep(key, entry)
-    return Reply.of(entry)
+    return Reply.of((yield from replies.once(replies.numbered(key), ask_now, _is_good)))
 
 
 def _is_good(entry: StoredReply) -> bool:

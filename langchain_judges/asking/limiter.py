@@ -24,6 +24,7 @@ from langchain_core.runnables.config import ensure_config
 
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.steps import Steps, Wait
+from langchain_judges.asking.store import ScopeReplies
 from langchain_judges.errors import OptionError, OverBudget, RunStopped
 from langchain_judges.verdict import Usage, add_usage, no_usage
 
@@ -306,16 +307,6 @@ class MinuteLimiter(BaseRateLimiter):
             return turn - now
 
 
-class Replies(Protocol):
-    """Where the replies to one row stand until it is judged."""
-
-    def take(self, call: str) -> Any:
-        """Return a reply that an earlier run paid for, by the key of its call, or None."""
-
-    def keep(self, call: str, reply: Any) -> None:
-        """Write a reply down."""
-
-
 @dataclass
 class RowCost:
     """What one pair of a run has cost so far; kept even if its graph is stopped midway."""
@@ -326,8 +317,8 @@ class RowCost:
     """Ends the whole run for an error that no other call can escape."""
     run_id: UUID | None = None
     """Of the row's run in traces, where its cost is noted."""
-    replies: Replies | None = None
-    """Where its replies are written down; None where its graph's journal has them."""
+    replies: ScopeReplies | None = None
+    """Where its replies are written down; None where its graph's thread has them."""
     usage: Usage = field(default_factory=no_usage)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _dollars: float = 0.0

@@ -17,7 +17,7 @@ from langchain_judges.asking.adapter import ModelAdapter, Sampling
 from langchain_judges.asking.limiter import ROW_COST
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.replies.reading import Parse, Problem, ReplyData
-from langchain_judges.asking.store import ThreadJournal
+from langchain_judges.asking.store import ThreadReplies
 from langchain_judges.orders import Order
 from langchain_judges.verdict import Failure, StepUsage, Usage, no_step_usage, no_usage
 
@@ -58,12 +58,12 @@ class Question:
     repairs: int = 1
     """Repair turns after an unusable reply; each is a paid call."""
     cache: BaseCache | None = None
-    journal: ThreadJournal | None = None
+    replies: ThreadReplies | None = None
     """Where every good reply is written before the graph uses it."""
 
 
 class StoredReply(TypedDict):
-    """A reply as a journal holds it: plain JSON."""
+    """A reply as a store holds it: plain JSON."""
 
     data: ReplyData | None
     failures: list[Failure]
@@ -88,7 +88,7 @@ class Reply:
     """What was wrong with a reply of which only a part is used."""
 
     def stored(self) -> StoredReply:
-        """Return it as a journal holds it, without its message."""
+        """Return it as a store holds it, without its message."""
         return {
             "data": self.data,
             "failures": self.failures,
@@ -99,7 +99,7 @@ class Reply:
 
     @classmethod
     def of(cls, entry: StoredReply) -> Reply:
-        """Return the reply that a journal holds."""
+        """Return the reply that a store holds."""
         problem = Problem(*entry["problem"]) if entry["problem"] else None
         parts = entry["data"], entry["failures"], entry["usage"]
         return cls(*parts, None, entry["measured"], problem)
@@ -117,10 +117,10 @@ class Asking:
     lacking: set[str] = field(default_factory=set)
     """What its requests lacked because the model refuses it."""
     unwritten: int = 0
-    """Replies that came, and that neither the graph nor the journal has yet."""
+    """Replies that came, and that neither the graph nor the store has yet."""
 
     def wrote(self) -> None:
-        """Say that the graph or the journal has what came."""
+        """Say that the graph or the store has what came."""
         if self.unwritten and (row_cost := ROW_COST.get()):
             row_cost.limiter.wrote(self.unwritten)
         self.unwritten = 0

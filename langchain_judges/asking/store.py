@@ -1,54 +1,249 @@
-"""What a graph's thread has paid for, written down before the next step: nothing is paid twice.
+"""Replies that were paid for, written down before they are used, so that none is paid twice.
 
-LangGraph writes the result of a node when its pool finds the time, and drops the results of
-branches that an exception in another one cancels. The journal stands in the same checkpointer,
-in a thread of its own beside the graph's, and each entry is written before the node that paid
-for it returns.
+One SQLite file in WAL mode with one table. A reply belongs to a scope, the row of a run or the
+thread of a graph, and is known by a key of what it follows from. It stays until its scope is
+done with.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import itertools
 import json
-from collections.abc import Callable
+import logging
+import os
+import sqlite3
+import threading
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar, cast
+from pathlib import Path
+from typing import Any, TypeVar, cast
+from weakref import WeakKeyDictionary, finalize
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, empty_checkpoint
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.config import get_config
 
-from langchain_judges.asking.steps import SingleFlight, Steps, Wait
+from langchain_judges.asking.steps import Steps, Wait
+from langchain_judges.errors import OutputError
 
 T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
+_TABLE = """
+CREATE TABLE IF NOT EXISTS replies (
+    scope TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, checksum INTEGER NOT NULL,
+    PRIMARY KEY (scope, key)
+) WITHOUT ROWID;
+"""
+_SIDE_FILES = ("-wal", "-shm")
+FILE_VARIABLE = "JUDGES_REPLIES"
+"""The environment variable that names the file for checkpointers that have none on disk."""
+
+
+@dataclass
+class _Group:
+    """What is written together, and who waits for it."""
+
+    changes: list[tuple[str, tuple[object, ...]]] = field(default_factory=list)
+    written: Future[None] = field(default_factory=Future)
+
+    def __post_init__(self) -> None:
+        # Many wait for one group: the cancellation of one must not cancel it.
+        self.written.set_running_or_notify_cancel()
+
+
+class ReplyStore:
+    """Plain values by scope and key.
+
+    A thread of the store's own writes them in groups: what came while a group was written is
+    the next one. Whoever keeps a value waits until its group survives the death of the process.
+
+    Args:
+        path: The file; None: the memory of this process.
+        shared: Whether other processes may use the file at the same time.
+
+    Raises:
+        OutputError: The file cannot be used. A damaged one is set aside as `….damaged`.
+    """
+
+    def __init__(self, path: Path | None, *, shared: bool = False) -> None:
+        """Open or make the file."""
+        self.path = path
+        self._shared = shared
+        self._lock, self._using = threading.Lock(), threading.RLock()
+        self._group = _Group()
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="replies")
+        try:
+            self._file = self._opened()
+        except (OSError, sqlite3.Error) as exc:
+            raise self._error(exc) from exc
+
+    def scopes(self) -> list[str]:
+        """Return the scopes that have replies."""
+        return [scope for (scope,) in self._rows("SELECT DISTINCT scope FROM replies")]
+
+    def of(self, scope: str) -> ScopeReplies:
+        """Return the replies of a row or a thread, with those of earlier runs."""
+        return ScopeReplies(self, scope, dict(self._entries(scope)))
+
+    def keep(self, scope: str, key: str, value: object) -> Steps[None]:
+        """Write a value down; when this returns, it survives the death of the process.
+
+        Raises:
+            OutputError: The file cannot take it.
+        """
+        text = json.dumps(value)
+        row = scope, key, text, _checksum(scope, key, text)
+        yield _wait_for(self._change("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?)", row))
+
+    def forget(self, scope: str) -> Wait:
+        """Drop the replies of a scope that needs no more calls; return a wait for it."""
+        return _wait_for(self._change("DELETE FROM replies WHERE scope = ?", (scope,)))
+
+    def close(self) -> None:
+        """Write what is waiting and close the file; delete it if it holds nothing."""
+        self._writer.shutdown()
+        is_empty = not self.scopes()
+        with self._using:
+            self._file.close()
+        if is_empty and self.path and not self._shared:
+            for end in ("", *_SIDE_FILES):
+                Path(f"{self.path}{end}").unlink(missing_ok=True)
+
+    def _change(self, statement: str, values: tuple[object, ...]) -> _Group:
+        with self._lock:
+            group = self._group
+            group.changes.append((statement, values))
+            if len(group.changes) == 1:
+                self._writer.submit(self._write)
+        return group
+
+    def _write(self) -> None:
+        with self._lock:
+            group, self._group = self._group, _Group()
+        try:
+            with self._using, self._file:
+                self._file.execute("BEGIN IMMEDIATE")
+                for statement, values in group.changes:
+                    self._file.execute(statement, values)
+        except sqlite3.Error as exc:
+            group.written.set_exception(self._error(exc))
+        else:
+            group.written.set_result(None)
+
+    def _entries(self, scope: str) -> Iterator[tuple[str, object]]:
+        """Yield the good entries of a scope; a damaged one is set aside, and asked again."""
+        query = "SELECT key, value, checksum FROM replies WHERE scope = ?"
+        for key, text, checksum in self._rows(query, scope):
+            if checksum == _checksum(scope, key, text):
+                yield key, json.loads(text)
+                continue
+            _LOG.warning("A damaged reply in %s is asked for again.", self.path)
+            self._change(
+                "UPDATE OR REPLACE replies SET scope = 'damaged' WHERE scope = ? AND checksum = ?",
+                (scope, checksum),
+            )
+
+    def _rows(self, query: str, *values: str) -> list[Any]:
+        try:
+            with self._using:
+                return self._file.execute(query, values).fetchall()
+        except sqlite3.DatabaseError as exc:
+            self._replace(exc)
+            return []
+
+    def _opened(self) -> sqlite3.Connection:
+        if self.path is None:
+            return _connected(":memory:", shared=False)
+        if self.path.is_symlink():
+            raise OSError("it is a link")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+        try:
+            return _connected(str(self.path), shared=self._shared)
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError as exc:
+            self._set_aside(exc)
+            return self._opened()
+
+    def _replace(self, error: sqlite3.DatabaseError) -> None:
+        """Begin a new file in place of a damaged one."""
+        if self.path is None or isinstance(error, sqlite3.OperationalError):
+            raise self._error(error) from error
+        with self._using:
+            self._file.close()
+            self._set_aside(error)
+            self._file = self._opened()
+
+    def _set_aside(self, error: sqlite3.DatabaseError) -> None:
+        path = cast("Path", self.path)
+        free = (Path(f"{path}.damaged{n or ''}") for n in itertools.count())
+        aside = next(each for each in free if not each.exists())
+        path.rename(aside)
+        for end in _SIDE_FILES:
+            Path(f"{path}{end}").unlink(missing_ok=True)
+        _LOG.warning(
+            "%s is damaged (%s) and was moved to %s; its replies are asked for again.",
+            *(path, error, aside.name),
+        )
+
+    def _error(self, exc: Exception) -> OutputError:
+        return OutputError(f"Replies cannot be written to {self.path}: {exc}")
+
+
+def _wait_for(group: _Group) -> Wait:
+    return Wait(group.written.result, lambda: asyncio.wrap_future(group.written))
+
+
+def _connected(path: str, *, shared: bool) -> sqlite3.Connection:
+    file = sqlite3.connect(path, timeout=60, check_same_thread=False, isolation_level=None)
+    file.text_factory = lambda text: text.decode("utf-8", "replace")
+    try:
+        if not shared:
+            # Without shared memory, so that network drives will do.
+            file.execute("PRAGMA locking_mode = EXCLUSIVE")
+        file.execute("PRAGMA journal_mode = WAL")
+        # The death of the process loses nothing then, that of the machine the last moments.
+        file.execute("PRAGMA synchronous = NORMAL")
+        if (found := file.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+            raise sqlite3.DatabaseError(found)
+        file.executescript(_TABLE)
+        file.execute("SELECT scope, key, value, checksum FROM replies LIMIT 1")
+    except sqlite3.Error:
+        file.close()
+        raise
+    return file
+
+
+def _checksum(*parts: str) -> int:
+    return zlib.crc32("\0".join(map(str, parts)).encode("utf-8", "surrogatepass"))
+
+
+def key_of(*parts: object) -> str:
+    """Return the key of what follows from some plain data."""
+    data = json.dumps(parts, sort_keys=True, default=str)
+    return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _always(_: object) -> bool:
     return True
 
 
-class _Page(NamedTuple):
-    """The journal of one thread."""
+class ScopeReplies:
+    """What one row or thread has paid for."""
 
-    config: RunnableConfig
-    entries: dict[str, object]
+    def __init__(self, store: ReplyStore, scope: str, entries: dict[str, object]) -> None:
+        """Begin with what earlier runs have left."""
+        self._store, self._scope, self._entries = store, scope, entries
+        self._times: dict[str, Iterator[int]] = {}
 
-
-@dataclass
-class ThreadJournal:
-    """Plain values by key, for the thread of the graph that is running.
-
-    Args:
-        saver: The graph's checkpointer; without one nothing is kept.
-    """
-
-    saver: BaseCheckpointSaver[Any] | None
-    _pages: SingleFlight[_Page] = field(default_factory=SingleFlight)
-
-    @classmethod
-    def of(cls, checkpointer: BaseCheckpointSaver[Any] | bool | None) -> ThreadJournal:
-        """Return the journal of a graph, by what its option `checkpointer` is."""
-        return cls(checkpointer if isinstance(checkpointer, BaseCheckpointSaver) else None)
+    def numbered(self, key: str) -> str:
+        """Return the key of a request with how often it was asked: equal ones are several."""
+        return f"{key}-{next(self._times.setdefault(key, itertools.count(1)))}"
 
     def once(
         self,
@@ -62,73 +257,114 @@ class ThreadJournal:
             key: What the value follows from.
             compute: Makes the value, which must be plain data.
             keep: Says whether a value is one to keep.
+
+        Raises:
+            OutputError: The value cannot be written down.
         """
-        thread, saver = _running(), self.saver
-        if saver is None or thread is None:
-            return (yield from compute())
-        page, _ = yield from self._pages.get(thread, lambda: _opened(saver, thread), bool)
-        if key in page.entries:
-            return cast("T", page.entries[key])
+        if key in self._entries:
+            return cast("T", self._entries[key])
         value = yield from compute()
         if keep(value):
-            writes = [("entry", {"key": key, "value": value})]
-            yield Wait(
-                lambda: saver.put_writes(page.config, writes, key),
-                lambda: saver.aput_writes(page.config, writes, key),
-            )
-            page.entries[key] = value
+            yield from self._store.keep(self._scope, key, value)
+            self._entries[key] = value
         return value
 
+
+_STORES: WeakKeyDictionary[BaseCheckpointSaver[Any], ReplyStore] = WeakKeyDictionary()
+"""Of each checkpointer, so that all judges that share one share its replies."""
+_OPENING = threading.Lock()
+
+
+class ThreadReplies:
+    """What the threads of a graph with a checkpointer have paid for.
+
+    LangGraph writes the result of a node when its pool finds the time, and drops the results of
+    branches that an exception in another one cancels. So replies have a file of their own:
+    beside that of a SQLite checkpointer, `<file>.replies`; of any other the one that the
+    environment variable `JUDGES_REPLIES` names, else the memory of the process.
+
+    Args:
+        saver: The graph's checkpointer; without one nothing is kept.
+    """
+
+    def __init__(self, saver: BaseCheckpointSaver[Any] | None) -> None:
+        """Start without any thread."""
+        self.saver = saver
+        self._threads: dict[str, ScopeReplies] = {}
+
+    @classmethod
+    def of(cls, checkpointer: BaseCheckpointSaver[Any] | bool | None) -> ThreadReplies:
+        """Return the replies of a graph, by what its option `checkpointer` is."""
+        return cls(checkpointer if isinstance(checkpointer, BaseCheckpointSaver) else None)
+
+    def running(self) -> Steps[ScopeReplies | None]:
+        """Return the replies of the thread that is running; None where none are kept."""
+        thread = _running()
+        if self.saver is None or thread is None:
+            return None
+        if thread not in self._threads:
+            store = yield from _store_of(self.saver)
+            self._threads.setdefault(thread, store.of(thread))
+        return self._threads[thread]
+
+    def once(self, key: str, compute: Callable[[], Steps[T]]) -> Steps[T]:
+        """Return what was computed for a key in this thread, before a kill even.
+
+        Args:
+            key: What the value follows from.
+            compute: Makes the value, which must be plain data.
+        """
+        replies = yield from self.running()
+        return (yield from replies.once(key, compute) if replies else compute())
+
+    def begin(self, config: RunnableConfig | None) -> None:
+        """Count the requests of a thread anew: a run of its graph begins."""
+        self._threads.pop(str(_thread_of(config)), None)
+
     def close(self, config: RunnableConfig | None = None) -> Steps[None]:
-        """Forget a thread's entries: its graph is done.
+        """Forget a thread's replies: its graph is done.
 
         Args:
             config: Names the thread; None: the one that is running.
         """
-        saver = self.saver
-        thread = _running() if config is None else thread_of(config)
-        if saver is None or thread is None:
+        thread = _running() if config is None else _thread_of(config)
+        if self.saver is None or thread is None:
             return
-        self._pages.forget(thread)
-        yield Wait(
-            lambda: saver.delete_thread(_name(thread)),
-            lambda: saver.adelete_thread(_name(thread)),
-        )
+        self._threads.pop(thread, None)
+        store = yield from _store_of(self.saver)
+        # A run that begins after this must not find them.
+        yield store.forget(thread)
 
 
-def key_of(*parts: object) -> str:
-    """Return the key of what follows from some plain data."""
-    data = json.dumps(parts, sort_keys=True, default=str)
-    return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+def _store_of(saver: BaseCheckpointSaver[Any]) -> Steps[ReplyStore]:
+    if saver not in _STORES:
+        file = yield from _file_of(saver)
+        name = f"{file}.replies" if file else os.environ.get(FILE_VARIABLE)
+        with _OPENING:
+            if saver not in _STORES:
+                store = _STORES[saver] = ReplyStore(Path(name) if name else None, shared=True)
+                finalize(saver, store.close)
+    return _STORES[saver]
 
 
-def thread_of(config: RunnableConfig | None) -> str | None:
-    """Return the name of the thread that a configuration asks for."""
+def _file_of(saver: BaseCheckpointSaver[Any]) -> Steps[str | None]:
+    """Return the file of a SQLite checkpointer; None if it has none, or is another one."""
+    query, connection = "PRAGMA database_list", getattr(saver, "conn", None)
+    rows: Iterable[Any] = ()
+    if isinstance(connection, sqlite3.Connection):
+        rows = connection.execute(query).fetchall()
+    elif type(connection).__module__.startswith("aiosqlite"):
+        rows = yield Wait(tuple, lambda: connection.execute_fetchall(query))  # type: ignore[union-attr]
+    return next((path for _, name, path in rows if name == "main" and path), None)
+
+
+def _thread_of(config: RunnableConfig | None) -> str | None:
     thread = ((config or {}).get("configurable") or {}).get("thread_id")
     return None if thread is None else str(thread)
 
 
 def _running() -> str | None:
     try:
-        return thread_of(get_config())
+        return _thread_of(get_config())
     except RuntimeError:  # not inside a graph
         return None
-
-
-def _name(thread: str) -> str:
-    return f"{thread}:journal"
-
-
-def _opened(saver: BaseCheckpointSaver[Any], thread: str) -> Steps[_Page]:
-    place: RunnableConfig = {"configurable": {"thread_id": _name(thread), "checkpoint_ns": ""}}
-    saved: CheckpointTuple | None = yield Wait(
-        lambda: saver.get_tuple(place), lambda: saver.aget_tuple(place)
-    )
-    if saved is None:
-        empty = empty_checkpoint()
-        config: RunnableConfig = yield Wait(
-            lambda: saver.put(place, empty, {}, {}), lambda: saver.aput(place, empty, {}, {})
-        )
-        return _Page(config, {})
-    entries = [value for _, adapter, value in saved.pending_writes or () if adapter == "entry"]
-    return _Page(saved.config, {entry["key"]: entry["value"] for entry in entries})

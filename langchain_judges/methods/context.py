@@ -23,7 +23,7 @@ from langchain_judges.asking.nodes import Next, Node, Route
 from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.state import blank_state, event_names
 from langchain_judges.asking.steps import Steps, Update
-from langchain_judges.asking.store import ThreadJournal
+from langchain_judges.asking.store import ThreadReplies
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Recaller, RememberedPair
 from langchain_judges.methods.options import GraphOptions, JudgeOptions
@@ -97,7 +97,7 @@ class JudgeContext:
     recaller: Recaller | None
     model: str | BaseChatModel
     """The judge's own model, as the caller named it."""
-    journal: ThreadJournal
+    replies: ThreadReplies
     """Where every reply is written that a thread of the judge has paid for."""
     schema: StateSchema
 
@@ -139,8 +139,8 @@ class JudgeContext:
             memory = options.recaller(contexts)
             if memory and options.takes == "pair":
                 _check_shown(examples_in, prompts)
-        journal = ThreadJournal.of(options.checkpointer)
-        return cls(options, prompts, version, adapters, memory, model, journal, schema)
+        replies = ThreadReplies.of(options.checkpointer)
+        return cls(options, prompts, version, adapters, memory, model, replies, schema)
 
     def graph(self) -> MethodGraph:
         """Return the method's graph, to which nodes are still to be added."""
@@ -166,7 +166,7 @@ class JudgeContext:
             version=self.version,
             repairs=self.options.repairs,
             cache=self.options.cache,
-            journal=self.journal,
+            replies=self.replies,
             **more,
         )
 
@@ -248,7 +248,7 @@ class JudgeContext:
             **vars(compiled),
             options=options,
             model=self.model,
-            journal=self.journal,
+            replies=self.replies,
             prompts=self.prompts,
         )
         return graph.with_config(

@@ -19,7 +19,7 @@ from pydantic import BaseModel, create_model, model_validator
 
 from langchain_judges.asking.models import ModelSpec
 from langchain_judges.asking.steps import arun, run
-from langchain_judges.asking.store import ThreadJournal
+from langchain_judges.asking.store import ThreadReplies
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.recall import Memory
 from langchain_judges.methods.options import GraphOptions, JudgeSpec
@@ -112,7 +112,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     most_characters: int | None
     """Of an input; a longer one is refused."""
-    journal: ThreadJournal | None
+    replies: ThreadReplies | None
     """Closed when a run of the graph has ended well."""
     prompts: Mapping[str, ChatPromptTemplate]
     """What is asked, by the name under which `prompts=` replaces it."""
@@ -123,7 +123,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         options: GraphOptions,
         model: str | BaseChatModel,
         most_characters: int | None = None,
-        journal: ThreadJournal | None = None,
+        replies: ThreadReplies | None = None,
         prompts: Mapping[str, ChatPromptTemplate] | None = None,
         **fields: Any,
     ) -> None:
@@ -132,7 +132,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         self.options = options
         self.model = model
         self.most_characters = most_characters
-        self.journal = journal
+        self.replies = replies
         self.prompts = prompts or {}
 
     def get_prompts(
@@ -202,9 +202,11 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
     ) -> Iterator[Any]:
         """Read the input, then stream as LangGraph does."""
         parts = super().stream(self._read(input), config, **settings)
-        if not (self.journal and self.journal.saver):
+        if not (self.replies and self.replies.saver):
             return parts
-        return self._closed_after(parts, self.journal, merge_configs(self.config, config))
+        config = merge_configs(self.config, config)
+        self.replies.begin(config)
+        return self._closed_after(parts, self.replies, config)
 
     def astream(
         self, input: Any, config: RunnableConfig | None = None, **settings: Any
@@ -212,30 +214,32 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """Read the input, then stream as LangGraph does."""
         # The generator itself, so that closing it closes the run.
         parts = super().astream(self._read(input), config, **settings)
-        if not (self.journal and self.journal.saver):
+        if not (self.replies and self.replies.saver):
             return parts
-        return self._aclosed_after(parts, self.journal, merge_configs(self.config, config))
+        config = merge_configs(self.config, config)
+        self.replies.begin(config)
+        return self._aclosed_after(parts, self.replies, config)
 
     def _read(self, source: object) -> object:
         return read_input(source, self.builder.input_schema, self.most_characters)
 
     def _closed_after(
-        self, parts: Any, journal: ThreadJournal, config: RunnableConfig
+        self, parts: Any, replies: ThreadReplies, config: RunnableConfig
     ) -> Iterator[Any]:
         with closing(parts):
             yield from parts
         # Of a row that was not judged only what failed is asked again.
         if _is_judged(self.get_state(config).values):
-            run(journal.close(config))
+            run(replies.close(config))
 
     async def _aclosed_after(
-        self, parts: Any, journal: ThreadJournal, config: RunnableConfig
+        self, parts: Any, replies: ThreadReplies, config: RunnableConfig
     ) -> AsyncIterator[Any]:
         async with aclosing(parts):
             async for part in parts:
                 yield part
         if _is_judged((await self.aget_state(config)).values):
-            await arun(journal.close(config))
+            await arun(replies.close(config))
 
 
 def _is_judged(state: Mapping[str, object]) -> bool:

@@ -18,7 +18,7 @@ from langgraph.types import Overwrite, Send
 
 from langchain_judges.asking.nodes import Node, Route, plain
 from langchain_judges.asking.steps import Steps, Update, Wait, emit
-from langchain_judges.asking.store import ThreadJournal, key_of
+from langchain_judges.asking.store import ThreadReplies, key_of
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import Memory, check_memory
 from langchain_judges.methods.allure.admission import Admission, Reach, Rounds
@@ -120,14 +120,14 @@ def _loop(
         (judge_options.get("memory") or {}).get("recall")
     )
     judge_reach = Reach(everywhere or metadata.get("method") != "allure")
-    journal = ThreadJournal.of(options.checkpointer)
+    paid = ThreadReplies.of(options.checkpointer)
     return Loop(
         judge=alone(judge),
         mark={
             key: metadata.get(key) for key in ("method", "options", "model", "prompt_version")
         },
         memory=memory,
-        journal=journal,
+        paid=paid,
         admission=Admission(memory, judge_reach, labels, options),
         reach=Reach(everywhere),
         check=resolve_check(options.check or "normalised_sequence"),
@@ -136,7 +136,7 @@ def _loop(
             options,
             labels=labels,
             modes=modes,
-            journal=journal,
+            paid=paid,
             standard=standard_of(judge),
         ),
         modes=modes,
@@ -295,7 +295,7 @@ class Loop:
     mark: Mapping[str, object]
     """What decides the judge's verdicts beside the memory."""
     memory: Memory
-    journal: ThreadJournal
+    paid: ThreadReplies
     admission: Admission
     reach: Reach
     """Of the items that are audited."""
@@ -391,7 +391,7 @@ class Loop:
             return cast("LabelVerdict", {**_BLANK, **output["verdict"]})
 
         key = key_of("verdict", self.mark, version, item["id"], item)
-        return (yield from self.journal.once(key, ask))
+        return (yield from self.paid.once(key, ask))
 
     def check_labels(self, state: AuditState) -> Update:
         """Let the check doubt the labels."""
@@ -444,7 +444,7 @@ class Loop:
         stale = self.reach.touched(state["pool"], families)
         stopped = self.rounds.stopped(history)
         if stopped:
-            yield from self.journal.close()
+            yield from self.paid.close()
         return {
             "history": history,
             "stopped": stopped,

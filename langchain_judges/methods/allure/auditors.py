@@ -17,7 +17,7 @@ from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.question import Question
 from langchain_judges.asking.steps import Steps, Wait, together
-from langchain_judges.asking.store import ThreadJournal, key_of
+from langchain_judges.asking.store import ThreadReplies, key_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure import prompts as texts
 from langchain_judges.methods.allure.modes import Mode
@@ -77,7 +77,7 @@ def resolve_auditor(
     *,
     labels: Sequence[Label],
     modes: Sequence[Mode],
-    journal: ThreadJournal,
+    paid: ThreadReplies,
     standard: Standard = lambda _: "",
 ) -> Audit:
     """Return who decides.
@@ -87,7 +87,7 @@ def resolve_auditor(
         options: Hold a replacement for the prompt of a model, and how it is asked again.
         labels: What a label may be.
         modes: The failure modes there are.
-        journal: Holds what a model has answered.
+        paid: Holds what a model has answered.
         standard: Tells a model by what the judge labels.
 
     Raises:
@@ -97,7 +97,7 @@ def resolve_auditor(
     if auditor == "human":
         return partial(_by_people, labels=labels, modes=modes)
     if isinstance(auditor, BaseChatModel) or (isinstance(auditor, str) and auditor.strip()):
-        return _by_model(_question(auditor, modes, options), labels, modes, journal, standard)
+        return _by_model(_question(auditor, modes, options), labels, modes, paid, standard)
     if callable(auditor):
         return partial(_by_function, function=auditor, labels=labels)
     raise OptionError(f"`auditor` must be 'human', a function or a chat model, got {auditor!r}")
@@ -177,7 +177,7 @@ def _by_model(
     question: Question,
     labels: Sequence[Label],
     modes: Sequence[Mode],
-    journal: ThreadJournal,
+    paid: ThreadReplies,
     standard: Standard,
 ) -> Audit:
     name = str(question.adapter.identity["name"])
@@ -199,7 +199,7 @@ def _by_model(
             some = proposals[start : start + _AT_A_TIME]
             keys = [key_of("audit", question.version, name, each) for each in some]
             calls = [partial(answer, each) for each in some]
-            replies = yield from together(list(map(journal.once, keys, calls)))
+            replies = yield from together(list(map(paid.once, keys, calls)))
             for proposal, (fields, usage) in zip(some, replies, strict=True):
                 answers[proposal["id"]] = fields
                 usages.append(usage)

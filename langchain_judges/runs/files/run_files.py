@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from langchain_judges.asking.store import ReplyStore, ScopeReplies
 from langchain_judges.errors import OptionError
 from langchain_judges.runs.files.remote import Remote, url_of
-from langchain_judges.runs.files.reply_journal import ReplyJournal, RowReplies
 from langchain_judges.runs.files.results import Results
 from langchain_judges.runs.files.shards import Receipt, Shard
 from langchain_judges.runs.result_row import ResultRow
@@ -36,7 +36,7 @@ class RunFiles:
         self._shard = shard
         self._keep_failed = keep_failed
         self._results: Results | None = None
-        self._replies: ReplyJournal | None = None
+        self._replies: ReplyStore | None = None
         self._out: Path | None = None
         self._path = Path()
         """The results on this machine, once they are open."""
@@ -78,7 +78,10 @@ class RunFiles:
         if self._shard:
             Receipt.of(path).unlink(missing_ok=True)
         if path.is_file():  # no file can be written next to a device
-            self._replies = ReplyJournal(self._results)
+            self._replies = ReplyStore(path.parent / f"{Results.prefix_of(path)}replies")
+            for scope in self._replies.scopes():
+                if scope in self._results:
+                    self._replies.forget(scope)
         return self._results.others
 
     def __contains__(self, key: str) -> bool:
@@ -96,7 +99,7 @@ class RunFiles:
             raise KeyError(key)
         return self._results.read(key)
 
-    def replies_to(self, key: str) -> RowReplies | None:
+    def replies_to(self, key: str) -> ScopeReplies | None:
         """Return the replies to a row in progress; None if they are not stored."""
         return self._replies.of(key) if self._replies else None
 

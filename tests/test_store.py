@@ -1,0 +1,291 @@
+"""Replies that were paid for: written down before they are used, and paid for once."""
+
+import asyncio
+import random
+import sqlite3
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Any
+
+import pytest
+from langchain_core.exceptions import ModelAuthenticationError
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from langchain_judges import ajudge_many, create_bsm_judge, judge_many
+from langchain_judges.asking.steps import arun, run
+from langchain_judges.asking.store import _STORES, ReplyStore
+from langchain_judges.errors import ModelAccessError, OutputError
+from tests.fakes import FakeChatModel, goods, judged_by
+from tests.model_server import pairs
+from tests.test_runs import collect
+
+KINDS = pytest.mark.parametrize("kind", ["sync", "async"])
+THREAD = {"configurable": {"thread_id": "t"}}
+
+
+class LateSaver(InMemorySaver):
+    """Has not written a branch's result when the process dies."""
+
+    def put_writes(self, config, writes, task_id, task_path=""):
+        pass
+
+
+def invoke(judge, row, kind):
+    if kind == "sync":
+        return judge.invoke(row, THREAD)
+    return asyncio.run(judge.ainvoke(row, THREAD))
+
+
+@KINDS
+def test_a_kill_before_the_checkpoint_is_written_costs_no_finished_call(kind):
+    answered, answer = Counter[str](), judged_by(goods)
+    alive: list[int] = []
+
+    def respond(prompt):
+        if "how much Tone" in prompt and not alive:
+            return ModelAuthenticationError("the end of this process")
+        answered[prompt] += 1
+        return answer(prompt)
+
+    criteria = [f"{name}: how much {name}" for name in ("Depth", "Clarity", "Tone")]
+    judge = create_bsm_judge(
+        FakeChatModel(replies=respond),
+        criteria=criteria,
+        orders="none",
+        checkpointer=LateSaver(),
+    ).with_config(max_concurrency=1)  # Tone comes last
+    with pytest.raises(ModelAccessError):
+        invoke(judge, pairs(1)[0], kind)
+    assert answered.total() == 2
+    alive.append(True)
+    verdict = invoke(judge, None, kind)["verdict"]
+    assert set(answered.values()) == {1}
+    # What the store held counts as paid in the verdict: three calls of 7 + 3 tokens.
+    assert (verdict["usage"]["calls"], verdict["usage"]["input_tokens"]) == (3, 21)
+
+
+@KINDS
+def test_calls_beside_the_one_whose_key_is_revoked_come_back_and_are_paid_once(kind):
+    answered, answer = Counter[str](), judged_by(goods)
+    calls, revoked, good_key = iter(range(100)), threading.Event(), threading.Event()
+    waiting = threading.Semaphore(0)
+
+    def respond(prompt):
+        number = next(calls)
+        if not good_key.is_set() and number in {5, 6}:
+            waiting.release()
+            revoked.wait()
+        if not good_key.is_set() and number == 7:
+            waiting.acquire()
+            waiting.acquire()
+            revoked.set()
+            return ModelAuthenticationError("revoked")
+        answered[prompt] += 1
+        return answer(prompt)
+
+    judge = create_bsm_judge(FakeChatModel(replies=respond), checkpointer=InMemorySaver())
+    with pytest.raises(ModelAccessError):
+        judged(judge, kind)
+    good_key.set()
+    assert judged(judge, kind)[0]["verdict"]["preference"] == "A"
+    # A plan and ten solves.
+    assert (len(answered), set(answered.values())) == (11, {1})
+
+
+def judged(judge, kind):
+    settings: dict[str, Any] = {"max_concurrency": 3, "progress": False}
+    if kind == "sync":
+        return list(judge_many(judge, pairs(1), **settings))
+
+    async def work():
+        return [row async for row in ajudge_many(judge, pairs(1), **settings)]
+
+    return asyncio.run(work())
+
+
+@KINDS
+def test_a_thread_that_is_done_leaves_no_replies_and_begins_anew(kind):
+    saver, requests, answer = InMemorySaver(), Counter[str](), judged_by(goods)
+
+    def respond(prompt):
+        requests[prompt] += 1
+        return answer(prompt)
+
+    judge = create_bsm_judge(
+        FakeChatModel(replies=respond), criteria=["Depth", "Tone"], checkpointer=saver
+    )
+    for _ in range(2):
+        invoke(judge, pairs(1)[0], kind)
+    assert _STORES[saver].scopes() == []
+    assert set(requests.values()) == {2}
+
+
+@KINDS
+def test_of_a_row_that_was_not_judged_only_what_failed_is_asked_again(kind):
+    requests, usable, answer = Counter[str](), threading.Event(), judged_by(goods)
+
+    def respond(prompt):
+        requests[prompt] += 1
+        return answer(prompt) if "how much Depth" in prompt or usable.is_set() else "no"
+
+    judge = create_bsm_judge(
+        FakeChatModel(replies=respond),
+        criteria=["Depth: how much Depth", "Tone: how much Tone"],
+        orders="none",
+        repairs=0,
+        checkpointer=InMemorySaver(),
+    )
+    assert judged(judge, kind)[0]["verdict"]["preference"] is None
+    usable.set()
+    assert judged(judge, kind)[0]["verdict"]["preference"] == "A"
+    # Depth once, Tone twice.
+    assert sorted(requests.values()) == [1, 2]
+
+
+@KINDS
+def test_a_run_that_was_stopped_pays_for_no_reply_of_an_unfinished_row_again(tmp_path, kind):
+    answered, answer = Counter[str](), judged_by(goods)
+    good_key: list[int] = []
+
+    def respond(prompt):
+        if answered.total() == 5 and not good_key:
+            return ModelAuthenticationError("revoked")
+        answered[prompt] += 1
+        return answer(prompt)
+
+    judge = create_bsm_judge(FakeChatModel(replies=respond), criteria=["Depth", "Tone"])
+    settings = {"out": tmp_path / "o.jsonl", "max_concurrency": 1}
+    with pytest.raises(ModelAccessError):
+        collect(judge, pairs(2), kind, **settings)
+    assert len(list(tmp_path.iterdir())) == 2
+    good_key.append(1)
+    rows, _ = collect(judge, pairs(2), kind, **settings)
+    # Two criteria in two orders for each of two rows; what came before the end counts too.
+    assert (len(answered), set(answered.values())) == (8, {1})
+    assert [row["verdict"]["usage"]["calls"] for row in rows] == [4, 4]
+    assert [path.name for path in tmp_path.iterdir()] == ["o.jsonl"]
+
+
+def kept(path, **values):
+    """Return an open store that holds values of the scope `row`."""
+    store = ReplyStore(path)
+    for key, value in values.items():
+        run(store.keep("row", key, value))
+    return store
+
+
+def computed(value):
+    def steps():
+        return value
+        yield
+
+    return steps
+
+
+def test_equal_requests_are_as_many_replies_in_the_next_run_too(tmp_path):
+    replies = kept(tmp_path / "r").of("row")
+    for value in ("one", "two"):
+        assert run(replies.once(replies.numbered("call"), computed(value))) == value
+    again = ReplyStore(tmp_path / "r2").of("row")
+    assert run(again.once(again.numbered("call"), computed("new"))) == "new"
+
+
+def test_what_an_earlier_run_kept_is_given_out_and_the_rest_is_asked(tmp_path):
+    first = kept(tmp_path / "r")
+    replies = first.of("row")
+    for value in ("one", {"data": "é\ud800"}):
+        run(replies.once(replies.numbered("call"), computed(value)))
+    first.close()
+    again = ReplyStore(tmp_path / "r").of("row")
+    asked = [run(again.once(again.numbered("call"), computed("new"))) for _ in range(3)]
+    assert asked == ["one", {"data": "é\ud800"}, "new"]
+
+
+async def test_many_who_wait_share_a_write_and_one_who_gives_up_harms_nobody(tmp_path):
+    store = ReplyStore(tmp_path / "r")
+    with store._using:  # the writer cannot begin
+        tasks = [asyncio.create_task(arun(store.keep("row", str(n), n))) for n in range(64)]
+        await asyncio.sleep(0)
+        tasks[3].cancel()
+        await asyncio.sleep(0)
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(each) for each in results].count(asyncio.CancelledError) == 1
+    assert len(dict(store._entries("row"))) == 64
+
+
+def test_threads_write_beside_each_other(tmp_path):
+    store = ReplyStore(tmp_path / "r")
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: run(store.keep(str(n % 5), str(n), n)), range(200)))
+    assert sum(len(dict(store._entries(scope))) for scope in store.scopes()) == 200
+
+
+def test_a_store_without_unfinished_rows_leaves_no_file(tmp_path):
+    store = kept(tmp_path / "r", call="x")
+    store.forget("row")
+    store.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_reply_is_set_aside_and_asked_for_again(tmp_path, caplog):
+    kept(tmp_path / "r", good="x", bad="y").close()
+    with closing(sqlite3.connect(tmp_path / "r", isolation_level=None)) as file:
+        file.execute("UPDATE replies SET value = '999' WHERE key = 'bad'")
+    store = ReplyStore(tmp_path / "r")
+    assert dict(store._entries("row")) == {"good": "x"}
+    assert "A damaged reply" in caplog.text
+    assert store.of("row")._entries == {"good": "x"}
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_one_changed_byte_neither_raises_nor_changes_a_reply(tmp_path, seed, caplog):
+    values = {f"key {n}": f"value {n} " * 20 for n in range(100)}
+    kept(tmp_path / "r", **values).close()
+    data, places = bytearray((tmp_path / "r").read_bytes()), random.Random(seed)
+    data[places.randrange(len(data))] ^= places.randrange(1, 256)
+    (tmp_path / "r").write_bytes(data)
+    store = ReplyStore(tmp_path / "r")
+    entries = dict(store._entries("row"))
+    assert entries.items() <= values.items()
+    run(store.keep("row", "new", 1))
+    assert dict(store._entries("row"))["new"] == 1
+    # What is gone was named, or belongs to a scope that nobody has.
+    assert len(entries) == 100 or "amaged" in caplog.text or len(store.scopes()) > 1
+
+
+def test_a_file_that_is_no_store_is_moved_and_named(tmp_path, caplog):
+    (tmp_path / "r").write_text("my notes\n" * 100)
+    kept(tmp_path / "r", call="x").close()
+    assert (tmp_path / "r.damaged").read_text() == "my notes\n" * 100
+    assert "r.damaged" in caplog.text
+
+
+def test_a_store_that_cannot_be_written_is_one_sentence(tmp_path):
+    (tmp_path / "r").symlink_to("/dev/full")
+    with pytest.raises(OutputError, match="Replies cannot be written to"):
+        ReplyStore(tmp_path / "r")
+
+
+async def test_replies_of_a_thread_stand_beside_its_checkpoints(tmp_path):
+    path = str(tmp_path / "s.sqlite")
+    with SqliteSaver.from_conn_string(path) as saver:
+        create_bsm_judge(FakeChatModel(), checkpointer=saver).invoke(pairs(1)[0], THREAD)
+        assert _STORES[saver].path == tmp_path / "s.sqlite.replies"
+    async with AsyncSqliteSaver.from_conn_string(path) as saver:
+        judge = create_bsm_judge(FakeChatModel(), checkpointer=saver)
+        await judge.ainvoke(pairs(1)[0], THREAD)
+        assert _STORES[saver].path == tmp_path / "s.sqlite.replies"
+    saver = InMemorySaver()
+    create_bsm_judge(FakeChatModel(), checkpointer=saver).invoke(pairs(1)[0], THREAD)
+    assert _STORES[saver].path is None
+
+
+def test_other_checkpointers_have_the_file_that_the_environment_names(tmp_path, monkeypatch):
+    monkeypatch.setenv("JUDGES_REPLIES", str(tmp_path / "r"))
+    saver = InMemorySaver()
+    create_bsm_judge(FakeChatModel(), checkpointer=saver).invoke(pairs(1)[0], THREAD)
+    assert _STORES[saver].path == tmp_path / "r"
