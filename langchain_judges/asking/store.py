@@ -142,10 +142,8 @@ class ReplyStore:
                 yield key, json.loads(text)
                 continue
             _LOG.warning("A damaged reply in %s is asked for again.", self.path)
-            self._change(
-                "UPDATE OR REPLACE replies SET scope = 'damaged' WHERE scope = ? AND checksum = ?",
-                (scope, checksum),
-            )
+            set_aside = "UPDATE OR REPLACE replies SET scope = 'damaged'"
+            self._change(f"{set_aside} WHERE scope = ? AND checksum = ?", (scope, checksum))
 
     def _rows(self, query: str, *values: str) -> list[Any]:
         try:
