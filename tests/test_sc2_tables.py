@@ -144,7 +144,7 @@ def test_many_aspects_are_merged_in_batches_first():
 
 
 def test_learned_aspects_are_kept_and_found_by_name_and_path(tmp_path, monkeypatch):
-    monkeypatch.setenv("LANGCHAIN_JUDGES_ASPECTS", str(tmp_path / "kept"))
+    monkeypatch.setenv("JUDGES_ASPECTS", str(tmp_path / "kept"))
     model = FakeChatModel(replies=learner)
     learned = learn_aspects(model, ["one", "two"], n=2, name="mine")
     file = tmp_path / "kept" / "mine.json"

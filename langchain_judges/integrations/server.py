@@ -1,7 +1,9 @@
 """Judges as graphs of a LangGraph server with untrusted clients.
 
-The context of a run or an assistant holds options of the method, and `preset`. Each option
-declares what a client may set: no path, no model, no pattern, and no number above its bound.
+The context of a run or an assistant holds options of the method, and `preset`. A client sets
+what the owner names (`settable`), never a path, a model or a pattern, and no number above
+1,000; what the resulting judge may ask is bounded by `max_calls`, before its first call where
+the number is known, and by a count while it runs.
 The owner of the server sets environment variables:
 
 - `JUDGES_MODEL`: the name of the model; default `local`. Several, separated by commas, are the
@@ -12,7 +14,6 @@ The owner of the server sets environment variables:
 - `JUDGES_MAX_CALLS`: the most calls of one run, including repairs; default 500.
 - `JUDGES_MAX_CHARACTERS`: the most characters of a run's input, and of its options; default
   100,000.
-- `JUDGES_LIMITS`: other upper bounds, as JSON: `{"samples": 64, "panel.dynamic": 30}`.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable, Mapping
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.runnables import RunnableConfig
-from langgraph.graph.state import CompiledStateGraph
 from langgraph_sdk.runtime import ServerRuntime
 
 from langchain_judges.asking.models import resolve_model
@@ -38,45 +39,99 @@ from langchain_judges.methods.allure.audit import create_allure_audit
 from langchain_judges.methods.allure.options import ALLURE
 from langchain_judges.methods.allure.state import AuditOptions
 from langchain_judges.methods.describe import metadata_of
-from langchain_judges.methods.graph import JudgeGraph, check_length
+from langchain_judges.methods.graph import Bounds, JudgeGraph, check_length
+from langchain_judges.methods.options import GraphOptions
 from langchain_judges.methods.registry import COMBINATIONS, METHODS, load_judge, named
-from langchain_judges.options import Options, check_client
+from langchain_judges.options import check_client, settable
 from langchain_judges.writing.registry import WRITERS, load_writer
 
-Graph = CompiledStateGraph[Any, Any, Any, Any]
+Graph = JudgeGraph
 GraphEntry = Callable[[RunnableConfig, ServerRuntime[Any]], Awaitable[Graph]]
 Make = Callable[..., Graph]
 """Takes a model and options, and returns a compiled graph without checkpointer."""
-OptionCheck = Callable[[Mapping[str, object]], None]
-"""Rejects options that a client may not set."""
 
 
-def serve(name: str) -> GraphEntry:
+def serve(
+    name: str, *, settable: Sequence[str] | None = None, max_calls: int | None = None
+) -> GraphEntry:
     """Return the entry point of a graph for a LangGraph server's `langgraph.json`.
 
     Args:
         name: A judge's method, `"write"` for the Branch-Solve-Merge writer, or `"audit"` for
             the audit of an ALLURE judge, whose clients set options of both.
+        settable: The options that a client may set; default all that are no path, no model and
+            no live object. `preset` is one more of them.
+        max_calls: The most calls of one run; default `JUDGES_MAX_CALLS`.
 
     Raises:
-        OptionError: The graph does not exist.
+        OptionError: The graph does not exist, or `settable` names what no client may set.
 
     Example:
         >>> from langchain_judges import serve
-        >>> bsm = serve("bsm")
+        >>> bsm = serve("bsm", settable=("criteria", "scale"), max_calls=40)
     """
+    make: Make
+    kinds: tuple[type[GraphOptions], ...]
     if name == "audit":
-        return _entry(_make_audit, _check_audit)
-    if name == "write":
-        return _entry(partial(load_writer, "bsm"), _check_of(WRITERS["bsm"]))
-    method: type[Options] = named(METHODS | COMBINATIONS, name, "graph")
+        make, kinds = _make_audit, (AuditOptions, ALLURE)
+    elif name == "write":
+        make, kinds = partial(load_writer, "bsm"), (WRITERS["bsm"],)
+    else:
+        make, kinds = _maker(name), (named(METHODS | COMBINATIONS, name, "graph"),)
+    client = _Client(kinds, settable)
+    return _entry(make, client, max_calls, several=name in COMBINATIONS)
 
+
+def _maker(name: str) -> Make:
     def make(model: str | BaseChatModel, **options: Any) -> Graph:
         if name == "allure" or os.environ.get("JUDGES_MEMORY"):
             options["memory"] = _memory()
         return load_judge(name, model, **options)
 
-    return _entry(make, _check_of(method), several=name in COMBINATIONS)
+    return make
+
+
+class _Client:
+    """What a client may set, of one class of options or of several that share a context."""
+
+    def __init__(
+        self, kinds: tuple[type[GraphOptions], ...], names: Sequence[str] | None
+    ) -> None:
+        """Refuse names that no client may set."""
+        self._kinds = kinds
+        own = None if names is None else [name for name in names if name != "preset"]
+        self._names = {
+            kind: settable(kind, own and [name for name in own if self._first(name) is kind])
+            for kind in kinds
+        }
+        if own == []:
+            self._names = dict.fromkeys(kinds, ())
+        self.preset = names is None or "preset" in names
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that may be set."""
+        return tuple(name for names in self._names.values() for name in names)
+
+    def check(self, options: Mapping[str, object]) -> None:
+        """Check what a client sets.
+
+        Raises:
+            OptionError: Only the owner may set it, or its value is not allowed.
+        """
+        values = dict(options)
+        preset = values.pop("preset", None)
+        if preset is not None and not (self.preset and isinstance(preset, str)):
+            rule = "must be a text" if self.preset else "can be set by the owner only"
+            raise OptionError(f"`preset` {rule}, got {preset!r}")
+        for kind in self._kinds:
+            own = {n: value for n, value in values.items() if self._first(n) is kind}
+            check_client(kind, own, self._names[kind])
+
+    def _first(self, name: str) -> type[GraphOptions]:
+        """Return the class that an option is of; of an unknown one the last."""
+        *others, last = self._kinds
+        return next((each for each in others if name in each.model_fields), last)
 
 
 def _make_audit(model: str | BaseChatModel, **options: Any) -> Graph:
@@ -90,12 +145,15 @@ def _make_audit(model: str | BaseChatModel, **options: Any) -> Graph:
     return create_allure_audit(judge, _memory(), **audit_options)
 
 
-def _entry(make: Make, check: OptionCheck, *, several: bool = False) -> GraphEntry:
+def _entry(
+    make: Make, client: _Client, max_calls: int | None, *, several: bool = False
+) -> GraphEntry:
     """Return an entry point.
 
     Args:
         make: Makes the graph.
-        check: Checks the options of a run before it is made.
+        client: Checks the options of a run before it is made.
+        max_calls: The most calls of one run.
         several: Whether `make` takes all models that the server names, in a list.
     """
 
@@ -104,46 +162,32 @@ def _entry(make: Make, check: OptionCheck, *, several: bool = False) -> GraphEnt
         models = _models(os.environ.get("JUDGES_MODEL", "local"))
         model = list(models) if several and len(models) > 1 else models[0]
         own = json.loads(options)
+        most = _number("JUDGES_MAX_CALLS", 500) if max_calls is None else max_calls
         graph = make(model, **own)
-        _check_calls(graph, own.get("repairs", 1))
-        if isinstance(graph, JudgeGraph):
-            return graph.copy({"most_characters": _most_characters()})
-        return graph
+        _check_calls(graph, own.get("repairs", 1), most)
+        return graph.copy({"bounds": Bounds(_most_characters(), most, client.names)})
 
     async def entry(config: RunnableConfig, runtime: ServerRuntime[Any]) -> Graph:
         execution = runtime.execution_runtime
         if execution is None:
             # Drawing a graph or reading a thread needs no model.
-            return await asyncio.to_thread(make, GenericFakeChatModel(messages=iter(())))
+            graph = await asyncio.to_thread(make, GenericFakeChatModel(messages=iter(())))
+            return graph.copy({"bounds": Bounds(settable=client.names)})
         context = execution.context or config.get("configurable") or {}
         options = {name: value for name, value in context.items() if not _of_server(name)}
-        text = json.dumps(options, sort_keys=True)
         check_length("the context", options, _most_characters())
-        check({name: value for name, value in options.items() if name != "preset"})
-        return await asyncio.to_thread(build, text)
+        client.check(options)
+        return await asyncio.to_thread(build, json.dumps(options, sort_keys=True))
 
     return entry
 
 
-def _check_of(kind: type[Options]) -> OptionCheck:
-    return lambda options: check_client(kind, options, _limits())
-
-
-def _check_audit(options: Mapping[str, object]) -> None:
-    """Check the options of an audit and of its judge, each by its own class."""
-    own = {name: value for name, value in options.items() if name in AuditOptions.model_fields}
-    rest = {name: value for name, value in options.items() if name not in own}
-    check_client(AuditOptions, own, _limits())
-    check_client(ALLURE, rest, _limits())
-
-
-def _check_calls(graph: Graph, repairs: int) -> None:
+def _check_calls(graph: Graph, repairs: int, most: int) -> None:
     """Check how many calls a run may make, before it starts.
 
     Raises:
         OptionError: There are more than the owner allows.
     """
-    most = _number("JUDGES_MAX_CALLS", 500)
     calls = metadata_of(graph).get("calls", 0) * (1 + repairs)
     if calls > most:
         raise OptionError(
@@ -162,22 +206,17 @@ def _number(variable: str, default: int) -> int:
     return int(text)
 
 
-def _limits() -> dict[str, int]:
-    text = os.environ.get("JUDGES_LIMITS") or "{}"
-    try:
-        limits = json.loads(text)
-    except ValueError:
-        limits = None
-    if not isinstance(limits, dict) or not all(type(most) is int for most in limits.values()):
-        raise OptionError(
-            f"JUDGES_LIMITS must be a JSON object of whole numbers by option, got {text!r}"
-        )
-    return limits
+_memories: dict[str | None, FailureMemory] = {}
+_memory_lock = threading.Lock()
 
 
-@lru_cache(maxsize=1)
 def _memory() -> FailureMemory:
-    return FailureMemory(path=os.environ.get("JUDGES_MEMORY"))
+    """Return the one memory of this process, whichever graph asks for it first."""
+    path = os.environ.get("JUDGES_MEMORY")
+    with _memory_lock:
+        if path not in _memories:
+            _memories[path] = FailureMemory(path=path)
+        return _memories[path]
 
 
 @lru_cache(maxsize=8)

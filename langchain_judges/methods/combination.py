@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.options import EvidenceTable, JudgeOptions, Sketch, TableCells
-from langchain_judges.options import ForClient, Rule
+from langchain_judges.options import Owner, Rule
 from langchain_judges.verdict import Preference
 
 if TYPE_CHECKING:
@@ -111,10 +111,8 @@ class Combination(JudgeOptions):
     methods: Annotated[
         Sequence[Named] | None,
         AfterValidator(_is_list),
+        Owner(),
         Rule("a list of methods, each a name or {'method', 'options', 'preset'}"),
-        ForClient(
-            Annotated[list[str] | None, AfterValidator(_is_list), Rule("a list of names")]
-        ),
     ] = None
     """Methods for members that are models: one for all, one for each, or several for a single
     model; each is a name, or `{"method", "options", "preset"}`. None: `"relative"` for several

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.second_order import TwoOrders
-from langchain_judges.options import ClientMost, Rule
+from langchain_judges.options import Rule
 
 
 class WorkedExample(TypedDict):
@@ -85,7 +85,7 @@ def shown_examples(shots: Sequence[tuple[WorkedExample, str, Mapping[str, str]]]
 class FewShot(TwoOrders):
     """A judge that can show worked examples."""
 
-    shots: Annotated[int, ClientMost(20)] = 0
+    shots: int = 0
     """Number of worked examples shown first; 0 to 5 of ours."""
     examples: Annotated[
         Sequence[Mapping[str, object]] | None,

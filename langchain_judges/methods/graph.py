@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import aclosing, closing
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing, closing, contextmanager
 from dataclasses import is_dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, NotRequired, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, get_origin, get_type_hints
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import BasePromptTemplate, ChatPromptTemplate
@@ -17,13 +17,14 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 from pydantic import BaseModel, create_model, model_validator
 
+from langchain_judges.asking.limiter import ROW_COST, CallLimiter, RowCost
 from langchain_judges.asking.models import ModelSpec
 from langchain_judges.asking.steps import arun, run
 from langchain_judges.asking.store import ThreadReplies
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.recall import Memory
 from langchain_judges.methods.options import GraphOptions, JudgeSpec
-from langchain_judges.options import for_clients
+from langchain_judges.options import client_schema
 from langchain_judges.rows.messages import plain_row
 
 if TYPE_CHECKING:
@@ -95,6 +96,17 @@ def _fields(schema: Any) -> tuple[list[str], list[str]]:
     return [key for key in hints if key not in optional], optional
 
 
+class Bounds(NamedTuple):
+    """What the owner of a server allows; None: anything."""
+
+    characters: int | None = None
+    """Of a run's input; a longer one is refused."""
+    calls: int | None = None
+    """Replies that one run may receive; the next call is refused."""
+    settable: Sequence[str] | None = None
+    """The options that a client may set."""
+
+
 class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
     """A compiled graph that reads its input before it runs, and says what it is.
 
@@ -108,10 +120,10 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     def get_context_jsonschema(self) -> dict[str, Any]:
         """Return the options that the client of a server may set, as a JSON schema."""
-        return for_clients(type(self.options)).model_json_schema()
+        return client_schema(type(self.options), self.bounds.settable)
 
-    most_characters: int | None
-    """Of an input; a longer one is refused."""
+    bounds: Bounds
+    """What a run may take and cost."""
     replies: ThreadReplies | None
     """Closed when a run of the graph has ended well."""
     prompts: Mapping[str, ChatPromptTemplate]
@@ -122,7 +134,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         *,
         options: GraphOptions,
         model: str | BaseChatModel,
-        most_characters: int | None = None,
+        bounds: Bounds | None = None,
         replies: ThreadReplies | None = None,
         prompts: Mapping[str, ChatPromptTemplate] | None = None,
         **fields: Any,
@@ -131,7 +143,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         super().__init__(**fields)
         self.options = options
         self.model = model
-        self.most_characters = most_characters
+        self.bounds = bounds or Bounds()
         self.replies = replies
         self.prompts = prompts or {}
 
@@ -202,6 +214,8 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
     ) -> Iterator[Any]:
         """Read the input, then stream as LangGraph does."""
         parts = super().stream(self._read(input), config, **settings)
+        if self.bounds.calls is not None:
+            parts = _counted(parts, self.bounds.calls)
         if not (self.replies and self.replies.saver):
             return parts
         config = merge_configs(self.config, config)
@@ -214,6 +228,8 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """Read the input, then stream as LangGraph does."""
         # The generator itself, so that closing it closes the run.
         parts = super().astream(self._read(input), config, **settings)
+        if self.bounds.calls is not None:
+            parts = _acounted(parts, self.bounds.calls)
         if not (self.replies and self.replies.saver):
             return parts
         config = merge_configs(self.config, config)
@@ -221,7 +237,13 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         return self._aclosed_after(parts, self.replies, config)
 
     def _read(self, source: object) -> object:
-        return read_input(source, self.builder.input_schema, self.most_characters)
+        row = read_input(source, self.builder.input_schema, self.bounds.characters)
+        items = row.get("items") if isinstance(row, Mapping) else None
+        most = self.bounds.calls
+        # Each item of an audit is judged.
+        if most is not None and isinstance(items, list) and len(items) > most:
+            raise InputError(f"{len(items):,} items take as many calls; {most:,} are allowed")
+        return row
 
     def _closed_after(
         self, parts: Any, replies: ThreadReplies, config: RunnableConfig
@@ -240,6 +262,41 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
                 yield part
         if _is_judged((await self.aget_state(config)).values):
             await arun(replies.close(config))
+
+
+@contextmanager
+def _counting(row_cost: RowCost) -> Iterator[None]:
+    # Only while the graph is at work: between its parts the context is the caller's.
+    before = ROW_COST.set(row_cost)
+    try:
+        yield
+    finally:
+        ROW_COST.reset(before)
+
+
+def _counted(parts: Iterator[Any], max_calls: int) -> Iterator[Any]:
+    """Stream a run that is refused more calls than it may make."""
+    row_cost = RowCost(CallLimiter(max_calls, max_calls=max_calls), 0)
+    with closing(parts):  # type: ignore[type-var]
+        while True:
+            try:
+                with _counting(row_cost):
+                    part = next(parts)
+            except StopIteration:
+                return
+            yield part
+
+
+async def _acounted(parts: AsyncIterator[Any], max_calls: int) -> AsyncIterator[Any]:
+    row_cost = RowCost(CallLimiter(max_calls, max_calls=max_calls), 0)
+    async with aclosing(parts):  # type: ignore[type-var]
+        while True:
+            try:
+                with _counting(row_cost):
+                    part = await anext(parts)
+            except StopAsyncIteration:
+                return
+            yield part
 
 
 def _is_judged(state: Mapping[str, object]) -> bool:

@@ -21,14 +21,7 @@ from typing_extensions import TypedDict
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import Memory, Recall, is_memory, read_recall
 from langchain_judges.memory.shown import Recaller, recaller
-from langchain_judges.options import (
-    ClientMost,
-    ForClient,
-    NotSerialisable,
-    Options,
-    Owner,
-    Rule,
-)
+from langchain_judges.options import NotSerialisable, Options, Owner, Rule
 from langchain_judges.orders import Order, OrderRule, orders_of
 from langchain_judges.rows.checks import Kind
 
@@ -166,7 +159,7 @@ OtherModel = Annotated[
 ]
 """A model for one step, instead of the judge's own."""
 
-Seed = Annotated[int, Ge(0), ClientMost(2**53)]
+Seed = Annotated[int, Ge(0)]
 """Of random choices."""
 
 
@@ -214,7 +207,7 @@ class GraphOptions(Options):
     """Your rubric, or the language to answer in; shown to every step."""
     temperature: Annotated[float, Ge(0), Le(2)] | None = None
     """Overrides the model's own."""
-    repairs: Annotated[int, Ge(0), ClientMost(3)] = 1
+    repairs: Annotated[int, Ge(0)] = 1
     """Turns in which a model may correct an unusable reply."""
     prompts: Annotated[
         Mapping[str, InstanceOf[ChatPromptTemplate]] | None,
@@ -288,7 +281,6 @@ class JudgeOptions(GraphOptions):
         Recall | str | None,
         AfterValidator(_choice),
         Rule("a choice of examples such as 'knn:8'"),
-        ForClient(str | None),
     ] = None
     """How examples are chosen from the memory, such as `"knn:8"` or `"none"`; None uses the
     memory's own strategy."""

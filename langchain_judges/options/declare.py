@@ -2,15 +2,143 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+import annotated_types as bounds
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    ValidationError,
+)
 from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, core_schema
 
 from langchain_judges.errors import OptionError, did_you_mean
-from langchain_judges.options.marks import Group, NotSerialisable, Owner
-from langchain_judges.options.wording import wording
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How the rule of an option is said, where its type alone would say it badly."""
+
+    text: str
+
+
+class NotSerialisable:
+    """Marks an option that holds a live object: it exists in this process alone.
+
+    Such an option stands in no JSON, no preset, no command line and no server's context.
+    """
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Marks an option that only the owner of the process may set: a path, a model, a pattern.
+
+    A command line and a spec may set it; a client of a server may not.
+    """
+
+    but: type | None = None
+    """The type of the values that a client may set nevertheless."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Marks an option that is a group of options; see `group`."""
+
+    kind: type[Options]
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Make the group of a mapping before it is checked."""
+
+        def read(value: object) -> object:
+            if not isinstance(value, Mapping):
+                return value
+            return self.kind(**{str(name): each for name, each in value.items()})
+
+        return core_schema.no_info_before_validator_function(read, handler(source))
+
+
+def _pair(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+Scale = Annotated[
+    tuple[int, int],
+    BeforeValidator(_pair),
+    bounds.Predicate(lambda ends: ends[0] < ends[1]),
+    Rule("two whole numbers (low, high)"),
+]
+"""The lowest and the highest score."""
+
+
+_WORDS: dict[object, str] = {
+    bool: "true or false",
+    float: "a number",
+    int: "a whole number",
+    str: "a text",
+    type(None): "None",
+}
+
+
+def wording(annotation: object, metadata: Sequence[object] = ()) -> str:
+    """Return what the values of a type must be.
+
+    Args:
+        annotation: The type.
+        metadata: Marks of the option itself.
+    """
+    for mark in metadata:
+        if isinstance(mark, Rule):
+            return mark.text
+    if get_origin(annotation) is Annotated:
+        inner, *marks = get_args(annotation)
+        return wording(inner, [*metadata, *marks])
+    if get_origin(annotation) is Literal:
+        allowed = [repr(value) for value in get_args(annotation)]
+        return f"one of {', '.join(allowed)}" if len(allowed) > 1 else allowed[0]
+    if get_origin(annotation) in (Union, types.UnionType):
+        return " or ".join(wording(part, metadata) for part in get_args(annotation))
+    word = _WORDS.get(annotation)
+    if word is None:
+        return f"a {getattr(annotation, '__name__', str(annotation))}"
+    return word + _limits(metadata) if annotation in (int, float) else word
+
+
+def _limits(metadata: Sequence[object]) -> str:
+    low = high = ""
+    for mark in metadata:
+        for each in mark if isinstance(mark, bounds.GroupedMetadata) else (mark,):
+            if isinstance(each, bounds.Ge):
+                low = f"at least {each.ge}"
+            elif isinstance(each, bounds.Gt):
+                low = f"above {each.gt}"
+            elif isinstance(each, bounds.Le):
+                high = f"at most {each.le}"
+            elif isinstance(each, bounds.Lt):
+                high = f"below {each.lt}"
+    limits = " and ".join(filter(None, [low, high]))
+    glue = " " if low.startswith("above") or (not low and high.startswith("below")) else " of "
+    return glue + limits if limits else ""
+
+
+def written(annotation: object) -> str:
+    """Return a type in the short form of source code, without the marks of its parts."""
+    if get_origin(annotation) is Annotated:
+        return written(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        return " | ".join(dict.fromkeys(map(written, get_args(annotation))))
+    if get_origin(annotation) is Literal:
+        return f"Literal[{', '.join(map(repr, get_args(annotation)))}]"
+    name: str = getattr(get_origin(annotation) or annotation, "__name__", str(annotation))
+    parts = [written(part) for part in get_args(annotation) if part is not Ellipsis]
+    return {"NoneType": "None"}.get(name, name) + (f"[{', '.join(parts)}]" if parts else "")
 
 
 class Options(BaseModel):
@@ -46,9 +174,10 @@ class Options(BaseModel):
         Args:
             for_client: Of these, only those that the client of a server may set.
         """
-        barred = (NotSerialisable, Owner) if for_client else (NotSerialisable,)
         return tuple(
-            name for name, field in cls.model_fields.items() if not _is_marked(field, barred)
+            name
+            for name, field in cls.model_fields.items()
+            if not _is_marked(field, for_client=for_client)
         )
 
     @classmethod
@@ -138,8 +267,21 @@ def described(kind: type[Options]) -> Iterator[tuple[str, FieldInfo]]:
     yield from ((name, fields[name]) for name in dict.fromkeys(names) if name in fields)
 
 
-def _is_marked(field: FieldInfo, marks: tuple[type, ...]) -> bool:
-    return any(mark in marks or isinstance(mark, marks) for mark in field.metadata)
+def marks_of(field: FieldInfo) -> list[object]:
+    """Return the marks of an option and of what its type is made of."""
+    marks, inner = list(field.metadata), field.annotation
+    while get_origin(inner) is Annotated:
+        inner, *more = get_args(inner)
+        marks += more
+    return marks
+
+
+def _is_marked(field: FieldInfo, *, for_client: bool) -> bool:
+    return any(
+        isinstance(mark, NotSerialisable)
+        or (for_client and isinstance(mark, Owner) and mark.but is None)
+        for mark in marks_of(field)
+    )
 
 
 def _is_data(value: object) -> bool:

@@ -10,8 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from pydantic_core import PydanticUndefined
 
-from langchain_judges.options.declare import Options, described
-from langchain_judges.options.wording import written
+from langchain_judges.options.declare import Options, described, written
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -24,7 +24,7 @@ from langchain_judges.errors import ModelSetupError, OptionError, needs
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-LOG_VARIABLE = "LANGCHAIN_JUDGES_LOCAL_LOG"
+LOG_VARIABLE = "JUDGES_LOCAL_LOG"
 """Names a file for llama.cpp's log; without it llama.cpp is silent."""
 
 _SPINS = {"GOMP_SPINCOUNT": "300", "OMP_WAIT_POLICY": ""}

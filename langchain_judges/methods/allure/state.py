@@ -21,7 +21,7 @@ from langchain_judges.methods.allure.review import (
 )
 from langchain_judges.methods.options import GraphOptions, Seed, Written
 from langchain_judges.methods.rubric.criteria import read_labels
-from langchain_judges.options import ClientMost, NotSerialisable, Owner, Rule
+from langchain_judges.options import NotSerialisable, Owner, Rule
 from langchain_judges.verdict import Item, Label, LabelVerdict, Usage
 
 Again = Literal["families", "all"]
@@ -77,9 +77,9 @@ class AuditOptions(GraphOptions):
     with the default share: an exact check leaves no upheld labels. They are drawn at random,
     first from doubted families and labels; a wrong one among them is a mistake that the check
     missed."""
-    max_rounds: Annotated[int, Ge(1), ClientMost(20)] = 5
+    max_rounds: Annotated[int, Ge(1)] = 5
     """Most rounds."""
-    patience: Annotated[int, Ge(1), ClientMost(20)] = 2
+    patience: Annotated[int, Ge(1)] = 2
     """Rounds without a gain in balanced accuracy on dev that end the loop; the paper saw a fall
     before a gain, so it should be two at least."""
     dev: Annotated[

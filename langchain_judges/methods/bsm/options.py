@@ -25,7 +25,7 @@ from langchain_judges.methods.replies import (
     read_criteria,
     scores_by_criterion,
 )
-from langchain_judges.options import ClientMost, Rule, Scale
+from langchain_judges.options import Rule, Scale
 from langchain_judges.orders import OrderRule
 
 Criteria = Annotated[
@@ -90,7 +90,7 @@ class BSM(JudgeOptions):
     reference_model: OtherModel = None
     """Writes a reference answer if a pair has none, once for each request (one more call);
     texts are then scored against it."""
-    max_criteria: Annotated[int, Ge(1), ClientMost(20)] = 5
+    max_criteria: Annotated[int, Ge(1)] = 5
     """Most criteria in a plan (the paper's branching factor)."""
     scale: Scale = (1, 5)
     """Lowest and highest score."""
@@ -104,9 +104,9 @@ class BSM(JudgeOptions):
     """`"mode"` uses each score as written (the paper); `"mean"` uses its expected value over
     the alternative tokens, if the provider reports their probabilities: fewer ties, and a
     confidence, the probability that the preferred text has the larger sum."""
-    batch_criteria: Annotated[int, Ge(1), ClientMost(20)] = 1
+    batch_criteria: Annotated[int, Ge(1)] = 1
     """Criteria in one solve call: with n, ceil(K / n) calls instead of K in each order."""
-    samples: Annotated[int, Ge(1), ClientMost(32)] = 1
+    samples: Annotated[int, Ge(1)] = 1
     """Solve calls for each criterion and order, at temperature 0.7 if there are several;
     their scores are averaged (the paper's self-consistency)."""
     reuse_plan: bool = True
@@ -117,7 +117,7 @@ class BSM(JudgeOptions):
     """Ask for the explanation before the scores; the paper scores first."""
     fallback_criteria: Criteria = None
     """Criteria to use if planning fails; the failure is reported."""
-    min_valid: Annotated[int, Ge(1), ClientMost(32)] | None = None
+    min_valid: Annotated[int, Ge(1)] | None = None
     """Fewest criteria that must be scored for a verdict; default more than half."""
     seed: Seed = 0
     """Seed of the samples."""

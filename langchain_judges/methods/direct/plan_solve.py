@@ -13,7 +13,7 @@ from langchain_judges.methods.direct.options import Baseline, Form
 from langchain_judges.methods.direct.replies import PlanSolveResult
 from langchain_judges.methods.options import Budget, check_quorum
 from langchain_judges.methods.replies import SUBSCORES, scores_by_criterion
-from langchain_judges.options import ClientMost, Scale
+from langchain_judges.options import Scale
 from langchain_judges.orders import OrderRule
 
 
@@ -44,13 +44,13 @@ class PlanSolve(Baseline):
     templates = {"plan": texts.PLAN, "judge": texts.SOLVE}
     result = PlanSolveResult
 
-    max_criteria: Annotated[int, Ge(1), ClientMost(20)] = 5
+    max_criteria: Annotated[int, Ge(1)] = 5
     """Most criteria in the plan."""
     scale: Scale = (1, 5)
     """Lowest and highest score."""
     orders: OrderRule = "strict"
     """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
-    min_valid: Annotated[int, Ge(1), ClientMost(32)] | None = None
+    min_valid: Annotated[int, Ge(1)] | None = None
     """Fewest criteria that must be scored; default more than half."""
 
     @property

@@ -14,7 +14,6 @@ from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct.options import AboutATask, Form, ShownExamples
 from langchain_judges.methods.direct.replies import SelfConsistencyResult
 from langchain_judges.methods.options import Budget, Seed, check_quorum
-from langchain_judges.options import ClientMost
 from langchain_judges.orders import OrderRule
 
 
@@ -49,11 +48,11 @@ class SelfConsistency(ShownExamples, AboutATask):
 
     prompt: Literal["cot", "relative"] = "cot"
     """`"cot"`, chains of thought, or `"relative"`, relative verdicts."""
-    samples: Annotated[int, Ge(1), ClientMost(32)] | None = None
+    samples: Annotated[int, Ge(1)] | None = None
     """Replies in each order; default 8 for `"cot"`, 5 for `"relative"`."""
     orders: OrderRule | None = None
     """In which orders; default `"none"` for `"cot"`, `"strict"` for `"relative"`."""
-    min_valid: Annotated[int, Ge(1), ClientMost(32)] | None = None
+    min_valid: Annotated[int, Ge(1)] | None = None
     """Fewest valid samples in an order; default more than half of those asked."""
     adaptive: bool = False
     """Ask samples one after the other, and stop when the others cannot change the verdict.

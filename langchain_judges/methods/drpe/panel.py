@@ -14,7 +14,7 @@ from langchain_judges.methods.drpe.prompts import REQUESTS
 from langchain_judges.methods.drpe.roles import SETS, RoleLike, manual_roles, read_roles
 from langchain_judges.methods.stopping import Adaptive
 from langchain_judges.methods.tasks import TASKS, Task
-from langchain_judges.options import ClientMost, Options, Rule
+from langchain_judges.options import Options, Rule
 from langchain_judges.verdict import Role
 
 RoleContext = Literal["article", "candidate", "both"]
@@ -43,13 +43,13 @@ class Panel(Options):
     `"question_answering"`, `"dialogue"`, `"document"`, `"harmlessness"`), or roles of your own;
     None: the set that fits the `task`; `"manual"`: that set, and the first version's three
     with a point of view."""
-    dynamic: Annotated[int, Ge(0), ClientMost(12)] = 4
+    dynamic: Annotated[int, Ge(0)] = 4
     """Roles generated for the text that sit too; 0 generates none."""
     merged_prompt: bool = False
     """Ask for both kinds of readers in one call instead of two."""
     context: RoleContext = "article"
     """What the role prompts see: the article, the candidate, or both."""
-    pool: Annotated[int, Ge(1), ClientMost(24)] | None = None
+    pool: Annotated[int, Ge(1)] | None = None
     """Readers asked of each kind; default the larger of 4 and `dynamic`."""
     clustering: Clustering | None = "kmeans"
     """How diverse roles are chosen; None keeps every role."""
@@ -58,7 +58,7 @@ class Panel(Options):
     or all roles together, as the papers' text says."""
     eps: Annotated[float, Gt(0), Le(2)] = 0.35
     """DBSCAN's largest cosine distance between neighbours."""
-    min_samples: Annotated[int, Ge(1), ClientMost(100)] = 2
+    min_samples: Annotated[int, Ge(1)] = 2
     """Members that make a DBSCAN neighbourhood dense."""
     capped: bool = False
     """Keep at most `dynamic` of what DBSCAN finds: of each kind in turn, larger clusters
@@ -126,7 +126,7 @@ class Voting(Options):
     log-probabilities where there are any, else one."""
     span: SpanKind = "joint"
     """Whose tokens count: `"joint"` (vote and reason), `"vote"` or `"reason"`."""
-    samples: Annotated[int, Ge(2), ClientMost(32)] = 5
+    samples: Annotated[int, Ge(2)] = 5
     """Replies with `confidence="samples"`; of an even number a role may be divided."""
     first: Literal["reference", "random"] = "reference"
     """What stands first where a single order is asked: `"reference"`, which is B (NLPCC
@@ -136,7 +136,7 @@ class Voting(Options):
     the votes of earlier ones; False: in the panel's order."""
     variant: Annotated[int, Ge(0), Le(len(REQUESTS) - 1)] = 0
     """Which of the five wordings of the request, from 0."""
-    min_valid: Annotated[int, Ge(1), ClientMost(100)] | None = None
+    min_valid: Annotated[int, Ge(1)] | None = None
     """Fewest valid votes in an order; default more than half of the roles that were asked."""
     adaptive: Adaptive = False
     """Let roles vote one after the other, in the panel's order, and stop when the others

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, model_validator
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.combination import Combination, opinion_sketch, opinion_table
 from langchain_judges.methods.options import Budget, check_quorum
-from langchain_judges.options import ClientMost, Owner, Rule
+from langchain_judges.options import Owner, Rule
 
 MemberWeights = Sequence[float] | Mapping[str, float]
 
@@ -68,7 +68,7 @@ class Jury(Combination):
     ] = None
     """For `"weighted"`: your own, or those that `metrics.learned_weights` estimates without
     labels."""
-    min_valid: Annotated[int, Ge(1), ClientMost(64)] | None = None
+    min_valid: Annotated[int, Ge(1)] | None = None
     """Members that must have judged the row; None: more than half."""
 
     @model_validator(mode="after")

@@ -10,15 +10,11 @@ from pydantic import AfterValidator, BeforeValidator, model_validator
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.options import Written
-from langchain_judges.options import ForClient, Options, Rule, Scale
+from langchain_judges.options import Options, Rule, Scale
 from langchain_judges.verdict import Label
 
 LabelsLike = Sequence[Label] | Mapping[Label, str]
 """Labels from lowest to highest, or each with what it means."""
-ClientLabel = str | Annotated[float, Le(1000)]
-"""A label as the client of a server may name it."""
-ClientLabels = Sequence[ClientLabel] | Mapping[str, str]
-
 YES_NO: Mapping[Label, str] = {
     0: "no, the response does not meet it",
     1: "yes, the response meets it",
@@ -69,9 +65,7 @@ def _scale(ends: tuple[int, int] | None) -> tuple[int, int] | None:
     return ends
 
 
-Labels = Annotated[
-    LabelsLike, BeforeValidator(read_labels), Rule(_LABELS), ForClient(ClientLabels)
-]
+Labels = Annotated[LabelsLike, BeforeValidator(read_labels), Rule(_LABELS)]
 """The type of an option that holds labels."""
 
 
@@ -97,7 +91,6 @@ class Criterion(Options):
         LabelsLike | None,
         BeforeValidator(lambda labels: labels and read_labels(labels)),
         Rule(f"{_LABELS}, or None"),
-        ForClient(ClientLabels | None),
     ] = None
     """What may be said of it, from lowest to highest, or each label with what it means.
     Default: the labels of the judge."""

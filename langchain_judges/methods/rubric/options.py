@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from os import PathLike
 from typing import Annotated, Any
@@ -14,7 +14,6 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.options import EvidenceTable, check_quorum
 from langchain_judges.methods.replies import SUBSCORES, scores_by_criterion
 from langchain_judges.methods.rubric.criteria import (
-    ClientLabels,
     Labels,
     LabelsLike,
     RubricLike,
@@ -23,7 +22,7 @@ from langchain_judges.methods.rubric.criteria import (
 from langchain_judges.methods.rubric.label_options import BASES, LabelOptions, rubric_of_text
 from langchain_judges.methods.rubric.prompts import CLAIM_PROMPTS, DRAFT_PROMPTS
 from langchain_judges.methods.rubric.ready import Rubric, check_name, load_rubric, ready_names
-from langchain_judges.options import ClientMost, ForClient, Owner, Rule
+from langchain_judges.options import Owner, Rule
 from langchain_judges.rows.checks import expected_answers
 from langchain_judges.verdict import Label
 
@@ -77,19 +76,18 @@ class RubricOptions(LabelOptions):
         RubricLike | None,
         SkipValidation,
         Rule("a name, a text, a list or a mapping of criteria, or None"),
-        ForClient(str | Sequence[str | Mapping[str, str]] | Mapping[str, str] | None),
     ] = None
     """What is judged: the name of a ready rubric, a text, a list of criteria (`"name"`,
     `"name: description"`, the fields of a `Criterion`), or a mapping of names to
     descriptions. Default: correctness where a row has `expected`, else groundedness."""
     file: Annotated[str | PathLike[str] | None, Owner(), Rule("a path, or None")] = None
     """A YAML or JSON file that holds the rubric."""
-    labels: Annotated[Labels | None, ForClient(ClientLabels | None)] = None
+    labels: Labels | None = None
     """Labels for criteria without their own, from lowest to highest, or each with its meaning;
     they replace those of a ready rubric. Default 0 and 1, no and yes."""
     each: bool = False
     """Ask each criterion in its own call, in parallel."""
-    min_valid: Annotated[int, Ge(1), ClientMost(100)] | None = None
+    min_valid: Annotated[int, Ge(1)] | None = None
     """Fewest criteria that must be judged for a verdict; default more than half."""
     claims: bool = False
     """Judge correctness or groundedness claim by claim, in two calls: list the claims of the

@@ -149,7 +149,7 @@ def cosine(one: Sequence[float], other: Sequence[float]) -> float:
     return math.fsum(x * y for x, y in zip(one, other, strict=True)) / norms if norms else 0.0
 
 
-FOLDER_VARIABLE = "LANGCHAIN_JUDGES_ASPECTS"
+FOLDER_VARIABLE = "JUDGES_ASPECTS"
 """Environment variable: the folder of named aspects; default `aspects`, where one works."""
 
 

@@ -118,7 +118,7 @@ class LearnOptions(Options):
         Rule("a name, a path or None"),
     ] = None
     """Keep the result as `aspects/NAME.json` (the folder is the environment variable
-    `LANGCHAIN_JUDGES_ASPECTS`), or at a path; None keeps nothing."""
+    `JUDGES_ASPECTS`), or at a path; None keeps nothing."""
     task: AboutTask = "helpful"
     """What the texts will be compared by, as in `create_sc2_judge`."""
     max_concurrency: Annotated[int, Ge(1)] = 8

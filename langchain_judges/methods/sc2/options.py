@@ -16,7 +16,7 @@ from langchain_judges.methods.sc2.replies import Inference
 from langchain_judges.methods.sc2.tables import EVIDENCE, sketch
 from langchain_judges.methods.sc2.tally import most_comparisons
 from langchain_judges.methods.tasks import ASPECTS, AboutTask, Task, read_task
-from langchain_judges.options import ClientMost, ForClient, NotSerialisable, Rule
+from langchain_judges.options import NotSerialisable, Owner, Rule
 from langchain_judges.orders import OrderRule
 
 
@@ -29,7 +29,7 @@ def _plain_aspects(aspects: AspectsLike | None) -> object:
 AspectsOption = Annotated[
     AspectsLike | None,
     PlainValidator(_plain_aspects),
-    ForClient(Annotated[list[str] | None, Rule("a list of phrases")]),
+    Owner(but=list),
 ]
 """What texts are compared in; a name or path of learned aspects is the owner's to set."""
 
@@ -90,11 +90,11 @@ class SC2(FewShot):
     aspects: AspectsOption = None
     """Your own phrases, the result of `learn_aspects`, or its name or path; None finds them
     online."""
-    n_aspects: Annotated[int, Ge(1), ClientMost(20)] = 5
+    n_aspects: Annotated[int, Ge(1)] = 5
     """The most online aspects to keep."""
-    aspect_samples: Annotated[int, Ge(1), ClientMost(32)] = 8
+    aspect_samples: Annotated[int, Ge(1)] = 8
     """Number of online samples of aspects; those that most samples name are kept."""
-    samples: Annotated[int, Ge(1), ClientMost(32)] = 8
+    samples: Annotated[int, Ge(1)] = 8
     """Number of tables, the paper's |C|."""
     inference: Inference = "tournament"
     """`"tournament"` (|C| - 1 comparisons); `"exact"`, all ordered pairs (|C|(|C| - 1)); or
