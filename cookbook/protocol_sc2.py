@@ -42,8 +42,7 @@ from langchain_judges.asking.models import model_identity, resolve_model
 from langchain_judges.cli.messages import table_console
 from langchain_judges.methods.registry import METHODS, load_judge, within_budget
 from langchain_judges.report.methods import comparison_table
-from langchain_judges.runs.studies.comparison import Comparison, compare, save
-from langchain_judges.runs.studies.line_up import Contestant
+from langchain_judges.runs.comparison import Comparison, Contestant, compare, save
 from langchain_judges.verdict import StepUsage, Usage, add_usage, no_usage
 
 BUDGETS = (8, 15, 24)

@@ -11,7 +11,7 @@ from typing import Any
 from protocols import canvas
 from rich.table import Table
 
-from langchain_judges.runs.studies.comparison import Comparison
+from langchain_judges.runs.comparison import Comparison
 
 SEARCH = ("table", "match")
 """Steps whose tokens are the decoded length of the paper's Table 2."""

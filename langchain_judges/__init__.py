@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from langchain_judges.methods.rubric import Criterion, create_rubric_judge
     from langchain_judges.methods.sc2 import create_sc2_judge, learn_aspects
     from langchain_judges.runs.assertion import assert_judged
+    from langchain_judges.runs.calibration import calibrate_cascade
     from langchain_judges.runs.many import ajudge_many, judge_many
-    from langchain_judges.runs.studies.calibration import calibrate_cascade
-    from langchain_judges.runs.studies.rank import rank
+    from langchain_judges.runs.rank import rank
     from langchain_judges.verdict import (
         Failure,
         Item,
@@ -79,7 +79,7 @@ _HOMES = {
     "batch_model": "asking.batches.model",
     "best_of": "integrations.best_of",
     "build": "methods.registry",
-    "calibrate_cascade": "runs.studies.calibration",
+    "calibrate_cascade": "runs.calibration",
     "create_absolute_judge": "methods.direct",
     "create_allure_audit": "methods.allure.audit",
     "create_allure_judge": "methods.allure",
@@ -100,7 +100,7 @@ _HOMES = {
     "judge_many": "runs.many",
     "learn_aspects": "methods.sc2",
     "load_judge": "methods.registry",
-    "rank": "runs.studies.rank",
+    "rank": "runs.rank",
     "resolve_model": "asking.models",
     "serve": "integrations.server",
 }

@@ -115,7 +115,7 @@ async def test_a_batch_verdict_is_that_of_an_ordinary_call(server, tmp_path):
     assert row["verdict"]["usage"]["input_tokens"] == 10
     plain = relative(ChatOpenAI(model="m", api_key=SecretStr("x"), use_responses_api=False))
     rows = ajudge_many(plain, rows_of(1), progress=False)
-    assert rows._work.name["mark"] == row["judge"]["mark"]
+    assert rows._state.name["mark"] == row["judge"]["mark"]
 
 
 async def test_a_run_that_was_killed_finds_its_job_and_sends_nothing_twice(

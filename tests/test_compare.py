@@ -20,8 +20,7 @@ from langchain_judges.methods.registry import (
     within_budget,
 )
 from langchain_judges.report.methods import comparison_page, points_of
-from langchain_judges.runs.studies.comparison import compare, rate
-from langchain_judges.runs.studies.line_up import line_up, of_specs
+from langchain_judges.runs.comparison import compare, line_up, of_specs, rate
 from langchain_judges.testing import error, reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel

@@ -16,7 +16,7 @@ from langchain_judges.errors import OutputError
 from langchain_judges.methods.sc2 import render_table
 from langchain_judges.report.terminal import text_panel, verdict_panel
 from langchain_judges.rows.printable import InertConsole
-from langchain_judges.runs.files.results import Results
+from langchain_judges.runs.results import Results
 from langchain_judges.verdict import no_usage
 from tests.cases import for_each
 from tests.judged_rows import data_of, run_of, verdict

@@ -17,8 +17,7 @@ from langchain_judges.asking.limiter import MinuteLimiter, TokenUsage, token_usa
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
 from langchain_judges.runs import many
-from langchain_judges.runs.estimate import estimate
-from langchain_judges.runs.prices import Price, Prices
+from langchain_judges.runs.prices import Price, Prices, estimate
 from langchain_judges.testing import FakeChatModel, FakeModelServer, error
 from tests.judges import PAIR, answer, of_method
 

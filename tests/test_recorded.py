@@ -15,7 +15,7 @@ from langchain_judges import judge_many
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import accuracy, cohen_kappa, order_accuracy, order_agreement
 from langchain_judges.metrics.agreement import OrdersRule
-from langchain_judges.runs.result_row import judged_row
+from langchain_judges.runs.rows import judged_row
 from tests.cases import for_each
 from tests.test_datasets import folder
 

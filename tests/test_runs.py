@@ -42,10 +42,10 @@ from langchain_judges.errors import (
     OutputError,
     RepeatedFailureError,
 )
-from langchain_judges.runs.files.results import Results
-from langchain_judges.runs.in_flight import places_of
+from langchain_judges.runs.budget import places_of
 from langchain_judges.runs.options import RunOptions
-from langchain_judges.runs.workload import Workload
+from langchain_judges.runs.results import Results
+from langchain_judges.runs.run_state import RunState
 from langchain_judges.testing import ServerReply, error, reply
 from langchain_judges.verdict import even_verdict
 from tests.cases import for_each
@@ -345,7 +345,7 @@ def test_a_line_is_written_whole_or_not_at_all_and_links_and_modes_stay(tmp_path
             raise OSError(28, "No space left on device")
         return write(file, bytes(data)[:10])
 
-    monkeypatch.setattr("langchain_judges.runs.files.results.os.write", short)
+    monkeypatch.setattr("langchain_judges.runs.results.os.write", short)
     for kind in ("sync", "async"):
         calls.clear()
         with pytest.raises(OutputError, match="No space left"):
@@ -390,7 +390,7 @@ def test_models_of_one_class_with_other_settings_are_not_the_same(tmp_path):
 
 def test_prompts_filled_beforehand_and_other_embedders_make_another_judge():
     def mark(judge):
-        return Workload(judge, [], RunOptions()).name["mark"]
+        return RunState(judge, [], RunOptions()).name["mark"]
 
     def bsm(tone):
         text = "Score {response_1} and {response_2}, be {tone}."

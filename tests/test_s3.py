@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 
 from langchain_judges.cli import app
 from langchain_judges.errors import OutputError
-from langchain_judges.runs.files.merge import merge
-from langchain_judges.runs.files.remote import Remote
+from langchain_judges.runs.merge import merge
+from langchain_judges.runs.remote import Remote
 from langchain_judges.testing import FakeModelServer
 from tests.fakes import FakeChatModel
 from tests.judges import answer_call

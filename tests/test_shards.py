@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from langchain_judges import judge_many
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError, OutputError
-from langchain_judges.runs.files.merge import merge
-from langchain_judges.runs.files.shards import Shard, parts_of
+from langchain_judges.runs.merge import merge
+from langchain_judges.runs.shards import Shard, parts_of
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import of_method
@@ -72,7 +72,7 @@ def test_a_shard_needs_a_folder_for_its_part(tmp_path):
 def test_a_shard_keeps_no_keys_of_the_rows_of_others(tmp_path):
     keyed = judge_many(judge(), ROWS, out=tmp_path, shard="1/4", progress=False)
     own = len(list(keyed))
-    assert len(keyed._work._reader._digests) == own < len(ROWS)
+    assert len(keyed._state._reader._digests) == own < len(ROWS)
 
 
 def test_a_shard_begun_again_asks_nothing_that_is_in_its_part(tmp_path):

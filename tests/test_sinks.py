@@ -17,7 +17,7 @@ from langchain_judges import judge_many, report
 from langchain_judges.cli.messages import run_rows
 from langchain_judges.errors import STEERING, JudgeError, ModelAccessError
 from langchain_judges.methods.direct import create_relative_judge
-from langchain_judges.runs.files.merge import merge
+from langchain_judges.runs.merge import merge
 from tests.fakes import FakeChatModel
 from tests.judged_rows import data_of
 from tests.test_inert import PAYLOADS

@@ -8,7 +8,7 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 
 from langchain_judges import ajudge_many
-from langchain_judges.runs import window
+from langchain_judges.runs import budget
 from langchain_judges.verdict import even_verdict
 from tests.model_server import pairs
 from tests.test_runs import KINDS, collect
@@ -45,8 +45,8 @@ def test_rows_behind_slow_ones_are_judged_while_these_are_still_out(kind):
 
 
 def test_no_row_is_started_while_too_many_results_are_held_back(monkeypatch):
-    monkeypatch.setattr(window, "HELD_BACK", 3)
-    rows: window.Window[Future[None]] = window.Window(2, lambda _: None)
+    monkeypatch.setattr(budget, "HELD_BACK", 3)
+    rows: budget.Window[Future[None]] = budget.Window(2, lambda _: None)
     slow: Future[None] = Future()
     rows.start(slow)
     for _ in range(3):
@@ -64,7 +64,7 @@ def test_no_row_is_started_while_too_many_results_are_held_back(monkeypatch):
 
 
 def test_a_caller_who_takes_his_time_is_not_run_away_from():
-    rows: window.Window[Future[None]] = window.Window(2, lambda _: None)
+    rows: budget.Window[Future[None]] = budget.Window(2, lambda _: None)
     for _ in range(2):
         rows.start(Future())
         rows.rows[-1].set_result(None)
@@ -74,7 +74,7 @@ def test_a_caller_who_takes_his_time_is_not_run_away_from():
 
 @pytest.mark.parametrize("places", [1, 2])
 def test_no_more_rows_are_unfinished_than_there_are_places(places):
-    rows: window.Window[Future[None]] = window.Window(places, lambda _: None)
+    rows: budget.Window[Future[None]] = budget.Window(places, lambda _: None)
     for _ in range(places):
         assert rows.has_room()
         rows.start(Future())

@@ -31,7 +31,7 @@ from langchain_judges.methods.allure.judge import create_allure_judge
 from langchain_judges.methods.allure.options import ALLURE
 from langchain_judges.methods.allure.review import AuditProposal
 from langchain_judges.runs.many import judge_many
-from langchain_judges.runs.result_row import judged_row
+from langchain_judges.runs.rows import judged_row
 
 __all__ = ["Plan", "SweepFailed", "SweepStopped", "plan_sweep", "run_sweep"]
 

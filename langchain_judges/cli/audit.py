@@ -330,7 +330,7 @@ def _session(
     """Open the audit of some items, which the folder of the memory stores."""
     # Loaded here: a dry run needs nothing of it.
     from langchain_judges.methods.registry import load_judge
-    from langchain_judges.runs.in_flight import places_of
+    from langchain_judges.runs.budget import places_of
 
     store = open_memory(flags.memory)
     chat = chat_model(judge.model, judge.base_url, judge.timeout)

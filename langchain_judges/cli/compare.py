@@ -38,8 +38,7 @@ from langchain_judges.errors import OptionError, did_you_mean
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from langchain_judges.runs.studies.comparison import Comparison
-    from langchain_judges.runs.studies.line_up import Contestant
+    from langchain_judges.runs.comparison import Comparison, Contestant
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class LineUpFlags:
         self, names: Sequence[str], chat: BaseChatModel
     ) -> tuple[list[Contestant], dict[str, str]]:
         """Return who takes part, and why others do not."""
-        from langchain_judges.runs.studies.line_up import line_up, of_specs
+        from langchain_judges.runs.comparison import line_up, of_specs
 
         with settings_as_flags(set_options(self.option or [])):
             own = settings_by_method(names, self.option or [])
@@ -157,7 +156,7 @@ def compare(
     The same command resumes where it stopped. Exit codes: 0 done, 1 no row judged, or failures
     under --strict, 2 wrong use or refused, 130 Ctrl-C.
     """
-    from langchain_judges.runs.studies.comparison import compare as compare_methods
+    from langchain_judges.runs.comparison import compare as compare_methods
 
     errors = error_console()
     with refusals_as_exits(errors, model.address), ctrl_c_as_exit(errors, saved=bool(out)):
@@ -206,7 +205,7 @@ def _announce(
 
 def _write(comparison: Comparison, out: Path, data_name: str, errors: Console) -> None:
     from langchain_judges.report.methods import comparison_page
-    from langchain_judges.runs.studies.comparison import save
+    from langchain_judges.runs.comparison import save
 
     save(comparison, out / "comparison.json")
     page = out / "comparison.html"

@@ -162,7 +162,7 @@ def _batched(
 ) -> BaseChatModel:
     """Return the model with its calls turned into jobs, remembered in a file beside `out`."""
     from langchain_judges.asking.batches.model import batch_model
-    from langchain_judges.runs.files.remote import url_of
+    from langchain_judges.runs.remote import url_of
 
     if out is None or url_of(out):
         raise OptionError("--batch needs --out, a file beside which the jobs are remembered")
@@ -226,7 +226,7 @@ def _limiter(run: LargeRunFlags) -> BaseRateLimiter | None:
 def _announce_shard(shard: str | None, rows: int, errors: Console) -> None:
     if shard is None:
         return
-    from langchain_judges.runs.files.shards import Shard
+    from langchain_judges.runs.shards import Shard
 
     of = Shard.parse(shard).of
     errors.print(f"Shard {shard} judges about {rows / of:,.0f} of {rows:,} rows.", markup=False)

@@ -30,7 +30,7 @@ from langchain_judges.cli.rows import (
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.checks import kind_of_row
 from langchain_judges.rows.printable import clean
-from langchain_judges.runs.result_row import content_key
+from langchain_judges.runs.rows import content_key
 
 LEAST = 2
 """Labels, and rows without, of each kind of row of which a rate is estimated."""

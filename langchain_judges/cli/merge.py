@@ -28,7 +28,7 @@ def merge(
     Nothing is written unless all parts are there, finished, and of one judge.
     """
     # Loaded here: other commands need nothing of it.
-    from langchain_judges.runs.files.merge import merge as join
+    from langchain_judges.runs.merge import merge as join
 
     errors = error_console()
     with refusals_as_exits(errors):

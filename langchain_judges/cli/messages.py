@@ -22,9 +22,9 @@ from langchain_judges.errors import JudgeError, OptionError
 from langchain_judges.rows.printable import InertConsole
 
 if TYPE_CHECKING:
-    from langchain_judges.runs.result_row import ResultRow
+    from langchain_judges.runs.rows import ResultRow
+    from langchain_judges.runs.run_state import Judge, Rows
     from langchain_judges.runs.summary import Summary
-    from langchain_judges.runs.workload import Judge, Rows
 
 FAILED, MISUSED, SPENT, UNDER_BAR, INTERRUPTED = 1, 2, 3, 4, 130
 """Exit codes: nothing was judged, or failures under `--strict`; wrong use; a spent budget;

@@ -70,7 +70,7 @@ def _tell_estimate(
     batch: bool,
 ) -> None:
     """Say about how many tokens the rows take, and dollars where prices are known."""
-    from langchain_judges.runs.estimate import estimate
+    from langchain_judges.runs.prices import estimate
 
     tier = "batch" if batch else None
     rows, number, size = amount
@@ -120,7 +120,7 @@ def warn_of_size(longest: int, errors: Console) -> None:
         longest: Bytes of the longest row.
         errors: Where to say it.
     """
-    from langchain_judges.runs.long_rows import long_row
+    from langchain_judges.runs.rows import long_row
 
     # Here it is one sentence about all rows, before the first is sent.
     warnings.simplefilter("ignore", LongRowWarning)

@@ -32,7 +32,7 @@ from langchain_judges.rows.applications import (
     with_blocks,
 )
 from langchain_judges.rows.texts import Text
-from langchain_judges.runs.workload import Judge
+from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import Failure, Usage, add_usage, decision, no_usage, score_of
 
 AnswerSource = str | BaseChatModel | Runnable[Any, Any] | Callable[[Any], object] | None

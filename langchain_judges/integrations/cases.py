@@ -27,7 +27,7 @@ from langchain_judges.rows.applications import (
 )
 from langchain_judges.rows.checks import kind_of_verdict
 from langchain_judges.rows.texts import Text, with_source
-from langchain_judges.runs.workload import Judge
+from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import (
     Failure,
     Label,

@@ -16,7 +16,7 @@ from langchain_judges.rows.applications import context_in
 from langchain_judges.rows.checks import check_text
 from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import Text
-from langchain_judges.runs.workload import Judge
+from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import comment_of, decision, score_of
 
 with needs("classic", "An evaluator of langchain-classic"):

@@ -28,7 +28,7 @@ from langchain_judges.integrations.cases import (
 from langchain_judges.integrations.evaluators import JudgeEvaluator
 from langchain_judges.methods.describe import marks_of
 from langchain_judges.rows.applications import TextSource, check_sources, check_words
-from langchain_judges.runs.workload import Judge
+from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import comment_of, decision, reason_of, score_of
 
 

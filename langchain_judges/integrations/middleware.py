@@ -43,7 +43,7 @@ from langchain_judges.methods.describe import kind_of, marks_of, scale_of
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.rows.applications import check_words, task_in, with_blocks, work_in
 from langchain_judges.rows.texts import PlainText, plain
-from langchain_judges.runs.workload import Judge
+from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import comment_of, score_of
 
 _LOGGER = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from langchain_judges.errors import needs
-from langchain_judges.runs.studies.comparison import Comparison, Rate, Standing
+from langchain_judges.runs.comparison import Comparison, Rate, Standing
 
 
 def comparison_table(comparison: Comparison) -> Table:
@@ -142,7 +142,7 @@ def comparison_page(comparison: Comparison, data: str) -> str:
     """Return a page of a comparison, with nothing loaded from elsewhere.
 
     Args:
-        comparison: What `runs.studies.comparison.compare` returned.
+        comparison: What `runs.comparison.compare` returned.
         data: The name of the data, for the title.
 
     Raises:

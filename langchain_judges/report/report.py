@@ -23,7 +23,7 @@ from langchain_judges.report.rows import JudgedRow, join, judges_of, rows_in
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.watch import BarCheck, answers_of, drift, moment
 from langchain_judges.rows.printable import clean, inert_cell, inert_json
-from langchain_judges.runs.result_row import content_key
+from langchain_judges.runs.rows import content_key
 
 if TYPE_CHECKING:
     from pandas import DataFrame

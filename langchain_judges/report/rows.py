@@ -18,7 +18,7 @@ from langchain_judges.rows.files import read_table
 from langchain_judges.rows.labels import ANNOTATIONS, check_countable, typed_like
 from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import judged
-from langchain_judges.runs.result_row import content_key, judged_row
+from langchain_judges.runs.rows import content_key, judged_row
 from langchain_judges.verdict import Label, Preference, decision
 
 VerdictRows = list[dict[str, Any]]

@@ -11,8 +11,8 @@ from langchain_judges.methods.describe import scale_of
 from langchain_judges.rows.checks import kind_of_verdict
 from langchain_judges.rows.labels import read_label
 from langchain_judges.runs.many import judge_many
-from langchain_judges.runs.result_row import ResultRow, answer_of, judged_row, outcome_of
-from langchain_judges.runs.workload import Judge, Rows
+from langchain_judges.runs.rows import ResultRow, answer_of, judged_row, outcome_of
+from langchain_judges.runs.run_state import Judge, Rows
 
 Passes = Callable[[ResultRow], bool]
 """Whether the result of a row passes."""

@@ -1,11 +1,16 @@
-"""The budget of a run: what is counted, and whether it allows one more row to be finished."""
+"""What bounds a run: calls, tokens, dollars, memory, and rows that wait for a slower one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Generic, Protocol, TypeVar
 
 from langchain_judges.asking.limiter import CallLimiter, RowCost
 from langchain_judges.errors import OptionError
+from langchain_judges.methods.describe import is_local
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.prices import Prices
 from langchain_judges.runs.summary import Summary
@@ -91,3 +96,140 @@ def prices_of(options: RunOptions) -> Prices | None:
     if options.max_cost is not None and options.prices is None:
         raise OptionError("`max_cost` needs `prices`")
     return None if options.prices is None else Prices.read(options.prices)
+
+
+BUSY = 2
+"""Unfinished rows per call in flight: some rows plan or merge and wait for no call."""
+
+PLACES, LOCAL_PLACES = 16, 4
+"""Default number of calls in flight; a local model generates two replies at a time, and more
+calls would only wait there."""
+
+
+def places_of(judge: object) -> int:
+    """Return the default number of calls in flight for a judge."""
+    return LOCAL_PLACES if is_local(judge) else PLACES
+
+
+_ROW, _CALL = 30, 70
+"""Kilobytes of a started row, and of each of its calls in flight."""
+_COPIES = 2.5
+"""Bytes that a call in flight holds for each character of its row."""
+
+
+def kilobytes_of(characters: int, calls: int) -> int:
+    """Return about how many kilobytes a row takes while all of its calls are in flight.
+
+    Measured with calls that wait for a batch job (`python -m tests.benchmarks.open_rows`).
+
+    >>> kilobytes_of(1_000, calls=10)
+    755
+    """
+    return round(_ROW + calls * (_CALL + _COPIES * characters / 1000))
+
+
+class MemoryInUse:
+    """Counts the memory of the started rows, from any thread.
+
+    Args:
+        most: The most megabytes of all of them; one row may be started in any case.
+    """
+
+    def __init__(self, most: float) -> None:
+        """Count nothing yet."""
+        self._most = 1000 * most
+        self._taken = 0
+        self._lock = threading.Lock()
+
+    def has_room(self, kilobytes: int) -> bool:
+        """Return whether another row may be started."""
+        return not self._taken or self._taken + kilobytes <= self._most
+
+    def take(self, kilobytes: int) -> None:
+        """Count a row that is started."""
+        with self._lock:
+            self._taken += kilobytes
+
+    def give_back(self, kilobytes: int) -> None:
+        """Count a row that is finished."""
+        with self._lock:
+            self._taken -= kilobytes
+
+
+HELD_BACK = 1_000
+"""Finished results that may wait for a slower row; no row is started while so many do."""
+
+
+class _Future(Protocol):
+    """A `concurrent.futures.Future` or an `asyncio.Task`."""
+
+    def done(self) -> bool: ...
+
+    def add_done_callback(self, fn: Callable[..., object], /) -> None: ...
+
+
+F = TypeVar("F", bound=_Future)
+
+
+class Window(Generic[F]):
+    """Futures in the order of their rows, with bounds on unfinished and on finished ones.
+
+    Only the thread or event loop that owns it may call its methods.
+
+    Args:
+        places: The most unfinished rows.
+        report: Is called with the name of a future when it is done, from any thread.
+    """
+
+    def __init__(self, places: int, report: Callable[[F], object]) -> None:
+        """Create an empty window."""
+        self._places = places
+        self._report = report
+        self.rows: deque[F] = deque()
+        self.unfinished = 0
+        self.max_held_back = 0
+        """The most results that were held back at one time."""
+        self.seconds_full = 0.0
+        """How long rows could not be started because too many results were held back."""
+        self._full_since: float | None = None
+
+    @property
+    def held_back(self) -> int:
+        """Number of results that wait for a slower row."""
+        return len(self.rows) - self.unfinished
+
+    def has_room(self) -> bool:
+        """Return whether another row may be started.
+
+        Rows are started far ahead only past a slow row, not past a slow caller.
+        """
+        if self.unfinished >= self._places:
+            return False
+        ahead = self.held_back < HELD_BACK and not self.next_is_there()
+        return ahead or len(self.rows) < self._places
+
+    def start(self, row: F) -> None:
+        """Append a row."""
+        self.rows.append(row)
+        if not row.done():
+            self.unfinished += 1
+            row.add_done_callback(self._report)
+
+    def finished(self) -> None:
+        """Count one row as finished, whichever it is."""
+        self.unfinished -= 1
+        self.max_held_back = max(self.max_held_back, self.held_back)
+        if self._full_since is None and self.held_back >= HELD_BACK:
+            self._full_since = time.monotonic()
+
+    def next_is_there(self) -> bool:
+        """Return whether the next result in order is finished."""
+        return bool(self.rows) and self.rows[0].done()
+
+    def pop(self) -> F:
+        """Remove and return the next row in order."""
+        row = self.rows.popleft()
+        if self._full_since is not None and self.held_back < HELD_BACK:
+            self.seconds_full += time.monotonic() - self._full_since
+            self._full_since = None
+        return row

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Generator, Iterator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Collection,
+    Generator,
+    Iterator,
+)
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from queue import SimpleQueue
@@ -12,12 +18,11 @@ from langchain_judges.asking.ask import GRACE
 from langchain_judges.asking.steps import arun, run
 from langchain_judges.errors import RunStopped
 from langchain_judges.options import with_options
+from langchain_judges.runs.budget import Window
 from langchain_judges.runs.options import RunOptions
-from langchain_judges.runs.result_row import ResultRow
-from langchain_judges.runs.run_row import RunRow
+from langchain_judges.runs.rows import ResultRow, RunRow
+from langchain_judges.runs.run_state import Judge, Rows, RunState
 from langchain_judges.runs.summary import Summary
-from langchain_judges.runs.window import Window
-from langchain_judges.runs.workload import Judge, Rows, Workload
 
 
 @with_options(RunOptions)
@@ -50,7 +55,7 @@ def judge_many(judge: Judge, rows: Rows, options: RunOptions) -> Run:
         OutputError: `out` is in use, holds something else or cannot be written (while
             iterating).
     """
-    return Run(Workload(judge, rows, options))
+    return Run(RunState(judge, rows, options))
 
 
 @with_options(RunOptions)
@@ -65,21 +70,21 @@ def ajudge_many(judge: Judge, rows: Rows, options: RunOptions) -> AsyncRun:
         rows: As for `judge_many`.
         options: Each by its name.
     """
-    return AsyncRun(Workload(judge, rows, options))
+    return AsyncRun(RunState(judge, rows, options))
 
 
 class Run(Iterator[ResultRow]):
     """A run in threads; iterate over it to judge, or use it in a `with` block."""
 
-    def __init__(self, work: Workload) -> None:
+    def __init__(self, state: RunState) -> None:
         """Prepare a run; no call is made before the first row is requested."""
-        self._work = work
+        self._state = state
         self._rows = self._judge()
 
     @property
     def summary(self) -> Summary:
         """The counts of the run so far."""
-        return self._work.summary
+        return self._state.summary
 
     def __next__(self) -> ResultRow:
         """Return the next result, in the order of the rows."""
@@ -98,26 +103,26 @@ class Run(Iterator[ResultRow]):
         self.close()
 
     def _judge(self) -> Generator[ResultRow, None, None]:
-        work = self._work
-        work.open()
-        places = work.open_rows
+        state = self._state
+        state.open()
+        places = state.open_rows
         pool = ThreadPoolExecutor(places)
         finished: SimpleQueue[Future[ResultRow]] = SimpleQueue()
         window: Window[Future[ResultRow]] = Window(places, finished.put)
         try:
-            with work.display():
+            with state.display():
                 while self._next_is_there(window, pool, finished):
                     yield self._result(window)
         except BaseException:
-            work.stop()
+            state.stop()
             wait(window.rows, timeout=GRACE)
-            work.stop(at_once=True)
+            state.stop(at_once=True)
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-            work.finish(window)
-        if work.fatal:
-            raise work.fatal
+            state.finish(window)
+        if state.fatal:
+            raise state.fatal
 
     def _next_is_there(
         self,
@@ -130,7 +135,7 @@ class Run(Iterator[ResultRow]):
             while not finished.empty():
                 finished.get()
                 window.finished()
-            while window.has_room() and (row := self._work.take()):
+            while window.has_room() and (row := self._state.take()):
                 window.start(self._start(row, pool))
             if window.next_is_there() or not window.unfinished:
                 return bool(window.rows)
@@ -138,8 +143,8 @@ class Run(Iterator[ResultRow]):
             window.finished()
 
     def _start(self, row: RunRow, pool: ThreadPoolExecutor) -> Future[ResultRow]:
-        steps = self._work.judge_one(row)
-        if self._work.is_active(row):
+        steps = self._state.judge_one(row)
+        if self._state.is_active(row):
             return pool.submit(copy_context().run, run, steps)
         future: Future[ResultRow] = Future()
         future.set_result(run(steps))
@@ -149,28 +154,28 @@ class Run(Iterator[ResultRow]):
         try:
             return window.pop().result()
         except RunStopped:
-            if self._work.fatal:
-                raise self._work.fatal from None
+            if self._state.fatal:
+                raise self._state.fatal from None
             raise
 
 
 class AsyncRun(AsyncIterator[ResultRow]):
     """A run in an event loop; iterate over it with `async for` to judge."""
 
-    def __init__(self, work: Workload) -> None:
+    def __init__(self, state: RunState) -> None:
         """Prepare a run; no call is made before the first row is requested."""
-        self._work = work
+        self._state = state
         self._rows = self._judge()
         self._deadline: float | None = None
 
     @property
     def summary(self) -> Summary:
         """The counts of the run so far."""
-        return self._work.summary
+        return self._state.summary
 
     def stop(self) -> None:
         """Start nothing new and let the iteration end; calls in flight get `GRACE` seconds."""
-        self._work.stop()
+        self._state.stop()
 
     async def __anext__(self) -> ResultRow:
         """Return the next result, in the order of the rows."""
@@ -189,36 +194,36 @@ class AsyncRun(AsyncIterator[ResultRow]):
         await self.aclose()
 
     async def _judge(self) -> AsyncGenerator[ResultRow, None]:
-        work = self._work
-        work.open()
+        state = self._state
+        state.open()
         changed = asyncio.Event()
         loop = asyncio.get_running_loop()
-        work.when_stopped = lambda: loop.call_soon_threadsafe(changed.set)
+        state.when_stopped = lambda: loop.call_soon_threadsafe(changed.set)
 
         def finished(_: object) -> None:
             window.finished()
             changed.set()
 
-        window: Window[asyncio.Future[ResultRow]] = Window(work.open_rows, finished)
+        window: Window[asyncio.Future[ResultRow]] = Window(state.open_rows, finished)
         try:
-            with work.display():
+            with state.display():
                 while await self._next_is_there(window, changed):
                     yield window.pop().result()
         finally:
             # Each wait may itself be cancelled; the file is closed in any case.
             try:
-                work.stop()
+                state.stop()
                 await self._drain(window.rows)
             finally:
                 try:
                     await self._cancel(window.rows)
                 finally:
-                    work.finish(window)
-        if work.fatal:
-            raise work.fatal
+                    state.finish(window)
+        if state.fatal:
+            raise state.fatal
 
     async def _cancel(self, tasks: Collection[asyncio.Future[ResultRow]]) -> None:
-        self._work.stop(at_once=True)
+        self._state.stop(at_once=True)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -229,9 +234,9 @@ class AsyncRun(AsyncIterator[ResultRow]):
         """Start rows and wait for the next; False if there is none, or the run was stopped."""
         while True:
             changed.clear()
-            while window.has_room() and (row := self._work.take()):
+            while window.has_room() and (row := self._state.take()):
                 window.start(self._start(row))
-            if self._work.stopped:
+            if self._state.stopped:
                 await self._drain(window.rows)
                 return window.next_is_there() and window.rows[0].exception() is None
             if window.next_is_there() or not window.unfinished:
@@ -239,8 +244,8 @@ class AsyncRun(AsyncIterator[ResultRow]):
             await changed.wait()
 
     def _start(self, row: RunRow) -> asyncio.Future[ResultRow]:
-        steps = self._work.judge_one(row)
-        if self._work.is_active(row):
+        steps = self._state.judge_one(row)
+        if self._state.is_active(row):
             return asyncio.create_task(arun(steps))
         future: asyncio.Future[ResultRow] = asyncio.get_running_loop().create_future()
         future.set_result(run(steps))

@@ -20,10 +20,10 @@ from langchain_core.rate_limiters import BaseRateLimiter
 
 from langchain_judges.asking.limiter import MinuteLimiter
 from langchain_judges.errors import JudgeError, OptionError, OutputError, needs
-from langchain_judges.runs.files.merge import merge
-from langchain_judges.runs.files.remote import url_of
+from langchain_judges.runs.merge import merge
+from langchain_judges.runs.remote import url_of
+from langchain_judges.runs.run_state import Rows
 from langchain_judges.runs.summary import Summary
-from langchain_judges.runs.workload import Rows
 
 if TYPE_CHECKING:
     from ray.data import Dataset
@@ -253,7 +253,7 @@ def _display(
     """Return what shows the progress of all actors while it is entered."""
     if not progress:
         return nullcontext()
-    from langchain_judges.runs.progress import show_progress
+    from langchain_judges.runs.summary import show_progress
 
     last = [0.0]
 

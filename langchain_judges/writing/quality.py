@@ -17,8 +17,8 @@ from langchain_judges.asking.steps import Steps, Wait, arun, run
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.checks import check_task
 from langchain_judges.runs.many import ajudge_many, judge_many
-from langchain_judges.runs.result_row import ResultRow
-from langchain_judges.runs.workload import Judge
+from langchain_judges.runs.rows import ResultRow
+from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import Pair, Verdict
 from langchain_judges.writing.coverage import ENGLISH, Counting, distinct, losses, missing
 from langchain_judges.writing.prompts import INSTRUCTION

@@ -24,7 +24,7 @@ from pydantic import SecretStr
 from langchain_judges import ajudge_many, load_judge
 from langchain_judges.asking.batches import model as batches
 from langchain_judges.asking.batches.batcher import Batcher
-from langchain_judges.runs.in_flight import kilobytes_of
+from langchain_judges.runs.budget import kilobytes_of
 
 CASES = [
     ("relative", 500, 500),

@@ -19,8 +19,7 @@ from math import comb
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from langchain_judges.runs.studies.comparison import compare
-from langchain_judges.runs.studies.line_up import line_up
+from langchain_judges.runs.comparison import compare, line_up
 from tests.fakes import FakeChatModel
 
 

@@ -15,7 +15,7 @@ from langchain_judges.methods.describe import kind_of
 from langchain_judges.options import with_options
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import FilePath, RunLimits
-from langchain_judges.runs.workload import Judge, Rows
+from langchain_judges.runs.run_state import Judge, Rows
 
 if TYPE_CHECKING:
     from numpy.random import Generator

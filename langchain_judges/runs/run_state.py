@@ -1,4 +1,4 @@
-"""The work of one run: which row is next, how it is judged, what becomes of its result.
+"""The state of one run: which row is next, how it is judged, what becomes of its result.
 
 Threads and event loops share it; `many.py` holds the two loops around it.
 """
@@ -6,9 +6,10 @@ Threads and event loops share it; `many.py` holds the two loops around it.
 from __future__ import annotations
 
 import operator
+import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from uuid import uuid4
@@ -18,33 +19,109 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from langchain_judges.asking.limiter import ROW_COST, RowCost
 from langchain_judges.asking.steps import Steps, Wait
-from langchain_judges.errors import OptionError, OverBudget, RunStopped
+from langchain_judges.errors import OptionError, OverBudget, RepeatedFailureError, RunStopped
 from langchain_judges.methods.describe import memory_of, unwrapped
-from langchain_judges.runs.budget import RowBudget, limiter_of, prices_of
-from langchain_judges.runs.files.run_files import RunFiles
-from langchain_judges.runs.files.shards import Receipt, Shard
-from langchain_judges.runs.first_rows import FirstRows
-from langchain_judges.runs.in_flight import BUSY, MemoryInUse, kilobytes_of, places_of
-from langchain_judges.runs.judge_mark import check_identity, marks_of, name_of
-from langchain_judges.runs.long_rows import warn_if_long
+from langchain_judges.runs.budget import (
+    BUSY,
+    F,
+    MemoryInUse,
+    RowBudget,
+    Window,
+    kilobytes_of,
+    limiter_of,
+    places_of,
+    prices_of,
+)
 from langchain_judges.runs.options import RunOptions
-from langchain_judges.runs.result_row import ResultRow, judged_row, outcome_of
-from langchain_judges.runs.row_reader import RowReader
-from langchain_judges.runs.run_row import (
+from langchain_judges.runs.rows import (
+    ResultRow,
+    RowReader,
     RunRow,
+    check_identity,
     ends_the_run,
     failed_outcome,
+    judged_row,
+    marks_of,
+    name_of,
+    outcome_of,
     outcome_of_error,
     result_row,
+    warn_if_long,
 )
+from langchain_judges.runs.run_files import RunFiles
+from langchain_judges.runs.shards import Receipt, Shard
 from langchain_judges.runs.summary import Summary
-from langchain_judges.runs.window import F, Window
+from langchain_judges.verdict import Failure
+
+ALIKE = 10
+"""The run stops if this many first rows all fail with the same permanent error."""
+
+
+class FirstRows:
+    """The first rows of a run, the outcome of each, and the exceptions of the judge."""
+
+    def __init__(self) -> None:
+        """No row has started yet."""
+        self._reasons: dict[int, str | None] = {}
+        self._first_error: Exception | None = None
+        self._raised = 0
+
+    def start(self, index: int) -> None:
+        """Count a row that starts, if it is one of the first."""
+        if len(self._reasons) < ALIKE:
+            self._reasons[index] = None
+
+    def raised(self, exc: Exception) -> None:
+        """Count a row whose judge raised an exception."""
+        self._first_error = self._first_error or exc
+        self._raised += 1
+
+    def error_of_all(self, rows: int) -> Exception | None:
+        """Return the first exception if the judge raised one on each of so many rows."""
+        return self._first_error if self._raised == rows else None
+
+    def error_of_first(self, result: ResultRow) -> Exception | None:
+        """Take the result of a row; return the error that all first rows have in common."""
+        detail = self._failure_of_all(result)
+        if detail is None:
+            return None
+        if self._first_error and self._raised >= ALIKE:
+            return self._first_error
+        return RepeatedFailureError(f"The first {ALIKE} rows all failed with {detail}")
+
+    def _failure_of_all(self, result: ResultRow) -> str | None:
+        if result["index"] not in self._reasons:
+            return None
+        failures = [] if judged_row(result) else outcome_of(result)["failures"]
+        self._reasons[result["index"]] = common_error(failures) or "none"
+        reasons = set(self._reasons.values())
+        if len(self._reasons) < ALIKE or len(reasons) != 1 or reasons & {None, "none"}:
+            return None
+        return next(str(each["detail"]) for each in failures if common_error([each]))
+
+
+def common_error(failures: Sequence[Failure]) -> str | None:
+    """Return the permanent error among some failures, if there is one.
+
+    That is a client error, a lost connection, or an error that the model's own library raises
+    before a request, such as a `ValueError` about a missing setting.
+    """
+    for failure in failures:
+        detail = failure["detail"]
+        if status := re.match(r"HTTP 4\d\d", detail):
+            return status[0]
+        if failure["reason"] == "invalid_input":
+            return "invalid input"
+        if failure["reason"] == "provider_error" and not detail.startswith("HTTP"):
+            return detail.partition(":")[0]
+    return None
+
 
 Judge = Runnable[Any, Any]
 Rows = Iterable[Mapping[str, object]]
 
 
-class Workload:
+class RunState:
     """The state that a run in threads and a run in an event loop share."""
 
     def __init__(self, judge: Judge, rows: Rows, options: RunOptions) -> None:
@@ -265,7 +342,7 @@ class Workload:
         """Return what shows the progress while it is entered."""
         if not self._options.progress:
             return nullcontext()
-        from langchain_judges.runs.progress import show_progress
+        from langchain_judges.runs.summary import show_progress
 
         return show_progress(self.summary, self._refresh)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from langchain_judges.asking.store import ReplyStore, ScopeReplies
 from langchain_judges.errors import OptionError
-from langchain_judges.runs.files.remote import Remote, url_of
-from langchain_judges.runs.files.results import Results
-from langchain_judges.runs.files.shards import Receipt, Shard
-from langchain_judges.runs.result_row import ResultRow
+from langchain_judges.runs.remote import Remote, url_of
+from langchain_judges.runs.results import Results
+from langchain_judges.runs.rows import ResultRow
+from langchain_judges.runs.shards import Receipt, Shard
 
 _TABLES = (".csv", ".tsv", ".parquet", ".xlsx")
 

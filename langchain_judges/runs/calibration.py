@@ -16,8 +16,8 @@ from langchain_judges.methods.members import CombinedGraph, Member
 from langchain_judges.options import with_options
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import CalibrationOptions
-from langchain_judges.runs.result_row import ResultRow, answer_of, content_key
-from langchain_judges.runs.workload import Rows
+from langchain_judges.runs.rows import ResultRow, answer_of, content_key
+from langchain_judges.runs.run_state import Rows
 
 
 @with_options(CalibrationOptions)

@@ -15,7 +15,7 @@ from typing import TypeGuard
 from langchain_judges.errors import OutputError
 from langchain_judges.rows.checks import kind_of_result
 from langchain_judges.rows.printable import inert_json
-from langchain_judges.runs.result_row import ResultRow, judged_row, outcome_of
+from langchain_judges.runs.rows import ResultRow, judged_row, outcome_of
 
 try:
     import fcntl

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from langchain_judges.errors import OptionError, OutputError
 from langchain_judges.rows.files import read_lines
-from langchain_judges.runs.files.remote import Remote, url_of
-from langchain_judges.runs.files.shards import Receipt, Shard, parts_of
-from langchain_judges.runs.files.tables import WRITERS
-from langchain_judges.runs.result_row import ResultRow, judged_row
+from langchain_judges.runs.remote import Remote, url_of
+from langchain_judges.runs.rows import ResultRow, judged_row
+from langchain_judges.runs.shards import Receipt, Shard, parts_of
+from langchain_judges.runs.tables import WRITERS
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,7 +11,7 @@ from typing import Any
 from langchain_judges.errors import needs
 from langchain_judges.rows.checks import kind_of_result
 from langchain_judges.rows.printable import clean, inert_cell, inert_json
-from langchain_judges.runs.result_row import ResultRow, outcome_of
+from langchain_judges.runs.rows import ResultRow, outcome_of
 
 _AT_ONCE = 10_000
 """Rows of a group in a Parquet file."""

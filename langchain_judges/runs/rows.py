@@ -1,0 +1,409 @@
+"""One row of a run: read, checked and keyed; its outcome; its stored result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from typing_extensions import TypedDict
+
+from langchain_judges.asking.faults import diagnosis
+from langchain_judges.asking.tokens import BYTES, bytes_of
+from langchain_judges.errors import (
+    InputError,
+    JudgeError,
+    LongRowWarning,
+    ModelAccessError,
+    OptionError,
+)
+from langchain_judges.methods.describe import memory_of, metadata_of, unwrapped
+from langchain_judges.rows.checks import (
+    RowKind,
+    check_pair,
+    check_task,
+    kind_of_result,
+    kind_of_row,
+)
+from langchain_judges.rows.labels import ANNOTATIONS
+from langchain_judges.rows.messages import plain_row
+from langchain_judges.rows.texts import texts_read
+from langchain_judges.runs.shards import Shard
+from langchain_judges.verdict import (
+    ConfidenceSource,
+    Failure,
+    FailureReason,
+    Label,
+    Preference,
+    Usage,
+    no_usage,
+    not_judged,
+    not_labelled,
+)
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+_DECISIVE = ("method", "options", "model", "prompt_version")
+
+
+class Marks(TypedDict, total=False):
+    """The settings that determine a judge's verdicts, as far as they are known."""
+
+    method: str
+    options: Mapping[str, object]
+    model: Mapping[str, Mapping[str, object]]
+    """The identity of the model of each step."""
+    prompt_version: str
+    memory: str
+    """The version of its memory."""
+    embeddings: object
+    """The identity of its embeddings, or of those of each member."""
+
+
+def marks_of(judge: object) -> tuple[Marks, int]:
+    """Return the settings that determine a judge's verdicts, and its calls for a row.
+
+    Both are in the judge's metadata, from its factory or its author. A sequence around a
+    judge has none, because its other parts may affect the verdict too.
+    """
+    metadata = metadata_of(judge)
+    marks = cast("Marks", {key: metadata[key] for key in _DECISIVE if key in metadata})
+    if isinstance(options := marks.get("options"), Mapping):
+        # A graph's name in traces does not affect verdicts.
+        marks["options"] = {key: value for key, value in options.items() if key != "name"}
+    if (memory := memory_of(judge)) is not None:
+        marks["memory"] = str(memory.version)
+    if embeddings := _embeddings(judge):
+        # Loaded on use: most judges use no embeddings.
+        from langchain_judges.memory.faiss.embedder import identity_of
+
+        identities = [identity_of(each) for each in embeddings]
+        marks["embeddings"] = identities[0] if len(identities) == 1 else identities
+    return marks, int(metadata.get("calls", 0))
+
+
+def _embeddings(judge: object) -> list[Embeddings]:
+    """Return the embeddings of a judge, or of its members."""
+    own = unwrapped(judge)
+    if members := getattr(own, "members", ()):
+        return [each for member in members for each in _embeddings(member.judge)]
+    embeddings = getattr(getattr(own, "options", None), "embeddings", None)
+    return [] if embeddings is None else [embeddings]
+
+
+def name_of(marks: Marks) -> dict[str, str]:
+    """Return a row's description of its judge: method, model and a mark of all settings."""
+    data = json.dumps(marks, sort_keys=True, default=str)
+    models = {str(model.get("name")) for model in marks.get("model", {}).values()}
+    return {
+        "mark": hashlib.sha256(data.encode()).hexdigest()[:12],
+        "method": str(marks["method"]),
+        "model": ", ".join(sorted(models)),
+    }
+
+
+def check_identity(name: str, marks: Marks) -> None:
+    """Check that results of a judge can be distinguished from those of another.
+
+    Raises:
+        OptionError: Its marks name no method.
+    """
+    if "method" not in marks:
+        raise OptionError(
+            "`out` needs a judge with metadata that identify it, so that a later run can "
+            f"tell whether it is the same; {name!r} has none. Name it and its "
+            'version by `.with_config(metadata={"method": "my judge, version 1"})`'
+        )
+
+
+ResultRow = dict[str, Any]
+"""`{"index", "key", "kind", "judged", "judge", "id", "content", "verdict", …}` and the
+method's own results."""
+
+
+class AnyVerdict(TypedDict, total=False):
+    """A verdict of either kind; of a written text only failures and usage."""
+
+    preference: Preference | None
+    label: Label | None
+    score: float | None
+    confidence: float | None
+    confidence_source: ConfidenceSource
+    flipped: bool | None
+    rationale: str
+    failures: list[Failure]
+    usage: Usage
+
+
+def outcome_of(result: Mapping[str, Any]) -> AnyVerdict:
+    """Return where a result has failures and usage: its verdict, or a written row itself."""
+    is_text = kind_of_result(result) == "task"
+    return cast("AnyVerdict", result if is_text else result.get("verdict") or {})
+
+
+def judged_row(result: Mapping[str, Any]) -> bool:
+    """Return whether a result holds a verdict, or a text if one was to be written."""
+    if kind_of_result(result) == "task":
+        return result["text"] is not None
+    return answer_of(outcome_of(result)) is not None
+
+
+def answer_of(verdict: AnyVerdict) -> Label | None:
+    """Return the preference or the label of a verdict; None if it has neither."""
+    return verdict.get("preference", verdict.get("label"))
+
+
+JUDGED = (
+    "input",
+    "output_a",
+    "output_b",
+    "reference",
+    "output",
+    "expected",
+    "source",
+    "rubric",
+    "family",
+)
+"""What a verdict is of: the fields of a pair or an item that a judge is given."""
+
+
+def content_key(row: Mapping[str, object]) -> dict[str, str]:
+    """Return a short hash of each text of a row: they tell what a verdict is of.
+
+    Unlike the key of a result it says nothing of the judge, the row's id or its place.
+    """
+    return {
+        field: hashlib.sha256(
+            json.dumps(row[field], sort_keys=True, default=str).encode()
+        ).hexdigest()[:12]
+        for field in JUDGED
+        if row.get(field) not in (None, "")
+    }
+
+
+@dataclass
+class RunRow:
+    """One row of a run."""
+
+    index: int
+    data: Mapping[str, object]
+    """The row itself, as plain JSON."""
+    key: str
+    kind: RowKind = "pair"
+    over_budget: bool = False
+    problem: str = ""
+    """Why it cannot be judged at all; empty for a good row."""
+
+    def labels(self) -> dict[str, object]:
+        """Return the annotations of the row: its label, its group and the like."""
+        return {name: self.data[name] for name in ANNOTATIONS if name in self.data}
+
+
+def ends_the_run(exc: Exception) -> bool:
+    """Return whether an exception concerns the run and not one row."""
+    if isinstance(exc, ModelAccessError):
+        return exc.status == 401
+    return isinstance(exc, JudgeError) and not isinstance(exc, InputError)
+
+
+def failed_outcome(
+    row: RunRow, reason: FailureReason, detail: str, usage: Usage | None = None
+) -> Mapping[str, object]:
+    """Return the outcome of a row that was not judged, with its reason."""
+    failure: Failure = {"step": "run", "unit": "", "reason": reason, "detail": detail[:500]}
+    if row.kind == "task":
+        return {"text": None, "failures": [failure], "usage": usage or no_usage()}
+    without = not_labelled if row.kind == "item" else not_judged
+    return {"verdict": without([failure], usage or no_usage())}
+
+
+def outcome_of_error(row: RunRow, exc: Exception, usage: Usage) -> Mapping[str, object]:
+    """Return the outcome of a row whose judge raised an exception."""
+    if isinstance(exc, InputError):
+        return failed_outcome(row, "invalid_input", str(exc), usage)
+    if isinstance(exc, ModelAccessError):
+        detail = str(exc).partition("refuses every call: ")[2] or str(exc)
+        return failed_outcome(row, "provider_error", detail, usage)
+    problem = diagnosis(exc)
+    return failed_outcome(row, problem.reason, problem.detail, usage)
+
+
+def result_row(
+    row: RunRow,
+    outcome: Mapping[str, Any],
+    judge: Mapping[str, str],
+    *,
+    texts: Mapping[str, object],
+    spent: Mapping[str, float | None],
+) -> ResultRow:
+    """Return the result of a row.
+
+    Args:
+        row: The row.
+        outcome: What its judge returned, or why it was not judged.
+        judge: The judge's method, model and mark.
+        texts: The judged texts, where they are part of the result.
+        spent: What it cost in dollars, as `cost`, where calls were made.
+    """
+    # The verdict of another runnable may omit these.
+    empty = {"failures": [], "usage": no_usage()}
+    if row.kind == "task":
+        outcome = {"text": None, **empty, **outcome}
+    else:
+        outcome = {**outcome, "verdict": {**empty, **(outcome.get("verdict") or {})}}
+    judged = {**outcome, "kind": row.kind}
+    lacking = outcome_of(judged)["usage"].get("asked_without")
+    # The fields by which a row is found again come first in its line.
+    head = {
+        "index": row.index,
+        "key": row.key,
+        "kind": row.kind,
+        "judged": judged_row(judged),
+        "judge": judge,
+    }
+    return {
+        **head,
+        "id": row.data.get("id"),
+        **({} if row.kind == "task" else {"content": content_key(row.data)}),
+        **texts,
+        **row.labels(),
+        **outcome,
+        **spent,
+        **({"asked_without": lacking} if lacking else {}),
+        **head,
+    }
+
+
+LONG = 100_000
+"""Tokens of a row that deserve a warning: many models refuse them, and all charge them."""
+
+
+def long_row(size: int, row: str = "The longest row") -> str:
+    """Return the warning for a row of so many bytes; empty for a usual one."""
+    tokens = size // BYTES
+    if tokens < LONG:
+        return ""
+    return f"{row} has about {tokens:,} tokens, and every call sends it."
+
+
+def warn_if_long(index: int, row: Mapping[str, object]) -> None:
+    """Warn of a row that many models refuse, by its index among the rows of the run."""
+    if text := long_row(bytes_of(texts_read(row)), f"The row of index {index}"):
+        warnings.warn(text, LongRowWarning, stacklevel=2)
+
+
+_JUDGED_FIELDS = (*JUDGED, "concepts", "instruction", "id")
+
+
+class RowReader:
+    """Reads the rows of a run.
+
+    Args:
+        rows: Pairs, items or tasks.
+        marks: What decides the judge's verdicts; part of each key.
+        shard: The shard whose rows are read; None reads them all.
+        remembers: Whether the judge has a memory.
+        numbers_repeats: Whether a repeated row gets a key of its own.
+    """
+
+    def __init__(
+        self,
+        rows: Iterable[object],
+        marks: Mapping[str, object],
+        shard: Shard | None,
+        *,
+        remembers: bool,
+        numbers_repeats: bool,
+    ) -> None:
+        """Set what is read; nothing is read yet."""
+        self.read_rows = self.own_rows = 0
+        self.ended = False
+        self._rows = enumerate(rows)
+        self._marks = marks
+        self._shard = shard
+        # A memory must not recall examples of the item's group, so the judge needs it.
+        self._fields = (*_JUDGED_FIELDS, "group") if remembers else _JUDGED_FIELDS
+        self._numbers_repeats = numbers_repeats
+        self._digests: set[int] = set()
+        self._repeats: Counter[str] = Counter()
+        self._kind: RowKind | None = None
+        """Kind of the last valid row; None if there was none yet."""
+
+    def next(self) -> RunRow | None:
+        """Return the next row; an invalid one fails alone, unless no valid row has come yet.
+
+        Raises:
+            InputError: No valid row has come yet, so all rows may be invalid.
+        """
+        for index, raw in self._rows:
+            self.read_rows = index + 1
+            try:
+                kind, row, is_own = self._checked(raw)
+            except InputError as exc:
+                problem, error = f"pair {index}: {exc}", exc
+            except (TypeError, ValueError, RecursionError) as exc:
+                problem = f"pair {index}: a field cannot be written: {exc}"
+                error = InputError(problem)
+            else:
+                self._kind = kind
+                if is_own:
+                    return RunRow(index, row, self._key(row), kind)
+                continue
+            if self._kind is None:
+                raise InputError(problem) from error
+            if self._is_own({"index": index}):
+                return self._bad_row(index, raw, self._kind, problem)
+        self.ended = True
+        return None
+
+    def judged_part(self, row: Mapping[str, object]) -> dict[str, object]:
+        """Return the fields of a row that the judge receives."""
+        return {field: row[field] for field in self._fields if field in row}
+
+    def _checked(self, raw: object) -> tuple[RowKind, dict[str, object], bool]:
+        """Return a good row's kind, its plain JSON, and whether this shard has it."""
+        if not isinstance(raw, Mapping):
+            raise InputError(f"a pair must be an object, got {type(raw).__name__}")
+        row = plain_row(raw)
+        kind = kind_of_row(raw)
+        # Only as far as every judge of its kind does; items are checked by theirs.
+        if kind == "task":
+            check_task(row)
+        elif kind == "pair":
+            check_pair(row)
+        json.dumps([row.get(name) for name in (*ANNOTATIONS, "id")])
+        return kind, row, self._is_own(self.judged_part(row))
+
+    def _bad_row(self, index: int, raw: object, kind: RowKind, problem: str) -> RunRow:
+        row_id = raw.get("id") if isinstance(raw, Mapping) else None
+        row = {"id": row_id if isinstance(row_id, str) else None}
+        return RunRow(index, row, self._key({"id": problem}), kind, problem=problem)
+
+    def _is_own(self, content: Mapping[str, object]) -> bool:
+        """Return whether a row belongs to this run's shard, and count it."""
+        own = self._shard is None or self._shard.holds(content)
+        self.own_rows += own
+        return own
+
+    def _key(self, row: Mapping[str, object]) -> str:
+        """Return a row's key under this judge; in a file, a repeated key gets a number."""
+        content = self.judged_part(row)
+        data = json.dumps(
+            [self._marks, content], sort_keys=True, ensure_ascii=True, default=str
+        )
+        digest = hashlib.sha256(data.encode()).digest()
+        key = digest.hex()[:32]
+        if not self._numbers_repeats:
+            return key
+        # A run keeps only eight bytes of each row it has judged.
+        short = int.from_bytes(digest[:8])
+        if short not in self._digests:
+            self._digests.add(short)
+            return key
+        self._repeats[key] += 1
+        return f"{key}-{self._repeats[key] + 1}"

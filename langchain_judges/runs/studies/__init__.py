@@ -1,1 +1,0 @@
-"""What runs over many rows find out: which method, system or threshold to choose."""
