@@ -268,8 +268,7 @@ CASES: dict[str, Case] = {
         lenient={"orders": "lenient"},
         means={"orders": "score_mean", "samples": 2},
         weighted={"merge": "weighted"},
-        batches={"max_criteria": 5, "batch_criteria": 2, "score": "mean"},
-        model_merge={"merge": "model", "merge_model": OTHER, "branch_model": OTHER},
+        model_merge={"merge": "model", "reference_model": OTHER},
     ),
     **_variations(
         "drpe",

@@ -6,7 +6,7 @@ from typing import Any
 from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.replies.reading import read
-from langchain_judges.methods.bsm.parse import parse_plan
+from langchain_judges.methods.bsm.replies import parse_plan
 from langchain_judges.methods.drpe.parse import spoken_votes
 from langchain_judges.methods.sc2.replies import parse_aspects
 from langchain_judges.methods.sc2.tables import parse_table

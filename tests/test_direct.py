@@ -23,7 +23,7 @@ from langchain_judges import (
     load_judge,
 )
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.direct.parse import label_of, spoken_scores
+from langchain_judges.methods.direct.replies import label_of, spoken_scores
 from langchain_judges.methods.few_shot import WORKED
 from langchain_judges.methods.pairs import FAIR
 from langchain_judges.methods.tasks import TASKS

@@ -1,7 +1,7 @@
 from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.replies.reading import json_schema, read
-from langchain_judges.methods.bsm.parse import parse_plan, parse_scores
+from langchain_judges.methods.bsm.replies import parse_plan, parse_scores
 from langchain_judges.methods.replies import Choice, plan_shape, scores_shape
 from tests.cases import for_each
 

@@ -254,7 +254,7 @@ def test_what_an_audit_remembers_is_shown_to_the_served_judge(client):
 HARMFUL: list[tuple[str, dict[str, Any], str]] = [
     ("bsm", {"criterias": ["x"]}, "'bsm' has no option 'criterias'; did you mean 'criteria'"),
     ("sc2", {"aspects": "/etc/passwd"}, "`aspects` can be set by the owner of the server"),
-    ("bsm", {"merge_model": "local"}, "`merge_model` can be set by the owner of the server"),
+    ("bsm", {"reference_model": "local"}, "can be set by the owner of the server"),
     ("bsm", {"repairs": 300}, "calls; this server allows 500"),
     ("cot_sc", {"samples": 1_000_000}, "`samples` must have no number above 1,000"),
     ("sc2", {"samples": 32, "inference": "exact"}, "2,066 calls; this server allows 500"),

@@ -49,7 +49,11 @@ def test_a_spec_holds_what_differs_from_the_defaults():
     ("model", "options", "message"),
     [
         (FakeChatModel(), {}, r"the model is an object \(FakeChatModel\)"),
-        ("openai:x", {"merge_model": FakeChatModel()}, "`merge_model` holds a live object"),
+        (
+            "openai:x",
+            {"reference_model": FakeChatModel()},
+            "`reference_model` holds a live object",
+        ),
         ("openai:x", {"memory": FailureMemory()}, "`memory` holds a live object"),
     ],
 )

@@ -82,14 +82,14 @@ _METHODS = {
     "bsm": "bsm.options:BSM",
     "drpe": "drpe.options:DRPE",
     "sc2": "sc2.options:SC2",
-    "relative": "direct.asked_once:Relative",
-    "absolute": "direct.asked_once:Absolute",
-    "direct": "direct.asked_once:Direct",
-    "cot": "direct.asked_once:ChainOfThought",
-    "cot_sc": "direct.self_consistency:SelfConsistency",
-    "relative_sc": "direct.self_consistency:RelativeSelfConsistency",
-    "plan_solve": "direct.plan_solve:PlanSolve",
-    "llm_score": "direct.asked_once:LLMScore",
+    "relative": "direct.options:Relative",
+    "absolute": "direct.options:Absolute",
+    "direct": "direct.options:Direct",
+    "cot": "direct.options:ChainOfThought",
+    "cot_sc": "direct.options:SelfConsistency",
+    "relative_sc": "direct.options:RelativeSelfConsistency",
+    "plan_solve": "direct.options:PlanSolve",
+    "llm_score": "direct.options:LLMScore",
 }
 _COMBINATIONS = {"jury": "jury.options:Jury", "cascade": "cascade.options:Cascade"}
 

@@ -139,9 +139,7 @@ class PlanScore(TypedDict):
     order: Order
     sample: int
     scores: dict[str, float]
-    """Whole numbers, or expected scores where log-probabilities were asked for."""
-    chances: NotRequired[dict[str, dict[str, float]]]
-    """Of the texts' scores, where they are expected ones: `{"A": {"4": 0.8, …}, "B": …}`."""
+    """Whole numbers on the scale of the judge."""
     explanation: str
 
 
@@ -164,16 +162,6 @@ def scores_shape(scale: tuple[int, int], explain_first: bool = False) -> type[Ba
     if explain_first:
         fields = {"explanation": fields["explanation"], **fields}
     return create_model("Scores", **fields)
-
-
-@cache
-def several_scores_shape(
-    scale: tuple[int, int], criteria: int, explain_first: bool = False
-) -> type[BaseModel]:
-    """Return the shape of a solve reply on several criteria, `criterion_1` first."""
-    each = scores_shape(scale, explain_first)
-    fields: dict[str, Any] = {f"criterion_{n + 1}": (each, ...) for n in range(criteria)}
-    return create_model("SeveralScores", **fields)
 
 
 def scores_by_criterion(row: Mapping[str, Any]) -> list[RenderableType]:

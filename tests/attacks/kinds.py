@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AIMessage
 from pydantic import BaseModel
 
-from langchain_judges.methods.bsm.parse import parse_scores
-from langchain_judges.methods.direct.parse import spoken_choice
+from langchain_judges.methods.bsm.replies import parse_scores
+from langchain_judges.methods.direct.replies import spoken_choice
 from langchain_judges.methods.drpe.parse import spoken_votes
 from langchain_judges.methods.drpe.replies import RoleVote
 from langchain_judges.methods.replies import Choice, scores_shape

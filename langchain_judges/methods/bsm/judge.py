@@ -38,12 +38,8 @@ def _graph(steps: BSMSteps) -> JudgeGraph:
 
 def build(options: BSM, model: str | BaseChatModel) -> JudgeGraph:
     """Return the judge."""
-    models = {
-        "branch": options.branch_model,
-        "solve": None,
-        "merge": options.merge_model,
-        "reference": options.reference_model,
-    }
+    models = dict.fromkeys(("branch", "solve", "merge", "reference"))
+    models["reference"] = options.reference_model
     shows = "merge" if options.merge == "model" else "branch"
     schema = StateSchema(BSMState, BSMResult)
     context = JudgeContext.of(options, model, models, schema, examples_in=(shows,))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import ceil
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, Self
 
 from annotated_types import Ge
@@ -11,15 +10,18 @@ from pydantic import AfterValidator, model_validator
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm import prompts as texts
-from langchain_judges.methods.bsm.evidence import EVIDENCE
+from langchain_judges.methods.bsm.replies import OrderResult
 from langchain_judges.methods.options import (
     Budget,
+    EvidenceTable,
     JudgeOptions,
     OtherModel,
     Seed,
+    TableCells,
     check_quorum,
 )
 from langchain_judges.methods.replies import (
+    SUBSCORES,
     PlanLine,
     PlanLineLike,
     read_criteria,
@@ -27,6 +29,27 @@ from langchain_judges.methods.replies import (
 )
 from langchain_judges.options import Rule, Scale
 from langchain_judges.orders import OrderRule
+
+
+def _orders(
+    _: Mapping[str, object], by_order: Mapping[str, OrderResult | None]
+) -> Sequence[TableCells]:
+    return [
+        {"order": order, "preference": result and result["preference"]}
+        for order, result in by_order.items()
+    ]
+
+
+EVIDENCE = (
+    EvidenceTable(
+        "by_order",
+        "Each order on its own",
+        (("order", "Order"), ("preference", "Verdict")),
+        _orders,
+    ),
+    SUBSCORES,
+)
+
 
 Criteria = Annotated[
     Sequence[PlanLineLike] | None,
@@ -47,10 +70,9 @@ class BSM(JudgeOptions):
     Where the paper is silent or we differ: the plan is made once and serves both orders
     (the paper plans twice, which is the same under greedy decoding); a criterion that
     cannot be scored in one order is left out of both; replies are JSON; a plan that fails
-    is not replaced by fixed criteria unless `fallback_criteria` says so. The examples of a
-    memory, whose verdicts are of whole texts, are shown to the plan or to the model that
-    merges, never where one criterion is scored. `batch_criteria`, `merge="weighted"` and
-    `score="mean"` are ours.
+    leaves the pair unjudged. The examples of a memory, whose verdicts are of whole texts, are
+    shown to the plan or to the model that merges, never where one criterion is scored.
+    `merge="weighted"` is ours.
 
     Returns:
         A compiled graph from `Pair` to `{"verdict", "criteria", "subscores",
@@ -83,10 +105,6 @@ class BSM(JudgeOptions):
     criteria: Criteria = None
     """Your own plan instead of a generated one (2K calls): names, `"name: description"`, or
     `{"name", "description"}`, optionally with a `weight`."""
-    branch_model: OtherModel = None
-    """Plans instead of `model`."""
-    merge_model: OtherModel = None
-    """Merges instead of `model`, with `merge="model"`."""
     reference_model: OtherModel = None
     """Writes a reference answer if a pair has none, once for each request (one more call);
     texts are then scored against it."""
@@ -100,12 +118,6 @@ class BSM(JudgeOptions):
     call for each)."""
     orders: OrderRule = "strict"
     """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`; see `orders.py`."""
-    score: Literal["mode", "mean"] = "mode"
-    """`"mode"` uses each score as written (the paper); `"mean"` uses its expected value over
-    the alternative tokens, if the provider reports their probabilities: fewer ties, and a
-    confidence, the probability that the preferred text has the larger sum."""
-    batch_criteria: Annotated[int, Ge(1)] = 1
-    """Criteria in one solve call: with n, ceil(K / n) calls instead of K in each order."""
     samples: Annotated[int, Ge(1)] = 1
     """Solve calls for each criterion and order, at temperature 0.7 if there are several;
     their scores are averaged (the paper's self-consistency)."""
@@ -115,8 +127,6 @@ class BSM(JudgeOptions):
     """Show the answers of earlier turns, which the paper hides."""
     explain_first: bool = False
     """Ask for the explanation before the scores; the paper scores first."""
-    fallback_criteria: Criteria = None
-    """Criteria to use if planning fails; the failure is reported."""
     min_valid: Annotated[int, Ge(1)] | None = None
     """Fewest criteria that must be scored for a verdict; default more than half."""
     seed: Seed = 0
@@ -146,22 +156,13 @@ class BSM(JudgeOptions):
         """The caller's own plan; empty where one is made."""
         return read_criteria(self.criteria) or ()
 
-    @property
-    def fallback(self) -> tuple[PlanLine, ...]:
-        """The plan where planning failed."""
-        return read_criteria(self.fallback_criteria) or ()
-
     def branches(self) -> int:
         """Return the most solve calls a pair can take."""
-        return self._solves(len(self.plan) or max(self.max_criteria, len(self.fallback)))
+        criteria = len(self.plan) or self.max_criteria
+        return criteria * len(self.order_list) * self.samples
 
     def calls(self) -> int:
         """Return the calls for a pair with a full plan, excluding repairs: 1 + 2K."""
         plans = 0 if self.plan else 1 if self.reuse_plan else len(self.order_list)
         merges = len(self.order_list) if self.merge == "model" else 0
-        solves = self._solves(len(self.plan) or self.max_criteria)
-        return plans + solves + merges + (self.reference_model is not None)
-
-    def _solves(self, criteria: int) -> int:
-        batches = ceil(criteria / self.batch_criteria)
-        return batches * len(self.order_list) * self.samples
+        return plans + self.branches() + merges + (self.reference_model is not None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from pydantic import BaseModel, Field
@@ -46,8 +47,7 @@ class SolveWork(TypedDict):
     """Input of one parallel solve node."""
 
     pair: Pair
-    criteria: list[PlanLine]
-    """One, or as many as `batch_criteria` allows."""
+    criterion: PlanLine
     order: Order
     sample: int
 
@@ -56,3 +56,101 @@ class Answer(BaseModel):
     """A reference answer."""
 
     answer: str = Field(min_length=1)
+
+
+_BULLET = re.compile(r"(?:\d{1,2}[.)]|[-*•])\s+(?P<text>\S.*)")
+_NAMED = re.compile(
+    r"(?P<text>[*_`\"]{0,3}\w[\w'&/-]*(?: [\w'&/-]+){0,3}[*_`\"]{0,3}:[*_`\"]{0,3} +\S.*)"
+)
+"""A name of one to four words, and what it means."""
+_SEPARATOR = re.compile(r"[:–—(]|\s-\s")
+_MARKUP = '*_`"'
+_NO_MARKUP = str.maketrans(dict.fromkeys(_MARKUP))
+_LONGEST = 200
+"""Characters of a line that may say a score; a longer one is an explanation."""
+_SCORE = r"(?P<score>-?\d{1,6})(?: ?(?:/|out of) ?(?P<most>\d{1,6}))?\.?"
+# On lines with single spaces, so that every part has one length and none can run away.
+_ALONE = re.compile(rf"(?:score ?[:=] ?)?{_SCORE}", re.IGNORECASE)
+_BOUND = re.compile(
+    r"(?:scores? (?:of|for) )?(?:the )?(?:response|assistant|answer) ?(?P<slot>[12AB])(?!\w)"
+    rf"(?:'s)?(?: score)? ?(?:is|[:=–])? ?{_SCORE}",
+    re.IGNORECASE,
+)
+_SLOTS = {"1": 1, "A": 1, "2": 2, "B": 2}
+
+
+def parse_plan(text: str) -> dict[str, list[dict[str, str]]] | None:
+    r"""Read a bulleted or numbered list of criteria; lines between belong to the one before.
+
+    A plan without bullets has a line `Name: description` for each of several criteria.
+
+    >>> parse_plan("My plan:\n1. **Depth**: not the obvious\n2. Tone (polite)")["criteria"][1]
+    {'name': 'Tone', 'description': 'polite'}
+    >>> parse_plan("My plan:\nDepth: not the obvious\nTone: polite")["criteria"][0]
+    {'name': 'Depth', 'description': 'not the obvious'}
+    >>> parse_plan("I like the first one.") is None
+    True
+    """
+    lines = [line.strip() for line in text.splitlines()]
+    bullets = any(map(_BULLET.match, lines))
+    items: list[list[str]] = []
+    for line in lines:
+        if start := (_BULLET if bullets else _NAMED).match(line):
+            items.append([start["text"]])
+        elif items and line:
+            items[-1].append(line)
+    # One line with a colon may be anything: "Sorry: I cannot do that."
+    if not bullets and len(items) < 2:
+        return None
+    criteria = [_criterion(" ".join(item)) for item in items]
+    # The last line may have been cut; without a description it is worth little.
+    if len(criteria) > 1 and not criteria[-1]["description"]:
+        criteria.pop()
+    return {"criteria": criteria} if criteria else None
+
+
+def _criterion(item: str) -> dict[str, str]:
+    separator = _SEPARATOR.search(item, 0, _LONGEST)
+    name = item[: separator.start()].strip(_MARKUP + " ") if separator else ""
+    if separator is None or not 0 < len(name) <= 60:
+        return {"name": item.strip("*_ .")[:60], "description": ""}
+    description = item[separator.end() :]
+    if separator[0] == "(":
+        description = description.removesuffix(")")
+    return {"name": name, "description": description.strip("*_` ")}
+
+
+def parse_scores(text: str) -> dict[str, object] | None:
+    r"""Read two scores, by the name of the response or as two lines of a number alone.
+
+    >>> parse_scores("Assistant A: 4/5\nAssistant B: 2 out of 5\nA is clearer.")
+    {'score_1': 4, 'score_2': 2, 'explanation': 'A is clearer.'}
+    >>> parse_scores("4\n2\nThe first is clearer.")
+    {'score_1': 4, 'score_2': 2, 'explanation': 'The first is clearer.'}
+    >>> parse_scores("Top-3 accuracy matters, 5 points in all.") is None
+    True
+    """
+    bound: list[tuple[int, int]] = []
+    alone: list[int] = []
+    scales: set[str] = set()
+    rest: list[str] = []
+    for line in filter(str.strip, text.splitlines()):
+        words = " ".join(line.translate(_NO_MARKUP).split()) if len(line) <= _LONGEST else ""
+        if match := _BOUND.fullmatch(words.lstrip("#>-•.,;:()[] ")):
+            bound.append((_SLOTS[match["slot"].upper()], int(match["score"])))
+        elif match := _ALONE.fullmatch(words):
+            alone.append(int(match["score"]))
+        else:
+            rest.append(line.strip())
+        scales |= {match["most"]} - {None} if match else set()
+    if len(scales) > 1:
+        return None
+    # A response scored twice, differently, may be a quotation: nobody knows which counts.
+    scores = dict(bound)
+    if len(set(bound)) != len(scores) or (bound and alone):
+        return None
+    if not bound and len(alone) == 2:
+        scores = {1: alone[0], 2: alone[1]}
+    if scores.keys() != {1, 2}:
+        return None
+    return {"score_1": scores[1], "score_2": scores[2], "explanation": " ".join(rest)}

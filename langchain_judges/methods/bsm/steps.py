@@ -1,56 +1,153 @@
-"""The steps of the Branch-Solve-Merge judge: reference, branch, solve, merge."""
+"""The steps of Branch-Solve-Merge: reference, branch, solve, merge."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from langgraph.types import Send
 
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.nodes import Call, Next
-from langchain_judges.asking.question import Question, Reply, sample_seed
-from langchain_judges.asking.steps import Steps, Update, together
+from langchain_judges.asking.question import Reply, sample_seed
+from langchain_judges.asking.steps import SingleFlight, Steps, Update, together
 from langchain_judges.memory.shown import block, example_texts
 from langchain_judges.methods.bsm import prompts as texts
-from langchain_judges.methods.bsm.expected import unmeasured, with_confidence
-from langchain_judges.methods.bsm.findings import findings, weighed
-from langchain_judges.methods.bsm.parse import parse_scores
-from langchain_judges.methods.bsm.planning import PlanSteps
-from langchain_judges.methods.bsm.replies import BSMState, OrderResult, SolveWork
+from langchain_judges.methods.bsm.options import BSM
+from langchain_judges.methods.bsm.replies import (
+    Answer,
+    BSMState,
+    OrderResult,
+    SolveWork,
+    parse_plan,
+    parse_scores,
+)
 from langchain_judges.methods.bsm.tally import (
     ScoreCells,
     decide,
+    findings,
     mean_scores,
     order_totals,
     quorum,
     weights_of,
 )
-from langchain_judges.methods.expected import ALTERNATIVES, expected, score_chances
-from langchain_judges.methods.pairs import examples_in, fences, pair_of, reference_block
+from langchain_judges.methods.pairs import (
+    PairSteps,
+    examples_in,
+    fences,
+    pair_of,
+    reference_block,
+)
 from langchain_judges.methods.replies import (
     Choice,
     PlanLine,
     PlanScore,
+    distinct_criteria,
+    plan_shape,
     scores_shape,
-    several_scores_shape,
 )
-from langchain_judges.orders import ORDER_NAMES, Order, by_identity, in_slots, naming_identities
+from langchain_judges.orders import (
+    ORDER_NAMES,
+    Order,
+    by_identity,
+    in_slots,
+    naming_identities,
+    preferred_slot,
+)
 from langchain_judges.rows.fences import fence
-from langchain_judges.rows.texts import judged, transcript
-from langchain_judges.verdict import Pair, add_usage, not_judged
+from langchain_judges.rows.texts import judged, transcript, user_turns
+from langchain_judges.verdict import Pair, add_usage, cached_usage, not_judged
 
 
 @dataclass(frozen=True)
-class BSMSteps(PlanSteps):
+class BSMSteps(PairSteps):
     """The steps of the method."""
+
+    options: BSM
+    references: SingleFlight[Reply] = field(default_factory=SingleFlight)
+    plans: SingleFlight[Reply] = field(default_factory=SingleFlight)
+    focus = texts.FOCUS
 
     def seen(self, pair: Pair, side: str) -> tuple[str, str]:
         """Return what a model sees of one side: its request and its judged text."""
         text = pair[side]  # type: ignore[literal-required]
         earlier = text if self.options.show_turn1_answers else ""
         return transcript(pair["input"], earlier), judged(text)
+
+    @cached_property
+    def scale(self) -> dict[str, object]:
+        """The variables of the system message, which all steps share."""
+        low, high = self.options.scale
+        middle = (low + high) // 2
+        anchors = texts.ANCHORS if low < middle else texts.ENDS
+        ends = {"low": low, "high": high, "middle": middle}
+        return {**ends, "anchors": anchors.format(**ends)}
+
+    def reference(self, state: BSMState) -> Steps[Update]:
+        """Take the pair's own reference, or write one, once for each request."""
+        if reference := state.get("reference"):
+            return {"written_reference": reference}
+        request = transcript(state["input"])
+        variables = {
+            "fence_request": fence(request),
+            "request": request,
+            "focus": texts.ANSWER_FOCUS if user_turns(state["input"]) > 1 else "",
+        }
+        question = self.context.question("reference", Answer)
+        reply, reused = yield from self.references.get(
+            request, lambda: ask(question, variables), lambda reply: reply.data is not None
+        )
+        return {
+            "written_reference": reply.data["answer"] if reply.data else None,
+            "failures": reply.failures,
+            "usages": [cached_usage("reference") if reused else reply.usage],
+        }
+
+    def branch(self, state: BSMState) -> Steps[Update]:
+        """Plan the criteria from the request alone, once for each request."""
+        options = self.options
+        if options.plan:
+            return {"criteria": _weightiest_first(options.plan)}
+        plans: Sequence[Order | None] = (None,) if options.reuse_plan else options.order_list
+        replies = yield from together([self._plan(state, order) for order in plans])
+        criteria: list[PlanLine] = []
+        for order, (reply, _) in zip(plans, replies, strict=True):
+            planned = distinct_criteria(reply.data["criteria"]) if reply.data else []
+            plan = _weightiest_first(planned[: options.max_criteria])
+            criteria += [{**c, "order": order} if order else c for c in plan]
+        return {
+            "criteria": criteria,
+            "failures": [failure for reply, _ in replies for failure in reply.failures],
+            "usages": [
+                cached_usage("branch") if reused else reply.usage for reply, reused in replies
+            ],
+        }
+
+    def _plan(self, state: BSMState, order: Order | None) -> Steps[tuple[Reply, bool]]:
+        options, request = self.options, transcript(state["input"])
+        shape = plan_shape(options.max_criteria, options.weighted)
+        question = self.context.question("branch", shape, parse=parse_plan)
+        # Overall verdicts say what counts, and nothing of one criterion: where scores are
+        # summed they are for the plan.
+        examples = [] if options.merge == "model" else examples_in(state)
+        texts_shown = fence(*example_texts(examples))
+        lessons = block(examples, texts_shown, order=order or "AB", noun=self.noun)
+        variables = {
+            "fence_request": fence(request),
+            "request": request,
+            **self.scale,
+            **self.frame(pair_of(state), lessons + (texts.LESSONS if lessons else "")),
+            "max_criteria": options.max_criteria,
+            "weight": texts.WEIGHT if options.weighted else "",
+        }
+        unit = ORDER_NAMES[order] if order else ""
+        return self.plans.get(
+            json.dumps([unit, variables], default=str),
+            lambda: ask(question, variables, unit=unit, order=order),
+            lambda reply: reply.data is not None,
+        )
 
     def solve_each(self, state: BSMState) -> Next:
         """Send every criterion, in every order, as often as it is sampled."""
@@ -60,93 +157,50 @@ class BSMSteps(PlanSteps):
                 return "merge"
             pair["reference"] = state["written_reference"]
         return [
-            Send("solve", SolveWork(pair=pair, criteria=batch, order=order, sample=sample))
-            for batch, order in self._batches(state["criteria"])
+            Send("solve", SolveWork(pair=pair, criterion=criterion, order=order, sample=sample))
+            for criterion in state["criteria"]
+            for order in options.order_list
+            if criterion.get("order", order) == order
             for sample in range(options.samples)
         ] or "merge"
 
-    def _batches(self, plan: Sequence[PlanLine]) -> Iterator[tuple[list[PlanLine], Order]]:
-        """Yield what each solve call scores, and in which order."""
-        size = self.options.batch_criteria
-        for start in range(0, len(plan), size):
-            for order in self.options.order_list:
-                criteria = [c for c in plan if c.get("order", order) == order]
-                if criteria[start : start + size]:
-                    yield criteria[start : start + size], order
-
     def solve(self, work: SolveWork) -> Call:
-        """Ask for the scores of both texts on one criterion or some, in one order."""
-        options, order, criteria = self.options, work["order"], work["criteria"]
+        """Ask for the scores of both texts on one criterion, in one order."""
+        options, order, criterion = self.options, work["order"], work["criterion"]
         explanation = texts.EXPLAINED_FIRST if options.explain_first else texts.EXPLAINED
-        one = len(criteria) == 1
-        lines = [f"{c['name']}: {c['description']}".strip(": ") for c in criteria]
-        numbered = "\n".join(f"{n}. {each}" for n, each in enumerate(lines, 1))
-        reply = (texts.REPLY if one else texts.REPLIES).format(explanation=explanation)
+        name, described = criterion["name"], criterion["description"]
         variables = {
             **self.material(work["pair"], order),
             **self.scale,
-            "what": texts.ONE if one else texts.SEVERAL,
-            "reply": reply,
-            "criterion": texts.CRITERION.format(criteria=lines[0])
-            if one
-            else texts.CRITERIA.format(criteria=numbered),
+            "reply": texts.REPLY.format(explanation=explanation),
+            "criterion": f"{name}: {described}".strip(": "),
         }
         several = options.samples > 1
-        sampled = f", sample {work['sample'] + 1}" if several else ""
-        names = ", ".join(criterion["name"] for criterion in criteria)
-        return Call(
-            self._solving(len(criteria)),
-            variables,
-            f"{names} ({ORDER_NAMES[order]}{sampled})",
-            order,
-            sample_seed(options.seed, work["sample"]) if several else None,
-        )
-
-    def _solving(self, criteria: int) -> Question:
-        options, one = self.options, criteria == 1
-        mean = options.score == "mean"
-        planned = len(options.plan) or options.max_criteria
-        shape = (
-            scores_shape(options.scale, options.explain_first)
-            if one
-            else several_scores_shape(options.scale, criteria, options.explain_first)
-        )
-        return self.context.question(
+        question = self.context.question(
             "solve",
-            shape,
-            parse=parse_scores if one else None,
-            sampled=options.samples > 1,
-            shares_material=options.samples > 1 or options.batch_criteria < planned,
-            logprobs=mean,
-            alternatives=ALTERNATIVES if mean else 0,
-            measure=partial(score_chances, scale=options.scale) if mean else None,
-            measured_as="score chances" if mean else "",
+            scores_shape(options.scale, options.explain_first),
+            parse=parse_scores,
+            sampled=several,
+            shares_material=several or (len(options.plan) or options.max_criteria) > 1,
         )
+        sampled = f", sample {work['sample'] + 1}" if several else ""
+        unit = f"{name} ({ORDER_NAMES[order]}{sampled})"
+        seed = sample_seed(options.seed, work["sample"]) if several else None
+        return Call(question, variables, unit, order, seed)
 
     def solved(self, work: SolveWork, reply: Reply) -> Update:
         """Keep the scores by identity of the texts."""
         if not reply.data:
             return {}
-        order, one = work["order"], len(work["criteria"]) == 1
-        subscores: list[PlanScore] = []
-        for n, criterion in enumerate(work["criteria"], 1):
-            part = "" if one else f"criterion_{n}"
-            fields = reply.data[part] if part else reply.data
-            chances = reply.measured.get(part)
-            scores = [fields["score_1"], fields["score_2"]]
-            if chances:
-                scores = [expected(each) for each in chances]
-            line: PlanScore = {
-                "criterion": criterion["name"],
-                "order": order,
-                "sample": work["sample"],
-                "scores": by_identity(order, scores[0], scores[1]),
-                "explanation": naming_identities(fields["explanation"], order),
-            }
-            if chances:
-                line["chances"] = by_identity(order, *chances)
-            subscores.append(line)
-        return {"subscores": subscores} | unmeasured(self.options, work, reply)
+        order, data = work["order"], reply.data
+        subscore: PlanScore = {
+            "criterion": work["criterion"]["name"],
+            "order": order,
+            "sample": work["sample"],
+            "scores": by_identity(order, data["score_1"], data["score_2"]),
+            "explanation": naming_identities(data["explanation"], order),
+        }
+        return {"subscores": [subscore]}
 
     def merge(self, state: BSMState) -> Steps[Update]:
         """Sum or weigh the findings of each order, then combine the orders."""
@@ -167,18 +221,18 @@ class BSMSteps(PlanSteps):
             for order, reply in zip(options.order_list, replies, strict=True):
                 failures += reply.failures
                 usages.append(reply.usage)
-                by_order[order] = weighed(order, reply, by_order[order])
+                by_order[order] = _weighed(order, reply, by_order[order])
         usage = add_usage(usages)
         undecided = any(result["preference"] is None for result in by_order.values())
         if reason or undecided:
             verdict = not_judged(failures, usage, reason or "")
         else:
             verdict = decide(options, cells, weights, by_order, failures, usage)
-            verdict = with_confidence(options, by_order, verdict, state["subscores"], weights)
         return {"verdict": verdict, "by_order": by_order}
 
     def _weigh(self, state: BSMState, order: Order, cells: ScoreCells) -> Steps[Reply]:
-        request, findings_text = transcript(state["input"]), findings(state, order, cells)
+        criteria, request = state["criteria"], transcript(state["input"])
+        findings_text = findings(criteria, state["subscores"], order, cells)
         examples = examples_in(state)
         lessons = block(examples, fence(*example_texts(examples)), order=order, noun=self.noun)
         variables = {
@@ -215,3 +269,19 @@ class BSMSteps(PlanSteps):
             "response_2": second,
             **self.frame(pair),
         }
+
+
+def _weighed(order: Order, reply: Reply, result: OrderResult) -> OrderResult:
+    """Return the result of an order with the merging model's verdict; None if it has none."""
+    if not reply.data:
+        return {**result, "preference": None}
+    return {
+        **result,
+        "preference": preferred_slot(order, reply.data["preference"]),
+        "explanation": naming_identities(reply.data["explanation"], order),
+    }
+
+
+def _weightiest_first(plan: Sequence[PlanLine]) -> list[PlanLine]:
+    """Return a plan by weight; criteria without weights stay in their order."""
+    return sorted(plan, key=lambda criterion: -criterion.get("weight", 1.0))

@@ -8,7 +8,15 @@ from statistics import fmean
 from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.replies import OrderResult
 from langchain_judges.methods.replies import PlanLine, PlanScore
-from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, prefer
+from langchain_judges.orders import (
+    ORDER_NAMES,
+    Order,
+    combine,
+    disagree,
+    in_slots,
+    naming_slots,
+    prefer,
+)
 from langchain_judges.verdict import PREFERENCE_WORDS, Failure, Preference, Usage, Verdict
 
 ScoreCells = Mapping[tuple[str, Order], dict[str, float]]
@@ -86,6 +94,32 @@ def order_totals(order: Order, cells: ScoreCells, weights: CellWeights) -> Order
         for side in ("A", "B")
     }
     return {"totals": totals, "preference": prefer(totals), "explanation": ""}
+
+
+def findings(
+    criteria: Sequence[PlanLine],
+    subscores: Sequence[PlanScore],
+    order: Order,
+    cells: ScoreCells,
+) -> str:
+    """Render the scores of one order's solve calls, in slots, as they saw the texts."""
+    lines: list[str] = []
+    for criterion in criteria:
+        name = criterion["name"]
+        if (name, order) not in cells or criterion.get("order", order) != order:
+            continue
+        first, second = in_slots(order, cells[name, order]["A"], cells[name, order]["B"])
+        explanation = next(
+            subscore["explanation"]
+            for subscore in subscores
+            if (subscore["criterion"], subscore["order"]) == (name, order)
+        )
+        lines.append(
+            f"{name}: {criterion['description']}\n"
+            f"response 1 scored {first:g}, response 2 scored {second:g}. "
+            f"{naming_slots(explanation, order)}"
+        )
+    return "\n\n".join(lines)
 
 
 def decide(

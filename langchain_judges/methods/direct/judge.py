@@ -12,17 +12,17 @@ from langgraph.constants import END, START
 
 from langchain_judges.asking.nodes import Route, in_one
 from langchain_judges.methods.context import JudgeContext, StateSchema, begin
-from langchain_judges.methods.direct.asked_once import (
+from langchain_judges.methods.direct.options import (
     Absolute,
+    Baseline,
     ChainOfThought,
     Direct,
     LLMScore,
+    PlanSolve,
     Relative,
+    SelfConsistency,
 )
-from langchain_judges.methods.direct.options import Baseline
-from langchain_judges.methods.direct.plan_solve import PlanSolve
 from langchain_judges.methods.direct.replies import DirectState
-from langchain_judges.methods.direct.self_consistency import SelfConsistency
 from langchain_judges.methods.direct.steps import BaselineSteps
 from langchain_judges.options import factory
 

@@ -3,16 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple, Self
 
+from annotated_types import Ge
 from langchain_core.prompts import ChatPromptTemplate
+from pydantic import AfterValidator, model_validator
 
-from langchain_judges.methods.direct.evidence import ANSWERS
-from langchain_judges.methods.direct.replies import DirectResult
+from langchain_judges.errors import OptionError
+from langchain_judges.methods.direct import prompts as texts
+from langchain_judges.methods.direct.replies import (
+    DirectResult,
+    LLMScoreResult,
+    PlanSolveResult,
+    SelfConsistencyResult,
+)
 from langchain_judges.methods.few_shot import FewShot, WorkedExample
-from langchain_judges.methods.options import EvidenceTable, JudgeOptions
-from langchain_judges.methods.tasks import AboutTask
+from langchain_judges.methods.options import (
+    Budget,
+    EvidenceTable,
+    JudgeOptions,
+    Seed,
+    check_quorum,
+)
+from langchain_judges.methods.replies import SUBSCORES, scores_by_criterion
+from langchain_judges.methods.tasks import ASPECTS, AboutTask, AutoTask
+from langchain_judges.options import Rule, Scale
+from langchain_judges.orders import Order, OrderRule
 from langchain_judges.verdict import Preference
+
+ANSWERS = EvidenceTable(
+    "ballots",
+    "Answers",
+    (
+        ("order", "Order"),
+        ("sample", "Sample"),
+        ("preference", "Verdict"),
+        ("explanation", "Explanation"),
+    ),
+)
+
 
 Reads = Literal["label", "forced_label", "scores"]
 """What a reply holds: one of three labels, one of two, or scores for both texts."""
@@ -39,8 +68,6 @@ class Form(NamedTuple):
     """What the texts are compared by."""
     scale: tuple[int, int] = (1, 10)
     """The lowest and the highest score."""
-    by_mean: bool = False
-    """Whether a score is its expectation over the tokens offered for it."""
     criteria: int = 0
     """Most criteria of the plan; 0 where nothing is planned."""
     min_criteria: int | None = None
@@ -104,3 +131,339 @@ class AboutATask(Baseline):
 
 class ShownExamples(FewShot, Baseline):
     """A baseline that can show worked examples."""
+
+
+class Relative(ShownExamples):
+    """Create a judge that is asked, in each order, which text is better, or if neither is.
+
+    Zero-shot relative evaluation (Saha et al. 2023, section 4; the pairwise prompt of
+    MT-Bench, in our words): two calls, a tie is allowed, and a text is preferred only if
+    both orders prefer it.
+
+    Returns:
+        A compiled graph from `Pair` to `{"verdict", "ballots"}`. `verdict.score` is the mean
+        probability of A over the orders where the model gives log-probabilities of the
+        label, else 1, 0.5 or 0; a tie is 0.5.
+
+    Raises:
+        OptionError: An option is not allowed.
+        ModelSetupError: A model cannot be made.
+    """
+
+    method = "relative"
+    summary = "Zero-shot relative: which is better, or a tie; both orders must agree."
+    presets = {"one_order": {"orders": "none"}}
+    budgets = (Budget(2),)
+    templates = {"judge": texts.RELATIVE}
+
+    orders: OrderRule = "strict"
+    """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
+
+    @property
+    def form(self) -> Form:
+        """What is asked in each order: one of three labels."""
+        return Form(reads="label")
+
+
+class Absolute(Baseline):
+    """Create a judge that scores both texts in one call, in each order.
+
+    Zero-shot absolute evaluation (Saha et al. 2023, section 4; the two-score prompt of
+    MT-Bench, in our words): two calls, the higher score wins its order, equal scores are a
+    tie, and a text is preferred only if both orders prefer it.
+
+    Returns:
+        A compiled graph from `Pair` to `{"verdict", "ballots"}`. `verdict.scores` are the
+        sums over the orders, `verdict.score` the mean of 1, 0.5 and 0 over the orders.
+
+    Raises:
+        OptionError: An option is not allowed.
+        ModelSetupError: A model cannot be made.
+    """
+
+    method = "absolute"
+    summary = "Zero-shot absolute: two scores in one call; both orders must agree."
+    presets = {"five_points": {"scale": (1, 5)}}
+    budgets = (Budget(2),)
+    templates = {"judge": texts.ABSOLUTE}
+
+    scale: Scale = (1, 10)
+    """Lowest and highest score."""
+    orders: OrderRule = "strict"
+    """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
+
+    @property
+    def form(self) -> Form:
+        """What is asked in each order: two scores."""
+        return Form(reads="scores", scale=self.scale)
+
+
+def _distinct(aspects: Sequence[str] | None) -> tuple[str, ...] | None:
+    if aspects is None:
+        return None
+    names = tuple(aspect.strip() for aspect in aspects)
+    if isinstance(aspects, str) or not names or not all(names):
+        raise ValueError("no names")
+    if len({name.casefold() for name in names}) < len(names):
+        raise OptionError(f"`aspects` must be a list of distinct names, got {aspects!r}")
+    return names
+
+
+class Direct(AboutATask):
+    """Create a judge that is asked once for the better text (direct prompting).
+
+    Yan et al. 2023 (SC², section 4), with or without aspects: one call, A stands first,
+    and there is no tie. The question and what a good text is like are those of
+    `create_sc2_judge` with the same `task`.
+
+    Returns:
+        A compiled graph from `Pair` to `{"verdict", "ballots"}`. `verdict.score` is the
+        probability of the label A where the model gives log-probabilities, else 1 or 0.
+
+    Raises:
+        OptionError: An option is not allowed.
+        ModelSetupError: A model cannot be made.
+    """
+
+    method = "direct"
+    summary = "Direct prompting: one call, A or B."
+    presets = {
+        "with_aspects": {"aspects": list(ASPECTS)},
+        "both_orders": {"orders": "strict"},
+    }
+    budgets = (Budget(1),)
+    templates = {"judge": texts.DIRECT}
+
+    aspects: Annotated[
+        Sequence[str] | None, AfterValidator(_distinct), Rule("a list of distinct names")
+    ] = None
+    """Aspects to compare by, such as the offline aspects of SC²."""
+    orders: OrderRule = "none"
+    """`"none"` (the paper), `"strict"`, `"lenient"` or `"score_mean"`."""
+
+    @property
+    def form(self) -> Form:
+        """What is asked in each order, by the aspects."""
+        return Form(about=self.task, aspects=self.aspects or ())
+
+
+class ChainOfThought(ShownExamples, AboutATask):
+    """Create a judge that thinks step by step and then names the better text.
+
+    Chain of thought with no, one or more worked examples (Yan et al. 2023, SC², section 4
+    and table 5): one call, A stands first, and there is no tie. The question is that of
+    `create_sc2_judge` with the same `task`.
+
+    Returns:
+        A compiled graph from `Pair` to `{"verdict", "ballots"}`, as `create_direct_judge`.
+
+    Raises:
+        OptionError: An option is not allowed.
+        ModelSetupError: A model cannot be made.
+    """
+
+    method = "cot"
+    summary = "Chain of thought: one call that reasons first, then A or B."
+    presets = {"one_shot": {"shots": 1}, "few_shot": {"shots": 5}}
+    budgets = (Budget(1),)
+    templates = {"judge": texts.COT}
+
+    orders: OrderRule = "none"
+    """`"none"` (the paper), `"strict"`, `"lenient"` or `"score_mean"`."""
+
+
+class LLMScore(Baseline):
+    """Create the judge without roles that DRPE is compared with (Wu et al. 2023).
+
+    `LLMScore`, in the NLPCC version `GPT-D3`: one call names the better passage, with a
+    reason. A is the candidate; B is the reference and stands first, as for DRPE. Its score
+    is `1(A preferred) · P`, where P is the length-normalised probability of reason and
+    choice (equation 3); without log-probabilities P is one, and a note says so.
+
+    Returns:
+        A compiled graph from `Pair` to `{"verdict", "ballots", "llm_score"}`. `llm_score` is
+        the number to correlate with people's, None where nothing was judged;
+        `verdict.scores` holds it for A and for B, `verdict.score` the probability of A.
+
+    Raises:
+        OptionError: An option is not allowed.
+        ModelSetupError: A model cannot be made.
+    """
+
+    method = "llm_score"
+    summary = "DRPE's judge without roles: one choice, weighed by its token confidence."
+    presets = {"both_orders": {"orders": "strict"}}
+    budgets = (Budget(1),)
+    templates = {"judge": texts.LLM_SCORE}
+    result = LLMScoreResult
+    noun = "passage"
+    weighs_choice = True
+
+    task: AutoTask = "auto"
+    """What the passages are: as `create_drpe_judge` takes it."""
+    orders: OrderRule = "none"
+    """`"none"` (the paper: the reference first), `"strict"`, `"lenient"` or `"score_mean"`."""
+
+    @property
+    def form(self) -> Form:
+        """What is asked in each order, about the passages."""
+        return Form(about=self.task)
+
+    @property
+    def single(self) -> Order:
+        """The order of a judge that asks one: B first, as DRPE does."""
+        return "BA"
+
+
+class PlanSolve(Baseline):
+    """Create a judge that plans criteria, then scores all of them in one call.
+
+    Plan & solve as Saha et al. 2023 (section 4) compare it with Branch-Solve-Merge: one
+    call plans from the request alone, one call for each order scores both texts on every
+    criterion, the sums are compared, and a text is preferred only if both orders prefer it.
+    That is three calls. A criterion that one order lacks is left out of both.
+
+    Returns:
+        A compiled graph from `Pair` to `{"verdict", "ballots", "criteria", "subscores"}`.
+        `verdict.scores` are the totals over the orders, `verdict.score` the mean of 1, 0.5
+        and 0 over them.
+
+    Raises:
+        OptionError: An option is not allowed.
+        ModelSetupError: A model cannot be made.
+    """
+
+    method = "plan_solve"
+    summary = "Plan & solve: a plan of criteria, then all of them scored in one call."
+    presets = {"ten_points": {"scale": (1, 10)}}
+    budgets = (Budget(3),)
+    evidence = (ANSWERS, SUBSCORES)
+    sketches = (scores_by_criterion,)
+    templates = {"plan": texts.PLAN, "judge": texts.SOLVE}
+    result = PlanSolveResult
+
+    max_criteria: Annotated[int, Ge(1)] = 5
+    """Most criteria in the plan."""
+    scale: Scale = (1, 5)
+    """Lowest and highest score."""
+    orders: OrderRule = "strict"
+    """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
+    min_valid: Annotated[int, Ge(1)] | None = None
+    """Fewest criteria that must be scored; default more than half."""
+
+    @property
+    def form(self) -> Form:
+        """What is asked in each order: two scores for each criterion of the plan."""
+        return Form(
+            reads="scores",
+            scale=self.scale,
+            criteria=self.max_criteria,
+            min_criteria=self.min_valid,
+        )
+
+    @model_validator(mode="after")
+    def _quorum_can_be_met(self) -> Self:
+        check_quorum(self.min_valid, self.max_criteria)
+        return self
+
+
+class SelfConsistency(ShownExamples, AboutATask):
+    """Create a judge that asks for several replies and takes the majority.
+
+    `prompt="cot"` is the self-consistency of Yan et al. 2023 (SC²): eight chains of thought,
+    one order, and a seeded coin where they are even. `prompt="relative"` is that of Saha et
+    al. 2023 (BSM): the relative prompt, as many samples in each order as its branching
+    factor, which is five, an order without a plurality is a tie, and a text is preferred
+    only if both orders prefer it. Samples are asked in parallel at temperature 0.7, each
+    with a seed of its own; with one sample the judge is the chain of thought, or the
+    relative judge, itself.
+
+    Returns:
+        A compiled graph from `Pair` to `{"verdict", "ballots", "not_asked"}`.
+        `verdict.scores` are the votes, `verdict.score` the share of A (where a coin decided,
+        just beside 0.5: a score above 0.5 always means A), `verdict.confidence` that of the
+        preference.
+
+    Raises:
+        OptionError: An option is not allowed.
+        ModelSetupError: A model cannot be made.
+    """
+
+    method = "cot_sc"
+    summary = "Self-consistency of SC²'s paper: the majority of eight chains of thought."
+    presets = {"one_shot": {"shots": 1}, "few_shot": {"shots": 5}}
+    budgets = (Budget(0, 1, "samples"),)
+    templates = {"judge": texts.COT}
+    result = SelfConsistencyResult
+
+    prompt: Literal["cot", "relative"] = "cot"
+    """`"cot"`, chains of thought, or `"relative"`, relative verdicts."""
+    samples: Annotated[int, Ge(1)] | None = None
+    """Replies in each order; default 8 for `"cot"`, 5 for `"relative"`."""
+    orders: OrderRule | None = None
+    """In which orders; default `"none"` for `"cot"`, `"strict"` for `"relative"`."""
+    min_valid: Annotated[int, Ge(1)] | None = None
+    """Fewest valid samples in an order; default more than half of those asked."""
+    adaptive: bool = False
+    """Ask samples one after the other, and stop when the others cannot change the verdict.
+    `not_asked` names the skipped samples. Not with `orders="score_mean"`."""
+    seed: Seed = 0
+    """Seed of the samples and of the coin."""
+
+    @property
+    def label(self) -> str:
+        """What the method is called in results and traces."""
+        return f"{self.prompt}_sc"
+
+    @property
+    def form(self) -> Form:
+        """What is asked in each order: several replies with a label."""
+        cot = self.prompt == "cot"
+        return Form(
+            reads="forced_label" if cot else "label",
+            replies=self.samples or (8 if cot else 5),
+            min_valid=self.min_valid,
+            coin=cot,
+            seed=self.seed,
+            adaptive=self.adaptive,
+            about=self.task,
+        )
+
+    @property
+    def prompt_texts(self) -> Mapping[str, ChatPromptTemplate]:
+        """The prompt of each step."""
+        return {"judge": texts.COT if self.prompt == "cot" else texts.RELATIVE}
+
+    @property
+    def order_rule(self) -> OrderRule:
+        """How the verdicts of the orders become one."""
+        return self.orders or ("none" if self.prompt == "cot" else "strict")
+
+    @model_validator(mode="after")
+    def _quorum_can_be_met(self) -> Self:
+        check_quorum(self.min_valid, self.form.replies)
+        return self
+
+    @model_validator(mode="after")
+    def _votes_decide(self) -> Self:
+        if self.adaptive and self.order_rule == "score_mean":
+            raise OptionError("`adaptive` needs votes: not `orders='score_mean'`")
+        return self
+
+    @model_validator(mode="after")
+    def _task_is_asked(self) -> Self:
+        if self.prompt != "cot" and self.task != "helpful":
+            raise OptionError(f"`task` needs `prompt='cot'`, got {self.task!r}")
+        return self
+
+
+class RelativeSelfConsistency(SelfConsistency):
+    """The self-consistency of Saha et al. 2023, under a name of its own."""
+
+    method = "relative_sc"
+    summary = "Self-consistency of BSM's paper: five relative verdicts in each order."
+    budgets = (Budget(0, 2, "samples"),)
+    templates = {"judge": texts.RELATIVE}
+
+    prompt: Literal["cot", "relative"] = "relative"
+    """`"cot"`, chains of thought, or `"relative"`, relative verdicts."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
-from langchain_core.messages import AIMessage
 from langgraph.types import Overwrite, Send
 from pydantic import BaseModel
 
@@ -15,20 +14,26 @@ from langchain_judges.asking.nodes import Call, Next
 from langchain_judges.asking.question import Question, Reply, sample_seed
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.methods.direct import prompts as texts
-from langchain_judges.methods.direct.ballots import balloted
 from langchain_judges.methods.direct.options import Baseline, Form
-from langchain_judges.methods.direct.parse import measure, spoken_choice, spoken_scores
+from langchain_judges.methods.direct.prompts import render_shots
 from langchain_judges.methods.direct.replies import (
     DirectBallot,
     DirectState,
     JudgeWork,
+    measure,
     read_sheet,
     sheet_shape,
+    spoken_choice,
+    spoken_scores,
 )
-from langchain_judges.methods.direct.shots import render_shots
-from langchain_judges.methods.direct.tally import decide, open_orders, order_totals, weights
+from langchain_judges.methods.direct.tally import (
+    balloted,
+    decide,
+    open_orders,
+    order_totals,
+    weights,
+)
 from langchain_judges.methods.early_stop import in_waves, not_asked_sentence
-from langchain_judges.methods.expected import ALTERNATIVES, score_chances
 from langchain_judges.methods.pairs import (
     FOCUS,
     PairSteps,
@@ -80,19 +85,10 @@ class BaselineSteps(PairSteps):
             shares_material=several,
             # The name of a sample is the whole name of its run.
             label="{unit}" if several else "",
-            logprobs=one_label or form.by_mean,
-            alternatives=ALTERNATIVES if form.by_mean else 0,
-            measure=self.measure if one_label or form.by_mean else None,
-            measured_as="score chances" if form.by_mean else "",
+            logprobs=one_label,
+            measure=measure if one_label else None,
             parse=None if form.criteria else parse,
         )
-
-    @property
-    def measure(self) -> Callable[[AIMessage, dict[str, Any]], Mapping[str, object]]:
-        """What is read off the tokens of a reply: label probabilities, or those of scores."""
-        if self.form.by_mean:
-            return partial(score_chances, scale=self.form.scale)
-        return measure
 
     @cached_property
     def shots(self) -> str:
@@ -169,7 +165,7 @@ class BaselineSteps(PairSteps):
         if self.form.criteria and reply.data:
             lines, gaps = read_sheet(reply.data, work, unit, self.form.scale)
             return {"subscores": lines, "failures": [*reply.failures, *gaps]}
-        return balloted(self.options, work, reply, unit)
+        return balloted(self.options, work, reply)
 
     def merge(self, state: DirectState) -> Update:
         """Take the majority of each order, then combine the orders."""

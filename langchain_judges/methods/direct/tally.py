@@ -1,4 +1,4 @@
-"""From ballots to a verdict: the majority of an order, and the rule over the orders."""
+"""From a reply to its ballot, and from ballots to a verdict."""
 
 from __future__ import annotations
 
@@ -8,12 +8,23 @@ from itertools import product
 from statistics import fmean
 from typing import NamedTuple
 
+from langchain_judges.asking.question import Reply
+from langchain_judges.asking.steps import Update
 from langchain_judges.methods.direct.options import Baseline
-from langchain_judges.methods.direct.replies import DirectBallot
+from langchain_judges.methods.direct.replies import DirectBallot, JudgeWork
 from langchain_judges.methods.early_stop import outcomes, plurality
 from langchain_judges.methods.replies import PlanLine, PlanScore
 from langchain_judges.methods.second_order import side_by_coin
-from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, prefer
+from langchain_judges.orders import (
+    ORDER_NAMES,
+    Order,
+    by_identity,
+    combine,
+    disagree,
+    naming_identities,
+    prefer,
+    preferred_slot,
+)
 from langchain_judges.verdict import (
     POINTS,
     PREFERENCE_WORDS,
@@ -27,6 +38,32 @@ from langchain_judges.verdict import (
 
 _BARELY = 0.001
 """How far a score is from even at least where a text is preferred."""
+
+
+def balloted(options: Baseline, work: JudgeWork, reply: Reply) -> Update:
+    """Return the ballot of a reply that holds a label or two scores.
+
+    Args:
+        options: The options.
+        work: What was asked.
+        reply: The reply; None in place of data makes no ballot.
+    """
+    if not reply.data:
+        return {}
+    order, data = work["order"], reply.data
+    ballot: DirectBallot = {
+        "order": order,
+        "sample": work["sample"],
+        "preference": None,
+        "scores": None,
+        "explanation": naming_identities(data["explanation"], order, options.noun),
+        "probability": reply.measured.get("label"),
+        "confidence": reply.measured.get("joint"),
+    }
+    if options.form.reads == "scores":
+        scores = by_identity(order, float(data["score_1"]), float(data["score_2"]))
+        return {"ballots": [{**ballot, "scores": scores, "preference": prefer(scores)}]}
+    return {"ballots": [{**ballot, "preference": preferred_slot(order, data["preference"])}]}
 
 
 class _OrderResult(NamedTuple):

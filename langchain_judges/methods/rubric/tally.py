@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from math import fsum, prod
 from typing import Literal
 
-from langchain_judges.methods.expected import sum_chances
 from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.verdict import Failure, Label, LabelVerdict, Usage, not_labelled
@@ -161,7 +161,7 @@ def total_chance(valid: Sequence[tuple[Criterion, CriterionScore]]) -> float | N
     """
     if not valid or any("chances" not in part for _, part in valid):
         return None
-    by_sum = sum_chances((_points(*each) for each in valid), _LEAST)
+    by_sum = _sum_chances((_points(*each) for each in valid), _LEAST)
     if all(part["holds"] or not part["required"] for _, part in valid):
         labels = [(c, part["label"]) for c, part in valid]
         total = fsum(_value(c, label) for c, label in labels if label is not None)
@@ -189,3 +189,26 @@ def _value(criterion: Criterion, label: Label) -> float:
 def _near(by_sum: dict[float, float], target: float) -> float:
     # Each step rounds to six places.
     return fsum(p for total, p in by_sum.items() if abs(total - target) < 1e-4)
+
+
+def _sum_chances(
+    parts: Iterable[Mapping[float, float]], least: float = 0.0
+) -> dict[float, float]:
+    """Return the probability of each sum of numbers that are drawn independently.
+
+    Args:
+        parts: Of each number, the probability of each of its values.
+        least: Sums of the first numbers that are less probable are left out, so that numbers
+            without common sums stay few.
+
+    >>> _sum_chances([{0: 0.5, 1: 0.5}, {0: 0.5, 1: 0.5}])
+    {0.0: 0.25, 1.0: 0.5, 2.0: 0.25}
+    """
+    sums = {0.0: 1.0}
+    for part in parts:
+        longer: dict[float, float] = {}
+        for (before, chance), (value, share) in product(sums.items(), part.items()):
+            to = round(before + value, 6)
+            longer[to] = longer.get(to, 0.0) + chance * share
+        sums = {total: chance for total, chance in longer.items() if chance >= least}
+    return sums
