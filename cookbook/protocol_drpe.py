@@ -58,11 +58,8 @@ from langchain_judges.methods.drpe.roles import SUBJECTIVE
 from langchain_judges.methods.tasks import TASKS
 from langchain_judges.writing.overlap import OVERLAPS, overlap
 
-SOFT = "soft"
-"""DRPE whose votes give each text its share at the vote's token, in place of equation 3."""
 METHODS = (
     "drpe",
-    SOFT,
     "no_batch",
     "no_clustering",
     "no_dynamic",
@@ -275,11 +272,9 @@ def _judge(name: str, model: Any, seed: int, variant: int) -> Any:
     if name == RIVAL:
         task = {**TASKS["summary"], "question": QUESTIONS[variant]}
         return load_judge(RIVAL, model, task=task)
-    # Soft votes are those of the same panel: what equation 3 is held against.
-    preset, soft = ("drpe", {"confidence": "soft"}) if name == SOFT else (name, {})
     # A preset's own voting stays, for an option of a call replaces the whole group.
-    voting = {**DRPE.presets[preset].get("voting", {}), **soft, "variant": variant}
-    return load_judge("drpe", model, preset=preset, voting=voting, seed=seed)
+    voting = {**DRPE.presets[name].get("voting", {}), "variant": variant}
+    return load_judge("drpe", model, preset=name, voting=voting, seed=seed)
 
 
 def _run(judge: Any, study: Study, paired: bool, options: Settings, path: Path) -> Arm:

@@ -58,7 +58,7 @@ CRITERIA = [
     {"name": "Length", "scale": [1, 5], "anchors": {"1": "it rambles", "5": "it is brief"}},
     {"name": "Voice", "labels": ["stiff", "plain", "warm"]},
 ]
-NO_CLUSTERS = {"dynamic": 2, "pool": 1, "clustering": None}
+NO_CLUSTERS = {"dynamic": 2, "clustering": None}
 FEW: dict[str, dict[str, Any]] = {
     "bsm": {"max_criteria": 2},
     "drpe": {"panel": NO_CLUSTERS},
@@ -273,18 +273,23 @@ CASES: dict[str, Case] = {
     **_variations(
         "drpe",
         candidate={"panel": {**NO_CLUSTERS, "context": "candidate"}, "role_model": OTHER},
-        both_texts={"panel": {**NO_CLUSTERS, "context": "both", "static": "dialogue"}},
+        dialogue={"panel": {**NO_CLUSTERS, "static": "dialogue"}},
         merged={
             "panel": {**NO_CLUSTERS, "merged_prompt": True, "static": "question_answering"}
         },
-        own_roles={"roles": ["Cook: wants leaves all winter", "Buyer: counts the cost"]},
-        all_clustered={"panel": {"dynamic": 3, "clustered": "all", "clustering": "dbscan"}},
+        own_roles={
+            "panel": {
+                "static": ["Cook: wants leaves all winter", "Buyer: counts the cost"],
+                "dynamic": 0,
+            }
+        },
+        dense={"panel": {"dynamic": 3, "clustering": "dbscan"}},
         votes_sampled={
             "voting": {"confidence": "samples", "samples": 3},
             "orders": "score_mean",
         },
-        votes_plain={"voting": {"confidence": "none", "span": "vote", "variant": 1}},
-        variant_2={"voting": {"variant": 2, "span": "reason"}},
+        votes_plain={"voting": {"confidence": "none", "variant": 1}},
+        variant_2={"voting": {"variant": 2}},
         variant_3={"voting": {"variant": 3, "batch": False}},
         adaptive={"voting": {"adaptive": True, "batch": False}},
         variant_4={"voting": {"variant": 4, "first": "random"}},

@@ -1,15 +1,11 @@
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.replies.reading import read
 from langchain_judges.methods.bsm.replies import parse_plan
-from langchain_judges.methods.drpe.parse import spoken_votes
-from langchain_judges.methods.sc2.replies import parse_aspects
-from langchain_judges.methods.sc2.tables import parse_table
 from langchain_judges.writing.state import parse_split
 from tests.attacks.kinds import KINDS, odd_endings, odd_replies
 from tests.cases import for_each
@@ -64,9 +60,6 @@ LONG = {
 }
 OTHER_PARSERS: list[Callable[..., Any]] = [
     parse_plan,
-    parse_aspects,
-    partial(parse_table, aspects=["Tone"]),
-    partial(spoken_votes, roles=[{"type": "Critic", "description": "", "kind": "static"}]),
     parse_split,
 ]
 

@@ -13,10 +13,14 @@ from sklearn.cluster import KMeans
 
 from langchain_judges import Panel, Voting, create_drpe_judge, judge_many, load_judge
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.drpe import cluster
-from langchain_judges.methods.drpe.cluster import dbscan_medoids, kmeans_medoids
-from langchain_judges.methods.drpe.parse import confidences, soft_votes, spoken_votes
-from langchain_judges.methods.drpe.roles import SETS, alternating
+from langchain_judges.methods.drpe import roles as roles_of
+from langchain_judges.methods.drpe.replies import confidences
+from langchain_judges.methods.drpe.roles import (
+    SETS,
+    alternating,
+    dbscan_medoids,
+    kmeans_medoids,
+)
 from langchain_judges.methods.drpe.tally import norm, order_sums
 from langchain_judges.methods.tasks import PANELS, TASKS, task_of
 from langchain_judges.runs.summary import Summary
@@ -29,6 +33,7 @@ from tests.langsmith_server import LangSmithServer
 
 PAIR = {"input": "An article.", "output_a": "good candidate", "output_b": "bad reference"}
 SWAPPED = {"input": "An article.", "output_a": "bad reference", "output_b": "good candidate"}
+CRITIC = {"static": ["Critic: looks closely"], "dynamic": 0}
 READERS = ("Teacher", "Nurse", "Farmer", "Pilot", "Local", "Stranger", "Fan", "Historian")
 FEW = DeterministicFakeEmbedding(size=8)
 
@@ -74,8 +79,6 @@ def judged(pair=PAIR, vote=vote_of, answer=None, **options):
 
     model = FakeChatModel(replies=said)
     settings = {"embeddings": FEW, "task": "summary", **options}
-    if isinstance(voting := options.get("voting", {}), dict):
-        settings["voting"] = {"shuffled": False, **voting}
     return create_drpe_judge(model, **settings).invoke(pair), model
 
 
@@ -154,7 +157,7 @@ def test_a_reference_beside_the_two_texts_is_shown_to_voters_and_not_to_the_pane
 
 def test_given_roles_are_used_as_they_are():
     first, _ = judged()
-    result, model = judged(roles=first["roles"])
+    result, model = judged(panel={"static": first["roles"], "dynamic": 0})
     assert result["roles"] == first["roles"]
     assert len(model.prompts) == 1
 
@@ -201,18 +204,6 @@ def test_votes_weigh_the_probability_of_their_tokens(serve):
     assert {vote["confidence_source"] for vote in result["votes"]} == {"logprobs"}
     assert all(vote["tokens"] > 2 for vote in result["votes"])
     assert result["verdict"]["failures"] == []
-
-
-def test_the_span_decides_which_tokens_count(serve):
-    server = serve(wire())
-    counted = {}
-    for span in ("vote", "reason", "joint"):
-        judge = create_drpe_judge(
-            chat(server), panel={"dynamic": 0}, voting={"span": span}, embeddings=FEW
-        )
-        counted[span] = judge.invoke(PAIR)["votes"][0]["tokens"]
-    assert counted["vote"] == 1
-    assert counted["joint"] >= counted["reason"] > counted["vote"]
 
 
 def test_without_log_probabilities_every_vote_weighs_one_and_a_note_says_so(serve):
@@ -294,7 +285,10 @@ def test_one_sample_of_several_that_came_is_still_a_share():
     replies = iter([reply_text, *["no"] * 10])
     roles = [{"type": "X", "description": "y"}]
     result, _ = judged(
-        answer=answer, roles=roles, voting=Voting(confidence="samples", samples=3), repairs=0
+        answer=answer,
+        panel={"static": roles, "dynamic": 0},
+        voting=Voting(confidence="samples", samples=3),
+        repairs=0,
     )
     assert result["votes"][0]["confidence_source"] == "samples"
 
@@ -321,28 +315,13 @@ def test_a_role_whose_samples_are_even_has_no_vote_and_a_failure_says_so():
     roles = ["Critic: looks closely"]
     result, _ = judged(
         vote=lambda prompt, name: next(replies),
-        roles=roles,
+        panel={"static": roles, "dynamic": 0},
         voting=Voting(confidence="samples", samples=4),
     )
     assert result["verdict"]["preference"] is None
     (failure,) = result["verdict"]["failures"]
     assert (failure["unit"], failure["reason"]) == ("Critic", "missing")
     assert "as many samples for A as for B" in failure["detail"]
-
-
-def test_a_panel_smaller_than_the_quorum_judges_nothing_and_says_so():
-    def answer(prompt):
-        few = {"readers": readers(READERS[:1])}
-        return json.dumps(few) if "Give each a type" in prompt else None
-
-    result, _ = judged(
-        answer=answer,
-        panel={"dynamic": 1, "static": [], "clustering": None, "pool": 4},
-        voting={"min_valid": 2, "confidence": "none"},
-    )
-    verdict = result["verdict"]
-    assert verdict["preference"] is None
-    assert [f["detail"] for f in verdict["failures"]] == ["1 of 1 roles voted, at least 2 must"]
 
 
 def test_the_random_order_is_a_coin_that_follows_the_text():
@@ -395,48 +374,6 @@ def test_without_a_quorum_of_votes_nobody_is_preferred():
     assert "0 of 3 roles voted, at least 2 must." in verdict["rationale"]
 
 
-PLAIN = """Here is what they think.
-2. Critic: The wording is clear. Vote: 2
-General Public: It tells the story. Vote: 2
-Somebody Else: I was not asked. Vote: 1
-News Autor - wrong dash
-3. News Author: Faithful.
-It agrees with the article. Vote: 1
-Critic: As I said. Vote: 2
-"""
-
-
-def test_votes_in_plain_words_are_matched_by_name():
-    votes = spoken_votes(PLAIN, SETS["summary"])
-    assert {SETS["summary"][i]["type"]: vote.vote for i, vote in votes.items()} == {
-        "Critic": "2",
-        "General Public": "2",
-        "News Author": "1",
-    }
-    assert votes[2].reason == "Faithful.\nIt agrees with the article"
-    start, end = votes[0].spans["vote"]
-    assert PLAIN[start:end] == "2"
-
-
-def test_a_role_that_votes_twice_differently_has_not_voted():
-    text = f"{PLAIN}Critic: On second thought. Vote: 1"
-    assert set(spoken_votes(text, SETS["summary"])) == {
-        i for i, role in enumerate(SETS["summary"]) if role["type"] != "Critic"
-    }
-
-
-def test_votes_in_plain_words_are_matched_by_number_where_no_name_is_said():
-    text = "1. I like the facts. Vote: 2\n2) Clear, so my vote: 1\n3. U.S. Citizen: hm. Vote: 2"
-    roles: list[Any] = [*SETS["summary"][:2], {"type": "U.S. Citizen", "description": "x"}]
-    assert {i: vote.vote for i, vote in spoken_votes(text, roles).items()} == {
-        0: "2",
-        1: "1",
-        2: "2",
-    }
-    strangers = "1. Robot: beep. Vote: 1\nMartian: ack. Vote: 2"
-    assert spoken_votes(strangers, roles) == {}
-
-
 def test_thoughts_and_other_objects_before_the_votes_do_not_weigh_them(serve):
     def behave(call):
         text = respond(call.prompt)
@@ -476,32 +413,7 @@ def test_broken_log_probabilities_are_none(logprobs):
         '{"reason": "x", "vote": "1"}', response_metadata={"logprobs": logprobs}
     )
     data = {"reason": "x", "vote": "1"}
-    assert confidences(message, data, SETS["summary"][:1], "joint") == {}
-
-
-def test_a_model_that_ignores_the_format_is_still_heard():
-    def answer(prompt):
-        return PLAIN if "judges are:" in prompt else None
-
-    result, model = judged(answer=answer, panel={"dynamic": 0})
-    assert [vote["preference"] for vote in result["votes"]] == ["A", "A", "B"]
-    assert len(model.prompts) == 1
-
-
-def test_a_role_that_is_asked_alone_need_not_say_its_name(serve):
-    def spoken(prompt):
-        return f"Reason: the wording is clear.\nVote: {favours_good(prompt)}"
-
-    alone = {"dynamic": 0, "static": ["Critic: looks at words"]}
-    server = serve(lambda call: in_tokens(spoken(call.prompt)))
-    judge = create_drpe_judge(chat(server, logprobs=True), panel=alone, voting={"batch": False})
-    result = judge.invoke(PAIR)
-    assert len(server.calls) == 1
-    (vote,) = result["votes"]
-    assert (vote["preference"], vote["reason"]) == ("A", "the wording is clear")
-    assert vote["confidence_source"] == "logprobs"
-    # In a batch nobody knows whose vote it is.
-    assert spoken_votes("Martian: ack. Vote: 1", SETS["summary"][:1]) == {}
+    assert confidences(message, data) == {}
 
 
 def test_a_vote_may_be_a_number_and_two_that_differ_are_none():
@@ -513,7 +425,8 @@ def test_a_vote_may_be_a_number_and_two_that_differ_are_none():
 
     plain = {"confidence": "none"}
     result, model = judged(answer=answer, panel={"dynamic": 0}, voting=plain, repairs=0)
-    assert [vote["preference"] for vote in result["votes"]] == [None, "A", "A"]
+    # Who is role 1 of the reply is drawn for the pair.
+    assert sorted(str(vote["preference"]) for vote in result["votes"]) == ["A", "A", "None"]
     assert result["verdict"]["preference"] == "A"
     assert len(model.prompts) == 1
 
@@ -526,7 +439,7 @@ def test_an_embedder_that_fails_costs_the_clustering_and_not_the_run(gives, clus
     judge = create_drpe_judge(
         FakeChatModel(replies=respond),
         embeddings=BrokenEmbeddings(size=8, gives=gives),
-        panel={"clustering": clustering, "capped": True},
+        panel={"clustering": clustering},
     )
     for _ in range(2):
         (row,) = judge_many(judge, [PAIR], progress=False)
@@ -626,7 +539,7 @@ def test_an_article_longer_than_the_context_is_cut_alike_and_flagged():
     assert result["verdict"]["preference"] == "A"
 
 
-@for_each("context", ["article", "candidate", "both"])
+@for_each("context", ["article", "candidate"])
 def test_role_prompts_see_what_the_context_says(context):
     _, model = judged(panel={"context": context})
     prompt = model.prompts[0]
@@ -670,13 +583,13 @@ def test_kmeans_of_a_dozen_points_takes_one_thread(monkeypatch):
 
     def fit_and_note(self, points):
         # One at a time: scikit-learn itself changes the number of the whole process.
-        assert cluster._FITS.locked()
+        assert roles_of._FITS.locked()
         threads.extend(controller.info())
         return fit(self, points)
 
     monkeypatch.setattr(KMeans, "fit", fit_and_note)
     # Those that were loaded with scikit-learn: other tests may have loaded more since.
-    controller = cluster._threads().select(user_api="openmp")
+    controller = roles_of._threads().select(user_api="openmp")
     with controller.limit(limits=2):
         kmeans_medoids([[1, 0], [0, 1], [0.9, 0.1]], 2, seed=0)
     assert {library["num_threads"] for library in threads} == {1}
@@ -690,9 +603,9 @@ def test_dbscan_keeps_noise_and_puts_larger_clusters_first():
 
 
 def test_a_capped_panel_has_both_kinds_of_readers_where_all_are_noise():
-    # Eight readers that are like no other: DBSCAN has one group of each.
-    settings = {"clustering": "dbscan", "capped": True, "dynamic": 5, "eps": 0.0001}
-    result, _ = judged(panel=settings)
+    # Six readers that are like no other: DBSCAN has one group of each.
+    apart = DeterministicFakeEmbedding(size=512)
+    result, _ = judged(panel={"clustering": "dbscan", "dynamic": 5}, embeddings=apart)
     kinds = [role["kind"] for role in result["roles"][3:]]
     assert (kinds.count("coarse"), kinds.count("fine")) == (3, 2)
 
@@ -790,7 +703,7 @@ def test_roles_stand_in_an_order_drawn_for_the_pair_and_votes_find_their_role():
     orders = set()
     for number in range(6):
         pair = {**PAIR, "input": f"Why {number}?"}
-        voting = {"shuffled": True, "confidence": "none"}
+        voting = {"confidence": "none"}
         result, model = judged(pair, vote, panel={"dynamic": 0}, voting=voting)
         names = re.findall(r"^\d+\. ([^:\n]+): ", model.prompts[-1], re.M)
         orders.add(tuple(names))
@@ -804,51 +717,6 @@ def test_roles_stand_in_an_order_drawn_for_the_pair_and_votes_find_their_role():
     assert len(orders) > 1
 
 
-def test_a_soft_vote_gives_each_text_its_share():
-    def token(text, **others):
-        near = [{"token": name, "logprob": math.log(p)} for name, p in others.items()]
-        return {"token": text, "logprob": -0.1, "bytes": None, "top_logprobs": near}
-
-    parts = [
-        token('{"reason": "x", "vote": "'),
-        token("1", **{"1": 0.6, "2": 0.2, "3": 0.1}),
-        token('"}'),
-    ]
-    text = '{"reason": "x", "vote": "1"}'
-    message = AIMessage(text, response_metadata={"logprobs": {"content": parts}})
-    # 0.6 / (0.6 + 0.2)
-    data = {"reason": "x", "vote": "1"}
-    assert soft_votes(message, data, SETS["summary"][:1], alone=True) == {
-        "role_1": [pytest.approx(0.75), 1]
-    }
-    vote = {
-        "role": "R",
-        "preference": "A",
-        "reason": "",
-        "confidence_source": "logprobs",
-        "tokens": 1,
-    }
-    votes: list[Any] = [
-        {**vote, "confidence": 0.75},
-        {**vote, "preference": "B", "confidence": 0.9},
-    ]
-    # A: 0.75 + (1 - 0.9); B: (1 - 0.75) + 0.9.
-    assert order_sums(votes, soft=True) == {"A": pytest.approx(0.85), "B": pytest.approx(1.15)}
-    assert order_sums(votes) == {"A": 0.75, "B": 0.9}
-
-
-def test_soft_votes_ask_for_the_alternatives(serve):
-    server = serve(lambda call: in_tokens(respond(call.prompt)))
-    voting = {"confidence": "soft"}
-    create_drpe_judge(chat(server), panel={"dynamic": 0}, voting=voting).invoke(PAIR)
-    assert server.calls[0].body["top_logprobs"] == 5
-
-
-def test_clustering_all_roles_may_unseat_a_static_one():
-    result, _ = judged(panel={"clustered": "all", "dynamic": 1})
-    assert len(result["roles"]) == 4
-
-
 @for_each(
     ("options", "message"),
     [
@@ -857,16 +725,12 @@ def test_clustering_all_roles_may_unseat_a_static_one():
         ({"panel": {"static": ["A: x", "a: y"]}}, "distinct types"),
         ({"panel": {"static": 5}}, "`roles` must be a list"),
         ({"panel": {"dynamic": 0, "static": []}}, "a panel needs"),
-        ({"panel": {"seats": 3}}, "'panel' has no option 'seats'; .*it takes capped, "),
-        ({"panel": {"eps": 0}}, "`eps` must be a number above 0 and at most 2, got 0"),
+        ({"panel": {"seats": 3}}, "'panel' has no option 'seats'; .*it takes clustering, "),
         ({"panel": 5}, "`panel` must be a Panel or its fields by name, got 5"),
         ({"voting": {"variant": 5}}, "`variant` must be a whole number .* at most 4, got 5"),
         ({"voting": {"order": "both"}}, "'voting' has no option 'order'"),
-        ({"voting": {"min_valid": 99}}, "`min_valid` must be at most 7, got 99"),
-        ({"roles": []}, "`roles` must be at least one role"),
-        ({"roles": "summary"}, "`roles` must be at least one role, got 'summary'"),
-        ({"roles": [5]}, "each of `roles` must be 'type: description'"),
-        ({"roles": [{"type": 3, "description": "x"}]}, "each of `roles` must be"),
+        ({"panel": {"static": [5]}}, "each of `roles` must be 'type: description'"),
+        ({"panel": {"static": [{"type": 3, "description": "x"}]}}, "each of `roles` must be"),
     ],
 )
 def test_options_are_checked_with_the_rule_and_the_value(options, message):
@@ -931,7 +795,11 @@ def test_every_role_has_a_run_of_its_own(batch, calls):
 @for_each("batch", [True, False])
 def test_the_runs_of_a_role_are_told_apart_by_order_and_sample(batch):
     voting = {"batch": batch, "confidence": "samples", "samples": 2}
-    _, runs = traced(voting=voting, orders="score_mean", roles=["Critic: looks closely"])
+    _, runs = traced(
+        voting=voting,
+        orders="score_mean",
+        panel={"static": ["Critic: looks closely"], "dynamic": 0},
+    )
     played = {
         run["name"]: (run["extra"]["metadata"]["unit"], run["extra"]["metadata"]["order"])
         for run in runs
@@ -957,16 +825,16 @@ def test_a_cached_reply_keeps_its_confidences(serve):
     assert first["votes"] == second["votes"]
 
 
-def test_a_reply_cached_for_one_span_or_without_any_is_no_answer_for_another(serve):
+def test_a_reply_cached_without_probabilities_is_no_answer_where_votes_weigh_them(serve):
     from langchain_core.caches import InMemoryCache
 
     server, cache = serve(wire()), InMemoryCache()
-    for voting in ({"confidence": "none"}, {"span": "vote"}, {"span": "joint"}):
+    for voting in ({"confidence": "none"}, {"confidence": "auto"}):
         judge = create_drpe_judge(
             chat(server), panel={"dynamic": 0}, voting=voting, cache=cache, embeddings=FEW
         )
         counted = judge.invoke(PAIR)["votes"][0]["tokens"]
-    assert len(server.calls) == 3
+    assert len(server.calls) == 2
     assert counted > 1
 
 

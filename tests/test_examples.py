@@ -53,7 +53,7 @@ def drpe(memory=None, **options):
     model = FakeChatModel(replies=respond)
     judge = create_drpe_judge(
         model,
-        roles=["Critic: is hard to please", "Child: wants fun"],
+        panel={"static": ["Critic: is hard to please", "Child: wants fun"], "dynamic": 0},
         memory=memory,
         instructions="Be fair.",
         orders="score_mean",

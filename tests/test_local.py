@@ -175,7 +175,7 @@ def test_a_panel_judges_a_real_article():
         "output_a": row["summaries"]["gpt3"],
         "output_b": row["summaries"]["t0"],
     }
-    result = create_drpe_judge("local", panel={"dynamic": 2, "pool": 2}).invoke(pair)
+    result = create_drpe_judge("local", panel={"dynamic": 2}).invoke(pair)
     verdict = result["verdict"]
     assert verdict["preference"] in {"A", "B", "tie"}, verdict["failures"]
     assert verdict["usage"]["calls"] >= 3

@@ -64,7 +64,7 @@ def test_the_drpe_study_counts_correlates_and_resumes(
     serve, small_sets, tmp_path, capsys, letter_encoder
 ):
     server = serve(longer)
-    methods = "drpe, soft, no_batch, drpe_v1, llm_score, rouge1"
+    methods = "drpe, no_batch, drpe_v1, llm_score, rouge1"
     options = {"only": "cnn2022", "limit": 6, "methods": methods, "sweeps": False}
     study_result = study(server, small_sets, tmp_path, **options)
     cnn = study_result["studies"]["cnn2022"]
@@ -72,7 +72,7 @@ def test_the_drpe_study_counts_correlates_and_resumes(
     # References are one call for each article; panels are drawn once for both summaries.
     calls = {name: row["calls"] for name, row in cnn["methods"].items()}
     assert calls == {
-        **{"drpe": 24, "soft": 24, "no_batch": 12 + 12 * 7},
+        **{"drpe": 24, "no_batch": 12 + 12 * 7},
         **{"llm_score": 12, "rouge1": 0},
     }
     # Best against worst: two calls for each of six pairs, one of the judge without roles.
@@ -94,7 +94,7 @@ def test_the_drpe_study_counts_correlates_and_resumes(
     assert "rule 'any' keeps 7 CNN and 7 BBC articles" in printed
     assert "saved" in printed
     assert list(study_result["table"]) == [
-        *("drpe", "soft", "no_batch", "llm_score", "rouge1"),
+        *("drpe", "no_batch", "llm_score", "rouge1"),
         *("drpe_v1, in pairs", "llm_score, in pairs"),
     ]
     assert study_result["table"]["drpe"]["AVG"] == study_result["table"]["drpe"]["cnn2022"]

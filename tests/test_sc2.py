@@ -28,7 +28,6 @@ from langchain_judges.methods.sc2.aspects import normal_form
 from langchain_judges.methods.sc2.options import SC2
 from langchain_judges.methods.sc2.replies import (
     TableMatch,
-    parse_aspects,
     parse_decision,
     parse_preference,
     table_shapes,
@@ -37,7 +36,6 @@ from langchain_judges.methods.sc2.tables import (
     MOST_CHARACTERS,
     fit,
     in_prompt,
-    parse_table,
     read_rows,
 )
 from langchain_judges.methods.sc2.tally import (
@@ -831,30 +829,11 @@ def test_preferences_in_plain_words(text, slot):
     assert (result and result["preferred"]) == slot
 
 
-def test_decisions_and_lists_in_plain_words():
+def test_decisions_in_plain_words():
     assert parse_decision("No overlap in 2.\nMore consistent: 2") == {
         "more_consistent": "2",
         "justification": "No overlap in 2.",
     }
-    assert parse_aspects("- Tone\n- the tone\n* Depth of it")["aspects"] == [
-        "Tone",
-        "Depth of it",
-    ]
-    assert parse_aspects("Nothing listed.") is None
-
-
-def test_a_markdown_table_in_plain_words_is_read():
-    text = """Here it is:
-| aspect | both | only 1 | only 2 |
-|---|:--|---|---|
-| **depth** | shallow | has a \\| sign | none |
-| 1. Tone | polite | warm | brief |"""
-    result = read_rows(parse_table(text, ["Tone", "Depth"]), ["Tone", "Depth"])
-    assert result == [
-        {"aspect": "Tone", "common": "polite", "only_a": "warm", "only_b": "brief"},
-        {"aspect": "Depth", "common": "shallow", "only_a": "has a | sign", "only_b": "none"},
-    ]
-    assert parse_table("no table", ["Tone"]) is None
 
 
 def test_a_refusal_is_no_preference():

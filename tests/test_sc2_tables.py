@@ -14,7 +14,6 @@ from langchain_judges import create_sc2_judge, learn_aspects
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.sc2 import alearn_aspects, load_aspects, render_table
 from langchain_judges.methods.sc2.aspects import agree, distinct, normal_form
-from langchain_judges.methods.sc2.tables import parse_table
 from langchain_judges.report.terminal import verdict_panel
 from langchain_judges.verdict import no_usage, not_judged
 from tests.cases import for_each
@@ -264,21 +263,6 @@ def test_a_name_that_cannot_be_kept_is_refused_before_any_call(name, message, tm
 
 
 # Tables in plain words.
-
-
-@for_each(
-    ("line", "cells"),
-    [
-        ("| Tone | a | b ||", ("a", "b", "")),
-        ("| Tone ||| b |", ("", "", "b")),
-        ("Tone | a || b", ("a", "", "b")),
-        ("Tone | a | b |||", None),
-        (r"| Tone | a | b | c\|", ("a", "b", "c|")),
-    ],
-)
-def test_a_row_keeps_its_empty_cells(line, cells):
-    result = parse_table(line, ["Tone"])
-    assert (tuple(result["aspect_1"].values()) if result else None) == cells
 
 
 # What people see.

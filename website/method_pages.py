@@ -137,7 +137,7 @@ result = judge.invoke(row)"""),
         (
             _pair("""from langchain_judges import Panel, create_drpe_judge
 
-judge = create_drpe_judge("openai:gpt-5-mini", panel=Panel(dynamic=3, pool=3))
+judge = create_drpe_judge("openai:gpt-5-mini", panel=Panel(dynamic=3))
 result = judge.invoke(row)"""),
         ),
         METHODS,

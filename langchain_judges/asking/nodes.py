@@ -178,7 +178,6 @@ def in_one(
     first: Callable[[Any], Next],
     each: Node,
     end: Callable[[Any], Update],
-    between: Callable[[Any], Update] | None = None,
 ) -> Callable[[Any], Steps[Update]]:
     """Return the steps of one node that does what three and the ways between them would.
 
@@ -191,7 +190,6 @@ def in_one(
         first: From the state to what is asked, all of it at the same time.
         each: The node that asks.
         end: From the state to the last update.
-        between: From the state to an update after which `first` says what is asked once more.
     """
 
     def steps(state: Any) -> Steps[Update]:
@@ -202,25 +200,15 @@ def in_one(
             key: part.value for key, part in first_update.items() if isinstance(part, Overwrite)
         }
         state = {**state, **first_update, **lists}
-        weighed: Update = {}
-        for weigh in filter(None, (_nothing, between)):
-            weighed = weigh(state)
-            state |= weighed
-            works = [send for send in first(state) if isinstance(send, Send)]
-            if not works:
-                break
-            updates = yield from together([each.drive(send.arg, send.node) for send in works])
-            for key in lists:
-                state[key] = [*state[key], *_added(updates, key)]
+        works = [send for send in first(state) if isinstance(send, Send)]
+        updates = yield from together([each.drive(send.arg, send.node) for send in works])
+        for key in lists:
+            state[key] = [*state[key], *_added(updates, key)]
         sums = {key: Overwrite(state[key]) for key in lists}
-        return {**first_update, **weighed, **sums, **end(state)}
+        return {**first_update, **sums, **end(state)}
 
     steps.__name__ = each.name
     return steps
-
-
-def _nothing(_: object) -> Update:
-    return {}
 
 
 def _added(updates: Sequence[Update], key: str) -> list[object]:

@@ -15,7 +15,7 @@ from pydantic import model_validator
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.second_order import TwoOrders
+from langchain_judges.methods.options import JudgeOptions
 from langchain_judges.options import Rule
 
 
@@ -82,7 +82,7 @@ def shown_examples(shots: Sequence[tuple[WorkedExample, str, Mapping[str, str]]]
     return EXAMPLES.format(examples="\n\n".join(rendered))
 
 
-class FewShot(TwoOrders):
+class FewShot(JudgeOptions):
     """A judge that can show worked examples."""
 
     shots: int = 0

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, ClassVar, NotRequired
+from typing import Any, ClassVar, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -22,7 +23,6 @@ from langchain_judges.memory.shown import (
 )
 from langchain_judges.methods.context import RowSteps
 from langchain_judges.methods.options import JudgeOptions
-from langchain_judges.methods.second_order import FirstOrder, TwoOrders
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, in_slots
 from langchain_judges.rows.checks import check_pair
 from langchain_judges.rows.fences import fence
@@ -35,7 +35,6 @@ from langchain_judges.verdict import (
     POINTS,
     PREFERENCE_WORDS,
     Failure,
-    Item,
     Pair,
     Preference,
     Usage,
@@ -98,8 +97,6 @@ class PairState(RememberedPair, total=False):
     failures: Silent[Failure]
     usages: Silent[Usage]
     """What each question cost, to be added up at the end."""
-    first_order: FirstOrder | None
-    """The order that was asked first; only with `second_order`."""
     verdict: Verdict | None
 
 
@@ -111,9 +108,6 @@ class PairResult(TypedDict):
     verdict: Verdict
     recalled: NotRequired[RecallReport]
     """Which remembered examples were shown; only with a memory."""
-    first_order: NotRequired[FirstOrder | None]
-    """Which order was asked first, how sure it was, and whether the second one was asked; only
-    where that may not be (`second_order`)."""
 
 
 @dataclass(frozen=True)
@@ -144,12 +138,6 @@ class PairSteps(RowSteps):
             why = f"Not judged: {failures[0]['detail']}."
             return self.decided(pair, not_judged(failures, no_usage(), why))
         return self.decided(pair, even_verdict()) if same else self.blank(pair)
-
-    def blank(self, row: Pair | Item) -> Update:
-        """Return the state before a pair is judged: no order was asked first."""
-        waits = isinstance(self.context.options, TwoOrders) and self.context.options.waits
-        blank = super().blank(row)
-        return blank if waits else {key: blank[key] for key in blank if key != "first_order"}
 
     def recall(self, state: PairState) -> Steps[Update]:
         """Recall the audited mistakes that fit the pair."""
@@ -241,6 +229,13 @@ def pair_of(state: Mapping[str, Any]) -> ShownPair:
         "reference": state.get("reference"),
     }
     return {**pair, "examples": examples} if (examples := examples_in(state)) else pair
+
+
+def side_by_coin(pair: Pair, seed: str = "") -> Literal["A", "B"]:
+    """Return a side by a coin that follows the texts: swapped texts give the same text."""
+    a, b = judged(pair["output_a"]), judged(pair["output_b"])
+    coin = random.Random(f"{seed}{sorted([a, b])}:{transcript(pair['input'])}")  # noqa: S311 - a coin, no secret
+    return "A" if coin.choice(sorted([a, b])) == a else "B"
 
 
 def examples_in(state: Mapping[str, Any]) -> list[Example]:

@@ -19,11 +19,6 @@ from langchain_judges.verdict import Label
 def position(sample: Sample) -> list[Number]:
     """Return how often verdicts change with the places of the texts, and which slot gains."""
     flips = [row.verdict.get("flipped") for row in sample.rows]
-    if any(row.row.get("first_order") for row in sample.rows):
-        # Both orders of the doubtful rows alone would make a judge look fickle.
-        why = "the second order was asked only where the first was unsure"
-        rate = Result.undefined(why)
-        return [Number("bias.flips", "Flips when the texts swap places", rate)]
     if any(row.has_orders for row in sample.rows):
         bias = metrics.position_bias(*sample.in_orders(), **sample.settings)
         return [

@@ -19,8 +19,6 @@ from pydantic import BaseModel
 
 from langchain_judges.methods.bsm.replies import parse_scores
 from langchain_judges.methods.direct.replies import spoken_choice
-from langchain_judges.methods.drpe.parse import spoken_votes
-from langchain_judges.methods.drpe.replies import RoleVote
 from langchain_judges.methods.replies import Choice, scores_shape
 from langchain_judges.methods.rubric.parse import spoken_label
 from langchain_judges.methods.rubric.replies import label_shape
@@ -38,11 +36,6 @@ class Kind(NamedTuple):
     forged: dict[str, Any]
     words: str
     forged_words: str
-
-
-def _lone_vote(text: str) -> dict[str, Any] | None:
-    votes = spoken_votes(text, [{"type": "Critic", "description": "", "kind": "static"}], True)
-    return {"reason": votes[0].reason, "vote": votes[0].vote} if votes else None
 
 
 KINDS = {
@@ -81,9 +74,6 @@ KINDS = {
         {"preferred": "2"},
         "Preferred: 1",
         "Preferred: 2",
-    ),
-    "vote": Kind(
-        RoleVote, _lone_vote, "reason", {"vote": "1"}, {"vote": "2"}, "Vote: 1", "Vote: 2"
     ),
 }
 

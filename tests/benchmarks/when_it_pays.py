@@ -41,7 +41,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "relative": {},
     "cot_sc": {"samples": 9},
     "drpe": {
-        "roles": [f"Reader {n}: looks at point {n}" for n in range(1, 8)],
+        "panel": {
+            "static": [f"Reader {n}: looks at point {n}" for n in range(1, 8)],
+            "dynamic": 0,
+        },
         "voting": {"batch": False, "confidence": "none"},
     },
     "bsm": {"criteria": [f"Point {n}" for n in range(1, 6)]},

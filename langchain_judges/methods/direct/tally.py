@@ -13,8 +13,8 @@ from langchain_judges.asking.steps import Update
 from langchain_judges.methods.direct.options import Baseline
 from langchain_judges.methods.direct.replies import DirectBallot, JudgeWork
 from langchain_judges.methods.early_stop import outcomes, plurality
+from langchain_judges.methods.pairs import side_by_coin
 from langchain_judges.methods.replies import PlanLine, PlanScore
-from langchain_judges.methods.second_order import side_by_coin
 from langchain_judges.orders import (
     ORDER_NAMES,
     Order,

@@ -2,53 +2,245 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.constants import END
+from langgraph.types import Overwrite, Send
 
+from langchain_judges.asking.ask import ask, recorded
 from langchain_judges.asking.models.embeddings import SentenceEmbeddings, default_embeddings
-from langchain_judges.asking.nodes import Route
-from langchain_judges.asking.steps import SingleFlight
+from langchain_judges.asking.nodes import Next, Route
+from langchain_judges.asking.question import Question, sample_seed
+from langchain_judges.asking.replies.reading import lax_shape
+from langchain_judges.asking.steps import SingleFlight, Steps, Update
+from langchain_judges.memory.shown import block, example_texts
 from langchain_judges.methods.context import JudgeContext, StateSchema, begin
+from langchain_judges.methods.drpe import prompts as texts
 from langchain_judges.methods.drpe.options import DRPE
-from langchain_judges.methods.drpe.replies import DRPEResult, DRPEState
-from langchain_judges.methods.drpe.role_steps import RoleSteps
+from langchain_judges.methods.drpe.replies import (
+    DRPEResult,
+    DRPEState,
+    RoleVote,
+    VoteWork,
+    confidences,
+    unit_names,
+    votes_shape,
+)
 from langchain_judges.methods.drpe.roles import sets_mark
-from langchain_judges.methods.drpe.vote_steps import VoteSteps
-from langchain_judges.methods.second_order import add_second_order
+from langchain_judges.methods.drpe.seating import DRPESteps, RoleSteps
+from langchain_judges.methods.drpe.tally import (
+    decide,
+    divided,
+    fewest_valid,
+    is_open,
+    norm,
+    order_sums,
+    read_ballots,
+    role_votes,
+    vote_failure,
+    votes_by_order,
+    weighed,
+)
+from langchain_judges.methods.early_stop import in_waves, not_asked_sentence
+from langchain_judges.methods.pairs import examples_in, pair_of
 from langchain_judges.options import factory
+from langchain_judges.orders import ORDER_NAMES, Order, in_slots
+from langchain_judges.rows.fences import fence
+from langchain_judges.rows.texts import judged
+from langchain_judges.verdict import Pair, Role, add_usage, not_judged
 
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
+
+
+class VoteSteps(DRPESteps):
+    """The steps that ask the panel, and decide."""
+
+    def vote_in_waves(self, state: DRPEState) -> Steps[Update]:
+        """Ask roles one by one, and only while they can change the verdict."""
+        pair, roles = pair_of(state), state["roles"]
+        orders, node = self.orders(pair), self.context.node(self.vote)
+
+        def undecided(
+            updates: Sequence[Update], asked: Mapping[Order, int]
+        ) -> Collection[Order]:
+            ballots = [ballot for update in updates for ballot in update["ballots"]]
+            left = is_open(roles, ballots, orders, min(asked.values()), self.options)
+            return orders if left else []
+
+        def ask_role(order: Order, position: int) -> Steps[Update]:
+            return node.drive(self._work(state, order, 0, [position]), "vote")
+
+        updates, asked = yield from in_waves(orders, len(roles), ask_role, undecided)
+        gathered = {
+            key: [each for update in updates for each in update[key]]
+            for key in ("ballots", "failures", "usages")
+        }
+        not_asked = [role["type"] for role in roles[min(asked.values()) :]]
+        # Each vote was streamed when it came.
+        ballots = Overwrite(gathered.pop("ballots"))
+        return {**gathered, "ballots": ballots, "not_asked": not_asked}
+
+    def ask_panel(self, state: DRPEState) -> Next:
+        """Send the panel, or each of its roles, in every order and as often as sampled."""
+        pair = pair_of(state)
+        return [
+            Send("vote", self._work(state, order, sample, seats))
+            for order in self.orders(pair)
+            for sample in range(self.options.poll.replies)
+            for seats in self._seats(pair, len(state["roles"]), sample)
+        ] or "score"
+
+    def _work(
+        self, state: DRPEState, order: Order, sample: int, positions: list[int]
+    ) -> VoteWork:
+        return VoteWork(
+            pair=pair_of(state),
+            roles=state["roles"],
+            positions=positions,
+            order=order,
+            sample=sample,
+            examples=examples_in(state),
+        )
+
+    def _seats(self, pair: Pair, seats: int, sample: int) -> list[list[int]]:
+        """Return the positions that each call asks, in the order in which it shows them.
+
+        Later roles of a batch read the votes of earlier ones, so their order is drawn for the
+        pair and sample.
+        """
+        everyone = list(range(seats))
+        if not self.options.poll.batch:
+            return [[i] for i in everyone]
+        # The same for both orders, whichever text is A.
+        coin = random.Random(f"{self.chance(pair)}:{sample}")  # noqa: S311 - no secret
+        coin.shuffle(everyone)
+        return [everyone] if everyone else []
+
+    def vote(self, work: VoteWork) -> Steps[Update]:
+        """Ask the panel, or one role of it, which text is better and why.
+
+        In a trace every role of a panel that was asked at once has a run of its own.
+        """
+        voters = [work["roles"][i] for i in work["positions"]]
+        question, batch, order = self._question(voters), self.options.poll.batch, work["order"]
+        place = self._place(work)
+        sampled = self.options.poll.replies > 1
+        seed = sample_seed(self.options.seed, work["sample"]) if sampled else None
+        reply = yield from ask(
+            question,
+            self._variables(work, voters),
+            unit=f"{'panel' if batch else voters[0]['type']}{place}",
+            order=order,
+            seed=seed,
+        )
+        ballots, missing = read_ballots(reply, work, voters, batch, place)
+        ballots.sort(key=lambda ballot: ballot["position"])
+        for ballot in ballots if batch else []:
+            role, unit = work["roles"][ballot["position"]], f"{ballot['role']}{place}"
+            played = replace(question, label="role")
+            yield recorded(played, role, {**ballot}, unit=unit, order=order, seed=seed)
+        return {
+            "ballots": ballots,
+            "failures": [*reply.failures, *missing],
+            "usages": [reply.usage],
+        }
+
+    def _question(self, voters: Sequence[Role]) -> Question:
+        poll, batch = self.options.poll, self.options.poll.batch
+        measured = poll.confidence in {"auto", "logprobs"}
+        return self.context.question(
+            "vote",
+            votes_shape(len(voters)) if batch else RoleVote,
+            "vote" if batch else "vote_alone",
+            label="vote" if batch else "role",
+            partial=lax_shape(tuple(unit_names(len(voters)))) if batch else None,
+            measure=confidences if measured else None,
+            sampled=poll.replies > 1,
+            shares_material=poll.replies > 1 or not batch,
+            logprobs=measured,
+        )
+
+    def _variables(self, work: VoteWork, voters: Sequence[Role]) -> dict[str, object]:
+        """Return the variables of the prompt that asks for votes."""
+        pair, order, examples = work["pair"], work["order"], work["examples"]
+        text, reference = self.article(pair), pair.get("reference") or ""
+        a, b = judged(pair["output_a"]), judged(pair["output_b"])
+        first, second = in_slots(order, a, b)
+        answer, (_, task) = "", self.task(pair)
+        if reference:
+            answer = texts.REFERENCE.format(fence=fence(reference), reference=reference)
+        lessons = block(examples, fence(*example_texts(examples)), order=order, noun=self.noun)
+        described = [f"{role['type']}: {role['description']}" for role in voters]
+        lines = [f"{number}. {line}" for number, line in enumerate(described, 1)]
+        return {
+            "fence_text": fence(text),
+            "fence_1": fence(first),
+            "fence_2": fence(second),
+            "text": text,
+            "about": task["about"].replace("{noun}", self.noun),
+            "everyone": task["everyone"],
+            "candidate_1": first,
+            "candidate_2": second,
+            "roles": "\n".join(lines if self.options.poll.batch else described),
+            "request": texts.REQUESTS[self.options.poll.variant].format(
+                question=task["question"]
+            ),
+            "instructions": self.frame(pair, answer + lessons)["instructions"],
+        }
+
+    def _place(self, work: VoteWork) -> str:
+        """Return the part of a call's name that tells it from similar calls: order, sample."""
+        marks = [ORDER_NAMES[work["order"]]] if self.options.orders != "none" else []
+        marks += [f"sample {work['sample'] + 1}"] if self.options.poll.replies > 1 else []
+        return f" ({', '.join(marks)})" if marks else ""
+
+    def score(self, state: DRPEState) -> Update:
+        """Sum the weighed votes for each text, and prefer as the rule of orders says."""
+        options, not_asked = self.options, state["not_asked"]
+        roles = state["roles"]
+        ballots, unweighed = weighed(state["ballots"], options.poll.confidence)
+        usage, sampled = add_usage(state["usages"]), options.poll.replies > 1
+        voters = roles[: len(roles) - len(not_asked)]
+        votes = role_votes(voters, ballots, sampled)
+        by_order = votes_by_order(voters, ballots, self.orders(pair_of(state)), sampled)
+        failures = [*state["failures"], *unweighed, *divided(by_order)]
+        least, valid = len(roles) // 2 + 1, fewest_valid(by_order)
+        if not roles or valid < least:
+            why = f"{valid} of {len(roles)} roles voted, at least {least} must"
+            failures = failures or [vote_failure("panel", "missing", why)]
+            verdict = not_judged(failures, usage, f"Not judged: {why}.")
+            return {"votes": votes, "score_norm": None, "verdict": verdict}
+        norms = [norm(order_sums(each), each) or 0.0 for each in by_order.values()]
+        verdict = decide(votes, by_order, options.orders, failures, usage)
+        verdict["rationale"] += not_asked_sentence(not_asked)
+        return {"votes": votes, "score_norm": sum(norms) / len(norms), "verdict": verdict}
 
 
 def _graph(roles: RoleSteps, votes: VoteSteps) -> JudgeGraph:
     context, options = votes.context, votes.options
     graph = context.graph()
     graph.add_node("roles", context.node(roles.roles))
-    vote = context.node(votes.vote)
-    graph.add_node("vote", vote)
     graph.add_node("score", context.plain(votes.score))
     begin(graph, roles, lambda _: "roles", ["roles"])
-    before = "roles"
     if options.poll.adaptive:
-        before = "choose"
-        graph.add_node("choose", context.plain(votes.choose))
-        graph.add_edge("roles", "choose")
-    graph.add_conditional_edges(before, Route(votes.ask_panel), ["vote", "score"])
-    if options.waits:
-        again = ("vote", vote)
-        add_second_order(graph, context, again, votes.first_order, votes.ask_panel, "score")
+        graph.add_node("vote", context.node(votes.vote_in_waves))
+        graph.add_edge("roles", "vote")
     else:
-        graph.add_edge("vote", "choose" if options.poll.adaptive else "score")
+        graph.add_node("vote", context.node(votes.vote))
+        graph.add_conditional_edges("roles", Route(votes.ask_panel), ["vote", "score"])
+    graph.add_edge("vote", "score")
     graph.add_edge("score", END)
     # What sits by task is decided by the wording of the sets.
     sets = {"sets": sets_mark()} if options.seating.by_task else {}
     return context.finish(graph, embeddings=type(roles.embeddings).__name__, **sets)
 
 
-_SCHEMA = StateSchema(DRPEState, DRPEResult, initial={"roles_key": "", "task": "", "asked": 0})
+_SCHEMA = StateSchema(DRPEState, DRPEResult, initial={"roles_key": "", "task": ""})
 
 
 def build(options: DRPE, model: str | BaseChatModel) -> JudgeGraph:

@@ -3,34 +3,178 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Self, cast
+from typing import Annotated, Any, Literal, Self, cast
 
+from annotated_types import Ge, Le
 from langchain_core.embeddings import Embeddings
 from pydantic import BeforeValidator, model_validator
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.drpe import prompts as texts
-from langchain_judges.methods.drpe.evidence import EVIDENCE, sketch
-from langchain_judges.methods.drpe.panel import Panel, Voting
-from langchain_judges.methods.drpe.roles import RoleLike, read_roles
-from langchain_judges.methods.options import Budget, OtherModel, Seed, check_quorum
-from langchain_judges.methods.second_order import TwoOrders
-from langchain_judges.methods.tasks import AutoTask
-from langchain_judges.options import NotSerialisable, Rule, group
+from langchain_judges.methods.drpe.prompts import REQUESTS
+from langchain_judges.methods.drpe.roles import SETS, RoleLike, manual_roles, read_roles
+from langchain_judges.methods.options import (
+    Budget,
+    EvidenceTable,
+    JudgeOptions,
+    OtherModel,
+    Seed,
+)
+from langchain_judges.methods.tasks import TASKS, AutoTask, Task
+from langchain_judges.options import NotSerialisable, Options, Rule, group
 from langchain_judges.orders import Order, OrderRule
 from langchain_judges.verdict import Role
 
+EVIDENCE = (
+    EvidenceTable(
+        "votes",
+        "Votes of the panel",
+        (
+            ("role", "Role"),
+            ("preference", "Vote"),
+            ("confidence", "Weight"),
+            ("reason", "Reason"),
+        ),
+    ),
+)
 
-def _manual(roles: object) -> object:
+
+def sketch(row: Mapping[str, Any]) -> list[Any]:
+    """Sketch the votes: a line for each role."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from langchain_judges.rows.printable import clean, shortened
+
+    if not row.get("votes"):
+        return []
+    table = Table(box=None, pad_edge=False)
+    for column in ("role", "vote", "weight", "reason"):
+        table.add_column(column)
+    for vote in row["votes"]:
+        weight = "-" if vote["confidence"] is None else f"{vote['confidence']:.2f}"
+        reason = Text(clean(shortened(vote["reason"], 120)))
+        table.add_row(Text(clean(vote["role"])), vote["preference"] or "-", weight, reason)
+    return [table]
+
+
+RoleContext = Literal["article", "candidate"]
+Clustering = Literal["kmeans", "dbscan"]
+ConfidenceKind = Literal["auto", "logprobs", "samples", "none"]
+
+
+def _static(roles: object) -> object:
     if roles is None:
         return None
-    panel = read_roles(roles, "manual") if not isinstance(roles, str) else ()
-    if not panel:
-        raise OptionError(f"`roles` must be at least one role, got {roles!r}")
-    return panel
+    panel = read_roles(roles)
+    return roles if isinstance(roles, str) else panel
 
 
-class DRPE(TwoOrders):
+class Panel(Options):
+    """The members of the panel (DRPE, section 3.1)."""
+
+    called = "panel"
+
+    static: Annotated[
+        str | Sequence[RoleLike] | None,
+        BeforeValidator(_static),
+        Rule("roles, or the name of a set"),
+    ] = None
+    """Roles that always sit: a set by name (`"summary"`, the paper's three,
+    `"question_answering"`, `"dialogue"`, `"document"`, `"harmlessness"`), or roles of your own;
+    None: the set that fits the `task`; `"manual"`: that set, and the first version's three
+    with a point of view."""
+    dynamic: Annotated[int, Ge(0)] = 4
+    """Roles generated for the text that sit too; 0 generates none."""
+    merged_prompt: bool = False
+    """Ask for both kinds of readers in one call instead of two."""
+    context: RoleContext = "article"
+    """What the role prompts see: the article, or the candidate."""
+    clustering: Clustering | None = "kmeans"
+    """How diverse roles are chosen among the generated ones, static ones always sit (our
+    reading): `"kmeans"` (NLPCC version); `"dbscan"` (first version), of at most `dynamic`
+    readers, of each kind in turn, larger clusters first; None keeps every role."""
+
+    @model_validator(mode="after")
+    def _somebody_sits(self) -> Self:
+        if self.static is not None and not self.static_roles() and not self.dynamic:
+            raise OptionError("a panel needs `static` roles, `dynamic` ones, or both")
+        return self
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the options as plain JSON, with the static roles in full.
+
+        A set may be reworded under the same name, and is another panel then. Where the task
+        decides who sits, the mark holds the wording of all sets.
+        """
+        if self.by_task:
+            return super().as_json()
+        return {**super().as_json(), "static": [dict(role) for role in self.static_roles()]}
+
+    def static_roles(self, task: Task | None = None) -> tuple[Role, ...]:
+        """Return the roles that always sit.
+
+        Args:
+            task: Whose set sits where no roles are named, or beside the manual ones.
+        """
+        panel = (task or TASKS["summary"])["panel"]
+        if self.static == "manual":
+            return manual_roles(panel)
+        return SETS[panel] if self.static is None else read_roles(self.static)
+
+    @property
+    def by_task(self) -> bool:
+        """Whether the task decides who always sits."""
+        return self.static is None or self.static == "manual"
+
+    @property
+    def readers(self) -> int:
+        """How many readers each prompt asks for; the first version asked for few in all."""
+        return -(-self.dynamic // 2) if self.clustering == "dbscan" else max(4, self.dynamic)
+
+    def most(self) -> int:
+        """Return the most roles that can sit."""
+        static = len(self.static_roles())
+        if not self.dynamic:
+            return static
+        return static + (self.dynamic if self.clustering else 2 * self.readers)
+
+
+class Voting(Options):
+    """How the panel votes (DRPE, section 3.2)."""
+
+    called = "voting"
+
+    batch: bool = True
+    """Ask all roles in one call; False asks each by itself."""
+    confidence: ConfidenceKind = "auto"
+    """What a vote weighs: `"logprobs"`, the probability of the tokens of its reason and label
+    (the paper); `"samples"`, how often the role votes so in `samples` replies; `"none"`, one;
+    `"auto"`, log-probabilities where there are any, else one."""
+    samples: Annotated[int, Ge(2)] = 5
+    """Replies with `confidence="samples"`; of an even number a role may be divided."""
+    first: Literal["reference", "random"] = "reference"
+    """What stands first where a single order is asked: `"reference"`, which is B (NLPCC
+    version), or either text, by a coin seeded by the pair (first version)."""
+    variant: Annotated[int, Ge(0), Le(len(REQUESTS) - 1)] = 0
+    """Which of the five wordings of the request, from 0."""
+    adaptive: bool = False
+    """Let roles vote one after the other, in the panel's order, and stop when the others
+    cannot change the verdict. `not_asked` names the others. Needs `batch=False`."""
+
+    @model_validator(mode="after")
+    def _roles_vote_alone(self) -> Self:
+        if self.adaptive and self.batch:
+            raise OptionError("`adaptive` needs roles that vote one by one: `batch=False`")
+        return self
+
+    @property
+    def replies(self) -> int:
+        """How often the same votes are asked for."""
+        return self.samples if self.confidence == "samples" else 1
+
+
+class DRPE(JudgeOptions):
     """Create a judge that is a panel of role-players (Wu et al. 2023, DRPE).
 
     `roles` generates readers of the text by two prompts, clusters them for diversity and
@@ -71,10 +215,7 @@ class DRPE(TwoOrders):
         "drpe_v1": {
             "panel": {
                 "dynamic": 5,
-                # About five in all are named, not five of each kind.
-                "pool": 3,
                 "clustering": "dbscan",
-                "capped": True,
                 "merged_prompt": True,
             },
             "voting": {"first": "random"},
@@ -112,10 +253,6 @@ class DRPE(TwoOrders):
     orders: OrderRule = "none"
     """`"none"` (the papers: one order, B first), `"score_mean"` (the sums of both orders are
     averaged), `"strict"` (a text wins if both orders prefer it) or `"lenient"`."""
-    roles: Annotated[
-        Sequence[RoleLike] | None, BeforeValidator(_manual), Rule("a list of roles")
-    ] = None
-    """A fixed panel, such as another result's `roles`; no roles are generated then."""
     role_model: OtherModel = None
     """Generates roles instead of `model`."""
     embeddings: Annotated[
@@ -136,11 +273,6 @@ class DRPE(TwoOrders):
         return cast("Voting", self.voting)
 
     @property
-    def manual(self) -> list[Role]:
-        """The roles that are used as they are."""
-        return cast("list[Role]", list(self.roles or ()))
-
-    @property
     def single(self) -> Order:
         """The order of a judge that asks one: B first."""
         return "BA"
@@ -148,7 +280,7 @@ class DRPE(TwoOrders):
     @property
     def seats(self) -> int:
         """The most roles that can sit."""
-        return len(self.manual) or self.seating.most()
+        return self.seating.most()
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -158,17 +290,7 @@ class DRPE(TwoOrders):
     @property
     def generates(self) -> bool:
         """Whether a model is asked for roles."""
-        return bool(self.seating.dynamic) and not self.roles
-
-    @model_validator(mode="after")
-    def _orders_follow_each_other(self) -> Self:
-        self.refuse_waiting({"`voting.adaptive`": bool(self.poll.adaptive)})
-        return self
-
-    @model_validator(mode="after")
-    def _quorum_can_be_met(self) -> Self:
-        check_quorum(self.poll.min_valid, self.seats)
-        return self
+        return bool(self.seating.dynamic)
 
     def branches(self) -> int:
         """Return the most calls that are in flight at the same time."""

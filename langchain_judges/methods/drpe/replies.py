@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Annotated
 
-from pydantic import BaseModel, Field, create_model
+from langchain_core.messages import AIMessage
+from pydantic import BaseModel, Field, ValidationError, create_model
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.replies.confidence import (
+    json_spans,
+    reply_tokens,
+    spelling,
+)
 from langchain_judges.asking.replies.reading import shape_of
 from langchain_judges.asking.state import Emits, joined
 from langchain_judges.memory.example import Example
@@ -43,10 +50,6 @@ class DRPEState(PairState, total=False):
     score_norm: float | None
     roles_key: str
     task: str
-    due: list[int]
-    """The positions of the roles that vote next; only where `adaptive`."""
-    asked: int
-    """How many roles were asked to vote, from the first; only where `adaptive`."""
     not_asked: list[str]
 
 
@@ -63,8 +66,7 @@ class DRPEResult(PairResult):
     task: str
     """What was judged: the name of a task, or `"own"`."""
     not_asked: list[str]
-    """The roles whose votes could not change the verdict, or would not with the stated
-    probability (`Voting(adaptive=…)`)."""
+    """The roles whose votes could not change the verdict (`Voting(adaptive=True)`)."""
 
 
 class VoteWork(TypedDict):
@@ -116,3 +118,37 @@ def unit_names(count: int) -> list[str]:
 def votes_shape(count: int) -> type[BaseModel]:
     """Return the shape of the votes of `count` roles: `role_1`, `role_2` …, all required."""
     return shape_of("Votes", dict.fromkeys(unit_names(count), RoleVote))
+
+
+PARTS = ("reason", "vote")
+"""Of a role's reply whose tokens count."""
+
+
+def slot_vote(data: object) -> RoleVote | None:
+    """Return a vote as it was meant to be, or None for anything else, an even one too."""
+    try:
+        return RoleVote.model_validate(data)
+    except ValidationError:
+        return None
+
+
+def confidences(message: AIMessage, data: Mapping[str, object]) -> dict[str, list[float | int]]:
+    """Return `{"role_1": [confidence, tokens], …}` of the roles whose tokens are known.
+
+    Eq. 3 of the paper is taken over the tokens of the reason and the vote themselves: no
+    names, quotes or commas, which the format and not the role decides.
+    """
+    text = message.text
+    letters = spelling(text, reply_tokens(message))
+    if letters is None:
+        return {}
+    places = json_spans(text, data)
+    measured = {
+        # A role that was asked alone has no name in its reply.
+        str(path[0]) if len(path) > 1 else "role_1": letters.confidence(
+            [places[*path[:-1], part] for part in PARTS if (*path[:-1], part) in places]
+        )
+        for path in places
+        if path[-1:] == ("vote",)
+    }
+    return {unit: list(confidence) for unit, confidence in measured.items() if confidence}

@@ -3,19 +3,108 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from statistics import fmean
 
-from langchain_judges.methods.drpe.replies import RoleBallot
-from langchain_judges.orders import ORDER_NAMES, Order, OrderRule, combine, disagree, prefer
+from langchain_judges.asking.question import Reply
+from langchain_judges.methods.drpe.options import DRPE, ConfidenceKind
+from langchain_judges.methods.drpe.replies import (
+    RoleBallot,
+    VoteWork,
+    slot_vote,
+    unit_names,
+)
+from langchain_judges.orders import (
+    ORDER_NAMES,
+    Order,
+    OrderRule,
+    combine,
+    disagree,
+    naming_identities,
+    prefer,
+    preferred_slot,
+)
 from langchain_judges.verdict import (
     PREFERENCE_WORDS,
     Failure,
+    FailureReason,
     Preference,
     Role,
     Usage,
     Verdict,
     Vote,
 )
+
+
+def vote_failure(unit: str, reason: FailureReason, detail: str) -> Failure:
+    """Return what went wrong with a vote."""
+    return {"step": "vote", "unit": unit, "reason": reason, "detail": detail}
+
+
+def read_ballots(
+    reply: Reply, work: VoteWork, voters: Sequence[Role], batch: bool, place: str
+) -> tuple[list[RoleBallot], list[Failure]]:
+    """Return the usable ballots of a reply, and a failure for every role without one.
+
+    Args:
+        reply: The reply.
+        work: What was asked.
+        voters: The roles that were asked.
+        batch: Whether they were asked in one call.
+        place: What is put behind a role's name to tell the call from others.
+    """
+    if reply.data is None:
+        return [], []
+    ballots: list[RoleBallot] = []
+    failures: list[Failure] = []
+    names = unit_names(len(voters))
+    for name, position, role in zip(names, work["positions"], voters, strict=True):
+        part = reply.data.get(name) if batch else reply.data
+        vote = slot_vote(part)
+        if vote is None:
+            reason: FailureReason = "missing" if part is None else "invalid_label"
+            detail = f"no vote for 1 or 2 from {role['type']}{place}: {str(part)[:80]}"
+            failures.append(vote_failure(role["type"], reason, detail))
+            continue
+        measured = reply.measured.get(name)
+        ballots.append(
+            {
+                "position": position,
+                "role": role["type"],
+                "order": work["order"],
+                "sample": work["sample"],
+                "preference": preferred_slot(work["order"], vote.vote),
+                "reason": naming_identities(vote.reason, work["order"], "candidate"),
+                "confidence": float(measured[0]) if measured else None,
+                "confidence_source": "logprobs" if measured else "none",
+                "tokens": int(measured[1]) if measured else None,
+            }
+        )
+    return ballots, failures
+
+
+def weighed(
+    ballots: Sequence[RoleBallot], confidence: ConfidenceKind
+) -> tuple[list[RoleBallot], list[Failure]]:
+    """Settle what ballots weigh where the log-probabilities of some are not known.
+
+    Probabilities and plain ones are never summed together.
+    """
+    unmeasured = [ballot for ballot in ballots if ballot["confidence"] is None]
+    if confidence not in {"auto", "logprobs"} or not unmeasured:
+        return list(ballots), []
+    if confidence == "auto":
+        plain: list[RoleBallot] = [
+            {**ballot, "confidence": None, "confidence_source": "none", "tokens": None}
+            for ballot in ballots
+        ]
+        detail = "every vote weighs one: the model gave no token log-probabilities"
+        return plain, [vote_failure("panel", "no_logprobs", detail)]
+    detail = "the vote needs token log-probabilities, and the model gave none"
+    return (
+        [ballot for ballot in ballots if ballot["confidence"] is not None],
+        [vote_failure(ballot["role"], "no_logprobs", detail) for ballot in unmeasured],
+    )
 
 
 def role_votes(
@@ -75,17 +164,16 @@ def _vote(position: int, role: Role, ballots: Sequence[RoleBallot], sampled: boo
     }
 
 
-def order_sums(votes: Sequence[Vote], soft: bool = False) -> dict[str, float]:
+def order_sums(votes: Sequence[Vote]) -> dict[str, float]:
     """Sum the confidences of the votes for each text in one order (NLPCC, equation 4).
 
-    A vote without a confidence weighs one. Of a soft vote the other text gets what is left.
+    A vote without a confidence weighs one.
     """
     sums = {"A": 0.0, "B": 0.0}
     for vote in votes:
         if vote["preference"]:
             weight = 1.0 if vote["confidence"] is None else vote["confidence"]
             sums[vote["preference"]] += weight
-            sums["B" if vote["preference"] == "A" else "A"] += (1 - weight) * soft
     return sums
 
 
@@ -108,7 +196,6 @@ def decide(
     rule: OrderRule,
     failures: list[Failure],
     usage: Usage,
-    soft: bool = False,
 ) -> Verdict:
     """Average the sums of the orders, and prefer as the rule says.
 
@@ -119,9 +206,8 @@ def decide(
             combine what each order prefers, and what they make even is a tie.
         failures: What went wrong.
         usage: What it cost.
-        soft: Whether a vote gives each text its share.
     """
-    each = [order_sums(votes_cast, soft) for votes_cast in by_order.values()]
+    each = [order_sums(votes_cast) for votes_cast in by_order.values()]
     sums = {side: fmean(result[side] for result in each) for side in ("A", "B")}
     preference = _larger(sums)
     if rule in {"strict", "lenient"}:
@@ -170,3 +256,51 @@ def norm(sums: Mapping[str, float], votes: Sequence[Vote]) -> float | None:
     """Return the sum for A over the number of valid votes; None if there are none."""
     valid = sum(vote["preference"] is not None for vote in votes)
     return sums["A"] / valid if valid else None
+
+
+def is_open(
+    roles: Sequence[Role],
+    ballots: Sequence[RoleBallot],
+    orders: Sequence[Order],
+    asked: int,
+    options: DRPE,
+) -> bool:
+    """Say whether a vote that was not asked for can still change the verdict.
+
+    Args:
+        roles: The panel, in the order in which it is asked.
+        ballots: The ballots so far.
+        orders: The orders that are asked.
+        asked: How many roles were asked.
+        options: How the panel votes.
+    """
+    readings = [weighed(ballots, options.poll.confidence)[0]]
+    if options.poll.confidence == "auto":
+        # One vote without log-probabilities makes every vote weigh one.
+        readings.append([{**ballot, "confidence": None} for ballot in ballots])
+    sampled = options.poll.replies > 1
+    tallies = [votes_by_order(roles[:asked], each, orders, sampled) for each in readings]
+    if any(fewest_valid(by_order) <= len(roles) // 2 for by_order in tallies):
+        return True
+    remaining = len(roles) - asked
+    return any(len(_ends(each, options.orders, remaining)) > 1 for each in tallies)
+
+
+def _ends(
+    by_order: Mapping[Order, Sequence[Vote]], rule: OrderRule, remaining: int
+) -> set[Preference]:
+    """Return every verdict that is still possible: a vote changes a lead by one at most."""
+    sums = [order_sums(votes) for votes in by_order.values()]
+    leads = [each["A"] - each["B"] for each in sums]
+    if rule not in {"strict", "lenient"}:
+        # The sums of the orders are averaged: one lead decides.
+        leads, remaining = [sum(leads)], remaining * len(leads)
+    ends: list[set[Preference]] = []
+    for lead in leads:
+        reached = {_side(lead - remaining), _side(lead), _side(lead + remaining)}
+        ends.append(reached | {"tie"} if len(reached) > 1 else reached)
+    return {combine(rule, each) for each in product(*ends)}
+
+
+def _side(lead: float) -> Preference:
+    return prefer({"A": round(lead, 9), "B": 0.0})

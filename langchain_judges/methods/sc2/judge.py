@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from langchain_core.embeddings import Embeddings
@@ -50,7 +50,6 @@ from langchain_judges.methods.sc2.replies import (
     TableWork,
     aspects_shape,
     label_probability,
-    parse_aspects,
     parse_decision,
     parse_preference,
     table_shapes,
@@ -59,7 +58,6 @@ from langchain_judges.methods.sc2.tables import (
     MOST_CHARACTERS,
     fit,
     in_prompt,
-    parse_table,
     read_rows,
     silent_rows,
 )
@@ -113,7 +111,6 @@ class SC2Steps(PairSteps):
         return self.context.question(
             "aspects",
             shape,
-            parse=parse_aspects,
             sampled=True,
             shares_material=self.options.proposals > 1,
         )
@@ -183,13 +180,12 @@ class SC2Steps(PairSteps):
         """Ask for one table: a row for each aspect, of what is shared and what is not."""
         aspects, number = work["aspects"], work["number"]
         whole, part = table_shapes(len(aspects), self.context.adapters["table"].text_limit)
-        parse = partial(parse_table, aspects=aspects)
         variables = {
             **self._material(work["pair"], "AB"),
             "aspects": "\n".join(f"{i}. {name}" for i, name in enumerate(aspects, 1)),
         }
         return Call(
-            replace(self._table_question, shape=whole, partial=part, parse=parse),
+            replace(self._table_question, shape=whole, partial=part),
             variables,
             f"table {number}",
             seed=sample_seed(self.options.seed, number),

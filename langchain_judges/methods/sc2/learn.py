@@ -33,9 +33,7 @@ from langchain_judges.methods.sc2.aspects import (
 )
 from langchain_judges.methods.sc2.replies import (
     Extracted,
-    aspect_names,
     merged_shape,
-    parse_aspects,
 )
 from langchain_judges.methods.tasks import AboutTask, read_task
 from langchain_judges.options import NotSerialisable, Options, Owner, Rule, with_options
@@ -202,7 +200,6 @@ def _questions(model: str | BaseChatModel, options: LearnOptions) -> tuple[Quest
         prompt=prompts["extract"],
         shape=Extracted,
         version=version,
-        parse=parse_aspects,
         repairs=options.repairs,
         cache=options.cache,
     )
@@ -211,15 +208,8 @@ def _questions(model: str | BaseChatModel, options: LearnOptions) -> tuple[Quest
         step="consolidate",
         prompt=prompts["consolidate"],
         shape=merged_shape(options.n),
-        parse=lambda text: _numbered(text, options.n),
     )
     return extract, consolidate
-
-
-def _numbered(text: str, n: int) -> dict[str, str] | None:
-    """Read a list in plain words as n aspects; None if it has not so many."""
-    phrases = (parse_aspects(text) or {}).get("aspects", [])
-    return dict(zip(aspect_names(n), phrases, strict=False)) if len(phrases) >= n else None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.options import EvidenceTable, TableCells
-from langchain_judges.methods.sc2.aspects import normal_form
 from langchain_judges.methods.sc2.replies import (
     Comparisons,
     TableMatch,
@@ -101,27 +100,6 @@ def in_prompt(rows: Sequence[TableRow], order: Order = "AB") -> str:
     return markdown(rows_by_slot, ("aspect", "both", "only response 1", "only response 2"))
 
 
-def parse_table(text: str, aspects: Sequence[str]) -> dict[str, dict[str, str]] | None:
-    """Read a Markdown table of four columns, by the names of its rows or by their order.
-
-    >>> parse_table("| Tone | polite | brief | none |", ["tone"])
-    {'aspect_1': {'common': 'polite', 'only_1': 'brief', 'only_2': 'none'}}
-    """
-    lines = [_split(line) for line in text.splitlines() if line.count("|") >= 3]
-    rows = [cells for cells in lines if len(cells) == 4 and not _is_rule(cells)]
-    positions = {normal_form(aspect): i for i, aspect in enumerate(aspects)}
-    by_aspect: dict[str, dict[str, str]] = {}
-    for name, *cells in rows:
-        at = positions.get(normal_form(re.sub(r"^\d+[.)]\s*", "", name.strip("*_ `"))))
-        if at is not None:
-            by_aspect.setdefault(f"aspect_{at + 1}", dict(zip(SLOTS, cells, strict=True)))
-    if not by_aspect and len(rows) == len(aspects) + 1:
-        # A head and as many rows as aspects, called by other names.
-        for i, (_, *cells) in enumerate(rows[1:]):
-            by_aspect[f"aspect_{i + 1}"] = dict(zip(SLOTS, cells, strict=True))
-    return by_aspect or None
-
-
 def _cell(value: object) -> str:
     text = " ".join(value.split()) if isinstance(value, str) else ""
     empty = text.strip(" .").casefold() in _EMPTY
@@ -130,17 +108,6 @@ def _cell(value: object) -> str:
 
 def _cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
-
-
-def _split(line: str) -> list[str]:
-    # One bar at each end: a second one is an empty cell's.
-    bare = re.sub(r"^\||(?<!\\)\|$", "", line.strip())
-    parts = re.split(r"(?<!\\)\|", bare)
-    return [part.strip().replace("\\|", "|") for part in parts]
-
-
-def _is_rule(cells: Sequence[str]) -> bool:
-    return all(set(cell) <= set("-: ") for cell in cells)
 
 
 TableLike = Mapping[str, Any] | Sequence[Mapping[str, str]]

@@ -1,0 +1,272 @@
+"""Seating the panel (DRPE, section 3.1): a model names readers, the diverse ones sit."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from langchain_core.embeddings import Embeddings
+
+from langchain_judges.asking.ask import ask
+from langchain_judges.asking.models.embeddings import embedded
+from langchain_judges.asking.question import Question, Reply
+from langchain_judges.asking.steps import SingleFlight, Steps, Update, Wait, together
+from langchain_judges.methods.drpe.options import DRPE, Panel
+from langchain_judges.methods.drpe.replies import DRPEState, both_readers_shape, readers_shape
+from langchain_judges.methods.drpe.roles import (
+    alternating,
+    dbscan_medoids,
+    distinct,
+    first_of_each_kind,
+    kmeans_medoids,
+)
+from langchain_judges.methods.pairs import PairState, PairSteps, pair_of, side_by_coin
+from langchain_judges.methods.tasks import Task, settle
+from langchain_judges.orders import Order
+from langchain_judges.rows.fences import fence
+from langchain_judges.rows.texts import judged, transcript
+from langchain_judges.verdict import Failure, Pair, Role, cached_usage
+
+_CHARACTERS = 3
+"""Characters of a token, by a cautious guess, where an article may not fit."""
+_RESERVE = 1500
+"""Tokens kept free for instructions, roles and the reply."""
+_LEAST = 500
+"""Characters of an article that are always shown."""
+
+
+@dataclass(frozen=True)
+class DRPESteps(PairSteps):
+    """What the steps of the method share."""
+
+    options: DRPE
+
+    @property
+    def noun(self) -> str:
+        """What a prompt calls a judged text."""
+        return "candidate"
+
+    def task(self, pair: Pair) -> tuple[str, Task]:
+        """Return what a pair is about, and its name."""
+        return settle(self.options.task, pair)
+
+    def article(self, pair: Pair) -> str:
+        """Return the article, cut alike for every prompt if a model's context is too short."""
+        return _within(pair, [c.context for c in self.context.adapters.values()])
+
+    def orders(self, pair: Pair) -> tuple[Order, ...]:
+        """Return the orders to ask; where it is one, a coin may choose it."""
+        options = self.options
+        if options.orders != "none" or options.poll.first == "reference":
+            return options.order_list
+        return ("AB",) if side_by_coin(pair, f"{options.seed}:") == "A" else ("BA",)
+
+    def chance(self, pair: Pair) -> str:
+        """Return what coins hang on: the judge's seed and the pair, whichever text is A."""
+        a, b = judged(pair["output_a"]), judged(pair["output_b"])
+        return f"{self.options.seed}:{sorted([a, b])}:{transcript(pair['input'])}"
+
+
+def _within(pair: Pair, contexts: Sequence[int | None]) -> str:
+    """Return the article of a pair as far as it fits the shortest context.
+
+    Args:
+        pair: Its texts, the roles and the reply must fit too.
+        contexts: Tokens that each model takes, where known.
+    """
+    article = transcript(pair["input"])
+    tokens = [context for context in contexts if context]
+    if not tokens:
+        return article
+    others = len(judged(pair["output_a"]) + judged(pair["output_b"]))
+    others += len(pair.get("reference") or "")
+    room = _CHARACTERS * (min(tokens) - _RESERVE) - others
+    return article[: max(room, _LEAST)]
+
+
+@dataclass(frozen=True)
+class Seating:
+    """How the roles of a text are found (DRPE, section 3.1)."""
+
+    panel: Panel
+    questions: Mapping[str, Question]
+    """By the kind of readers that they ask for: `coarse` and `fine`, or `merged`."""
+    embeddings: Embeddings
+    seed: int
+
+    def key(self, text: str, task: Task) -> str:
+        """Return what is equal where the same roles would be found."""
+        question = next(iter(self.questions.values()))
+        view = [text, self.panel.as_json(), question.adapter.identity, question.version]
+        about = [task["sought"], self.panel.static_roles(task)]
+        data = json.dumps([view, about, self.seed], sort_keys=True, default=str)
+        return hashlib.sha256(data.encode()).hexdigest()[:16]
+
+    def draw(self, text: str, task: Task) -> Steps[Update]:
+        """Ask for readers of both kinds and choose the diverse ones."""
+        asks = [self._ask(kind, text, task["sought"]) for kind in self.questions]
+        replies = yield from together(asks)
+        by_kind = dict(zip(self.questions, replies, strict=True))
+        # Readers beyond those that were asked for would be votes that nobody counted on.
+        proposed = first_of_each_kind(distinct(_proposals(by_kind)), self.panel.readers)
+        failures = [failure for reply in replies for failure in reply.failures]
+        static = self.panel.static_roles(task)
+        usable, target = len(_new(proposed, static)), self.panel.dynamic
+        if usable < target and (usable or not failures):
+            failures.append(
+                {
+                    "step": "roles",
+                    "unit": "",
+                    "reason": "missing",
+                    "detail": f"{usable} usable roles came, {target} were wanted",
+                }
+            )
+        roles, unclustered = yield from self._choose(proposed, static)
+        return {
+            "proposed": proposed,
+            "roles": roles,
+            "failures": failures + unclustered,
+            "usages": [reply.usage for reply in replies],
+            "whole": all(reply.data for reply in replies) and not unclustered,
+        }
+
+    def _ask(self, kind: str, text: str, sought: str) -> Steps[Reply]:
+        variables = {
+            "fence_text": fence(text),
+            "text": text,
+            "sought": sought,
+            "pool": self.panel.readers,
+        }
+        return ask(self.questions[kind], variables, unit=kind)
+
+    def _choose(
+        self, proposed: list[Role], static: Sequence[Role]
+    ) -> Steps[tuple[list[Role], list[Failure]]]:
+        """Return the panel: static roles, and those that stand for their cluster."""
+        pool, failures = _new(proposed, static), list[Failure]()
+        if self.panel.clustering and pool:
+            pool, failures = yield from self._diverse(pool, self.panel.dynamic)
+        return [*static, *pool], failures
+
+    def _diverse(self, pool: list[Role], seats: int) -> Steps[tuple[list[Role], list[Failure]]]:
+        """Return one role for each cluster; of each kind in turn, where the embedder fails."""
+        vectors, failures = yield from embedded(
+            self.embeddings,
+            [f"{role['type']}: {role['description']}" for role in pool],
+            step="roles",
+            unit="clustering",
+            instead="roles were not clustered, the first of each kind sit",
+        )
+        if vectors is None:
+            places = alternating(pool, range(len(pool)), seats)
+            return [pool[i] for i in sorted(places)], failures
+        # Loading scikit-learn and clustering take long enough to hold up a loop.
+        medoids = yield Wait(
+            lambda: self._medoids(vectors, seats),
+            lambda: asyncio.to_thread(self._medoids, vectors, seats),
+        )
+        if self.panel.clustering == "dbscan":
+            medoids = alternating(pool, medoids, seats)
+        return [pool[i] for i in sorted(medoids)], failures
+
+    def _medoids(self, vectors: Sequence[Sequence[float]], seats: int) -> list[int]:
+        if self.panel.clustering == "kmeans":
+            return kmeans_medoids(vectors, seats, self.seed)
+        return dbscan_medoids(vectors)
+
+
+def _new(proposed: Sequence[Role], static: Sequence[Role]) -> list[Role]:
+    """Return the proposed roles that do not sit on the panel already."""
+    names = {role["type"].casefold() for role in static}
+    return [role for role in proposed if role["type"].casefold() not in names]
+
+
+def _proposals(replies: Mapping[str, Reply]) -> list[Any]:
+    """Return the readers that replies name, coarse before fine, each with its kind."""
+    readers: list[Any] = []
+    for kind, reply in replies.items():
+        data = reply.data or {}
+        parts = {kind: data.get("readers", [])}
+        if kind == "merged":
+            parts = {"coarse": data.get("general", []), "fine": data.get("familiarity", [])}
+        readers += [
+            {**each, "kind": source} for source, named in parts.items() for each in named
+        ]
+    return readers
+
+
+@dataclass(frozen=True)
+class RoleSteps(DRPESteps):
+    """The steps that find the roles."""
+
+    embeddings: Embeddings
+    panels: SingleFlight[Update]
+
+    @cached_property
+    def seating(self) -> Seating:
+        """How roles are found."""
+        panel = self.options.seating
+        shape = both_readers_shape if panel.merged_prompt else readers_shape
+        questions = {
+            kind: self.context.question("roles", shape(panel.readers), kind)
+            for kind in self.options.kinds
+        }
+        return Seating(panel, questions, self.embeddings, self.options.seed)
+
+    def begin(self, state: PairState) -> Update:
+        """Check the pair, and say what it is about and whose roles it may share."""
+        update = super().begin(state)
+        name, task = self.task(pair_of(state))
+        return {
+            **update,
+            "task": name,
+            "roles_key": self.seating.key(self._context(state), task),
+        }
+
+    def roles(self, state: DRPEState) -> Steps[Update]:
+        """Seat the panel: the static judges, and diverse readers of the text."""
+        options, pair = self.options, pair_of(state)
+        cut = _cut_failures(pair, self.article(pair))
+        _, task = self.task(pair)
+        if not options.generates:
+            roles = list(options.seating.static_roles(task))
+            return {"roles": roles, "failures": cut}
+        panel, is_cached = yield from self.panels.get(
+            state["roles_key"],
+            lambda: self.seating.draw(self._context(state), task),
+            lambda panel: bool(panel["whole"]),
+        )
+        return {
+            "proposed": panel["proposed"],
+            "roles": panel["roles"],
+            "failures": [*cut, *panel["failures"]],
+            "usages": [cached_usage("roles")] if is_cached else panel["usages"],
+        }
+
+    def _context(self, state: PairState) -> str:
+        """Return the text that the role prompts see."""
+        pair = pair_of(state)
+        if self.options.seating.context == "candidate":
+            return judged(pair["output_a"])
+        return self.article(pair)
+
+
+def _cut_failures(pair: Pair, article: str) -> list[Failure]:
+    """Return what a verdict says of an article that was cut.
+
+    Args:
+        pair: The pair, whose input is the whole article.
+        article: What is shown of it.
+    """
+    whole = len(transcript(pair["input"]))
+    if len(article) == whole:
+        return []
+    detail = (
+        f"the article was cut from {whole:,} to {len(article):,} characters to fit the context"
+    )
+    return [{"step": "roles", "unit": "article", "reason": "input_cut", "detail": detail}]
