@@ -11,8 +11,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langchain_judges import FailureMemory, create_allure_judge, judge_many, load_judge
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.example import MEANINGS
-from langchain_judges.methods.rubric.parse import label_probabilities, spoken_label
-from langchain_judges.methods.rubric.ready import ready
+from langchain_judges.methods.rubric.criteria import ready
+from langchain_judges.methods.rubric.replies import label_probabilities, spoken_label
 from langchain_judges.testing import ServerReply, reply, with_logprobs
 from tests.cases import for_each
 from tests.conftest import chat

@@ -15,7 +15,7 @@ from langchain_judges.integrations.classic import (
 )
 from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.methods.registry import METHODS as METHODS_BY_NAME
-from langchain_judges.methods.rubric.ready import ready
+from langchain_judges.methods.rubric.criteria import ready
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import FEW, PAIR, answer, item_of, of_method

@@ -18,7 +18,7 @@ from langchain_judges import (
 )
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.rubric.ready import ready_names, ready_rubrics
+from langchain_judges.methods.rubric.criteria import ready_names, ready_rubrics
 from langchain_judges.methods.rubric.tally import subscore, total_verdict
 from langchain_judges.testing import with_logprobs
 from langchain_judges.verdict import no_usage

@@ -37,8 +37,8 @@ from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.classic import JudgePairwiseEvaluator, JudgeStringEvaluator
 from langchain_judges.integrations.tool import judge_tool
+from langchain_judges.methods.rubric.criteria import ready
 from langchain_judges.methods.rubric.prompts import FINAL
-from langchain_judges.methods.rubric.ready import ready
 from langchain_judges.rows.media import mark_of
 from langchain_judges.testing import FakeModelServer, reply
 from tests.cases import for_each

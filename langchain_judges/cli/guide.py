@@ -64,7 +64,7 @@ def _checks() -> Names:
 
 
 def _ready_rubrics() -> Names:
-    from langchain_judges.methods.rubric.ready import ready_rubrics
+    from langchain_judges.methods.rubric.criteria import ready_rubrics
 
     described = {
         name: rubric.criteria[0].description for name, rubric in ready_rubrics().items()

@@ -270,7 +270,7 @@ def check_of(method: str, preset: str | None, options: Mapping[str, object]) -> 
             not seem bad.
     """
     from langchain_judges.methods.registry import kind_of_rows, method_of, named
-    from langchain_judges.methods.rubric.label_options import LabelOptions
+    from langchain_judges.methods.rubric.options import LabelOptions
 
     method_options = method_of(method)
     if preset:

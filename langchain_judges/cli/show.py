@@ -32,7 +32,7 @@ def show(
 ) -> None:
     """Show the methods, the presets and options of one, its prompts, a rubric, or models."""
     from langchain_judges.methods.registry import COMBINATIONS, METHODS, named
-    from langchain_judges.methods.rubric.ready import ready_rubrics, ready_text
+    from langchain_judges.methods.rubric.criteria import ready_rubrics, ready_text
 
     everything: dict[str, Any] = {**(METHODS | COMBINATIONS), **ready_rubrics(), "models": None}
     if name is None:

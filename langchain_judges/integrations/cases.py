@@ -13,7 +13,7 @@ from langchain_judges.asking.steps import Steps, Wait
 from langchain_judges.errors import InputError, JudgeError, OptionError
 from langchain_judges.integrations.langsmith_runs import outputs_with_work
 from langchain_judges.methods.describe import kind_of, unwrapped
-from langchain_judges.methods.rubric.label_options import LabelOptions
+from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.rows.applications import (
     TextSource,

@@ -20,8 +20,7 @@ from pydantic import BaseModel
 from langchain_judges.methods.bsm.replies import parse_scores
 from langchain_judges.methods.direct.replies import spoken_choice
 from langchain_judges.methods.replies import Choice, scores_shape
-from langchain_judges.methods.rubric.parse import spoken_label
-from langchain_judges.methods.rubric.replies import label_shape
+from langchain_judges.methods.rubric.replies import label_shape, spoken_label
 from langchain_judges.methods.sc2.replies import Preferred, parse_preference
 
 

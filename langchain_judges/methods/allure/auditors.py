@@ -32,8 +32,8 @@ from langchain_judges.methods.context import prompt_set
 from langchain_judges.methods.describe import unwrapped
 from langchain_judges.methods.items import material
 from langchain_judges.methods.options import GraphOptions
-from langchain_judges.methods.rubric.label_options import LabelOptions
-from langchain_judges.methods.rubric.wording import criterion_words, label_words
+from langchain_judges.methods.rubric.options import LabelOptions
+from langchain_judges.methods.rubric.prompts import criterion_words, label_words
 from langchain_judges.rows.texts import judged, transcript
 from langchain_judges.verdict import Label, Usage
 

@@ -15,7 +15,7 @@ from langchain_judges.asking.steps import Update
 from langchain_judges.methods.allure.options import ALLURE
 from langchain_judges.methods.context import StateSchema
 from langchain_judges.methods.items import ItemResult, ItemState
-from langchain_judges.methods.rubric.graph import label_context, label_graph
+from langchain_judges.methods.rubric.judge import label_context, label_graph
 from langchain_judges.methods.rubric.replies import RubricState
 from langchain_judges.methods.rubric.steps import LabelSteps
 from langchain_judges.options import factory

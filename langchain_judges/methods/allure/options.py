@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import model_validator
 
 from langchain_judges.memory.shown import Recaller
-from langchain_judges.methods.rubric.criteria import Labels, LabelsLike
-from langchain_judges.methods.rubric.label_options import LabelOptions, rubric_of_text
+from langchain_judges.methods.rubric.criteria import Labels, LabelsLike, Rubric, check_name
+from langchain_judges.methods.rubric.options import LabelOptions, rubric_of_text
 from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS
-from langchain_judges.methods.rubric.ready import Rubric, check_name
 from langchain_judges.methods.rubric.replies import Explain
 
 if TYPE_CHECKING:

@@ -17,8 +17,13 @@ from langchain_judges.errors import OptionError
 from langchain_judges.methods.combination import MembersLike, Opinion
 from langchain_judges.methods.describe import metadata_of
 from langchain_judges.methods.items import ItemResult, ItemState
-from langchain_judges.methods.jury.options import Jury, MemberWeights
-from langchain_judges.methods.jury.tally import Ballots, label_verdict, pair_verdict
+from langchain_judges.methods.jury.options import (
+    Ballots,
+    Jury,
+    MemberWeights,
+    label_verdict,
+    pair_verdict,
+)
 from langchain_judges.methods.members import (
     Member,
     Start,

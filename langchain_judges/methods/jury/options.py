@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal, Self
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import shorten
+from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge
 from pydantic import AfterValidator, model_validator
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.combination import Combination, opinion_sketch, opinion_table
+from langchain_judges.methods.combination import (
+    Combination,
+    Opinion,
+    opinion_sketch,
+    opinion_table,
+)
 from langchain_judges.methods.options import Budget, check_quorum
 from langchain_judges.options import Owner, Rule
+from langchain_judges.verdict import (
+    POINTS,
+    Failure,
+    LabelVerdict,
+    Preference,
+    Usage,
+    Verdict,
+    not_judged,
+    not_labelled,
+)
 
 MemberWeights = Sequence[float] | Mapping[str, float]
 
@@ -80,3 +97,146 @@ class Jury(Combination):
     def check_size(self, size: int) -> None:
         """Check that as many members can judge a row as must."""
         check_quorum(self.min_valid, size)
+
+
+@dataclass(frozen=True)
+class Ballots:
+    """What the members said, and how it is combined."""
+
+    opinions: Sequence[Opinion]
+    weights: Mapping[str, float]
+    by_mean: bool
+    """Whether scores are averaged; else votes are counted."""
+    min_valid: int
+
+    @property
+    def valid(self) -> list[Opinion]:
+        """Those of members that judged the row."""
+        return [each for each in self.opinions if answer_of(each) is not None]
+
+    def mean(self, value: Callable[[Opinion], float]) -> float:
+        """Return the mean over the valid opinions, by weight."""
+        weights = [self.weights[each["member"]] for each in self.valid]
+        total = sum(weights)
+        parts = zip(weights, self.valid, strict=True)
+        return sum(weight * value(each) for weight, each in parts) / total
+
+    def votes(self) -> dict[Any, float]:
+        """Return the weight behind each answer, in the order in which members are named."""
+        votes: dict[Any, float] = {}
+        for each in self.valid:
+            answer = answer_of(each)
+            votes[answer] = votes.get(answer, 0.0) + self.weights[each["member"]]
+        return votes
+
+    def agreement(self, answer: object) -> float:
+        """Return the share of the votes, by weight, that say what the verdict says.
+
+        A tie that comes of two orders that disagree agrees with nobody: it is no judgment that
+        the texts are equal.
+        """
+        agreeing = [
+            self.weights[each["member"]]
+            for each in self.valid
+            if answer_of(each) == answer and not (answer == "tie" and each.get("flipped"))
+        ]
+        return sum(agreeing) / sum(self.weights[each["member"]] for each in self.valid)
+
+    @property
+    def lost(self) -> str:
+        """Why there is no verdict; empty if there is one."""
+        valid = self.valid
+        if len(valid) < self.min_valid:
+            return (
+                f"Not judged: {len(valid)} of {len(self.opinions)} members gave a verdict; "
+                f"{self.min_valid} are needed."
+            )
+        if not any(self.weights[each["member"]] for each in valid):
+            return "Not judged: the members that gave a verdict weigh nothing."
+        return ""
+
+    def rationale(self, answer: object) -> str:
+        """Say who said what, and the first reason of those who agree with the verdict."""
+        sides: dict[str, list[str]] = {}
+        for each in self.opinions:
+            member_answer = answer_of(each)
+            side = "not judged" if member_answer is None else str(member_answer)
+            sides.setdefault(side, []).append(each["member"])
+        votes = "; ".join(f"{side}: {', '.join(names)}" for side, names in sides.items())
+        agreeing = (each["rationale"] for each in self.valid if answer_of(each) == answer)
+        reason = shorten(next(filter(None, agreeing), ""), 300, placeholder=" …")
+        return f"{votes}. {reason}".strip()
+
+
+def answer_of(opinion: Opinion) -> Any:
+    """Return the preference or the label of a member."""
+    return opinion.get("preference", opinion.get("label"))
+
+
+def pair_verdict(ballots: Ballots, failures: Sequence[Failure], usage: Usage) -> Verdict:
+    """Return the verdict on a pair; as many votes for each of two answers are a tie."""
+    if ballots.lost:
+        return not_judged(failures, usage, ballots.lost)
+    votes = ballots.votes()
+    if ballots.by_mean:
+        score = ballots.mean(_pair_score)
+        preference: Preference = "A" if score > 0.5 else "B" if score < 0.5 else "tie"
+    else:
+        most = max(votes.values())
+        first = [answer for answer, weight in votes.items() if weight == most]
+        preference = first[0] if len(first) == 1 else "tie"
+        score = ballots.mean(lambda each: POINTS[each["preference"] or "tie"])
+    return {
+        "preference": preference,
+        "score": 0.5 if preference == "tie" else score,
+        "scores": None,
+        "confidence": ballots.agreement(preference),
+        "confidence_source": "samples",
+        "flipped": None,
+        "rationale": ballots.rationale(preference),
+        "failures": list(failures),
+        "usage": usage,
+    }
+
+
+def _pair_score(opinion: Opinion) -> float:
+    if opinion["score"] is not None:
+        return opinion["score"]
+    return POINTS[opinion["preference"] or "tie"]
+
+
+def label_verdict(
+    ballots: Ballots, grades: Sequence[float], failures: Sequence[Failure], usage: Usage
+) -> LabelVerdict:
+    """Return the verdict on one text.
+
+    Args:
+        ballots: What the members said.
+        grades: The labels, if they are numbers; a mean score takes the nearest of them.
+        failures: Everything that went wrong.
+        usage: What the judgment cost.
+    """
+    if ballots.lost:
+        return not_labelled(failures, usage, ballots.lost)
+    votes = ballots.votes()
+    score = None
+    if grades:
+        score = ballots.mean(_item_score if ballots.by_mean else answer_of)
+    label = max(votes, key=lambda answer: votes[answer])
+    if ballots.by_mean and score is not None:
+        mean = score
+        label = min(grades, key=lambda grade: abs(grade - mean))
+    return {
+        "label": label,
+        "score": score,
+        "confidence": ballots.agreement(label),
+        "confidence_source": "samples",
+        "rationale": ballots.rationale(label),
+        "failures": list(failures),
+        "usage": usage,
+        "recalled": [],
+    }
+
+
+def _item_score(opinion: Opinion) -> float:
+    return answer_of(opinion) if opinion["score"] is None else opinion["score"]

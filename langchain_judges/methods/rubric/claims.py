@@ -23,8 +23,7 @@ from langchain_judges.asking.steps import Update
 from langchain_judges.methods.context import StateSchema, begin
 from langchain_judges.methods.items import ItemState, ItemSteps, item_of, material
 from langchain_judges.methods.pairs import instructions_block
-from langchain_judges.methods.rubric.claim_tally import Claim, ClaimSide, claims_verdict
-from langchain_judges.methods.rubric.label_options import LabelOptions
+from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.prompts import AGREES, COVERED, RESPONSE, SUPPORTED
 from langchain_judges.methods.rubric.replies import (
     CriterionScore,
@@ -34,6 +33,7 @@ from langchain_judges.methods.rubric.replies import (
     label_shape,
     part_failure,
 )
+from langchain_judges.methods.rubric.tally import Claim, ClaimSide, claims_verdict
 from langchain_judges.verdict import Failure, Item, add_usage, not_labelled
 
 if TYPE_CHECKING:

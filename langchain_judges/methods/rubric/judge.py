@@ -5,24 +5,67 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from langchain_core.language_models import BaseChatModel
+from langgraph.constants import END
 
+from langchain_judges.errors import OptionError
 from langchain_judges.methods.context import JudgeContext, StateSchema
-from langchain_judges.methods.rubric.claims import (
-    CLAIM_SCHEMA,
-    ClaimSteps,
-    claims_graph,
+from langchain_judges.methods.rubric.claims import CLAIM_SCHEMA, ClaimSteps, claims_graph
+from langchain_judges.methods.rubric.options import LabelOptions, RubricOptions
+from langchain_judges.methods.rubric.prompts import (
+    ANSWER_PROMPTS,
+    CLAIM_PROMPTS,
+    DRAFT_PROMPTS,
+    PROMPTS,
 )
-from langchain_judges.methods.rubric.draft import DraftSteps
-from langchain_judges.methods.rubric.graph import label_context, label_graph
-from langchain_judges.methods.rubric.options import RubricOptions
-from langchain_judges.methods.rubric.prompts import CLAIM_PROMPTS
 from langchain_judges.methods.rubric.replies import RubricResult, RubricState
-from langchain_judges.methods.rubric.steps import LabelSteps
+from langchain_judges.methods.rubric.steps import DraftSteps, LabelSteps
 from langchain_judges.options import factory
 from langchain_judges.verdict import Item
 
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
+
+
+def label_graph(steps: LabelSteps, **marks: object) -> JudgeGraph:
+    """Return the graph of a judge that labels one text.
+
+    Args:
+        steps: Its steps.
+        **marks: What decides verdicts beside the options.
+
+    Raises:
+        OptionError: A replaced prompt has no place for the examples of the memory.
+    """
+    context = steps.context
+    if steps.options.memory is not None:
+        step = "evaluate" if steps.options.shows_task else "answer"
+        place = "examples" if steps.options.explain == "none" else "instructions"
+        if place not in context.prompts[step].input_variables:
+            raise OptionError(
+                f"the prompt {step!r} has no `{place}`, where examples of the memory stand"
+            )
+    graph = context.graph()
+    graph.add_node("evaluate", context.asks(steps.evaluate, steps.evaluated))
+    graph.add_node("total", context.plain(steps.total))
+    steps.start(graph)
+    graph.add_edge("evaluate", "total")
+    graph.add_edge("total", END)
+    return context.finish(graph, **marks)
+
+
+def label_context(
+    options: LabelOptions,
+    model: str | BaseChatModel,
+    schema: StateSchema,
+    drafts: bool = False,
+) -> JudgeContext:
+    """Return what the steps of a judge that labels one text work with."""
+    others = dict.fromkeys(["draft", "evaluate"] if drafts else ["evaluate"])
+    alone = PROMPTS if options.shows_task else ANSWER_PROMPTS
+    templates = DRAFT_PROMPTS if drafts else alone
+    return JudgeContext.of(
+        options, model, others, schema, examples_in=("evaluate",), templates=templates
+    )
 
 
 _SCHEMA = StateSchema(RubricState, RubricResult, Item)

@@ -2,56 +2,151 @@
 
 from __future__ import annotations
 
+import json
+import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from langchain_core.messages import BaseMessage
+from langgraph.constants import END
 from langgraph.types import Overwrite, Send
+from pydantic import BaseModel, Field, create_model
 
-from langchain_judges.asking.nodes import Call, Next
+from langchain_judges.asking.ask import ask
+from langchain_judges.asking.nodes import Call, Next, Route
 from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.replies.reading import check, lax_shape
-from langchain_judges.asking.steps import Update
+from langchain_judges.asking.steps import SingleFlight, Steps, Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import Recaller, block, example_texts, fitting, nearest_last
 from langchain_judges.methods.context import begin
-from langchain_judges.methods.items import ItemSteps, item_of, material
+from langchain_judges.methods.items import SOURCE, ItemSteps, item_of, material
 from langchain_judges.methods.pairs import examples_in, instructions_block
 from langchain_judges.methods.rubric.criteria import Criterion
-from langchain_judges.methods.rubric.examples import (
-    case,
-    in_order,
-    left_out,
-    reply_to,
-    shaped_as,
-    usable,
-)
-from langchain_judges.methods.rubric.label_options import LabelOptions
-from langchain_judges.methods.rubric.parse import parts_probabilities, spoken_label
-from langchain_judges.methods.rubric.prompts import LABELLED, LESSONS, WHOLE
-from langchain_judges.methods.rubric.replies import (
-    CriteriaWork,
-    CriterionScore,
-    RubricState,
-    label_shape,
-    labels_shape,
-    part_failure,
-    units_of,
-)
-from langchain_judges.methods.rubric.tally import one_verdict, subscore, total_verdict
-from langchain_judges.methods.rubric.wording import (
+from langchain_judges.methods.rubric.options import ExampleOrder, LabelOptions
+from langchain_judges.methods.rubric.prompts import (
+    ASKED_ALREADY,
+    LABELLED,
+    LESSONS,
+    WHOLE,
     criterion_words,
     label_words,
     listed_criteria,
     numbered_steps,
 )
-from langchain_judges.verdict import Failure, Item, add_usage
+from langchain_judges.methods.rubric.replies import (
+    CriteriaWork,
+    CriterionScore,
+    RubricState,
+    distinct_lines,
+    label_shape,
+    labels_shape,
+    part_failure,
+    parts_probabilities,
+    spoken_label,
+    units_of,
+)
+from langchain_judges.methods.rubric.tally import one_verdict, subscore, total_verdict
+from langchain_judges.rows.fences import fence
+from langchain_judges.rows.texts import transcript
+from langchain_judges.verdict import Failure, Item, Label, add_usage, cached_usage, not_labelled
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
+
+
+class ShownExample(Example):
+    """An example with its task and source apart, as its item has them."""
+
+    source_text: str
+
+
+def usable(examples: Sequence[Example], labels: Sequence[Label]) -> list[Example]:
+    """Return the examples with one of some labels; of two that contradict, the later one."""
+    names = {str(label) for label in labels}
+    copies = list(examples)  # what is recalled is a sequence that copies
+    latest: dict[str, Example] = {}
+    for example in copies:
+        text = isinstance(example.get("output"), str | list)
+        if text and str(example.get("corrected")) in names:
+            latest[_content(example)] = example
+    return [each for each in copies if latest.get(_content(each)) is each]
+
+
+def in_order(examples: list[Example], order: ExampleOrder, seed: int) -> list[Example]:
+    """Return examples in the order in which they are shown."""
+    if order == "shuffle":
+        return random.Random(seed).sample(examples, len(examples))  # noqa: S311 - no secret
+    if order == "modes":
+        blocks = list(dict.fromkeys(example.get("mode") for example in examples))
+        return sorted(examples, key=lambda example: blocks.index(example.get("mode")))
+    return examples
+
+
+def reply_to(example: Example) -> str:
+    """Return the label that a judge should have replied to an example."""
+    return json.dumps({"label": str(example["corrected"])}, ensure_ascii=False)
+
+
+def case(
+    record: Item | Example | ShownExample, options: LabelOptions, also: Sequence[str] = ()
+) -> dict[str, str]:
+    """Return an item, or an example, as a prompt shows it.
+
+    Args:
+        record: The item or example.
+        options: Say whether its task is shown.
+        also: Further texts that the same fence encloses.
+    """
+    parts = material(record, also)
+    if options.shows_task:
+        return parts
+    source = record.get("source_text" if "corrected" in record else "source")
+    if not source and options.needs_source:
+        source = transcript(record["input"])
+    source_part = SOURCE.format(fence=parts["fence"], source=source) if source else ""
+    return {**parts, "source": source_part}
+
+
+def shaped_as(item: Item, example: Example) -> Example | ShownExample:
+    """Return an example with its task and source apart, as the item has them.
+
+    A memory keeps the source of an item behind its task.
+    """
+    source = item.get("source")
+    task, example_task = transcript(item["input"]), transcript(example["input"])
+    beginning = f"{task}\n\n"
+    if not source or source == task or not example_task.startswith(beginning):
+        return example
+    return {**example, "input": task, "source_text": example_task.removeprefix(beginning)}
+
+
+def left_out(recalled: int, fitting: int, count: int) -> list[Failure]:
+    """Return a note of the examples that were recalled and are not shown.
+
+    Args:
+        recalled: How many were recalled.
+        fitting: How many of them carry a label of the judge and are not contradicted.
+        count: How many are shown.
+    """
+    if count == recalled:
+        return []
+    why = [f"{recalled - count} of {recalled} examples are not shown"]
+    if unfit := recalled - fitting:
+        why.append(f"{unfit} carry another kind of label, or are contradicted")
+    if fitting > count:
+        why.append(f"{fitting - count} do not fit the context")
+    detail = "; ".join(why)
+    return [Failure(step="recall", unit="examples", reason="input_cut", detail=detail)]
+
+
+def _content(example: Example) -> str:
+    fields = [example.get(field) for field in ("input", "output", "expected")]
+    return json.dumps(fields, sort_keys=True, default=str)
+
 
 _CHARACTERS = 3
 """Characters of a token, by a cautious guess, where examples may not fit."""
@@ -260,3 +355,86 @@ class LabelSteps(ItemSteps):
             return most
         characters = sum(len(str(value)) for value in material(item).values())
         return min(most, _CHARACTERS * (context - _RESERVE) - characters)
+
+
+@dataclass(frozen=True)
+class DraftSteps(LabelSteps):
+    """The steps of a judge that drafts criteria: draft → evaluate → total."""
+
+    most: int = 0
+    """Questions drafted at most."""
+    drafts: SingleFlight[Reply] = field(default_factory=SingleFlight)
+    whole = True
+
+    def start(self, graph: StateGraph[Any]) -> None:
+        """Add how a judgment begins: with the draft."""
+        graph.add_node("draft", self.context.node(self.draft))
+        begin(graph, self, lambda _: "draft", ["draft"])
+        graph.add_conditional_edges("draft", Route(self.ask_what_there_is), ["evaluate", END])
+
+    def draft(self, state: RubricState) -> Steps[Update]:
+        """Draft questions from the task, once for each task and what is asked of it anyway."""
+        item = item_of(state)
+        task, criteria = transcript(item["input"]), self.criteria(item)
+        lines = "\n".join(f"- {criterion_words(criterion)}" for criterion in criteria)
+        variables = {
+            "fence": fence(task),
+            "task": task,
+            "most": self.most,
+            "criteria": ASKED_ALREADY.format(criteria=lines) if criteria else "",
+            "instructions": self.instructions,
+        }
+        question = self.context.question("draft", draft_shape(self.most))
+        reply, is_cached = yield from self.drafts.get(
+            json.dumps([task, lines]),
+            lambda: ask(question, variables),
+            lambda reply: reply.data is not None,
+        )
+        usage = cached_usage("draft") if is_cached else reply.usage
+        update: Update = {"failures": reply.failures, "usages": [usage]}
+        questions = reply.data["questions"] if reply.data else ()
+        drafted = _new_questions(questions, criteria)[: self.most]
+        if criteria or drafted:
+            return {**update, "drafted": drafted}
+        failures = [*state["failures"], *reply.failures]
+        total = add_usage([*state["usages"], usage])
+        why = "" if reply.failures else "Not judged: no question was drafted for the task."
+        return {**update, "verdict": not_labelled(failures, total, why)}
+
+    def ask_what_there_is(self, state: RubricState) -> Next:
+        """Send the criteria to be asked; without any the verdict is there already."""
+        return END if state.get("verdict") else self.ask(state)
+
+    def criteria(self, item: Item, drafted: Sequence[str] = ()) -> tuple[Criterion, ...]:
+        """Return the criteria of the caller, then those drafted."""
+        has_rubric = item.get("rubric") or self.options.own_rubric
+        criteria = self.options.rubric_of(item).criteria if has_rubric else ()
+        return (*criteria, *(Criterion(name=question) for question in drafted))
+
+    def steps_of(self, item: Item) -> Sequence[str]:
+        """Return how to judge: those of a rubric speak of its own criteria alone."""
+        return self.options.steps or ()
+
+    def total(self, state: RubricState) -> Update:
+        """Return the verdict, and which of the criteria were drafted."""
+        update = super().total(state)
+        drafted = set(state.get("drafted") or ())
+        marked = [
+            {**each, "drafted": True} if each["criterion"] in drafted else each
+            for each in update["subscores"].value
+        ]
+        return {**update, "subscores": Overwrite(marked)}
+
+
+@cache
+def draft_shape(most: int) -> type[BaseModel]:
+    """Return the shape of a draft: questions, at most `most`; of more the first are kept."""
+    limit = Field(min_length=1, json_schema_extra={"maxItems": most})
+    return create_model("Checklist", questions=(list[str], limit))
+
+
+def _new_questions(questions: Sequence[str], criteria: Sequence[Criterion]) -> list[str]:
+    """Return questions on one line each, without those that are asked anyway."""
+    lines = distinct_lines(" ".join(question.split())[:300] for question in questions)
+    names = {criterion.name.casefold() for criterion in criteria}
+    return [line for line in lines if line.casefold() not in names]
