@@ -42,6 +42,7 @@ from langchain_judges.errors import (
     OutputError,
     RepeatedFailureError,
 )
+from langchain_judges.methods.registry import METHODS
 from langchain_judges.runs.budget import places_of
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.results import Results
@@ -51,6 +52,8 @@ from langchain_judges.verdict import even_verdict
 from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel, goods, judged_by
+from tests.frozen_cases import item_memory
+from tests.judges import ITEM, PAIR, answer, item_of, of_method
 from tests.model_server import good, pairs, scores
 from tests.processes import held, rows_in, start, wait_until
 
@@ -969,3 +972,42 @@ def test_ctrl_c_in_a_program_writes_what_was_finished_and_raises(serve, tmp_path
     assert "KeyboardInterrupt" in err
     assert process.returncode != 0
     assert 3 <= len([json.loads(line) for line in out.read_text().splitlines()]) < 200
+
+
+# ---- what no model sees makes no row new
+
+
+def rerun(method, tmp_path, row, changed, **options):
+    """Return the calls of a second run, and its result, of a row that was changed."""
+    model, out = FakeChatModel(replies=answer), tmp_path / "out.jsonl"
+    judge = of_method(method, model, **options)
+    list(judge_many(judge, [row], out=out, progress=False))
+    before = len(model.prompts)
+    (result,) = judge_many(judge, [changed], out=out, progress=False)
+    return len(model.prompts) - before, result
+
+
+@for_each("method", METHODS)
+def test_a_changed_id_group_or_family_judges_no_row_again(method, tmp_path):
+    row = {**item_of(method), "id": "1", "group": "g", "family": "f", "label": "x"}
+    changed = {**item_of(method), "id": "2", "group": "h", "family": "other"}
+    calls, result = rerun(method, tmp_path, row, changed)
+    assert (calls, result["id"], result["group"]) == (0, "2", "h")
+    assert "label" not in result
+
+
+def test_what_a_memory_chooses_by_does_make_a_row_new(tmp_path):
+    row = {**ITEM, "id": "1", "family": "gates"}
+    for changed in ({**row, "family": "other"}, {**row, "group": "g"}, {**row, "id": "2"}):
+        memory = item_memory()
+        calls, _ = rerun("allure", tmp_path / str(len(changed)), row, changed, memory=memory)
+        assert calls == 1, changed
+
+
+def test_a_judge_of_your_own_may_read_the_id(tmp_path):
+    seen = []
+    own = RunnableLambda(lambda row: seen.append(row["id"]) or {"verdict": even_verdict()})
+    judge = own.with_config(metadata={"takes": "pair", "method": "mine"})
+    for name in ("1", "2", "2"):
+        list(judge_many(judge, [{**PAIR, "id": name}], out=tmp_path / "o.jsonl"))
+    assert seen == ["1", "2"]

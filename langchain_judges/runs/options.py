@@ -46,8 +46,8 @@ class RunOptions(RunLimits):
 
     out: FilePath = None
     """A JSONL file to which each result is appended as it comes. Rows that it already holds
-    with the same method, options, model and prompts are not judged again; rows that could
-    not be judged are retried. A URL such as `s3://bucket/out.jsonl` is copied to that store
+    for the same texts, method, options, model and prompts are not judged again; rows that
+    could not be judged are retried. A URL such as `s3://bucket/out.jsonl` is copied there
     every minute and at the end (extra `hub`; for stores other than S3 and Google's also
     fsspec's package for the store)."""
     shard: Annotated[str | None, Rule("NUMBER/OF, such as '3/16'")] = None

@@ -8,7 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from typing_extensions import TypedDict
 
@@ -167,9 +167,8 @@ JUDGED = (
     "expected",
     "source",
     "rubric",
-    "family",
 )
-"""What a verdict is of: the fields of a pair or an item that a judge is given."""
+"""What a verdict is of: the texts of a pair or an item that a judge is given."""
 
 
 def content_key(row: Mapping[str, object]) -> dict[str, str]:
@@ -202,6 +201,11 @@ class RunRow:
     def labels(self) -> dict[str, object]:
         """Return the annotations of the row: its label, its group and the like."""
         return {name: self.data[name] for name in ANNOTATIONS if name in self.data}
+
+    def again(self, result: ResultRow) -> ResultRow:
+        """Return the stored result of the row with what the row says of itself now."""
+        rest = {name: value for name, value in result.items() if name not in ANNOTATIONS}
+        return {**rest, "index": self.index, "id": self.data.get("id"), **self.labels()}
 
 
 def ends_the_run(exc: Exception) -> bool:
@@ -297,7 +301,35 @@ def warn_if_long(index: int, row: Mapping[str, object]) -> None:
         warnings.warn(text, LongRowWarning, stacklevel=2)
 
 
-_JUDGED_FIELDS = (*JUDGED, "concepts", "instruction", "id")
+_SHOWN = (*JUDGED, "concepts", "instruction")
+"""What a model may see of a row."""
+
+
+class RowFields(NamedTuple):
+    """Fields of a row: what its judge receives, and what its verdict may follow from."""
+
+    given: tuple[str, ...]
+    keyed: tuple[str, ...]
+
+    @classmethod
+    def of(cls, judge: object) -> RowFields:
+        """Return the fields for a judge.
+
+        A memory chooses its examples by id, family and group; a judge that is no graph of this
+        package may read whatever it is given.
+        """
+        remembers = memory_of(judge) is not None
+        given = (*_SHOWN, "id", "family", *(["group"] if remembers else []))
+        return cls(given, _SHOWN if not remembers and _shows_texts_alone(judge) else given)
+
+
+def _shows_texts_alone(judge: object) -> bool:
+    # Loaded on use: reports read results without a graph.
+    from langchain_judges.methods.graph import JudgeGraph
+
+    own = unwrapped(judge)
+    members = getattr(own, "members", ())
+    return isinstance(own, JudgeGraph) and all(_shows_texts_alone(m.judge) for m in members)
 
 
 class RowReader:
@@ -307,7 +339,7 @@ class RowReader:
         rows: Pairs, items or tasks.
         marks: What decides the judge's verdicts; part of each key.
         shard: The shard whose rows are read; None reads them all.
-        remembers: Whether the judge has a memory.
+        fields: What the judge receives, and what the key follows from.
         numbers_repeats: Whether a repeated row gets a key of its own.
     """
 
@@ -317,7 +349,7 @@ class RowReader:
         marks: Mapping[str, object],
         shard: Shard | None,
         *,
-        remembers: bool,
+        fields: RowFields,
         numbers_repeats: bool,
     ) -> None:
         """Set what is read; nothing is read yet."""
@@ -326,8 +358,7 @@ class RowReader:
         self._rows = enumerate(rows)
         self._marks = marks
         self._shard = shard
-        # A memory must not recall examples of the item's group, so the judge needs it.
-        self._fields = (*_JUDGED_FIELDS, "group") if remembers else _JUDGED_FIELDS
+        self._fields = fields
         self._numbers_repeats = numbers_repeats
         self._digests: set[int] = set()
         self._repeats: Counter[str] = Counter()
@@ -363,7 +394,11 @@ class RowReader:
 
     def judged_part(self, row: Mapping[str, object]) -> dict[str, object]:
         """Return the fields of a row that the judge receives."""
-        return {field: row[field] for field in self._fields if field in row}
+        return {field: row[field] for field in self._fields.given if field in row}
+
+    def _keyed_part(self, row: Mapping[str, object]) -> dict[str, object]:
+        """Return the fields of a row that its verdict may follow from."""
+        return {field: row[field] for field in self._fields.keyed if field in row}
 
     def _checked(self, raw: object) -> tuple[RowKind, dict[str, object], bool]:
         """Return a good row's kind, its plain JSON, and whether this shard has it."""
@@ -377,12 +412,12 @@ class RowReader:
         elif kind == "pair":
             check_pair(row)
         json.dumps([row.get(name) for name in (*ANNOTATIONS, "id")])
-        return kind, row, self._is_own(self.judged_part(row))
+        return kind, row, self._is_own(self._keyed_part(row))
 
     def _bad_row(self, index: int, raw: object, kind: RowKind, problem: str) -> RunRow:
         row_id = raw.get("id") if isinstance(raw, Mapping) else None
         row = {"id": row_id if isinstance(row_id, str) else None}
-        return RunRow(index, row, self._key({"id": problem}), kind, problem=problem)
+        return RunRow(index, row, self._key({"input": problem}), kind, problem=problem)
 
     def _is_own(self, content: Mapping[str, object]) -> bool:
         """Return whether a row belongs to this run's shard, and count it."""
@@ -392,7 +427,7 @@ class RowReader:
 
     def _key(self, row: Mapping[str, object]) -> str:
         """Return a row's key under this judge; in a file, a repeated key gets a number."""
-        content = self.judged_part(row)
+        content = self._keyed_part(row)
         data = json.dumps(
             [self._marks, content], sort_keys=True, ensure_ascii=True, default=str
         )

@@ -20,7 +20,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_judges.asking.limiter import ROW_COST, RowCost
 from langchain_judges.asking.steps import Steps, Wait
 from langchain_judges.errors import OptionError, OverBudget, RepeatedFailureError, RunStopped
-from langchain_judges.methods.describe import memory_of, unwrapped
+from langchain_judges.methods.describe import unwrapped
 from langchain_judges.runs.budget import (
     BUSY,
     F,
@@ -35,6 +35,7 @@ from langchain_judges.runs.budget import (
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.rows import (
     ResultRow,
+    RowFields,
     RowReader,
     RunRow,
     check_identity,
@@ -150,7 +151,7 @@ class RunState:
         )
         self._reader = RowReader(
             *(rows, marks, self._shard),
-            remembers=memory_of(judge) is not None,
+            fields=RowFields.of(judge),
             numbers_repeats=options.out is not None or self._keeps_threads,
         )
         self._budget = RowBudget(self.limiter, self.summary, self._calls_each)
@@ -228,7 +229,7 @@ class RunState:
 
     def _judge_one(self, row: RunRow) -> Steps[ResultRow]:
         if row.key in self._files:
-            result = {**self._files.read(row.key), "index": row.index, **row.labels()}
+            result = row.again(self._files.read(row.key))
             with self._lock:
                 self.summary.resumed += 1
                 self.summary.add(result)
