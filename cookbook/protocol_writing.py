@@ -24,9 +24,8 @@ import typer
 from protocols import in_flight, inside, program, shared_model
 
 from langchain_judges import judge_many
-from langchain_judges.writing.quality import Writing, evaluate_writing
+from langchain_judges.writing.quality import Writing, evaluate_writing, load_story_judge
 from langchain_judges.writing.registry import load_writer
-from langchain_judges.writing.story_judge import load_story_judge
 
 ARMS: dict[str, tuple[str, dict[str, Any]]] = {
     "zero-shot": ("direct", {"preset": "zero_shot"}),

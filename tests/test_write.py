@@ -15,9 +15,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import create_bsm_writer, judge_many, load_judge
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.writing.bsm import Tree, placed, runs
 from langchain_judges.writing.direct import create_direct_writer
 from langchain_judges.writing.registry import WRITERS, load_writer
-from langchain_judges.writing.split import Tree, placed, runs
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, writes
 from tests.processes import wait_until

@@ -11,8 +11,8 @@ from langchain_judges.writing.direct import create_direct_writer
 from langchain_judges.writing.quality import (
     aevaluate_writing,
     evaluate_writing,
+    load_story_judge,
 )
-from langchain_judges.writing.story_judge import load_story_judge
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, writes
 

@@ -17,7 +17,6 @@ from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.options import Seed
 from langchain_judges.options import factory
 from langchain_judges.writing import prompts as texts
-from langchain_judges.writing.options import Shapes, WriterOptions, writer_context
 from langchain_judges.writing.state import (
     Draft,
     Topic,
@@ -25,7 +24,13 @@ from langchain_judges.writing.state import (
     WriteWork,
     pick_shape,
 )
-from langchain_judges.writing.steps import Writer, piece_of
+from langchain_judges.writing.steps import (
+    Shapes,
+    Writer,
+    WriterOptions,
+    piece_of,
+    writer_context,
+)
 
 
 class DirectWriter(WriterOptions):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.registry import Builder, options_of
 from langchain_judges.writing import bsm, direct
-from langchain_judges.writing.options import WriterOptions
+from langchain_judges.writing.steps import WriterOptions
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
