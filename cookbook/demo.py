@@ -24,7 +24,6 @@ from rich.console import Console
 from rich.table import Table
 
 from langchain_judges import (
-    Criterion,
     FailureMemory,
     create_allure_judge,
     create_bsm_judge,
@@ -36,6 +35,7 @@ from langchain_judges import (
     resolve_model,
 )
 from langchain_judges.errors import JudgeError
+from langchain_judges.methods.rubric import Criterion
 from langchain_judges.report.terminal import text_panel, verdict_panel
 from langchain_judges.testing import NotRecorded, RecordingChatModel, ReplayChatModel
 

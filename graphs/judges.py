@@ -1,6 +1,6 @@
 """Entry points of a LangGraph server: one line a graph."""
 
-from langchain_judges import serve
+from langchain_judges.integrations import serve
 
 absolute = serve("absolute")
 allure = serve("allure")

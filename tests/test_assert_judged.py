@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from langchain_judges import assert_judged, create_relative_judge, create_rubric_judge
+from langchain_judges import create_relative_judge, create_rubric_judge
 from langchain_judges.errors import OptionError
+from langchain_judges.runs import assert_judged
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 

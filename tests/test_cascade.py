@@ -9,17 +9,11 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 from typer.testing import CliRunner
 
-from langchain_judges import (
-    build,
-    calibrate_cascade,
-    create_cascade,
-    create_relative_judge,
-    judge_many,
-    load_judge,
-)
+from langchain_judges import create_cascade, create_relative_judge, judge_many, load_judge
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import certainty
+from langchain_judges.runs import calibrate_cascade
 from langchain_judges.verdict import even_verdict
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -177,7 +171,7 @@ def test_a_calibrated_cascade_is_built_again_from_its_spec(monkeypatch):
     cascade = create_cascade(
         ["openai:a", "openai:b"], thresholds=[0.7, None], calibration={"data": "x"}
     )
-    again = build(cascade.spec)
+    again = load_judge(cascade.spec)
     assert again.spec == cascade.spec
     assert again.spec["options"] == {"thresholds": [0.7, None], "calibration": {"data": "x"}}
 
@@ -189,7 +183,7 @@ def test_the_command_runs_a_calibrated_cascade_from_its_spec(tmp_path, serve):
     data.write_text("\n".join(map(json.dumps, rows)))
     model = {"name": "fake", "base_url": server.url}
     spec = {"method": "cascade", "model": model, "options": {"methods": ["relative", "direct"]}}
-    calibrated: Any = calibrate_cascade(build(spec), rows, agreement=0.85, progress=False)
+    calibrated: Any = calibrate_cascade(load_judge(spec), rows, agreement=0.85, progress=False)
     # 30 of 30 right: the upper bound of the error at 0.05 is 1 - 0.05^(1/30) = 9.5 %.
     assert calibrated.options.thresholds == [1, None]
     assert calibrated.options.calibration["shares"][0] == 1

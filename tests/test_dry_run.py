@@ -13,7 +13,7 @@ from langchain_judges.asking.models import ModelSpec
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.describe import outline
-from langchain_judges.methods.registry import METHODS, build
+from langchain_judges.methods.registry import METHODS, load_judge
 from langchain_judges.runs.prices import provider_and_name
 from tests.cases import for_each
 from tests.judges import ITEM, PAIR
@@ -45,7 +45,7 @@ def test_an_outline_counts_the_calls_that_the_judge_says_it_makes(method):
     for preset in (None, *METHODS[method].presets):
         options = {"rubric": "Be fair."} if method == "rubric" and not preset else {}
         spec = {"method": method, "model": MODEL, "options": options, "preset": preset}
-        assert outline(spec).calls == build(spec).config["metadata"]["calls"]
+        assert outline(spec).calls == load_judge(spec).config["metadata"]["calls"]
         assert outline(spec).kind == METHODS[method].takes
 
 
@@ -59,7 +59,8 @@ def test_an_outline_of_judges_names_the_model_of_each():
     ]
     assert (
         jury.calls
-        == build({"method": "jury", "model": [MODEL, other]}).config["metadata"]["calls"] + 9
+        == load_judge({"method": "jury", "model": [MODEL, other]}).config["metadata"]["calls"]
+        + 9
     )
 
 
@@ -73,7 +74,7 @@ def test_an_outline_of_judges_names_the_model_of_each():
 )
 def test_an_outline_refuses_members_that_do_not_fit(options, problem):
     spec = {"method": "jury", "model": [MODEL, MODEL], "options": options}
-    for make in (outline, build):
+    for make in (outline, load_judge):
         with pytest.raises(OptionError, match=problem):
             make(spec)
 

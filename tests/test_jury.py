@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 
 from langchain_judges import (
     as_evaluator,
-    build,
     create_jury,
     create_relative_judge,
     judge_many,
@@ -178,7 +177,7 @@ def test_a_jury_is_built_again_from_its_spec(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     jury = create_jury(["openai:a", "openai:b"], methods=["cot"], instructions="Be kind.")
     nested = create_jury([jury, create_relative_judge("openai:c")], min_valid=1)
-    again = build(nested.spec)
+    again = load_judge(nested.spec)
     assert again.spec == nested.spec
     assert again.config["metadata"] == nested.config["metadata"]
     assert nested.spec["model"][0]["model"][1]["options"] == {"instructions": "Be kind."}
@@ -256,14 +255,14 @@ def test_a_method_of_a_jury_may_have_options_of_its_own():
 def test_models_of_a_spec_are_asked_by_the_methods_that_it_names(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     models = [{"name": "openai:a"}, {"name": "openai:b"}]
-    jury = build({"method": "jury", "model": models, "options": {"methods": ["cot"]}})
+    jury = load_judge({"method": "jury", "model": models, "options": {"methods": ["cot"]}})
     assert [each["method"] for each in jury.spec["model"]] == ["cot", "cot"]
 
 
 def test_processes_on_ray_are_told_each_model_of_a_jury(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     models = model_spec(JudgeFlags("openai:a, openai:b", "jury"))
-    jury = build({"method": "jury", "model": models})
+    jury = load_judge({"method": "jury", "model": models})
     assert [each["model"]["name"] for each in jury.spec["model"]] == ["openai:a", "openai:b"]
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from langchain_judges.methods.registry import BUILDERS, COMBINATIONS, METHODS, Lazy
+from langchain_judges.lazy import Lazy
+from langchain_judges.methods.registry import BUILDERS, COMBINATIONS, METHODS
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 from typer.testing import CliRunner
 
-from langchain_judges import rank
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics.tournament import next_pairs, tournament
-from langchain_judges.runs.rank import tasks_of
+from langchain_judges.runs import rank
+from langchain_judges.runs.ranking import tasks_of
 from langchain_judges.verdict import even_verdict
 from tests.cases import for_each
 from tests.judges import answer_call, labels

@@ -8,16 +8,15 @@ from langchain_core.prompts import ChatPromptTemplate
 from typer.testing import CliRunner
 
 from langchain_judges import (
-    Criterion,
     FailureMemory,
     as_evaluator,
-    build,
     create_rubric_judge,
     judge_many,
     load_judge,
 )
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.methods.rubric import Criterion
 from langchain_judges.methods.rubric.criteria import ready_names, ready_rubrics
 from langchain_judges.methods.rubric.tally import subscore, total_verdict
 from langchain_judges.testing import with_logprobs
@@ -297,7 +296,7 @@ def test_a_judge_is_made_again_of_its_spec(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     rubric = [Criterion(name="Tone", labels={0: "rude", 1: "kind"}), Criterion(**TWO[1])]
     judge = create_rubric_judge("openai:gpt-5-mini", rubric=rubric)
-    again = build(json.loads(json.dumps(judge.spec)))
+    again = load_judge(json.loads(json.dumps(judge.spec)))
     assert again.config["metadata"]["options"]["criteria"] == marks(judge)["criteria"]
 
 

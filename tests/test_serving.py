@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from langchain_judges import serve
 from langchain_judges.errors import InputError, OptionError, OverBudget
+from langchain_judges.integrations import serve
 from langchain_judges.testing import FakeModelServer
 from tests.judges import answer_call
 

@@ -31,10 +31,10 @@ from langchain_judges import (
     best_of,
     create_allure_judge,
     create_relative_judge,
-    serve,
 )
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.integrations import serve
 from langchain_judges.integrations.classic import JudgePairwiseEvaluator, JudgeStringEvaluator
 from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.methods.rubric.criteria import ready

@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from langchain_judges import end_traces
+from langchain_judges.integrations import end_traces
 
 
 class Client:

@@ -232,7 +232,7 @@ class NamedJudge:
     """The judge that a file or flags name; nothing of it is made yet."""
 
     spec: Mapping[str, Any]
-    """As `build` takes it."""
+    """As `load_judge` takes it."""
     memory: Path | None = None
 
     @property
@@ -286,19 +286,19 @@ class NamedJudge:
         """
         from langchain_judges.asking.models import model_of_spec, resolve_model
         from langchain_judges.methods.describe import outline
-        from langchain_judges.methods.registry import build
+        from langchain_judges.methods.registry import load_judge
 
         with settings_as_flags(self.options):
             named = self._with_memory()
             outline(named)  # a wrong option is refused before a missing key is
             if wrap is None:
-                return build(named)
+                return load_judge(named)
             model = named["model"]
             if isinstance(model, list):
                 raise several_models(named["method"], len(model))
             is_spec = isinstance(model, Mapping)
             chat = model_of_spec(cast("ModelSpec", model)) if is_spec else resolve_model(model)
-            return build({**named, "model": wrap(chat)})
+            return load_judge({**named, "model": wrap(chat)})
 
     def _with_memory(self) -> dict[str, Any]:
         if self.memory is None:

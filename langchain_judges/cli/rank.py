@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from langchain_judges.methods.describe import Outline
-    from langchain_judges.runs.rank import Ranking
+    from langchain_judges.runs.ranking import Ranking
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,8 @@ def rank(
             _tell_comparisons(named.outline(errors), rows, ranking.budget, plan.prices, errors)
             return
         # Loaded here: a dry run needs nothing of it.
-        from langchain_judges.runs.rank import pairs_of, tasks_of
-        from langchain_judges.runs.rank import rank as rank_systems
+        from langchain_judges.runs.ranking import pairs_of, tasks_of
+        from langchain_judges.runs.ranking import rank as rank_systems
 
         warn_of_size(longest_of(pairs_of(tasks_of(rows))), errors)
         with ctrl_c_as_exit(errors, saved=ranking.results is not None):
@@ -173,7 +173,7 @@ def _tell_comparisons(
     errors: Console,
 ) -> None:
     """Say how many comparisons are possible, and what they may cost."""
-    from langchain_judges.runs.rank import pairs_of, tasks_of
+    from langchain_judges.runs.ranking import pairs_of, tasks_of
 
     if judge.kind != "pair":
         raise OptionError(f"rank needs a judge of pairs; {judge.method!r} labels single texts")

@@ -2,58 +2,30 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from langchain_judges.lazy import exports
+
+# The one list of public names; each is loaded when it is asked for.
 if TYPE_CHECKING:
-    from langchain_judges.integrations.best_of import best_of
-    from langchain_judges.integrations.classic import load_classic_evaluator
-    from langchain_judges.integrations.corrections import read_corrections
-    from langchain_judges.integrations.evaluators import as_evaluator
-    from langchain_judges.integrations.experiments import (
-        as_comparative_evaluator,
-        summary_evaluators,
+    from langchain_judges.integrations.candidates import best_of as best_of
+    from langchain_judges.integrations.classic import (
+        load_classic_evaluator as load_classic_evaluator,
     )
-    from langchain_judges.integrations.langsmith_runs import baseline_outputs, end_traces
-    from langchain_judges.integrations.middleware import JudgeMiddleware
-    from langchain_judges.integrations.server import serve
-    from langchain_judges.integrations.tool import judge_tool
+    from langchain_judges.integrations.corrections import read_corrections as read_corrections
+    from langchain_judges.integrations.evaluators import as_evaluator as as_evaluator
+    from langchain_judges.integrations.experiments import (
+        as_comparative_evaluator as as_comparative_evaluator,
+    )
+    from langchain_judges.integrations.experiments import (
+        summary_evaluators as summary_evaluators,
+    )
+    from langchain_judges.integrations.langsmith_runs import (
+        baseline_outputs as baseline_outputs,
+    )
+    from langchain_judges.integrations.langsmith_runs import end_traces as end_traces
+    from langchain_judges.integrations.middleware import JudgeMiddleware as JudgeMiddleware
+    from langchain_judges.integrations.server import serve as serve
+    from langchain_judges.integrations.tool import judge_tool as judge_tool
 
-# Resolved on first use: each loads the library that it plugs into.
-_HOMES = {
-    "JudgeMiddleware": "middleware",
-    "as_comparative_evaluator": "experiments",
-    "as_evaluator": "evaluators",
-    "baseline_outputs": "langsmith_runs",
-    "best_of": "best_of",
-    "end_traces": "langsmith_runs",
-    "judge_tool": "tool",
-    "load_classic_evaluator": "classic",
-    "read_corrections": "corrections",
-    "serve": "server",
-    "summary_evaluators": "experiments",
-}
-
-__all__ = [
-    "JudgeMiddleware",
-    "as_comparative_evaluator",
-    "as_evaluator",
-    "baseline_outputs",
-    "best_of",
-    "end_traces",
-    "judge_tool",
-    "load_classic_evaluator",
-    "read_corrections",
-    "serve",
-    "summary_evaluators",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = exports(__name__)

@@ -67,7 +67,7 @@ def serve(
         OptionError: The graph does not exist, or `settable` names what no client may set.
 
     Example:
-        >>> from langchain_judges import serve
+        >>> from langchain_judges.integrations import serve
         >>> bsm = serve("bsm", settable=("criteria", "scale"), max_calls=40)
     """
     make: Make

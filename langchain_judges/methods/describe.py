@@ -139,7 +139,7 @@ def outline(spec: Mapping[str, object]) -> Outline:
     """Return what the judge of a spec takes and asks; its options are checked.
 
     Args:
-        spec: A judge as `build` takes it; `options` may hold a memory too.
+        spec: A judge as `load_judge` takes it; `options` may hold a memory too.
 
     Raises:
         OptionError: A field or an option is not allowed, or members do not fit together.

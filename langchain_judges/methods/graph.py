@@ -155,7 +155,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     @property
     def spec(self) -> JudgeSpec:
-        """The judge as plain JSON: `{"method", "model", "options"}`; `build` makes it again.
+        """The judge as plain JSON: `{"method", "model", "options"}`, as `load_judge` takes it.
 
         Options with their default are left out. No key stands in it: the process that builds
         the judge has its own.

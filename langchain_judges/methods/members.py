@@ -31,7 +31,7 @@ from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import item_of
 from langchain_judges.methods.options import JudgeSpec
 from langchain_judges.methods.pairs import pair_of
-from langchain_judges.methods.registry import build
+from langchain_judges.methods.registry import load_judge
 from langchain_judges.rows.checks import Kind, check_item, check_pair
 from langchain_judges.rows.texts import judged
 from langchain_judges.verdict import Failure, FailureReason, Item, Usage, even_verdict, no_usage
@@ -73,7 +73,7 @@ def read_members(options: Combination, value: MembersLike) -> tuple[Member, ...]
     if not entries:
         raise OptionError(f"{options.method!r} needs at least one member")
     if all(map(_is_model, entries)):
-        return _with_names(list(map(build, options.specs_of_models(entries))))
+        return _with_names(list(map(load_judge, options.specs_of_models(entries))))
     names = [*options.shared(), *(["methods"] if options.methods else [])]
     if names:
         quoted = ", ".join(f"`{name}`" for name in names)
@@ -83,9 +83,9 @@ def read_members(options: Combination, value: MembersLike) -> tuple[Member, ...]
 
 def _judge(value: object) -> Runnable[Any, Any]:
     if _is_model(value):
-        return build({"method": "relative", "model": value})
+        return load_judge({"method": "relative", "model": value})
     if isinstance(value, Mapping):
-        return build(value)
+        return load_judge(value)
     if not isinstance(value, Runnable) or "method" not in metadata_of(value):
         raise OptionError(
             f"a member must be a judge, a model or a spec, got {type(value).__name__}; "

@@ -91,7 +91,7 @@ def _spend(rule: Budget, budget: int) -> dict[str, Any]:
 
 
 class JudgeSpec(TypedDict):
-    """A judge as plain JSON, from which `build` makes it."""
+    """A judge as plain JSON, from which `load_judge` makes it."""
 
     method: str
     model: Any
@@ -122,7 +122,7 @@ def checked_spec(spec: Mapping[str, object]) -> JudgeSpec:
 
 
 def read_spec(path: Path) -> dict[str, Any]:
-    """Return the judge that a file describes, as `build` takes it.
+    """Return the judge that a file describes, as `load_judge` takes it.
 
     Raises:
         OptionError: The file cannot be read, or holds no spec.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from langchain_judges.asking.models import ModelSpec, model_of_spec
 from langchain_judges.errors import OptionError, did_you_mean
+from langchain_judges.lazy import Lazy
 from langchain_judges.methods.options import checked_spec, fit
 from langchain_judges.rows.checks import Kind
 
@@ -22,51 +22,6 @@ if TYPE_CHECKING:
     )
 
 T = TypeVar("T")
-
-
-class Lazy(MutableMapping[str, T], Generic[T]):
-    """Classes or functions by name, which know where they are declared.
-
-    Args:
-        package: The package of all modules.
-        homes: By name `"module:name"`, or what is there already.
-    """
-
-    def __init__(self, package: str, homes: Mapping[str, str | T]) -> None:
-        """Remember the names; nothing is loaded."""
-        self._package = package
-        self._homes = dict(homes)
-
-    def __getitem__(self, name: str) -> T:
-        """Return what a name stands for, loaded now if it was not."""
-        home = self._homes[name]
-        if isinstance(home, str):
-            home = self._homes[name] = resolve_name(f"{self._package}.{home}")
-        return home
-
-    def __setitem__(self, name: str, value: T) -> None:
-        """Add a name, or replace what it stands for."""
-        self._homes[name] = value
-
-    def __delitem__(self, name: str) -> None:
-        """Forget a name."""
-        del self._homes[name]
-
-    def __contains__(self, name: object) -> bool:
-        """Say whether there is such a name; nothing is loaded."""
-        return name in self._homes
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield the names."""
-        return iter(self._homes)
-
-    def __len__(self) -> int:
-        """Return how many there are."""
-        return len(self._homes)
-
-    def __or__(self, other: Lazy[T]) -> Lazy[T]:
-        """Return the names of both; a name in both has the value of `other`."""
-        return Lazy(self._package, {**self._homes, **other._homes})
 
 
 Methods = Mapping[str, "type[GraphOptions]"]
@@ -153,19 +108,30 @@ def _methods_in(name: str, options: Mapping[str, object]) -> Sequence[Named]:
 
 
 def load_judge(
-    method: str, model: MembersLike, *, preset: str | None = None, **options: Any
+    method: str | Mapping[str, object],
+    model: MembersLike | None = None,
+    *,
+    preset: str | None = None,
+    **options: Any,
 ) -> JudgeGraph:
-    """Create a judge by the name of its method.
+    """Create a judge by the name of its method, or from what `judge.spec` returned.
 
     Args:
-        method: A key of `METHODS`, such as `"bsm"`, or of `COMBINATIONS`, such as `"jury"`.
+        method: A key of `METHODS`, such as `"bsm"`, or of `COMBINATIONS`, such as `"jury"`; or
+            a whole judge as plain JSON: `{"method", "model", "options"?, "preset"?}`.
         model: What `resolve_model` takes; of a combination its members.
         preset: One of the method's presets.
         **options: Keywords of the method's factory; they override the preset's.
 
     Raises:
-        OptionError: The method, preset or an option is unknown.
+        OptionError: The method, preset or an option is unknown, or there is no model.
     """
+    if isinstance(method, Mapping):
+        if model is not None or preset or options:
+            raise OptionError("a judge as plain JSON holds its model, preset and options")
+        return _of_spec(method)
+    if model is None:
+        raise OptionError(f"{method!r} needs a model")
     checked = options_of(METHODS | COMBINATIONS, method, preset, options)
     return BUILDERS[method](checked, model)
 
@@ -216,7 +182,7 @@ def register(kind: type[OwnOptions], builder: Callable[[OwnOptions, Any], JudgeG
     BUILDERS[name] = builder
 
 
-def build(spec: Mapping[str, object]) -> JudgeGraph:
+def _of_spec(spec: Mapping[str, object]) -> JudgeGraph:
     """Create the judge that a spec describes, as `judge.spec` returned it.
 
     Args:

@@ -7,44 +7,18 @@ against bars.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from langchain_judges.lazy import exports
+
+# The one list of public names; each is loaded when it is asked for.
 if TYPE_CHECKING:
-    from langchain_judges.report.report import TrustReport, trust
-    from langchain_judges.report.rows import read_verdicts
-    from langchain_judges.report.versus import ComparisonReport, compare
-    from langchain_judges.report.watch import gates, read_baseline
+    from langchain_judges.report.report import TrustReport as TrustReport
+    from langchain_judges.report.report import trust as trust
+    from langchain_judges.report.rows import read_verdicts as read_verdicts
+    from langchain_judges.report.versus import ComparisonReport as ComparisonReport
+    from langchain_judges.report.versus import compare as compare
+    from langchain_judges.report.watch import gates as gates
+    from langchain_judges.report.watch import read_baseline as read_baseline
 
-# Resolved on first use: the runs need the terminal alone, and statistics take a second to load.
-_HOMES = {
-    "ComparisonReport": "versus",
-    "TrustReport": "report",
-    "compare": "versus",
-    "gates": "watch",
-    "read_baseline": "watch",
-    "read_verdicts": "rows",
-    "trust": "report",
-}
-
-__all__ = [
-    "ComparisonReport",
-    "TrustReport",
-    "compare",
-    "gates",
-    "read_baseline",
-    "read_verdicts",
-    "trust",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = exports(__name__)

@@ -16,7 +16,7 @@ from langchain_judges.rows.printable import clean
 from langchain_judges.rows.texts import judged, transcript
 
 if TYPE_CHECKING:
-    from langchain_judges.runs.rank import Ranking
+    from langchain_judges.runs.ranking import Ranking
     from langchain_judges.runs.summary import Summary
 
 

@@ -5,3 +5,21 @@ that `run_files` holds already is returned from there. Another is started where 
 room, judged, and made a result; `run_files` stores it and `summary` counts it. Results return
 in the order of the rows.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_judges.lazy import exports
+
+# The one list of public names; each is loaded when it is asked for.
+if TYPE_CHECKING:
+    from langchain_judges.asking.batches.model import batch_model as batch_model
+    from langchain_judges.asking.limiter import MinuteLimiter as MinuteLimiter
+    from langchain_judges.runs.assertion import assert_judged as assert_judged
+    from langchain_judges.runs.calibration import calibrate_cascade as calibrate_cascade
+    from langchain_judges.runs.many import ajudge_many as ajudge_many
+    from langchain_judges.runs.many import judge_many as judge_many
+    from langchain_judges.runs.ranking import rank as rank
+
+__getattr__, __dir__, __all__ = exports(__name__)

@@ -20,7 +20,6 @@ from langchain_judges.methods.options import BudgetError, read_spec
 from langchain_judges.methods.registry import (
     COMBINATIONS,
     METHODS,
-    build,
     load_judge,
     method_of,
     within_budget,
@@ -133,7 +132,7 @@ def of_specs(paths: Sequence[str | os.PathLike[str]]) -> list[Contestant]:
         )
     for path in map(Path, paths):
         spec = read_spec(path)
-        judge = build(spec)
+        judge = load_judge(spec)
         if kind_of(judge) != "pair":
             raise OptionError(f"{path} labels single texts, and a comparison needs pairs")
         options = spec.get("options") or {}

@@ -181,10 +181,10 @@ class _Actor:
         self, spec: dict[str, Any], source: RowSource, rate: Any, options: dict[str, Any]
     ) -> Summary | JudgeError:
         """Judge the shard; return its summary, or the error that stopped it."""
-        from langchain_judges.methods.registry import build
+        from langchain_judges.methods.registry import load_judge
         from langchain_judges.runs.many import ajudge_many
 
-        judge = build(spec)
+        judge = load_judge(spec)
         if rate is not None:
             options = {**options, "rate_limiter": _ClusterLimiter(rate)}
         late = time.monotonic() + LOCKED
