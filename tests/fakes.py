@@ -46,6 +46,12 @@ def goods(text: str) -> int:
     return 1 + min(4, text.count("good"))
 
 
+def unfenced(text):
+    """Return a record as a prompt shows it, with marks in brackets in place of fences."""
+    text = re.sub(r"\n</[\w.-]+-[0-9a-f]{10}>", "\n", text).rstrip("\n")
+    return re.sub(r"<([\w.-]+)-[0-9a-f]{10}>", r"[\1]", text)
+
+
 def writes(prompt: str) -> str:
     """Write, divide or choose as the prompts for writing ask; every concept is used.
 

@@ -27,11 +27,10 @@ from langchain_judges.methods.direct.replies import label_of, spoken_scores
 from langchain_judges.methods.few_shot import WORKED
 from langchain_judges.methods.pairs import FAIR
 from langchain_judges.methods.tasks import TASKS
-from langchain_judges.rows.texts import judged
 from langchain_judges.testing import error, reply, with_logprobs
 from tests.cases import for_each
 from tests.conftest import DATA, chat
-from tests.fakes import FakeChatModel
+from tests.fakes import FakeChatModel, unfenced
 from tests.langsmith_server import LangSmithServer
 from tests.model_server import plan, refusal
 
@@ -41,7 +40,8 @@ SWAPPED = {**PAIR, "output_a": "bad", "output_b": "good good"}
 
 def slots(prompt):
     """Return the two texts as the prompt shows them; remembered ones come after them."""
-    return re.findall(r"<(?:response|passage)-[12]-\w+>\n(.*?)\n</", prompt, re.S)[:2]
+    fenced = r"<((?:response|passage)-[12]-\w+)>\n(.*?)\n</\1>"
+    return [text for _, text in re.findall(fenced, prompt, re.S)][:2]
 
 
 def favours_good(prompt):
@@ -755,7 +755,7 @@ def test_many_pairs_are_judged_and_resumed(tmp_path):
     assert len(model.prompts) == 6
 
 
-def test_conversations_are_judged_by_their_last_answers():
+def test_answers_in_turn_are_shown_and_the_last_is_judged():
     pair = {
         "input": [{"role": "user", "content": "One?"}, {"role": "user", "content": "Two?"}],
         "output_a": [
@@ -769,7 +769,8 @@ def test_conversations_are_judged_by_their_last_answers():
     }
     result, model = asked(create_relative_judge, pair)
     assert result["verdict"]["preference"] == "A"
-    assert slots(model.prompts[0]) == [judged(pair["output_a"]), judged(pair["output_b"])]
+    a, b = (unfenced(text) for text in slots(model.prompts[0]))
+    assert (a, b) == ("[answer-1]\nx\n\n[answer-2]\ngood", "[answer-1]\ny\n\n[answer-2]\nno")
     assert "Judge the answers to the last turn" in model.prompts[0]
 
 

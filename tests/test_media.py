@@ -11,7 +11,7 @@ from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows.media import mark_of
 from tests.cases import for_each
-from tests.fakes import FakeChatModel
+from tests.fakes import FakeChatModel, unfenced
 from tests.judges import answer, of_method
 from tests.test_evaluators import a_run, an_example
 
@@ -163,9 +163,9 @@ def test_a_trajectory_keeps_the_image_of_a_result_in_its_place():
     judge.invoke({"input": "q", "output": work, "expected": "x"})
     as_evaluator(judge)(inputs="q", outputs={"messages": work}, reference_outputs="x")
     for messages in model.messages:
-        assert places(messages, CAT) == ["response"]
+        assert places(messages, CAT) == ["result"]
         first: Any = messages[-1].content[0]
-        assert first["text"].endswith(f"[result of draw]\n{mark_of(CAT)}")
+        assert unfenced(first["text"]).endswith(f"[result-of-draw]\n{mark_of(CAT)}")
 
 
 @for_each("field", ["reference", "expected"])

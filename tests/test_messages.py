@@ -26,8 +26,8 @@ from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.memory.shown import RememberedPair
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.report import trust
+from langchain_judges.rows.applications import plain_row
 from langchain_judges.rows.checks import check_item
-from langchain_judges.rows.messages import plain_row
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import answer, item_of, of_method
@@ -78,7 +78,7 @@ def test_a_file_may_hold_messages_in_every_form_too(tmp_path):
     row = {"input": [["user", "Why?"]], "output": {"type": "ai", "content": "So."}}
     path.write_text(json.dumps(row))
     [read] = open_rows(path, check=check_item)
-    assert read == {"input": [TOLD[1]], "output": said("So.")}
+    assert read == {"input": [TOLD[1]], "output": "So."}
 
 
 @for_each("method", ["bsm", "allure"])
@@ -88,7 +88,7 @@ def test_no_checkpoint_holds_a_message_object(method):
     judge.invoke(objects, {"configurable": {"thread_id": "1"}})
     states = [each.checkpoint["channel_values"] for each in saver.list(None)]
     inputs = {k: v for k, v in states[-1]["__start__"].items() if v is not None}
-    assert inputs == dictionaries
+    assert inputs == plain_row(dictionaries)
     assert json.loads(json.dumps([values.get("input") for values in states]))[0] == TOLD
 
 

@@ -49,7 +49,7 @@ from langchain_judges.testing import error, reply, with_logprobs
 from tests.benchmarks.prefix import common
 from tests.cases import for_each
 from tests.conftest import chat
-from tests.fakes import BrokenEmbeddings, FakeChatModel
+from tests.fakes import BrokenEmbeddings, FakeChatModel, unfenced
 from tests.langsmith_server import LangSmithServer
 from tests.model_server import responses
 
@@ -864,7 +864,7 @@ def test_a_follow_up_is_shown_with_its_turns():
     }
     result, model = judged(chatted, samples=1)
     assert result["verdict"]["preference"] == "A"
-    assert "[Turn 2, user]\nAnother?" in model.prompts[-1]
+    assert "[turn-2-user]\nAnother?" in unfenced(model.prompts[-1])
     assert "Judge the answers to the last turn" in model.prompts[-1]
 
 

@@ -43,7 +43,7 @@ from langchain_judges.rows.media import mark_of
 from langchain_judges.testing import FakeModelServer, reply
 from tests.cases import for_each
 from tests.conftest import chat
-from tests.fakes import FakeChatModel
+from tests.fakes import FakeChatModel, unfenced
 from tests.judges import answer, answer_call
 from tests.test_evaluators import a_run, an_example
 
@@ -166,7 +166,8 @@ EACH = for_each("path", PATHS, ids=lambda path: path.__name__)
 
 def blocks(prompt):
     """Return what stands between the tags of a prompt, by the name of the tag."""
-    return dict(re.findall(r"<([a-z-]+?)(?:-\d)?-\w{10}>\n(.*?)\n</", prompt, re.DOTALL))
+    fenced = r"<(([a-z-]+?)(?:-\d)?-[0-9a-f]{10})>\n(.*?)\n</\1>"
+    return {name: unfenced(text) for _, name, text in re.findall(fenced, prompt, re.DOTALL)}
 
 
 def prompt_of(path, fields, **options):
@@ -183,10 +184,11 @@ WORK = [
     ToolMessage("x" * 2500, tool_call_id="1"),
     AIMessage("Good evening, Ann."),
 ]
+NO_ANSWER = "(there is no final answer)"
 SHOWN = (
-    '[call of look_up]\n{"guest": "Ann"}\n\n'
-    f"[result of look_up]\n{'x' * 2000}\n[the first 2000 of 2500 characters]\n\n"
-    "[final answer]\nGood evening, Ann."
+    '[call-of-look_up]\n{"guest": "Ann"}\n\n'
+    f"[result-of-look_up]\n{'x' * 1000}\n[… 500 characters left out …]\n{'x' * 1000}\n\n"
+    "[final-answer]\nGood evening, Ann."
 )
 FORMS = {
     "objects": WORK,
@@ -350,7 +352,7 @@ def test_an_agents_work_and_an_image_are_compared_on_every_path(path):
     path(create_relative_judge(model, orders="none"), a=WORK, b=PICTURE)
     *_, requests = model.messages[0]
     first: Any = requests.content[0]
-    assert SHOWN in first["text"]
+    assert SHOWN in unfenced(first["text"])
     assert IMAGE in requests.content
 
 
@@ -374,8 +376,10 @@ def test_judges_of_pairs_compare_an_agents_work():
     judge.invoke({"input": TASK, "output_a": WORK, "output_b": WORK[:3]})
     fields = {"outputs": {"messages": WORK}, "reference_outputs": {"messages": WORK[:3]}}
     as_evaluator(judge)(inputs=TASK, **fields)
-    unfinished = SHOWN.replace("[final answer]\nGood evening, Ann.", "[no final answer]")
-    assert all(SHOWN in prompt and unfinished in prompt for prompt in model.prompts)
+    unfinished = SHOWN.replace("[final-answer]\nGood evening, Ann.", NO_ANSWER)
+    for prompt in map(unfenced, model.prompts):
+        assert SHOWN in prompt
+        assert unfinished in prompt
 
 
 def test_the_answer_alone_is_judged_where_its_place_is_named():
@@ -392,8 +396,8 @@ def test_an_agent_with_tools_is_judged_by_what_it_did(serve):
     model = FakeChatModel(replies=answer)
     judge = create_allure_judge(model, rubric=RUBRIC)
     as_evaluator(judge)(inputs={"question": TASK}, outputs=state)
-    did = '[call of look_up]\n{"guest": "Ann"}\n\n[result of look_up]\nAnn is here.'
-    assert blocks(model.prompts[0])["response"] == f"{did}\n\n[final answer]\nDone."
+    did = '[call-of-look_up]\n{"guest": "Ann"}\n\n[result-of-look_up]\nAnn is here.'
+    assert blocks(model.prompts[0])["response"] == f"{did}\n\n[final-answer]\nDone."
 
 
 def look_up(guest: str) -> str:
@@ -500,9 +504,10 @@ def test_a_judge_of_pairs_reads_the_context_behind_the_task():
     judge = create_relative_judge(model)
     fields = {"outputs": TEXT, "reference_outputs": KNOWN, "context": SOURCE}
     as_evaluator(judge)(inputs=TASK, **fields)
-    assert f"{TASK}\n\n[source]\n{SOURCE}\n" in model.prompts[0]
+    asked = f"[turn-1-user]\n{TASK}\n\n[source]\n{SOURCE}"
+    assert blocks(model.prompts[0])["request"] == asked
     as_evaluator(judge)(inputs=[HumanMessage(TASK)], **fields)
-    assert f"{TASK}\n\n[source]\n{SOURCE}\n" in model.prompts[-1]
+    assert blocks(model.prompts[-1])["request"] == asked
 
 
 @for_each("kind", ["sync", "async"])

@@ -19,10 +19,10 @@ def test_one_message_reads_like_a_text():
 def test_several_turns_are_numbered_and_answers_stand_behind_them():
     request = [{"role": "user", "content": "One?"}, {"role": "user", "content": "Two?"}]
     answers = [{"role": "assistant", "content": "1"}, {"role": "assistant", "content": "2"}]
-    assert transcript(request) == "[Turn 1, user]\nOne?\n\n[Turn 2, user]\nTwo?"
-    assert "[Turn 1, response]\n1" in transcript(request, answers)
-    assert "2" not in transcript(request, answers).replace("Turn 2", "")
-    assert judged(answers) == "2"
+    assert transcript(request) == "[turn 1, user]\nOne?\n\n[turn 2, user]\nTwo?"
+    assert "[turn 1, response]\n1" in transcript(request, answers)
+    assert "2" not in transcript(request, answers).replace("turn 2", "")
+    assert judged(answers) == "[answer 1]\n1\n\n[answer 2]\n2"
     assert user_turns(request) == 2
 
 

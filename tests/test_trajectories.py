@@ -24,7 +24,7 @@ from langchain_judges.cli import app
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.testing import FakeModelServer, FakeToolModel
 from tests.cases import for_each
-from tests.fakes import FakeChatModel
+from tests.fakes import FakeChatModel, unfenced
 from tests.judges import answer, answer_call, of_method
 from tests.test_evaluators import a_run
 from tests.test_shown import RUBRIC, TASK, blocks
@@ -38,9 +38,10 @@ WORK = [
 ]
 DID = (
     "[assistant]\nI look her up.\n\n"
-    '[call of look_up]\n{"guest": "Ann"}\n\n[result of look_up]\nAnn is here.\n\n'
-    "[final answer]\nGood evening, Ann."
+    '[call-of-look_up]\n{"guest": "Ann"}\n\n[result-of-look_up]\nAnn is here.\n\n'
+    "[final-answer]\nGood evening, Ann."
 )
+READABLE = DID.replace("-of-", " of ").replace("final-", "final ")
 LONG = [*WORK[:2], ToolMessage("x" * 2500, tool_call_id="1"), AIMessage("All good.")]
 
 
@@ -83,8 +84,11 @@ def test_a_cut_result_is_reported_beside_a_verdict_that_stands(method):
     assert verdict.get("preference", verdict.get("label")) is not None
     [failure] = [each for each in verdict["failures"] if each["step"] == "begin"]
     assert (failure["reason"], failure["unit"]) == ("input_cut", field)
-    assert failure["detail"] == "1 of the tool results are shown up to 2,000 characters"
-    assert any("[the first 2000 of 2500 characters]" in prompt for prompt in model.prompts)
+    assert (
+        failure["detail"]
+        == "1 of the tool results are shown without their middle, in 2,000 characters"
+    )
+    assert any("[… 500 characters left out …]" in prompt for prompt in model.prompts)
 
 
 def test_an_evaluator_reports_a_cut_result_too():
@@ -96,10 +100,10 @@ def test_an_evaluator_reports_a_cut_result_too():
 
 HISTORY = [*WORK, HumanMessage("And Bob?")]
 TOLD = (
-    f"[Turn 1, user]\n{TASK}\n\n"
-    '[assistant]\nI look her up.\n\n[call of look_up]\n{"guest": "Ann"}\n\n'
-    "[result of look_up]\nAnn is here.\n\n[assistant]\nGood evening, Ann.\n\n"
-    "[Turn 2, user]\nAnd Bob?"
+    f"[turn-1-user]\n{TASK}\n\n"
+    '[turn-1-assistant]\nI look her up.\n\n[call-of-look_up]\n{"guest": "Ann"}\n\n'
+    "[result-of-look_up]\nAnn is here.\n\n[turn-1-assistant]\nGood evening, Ann.\n\n"
+    "[turn-2-user]\nAnd Bob?"
 )
 
 
@@ -121,7 +125,7 @@ def test_a_reference_may_be_an_agents_work(field):
     for form in (WORK, {"messages": WORK}, json.loads(json.dumps(messages_to_dict(WORK)))):
         of_method(method, model).invoke({"input": TASK, **texts, field: form})
     tag = "expected-answer" if field == "expected" else "reference-answer"
-    assert {blocks(prompt)[tag] for prompt in model.prompts} == {DID}
+    assert {blocks(prompt)[tag] for prompt in model.prompts} == {READABLE}
 
 
 def a_child(kind, name, inputs=None, outputs=None, children=()):
@@ -139,7 +143,7 @@ def traced(answer):
     return a_child("chain", "agent", {"question": TASK}, answer, below)
 
 
-USED = '[call of look_up]\n{"guest": "Ann"}\n\n[result of look_up]\nAnn is here.\n\n'
+USED = '[call-of-look_up]\n{"guest": "Ann"}\n\n[result-of-look_up]\nAnn is here.\n\n'
 
 
 def test_the_tools_of_a_runs_child_runs_are_shown():
@@ -149,7 +153,7 @@ def test_the_tools_of_a_runs_child_runs_are_shown():
     as_evaluator(judge).evaluate_run(run, None)
     as_comparative_evaluator(judge)([run], None)
     responses = [blocks(prompt)["response"] for prompt in model.prompts]
-    assert responses == [f"{USED}[final answer]\nGood evening."] * 2
+    assert responses == [f"{USED}[final-answer]\nGood evening."] * 2
 
 
 def test_of_a_run_whose_answer_is_named_the_answer_alone_is_judged():
@@ -178,7 +182,7 @@ def test_the_command_line_judges_an_agents_work(tmp_path, monkeypatch):
         )
         assert result.exit_code == 0, result.output
         [call] = server.calls
-    assert "[call of look_up]" in blocks(call.prompt)["response"]
+    assert "[call-of-look_up]" in blocks(call.prompt)["response"]
     [line] = (tmp_path / "out.jsonl").read_text().splitlines()
     assert [each["reason"] for each in json.loads(line)["verdict"]["failures"]] == ["input_cut"]
 
@@ -202,7 +206,7 @@ def look_up(guest: str) -> str:
 
 
 TURNS = [AIMessage("", tool_calls=[CALL]), "Good evening, Ann."]
-BY_TOOL = f"{USED}[final answer]\nGood evening, Ann."
+BY_TOOL = f"{USED}[final-answer]\nGood evening, Ann."
 
 
 @for_each(("whole", "expected"), [(True, BY_TOOL), (False, "Good evening, Ann.")])
@@ -222,7 +226,7 @@ def test_a_rejected_draft_is_no_part_of_the_work():
     agent = an_agent([TURNS[0], "Hey.", "All good."], [JudgeMiddleware(judge, trajectory=True)])
     state = agent.invoke({"messages": [HumanMessage(TASK)]})
     responses = [blocks(prompt)["response"] for prompt in model.prompts]
-    assert responses == [f"{USED}[final answer]\n{text}" for text in ("Hey.", "All good.")]
+    assert responses == [f"{USED}[final-answer]\n{text}" for text in ("Hey.", "All good.")]
     assert [each["answer"] for each in state["judged"]] == ["Hey.", "All good."]
 
 
@@ -231,8 +235,8 @@ def test_without_a_reference_the_work_meets_the_work_before_it():
     guard = JudgeMiddleware(of_method("relative", model), trajectory=True)
     agent = an_agent([TURNS[0], "Hey.", "All good."], [guard])
     agent.invoke({"messages": [HumanMessage(TASK)]})
-    texts = (f"{USED}[final answer]\n{text}" for text in ("Hey.", "All good."))
-    assert all(text in model.prompts[0] for text in texts)
+    texts = (f"{USED}[final-answer]\n{text}" for text in ("Hey.", "All good."))
+    assert all(text in unfenced(model.prompts[0]) for text in texts)
 
 
 def test_tools_of_earlier_turns_stand_in_the_task_of_the_middleware():

@@ -14,7 +14,7 @@ from langchain_judges.memory.recall import Recall, all_, leave_out, uniform
 from langchain_judges.methods.allure.holdout import group_of, split_by_group
 from langchain_judges.methods.allure.modes import FIVE
 from langchain_judges.methods.allure.options import Instruct
-from langchain_judges.rows.messages import plain_row
+from langchain_judges.rows.applications import plain_row
 
 SIZES = (0, 4, 8, 15, 30, 45)
 """Numbers of examples in the paper's sweep (figure 3)."""

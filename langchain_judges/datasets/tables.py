@@ -12,10 +12,10 @@ from typing import Any
 from langchain_judges.datasets.rows import RowStream, shuffled
 from langchain_judges.datasets.source import SourceRecord
 from langchain_judges.errors import InputError, OptionError, did_you_mean
+from langchain_judges.rows.applications import plain_row
 from langchain_judges.rows.checks import kind_in, kind_of_row
 from langchain_judges.rows.files import read_table
 from langchain_judges.rows.labels import read_label
-from langchain_judges.rows.messages import plain_row
 
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
 FIELDS = frozenset(

@@ -11,7 +11,6 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.steps import Steps, Wait
 from langchain_judges.errors import InputError, JudgeError, OptionError
-from langchain_judges.integrations.langsmith_runs import outputs_with_work
 from langchain_judges.methods.describe import kind_of, unwrapped
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.replies import CriterionScore
@@ -20,13 +19,14 @@ from langchain_judges.rows.applications import (
     check_sources,
     context_in,
     expected_in,
+    outputs_of,
     reference_in,
     source_in,
     task_in,
     work_in,
 )
 from langchain_judges.rows.checks import kind_of_verdict
-from langchain_judges.rows.texts import Text, with_source
+from langchain_judges.rows.texts import Text
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import (
     Failure,
@@ -70,10 +70,9 @@ def pair_for(
     task: Text, a: Text, b: Text, *, reference: str | None = None, source: str | None = None
 ) -> dict[str, object]:
     """Return a `Pair`; a source is appended to the task as such."""
-    if source and isinstance(task, str):
-        task = with_source(task, f"[source]\n{source}")
-    elif source:
-        task = [*task, {"role": "source", "content": source}]
+    if source:
+        asked = [{"role": "user", "content": task}] if isinstance(task, str) else task
+        task = [*asked, {"role": "source", "content": source}]
     pair: dict[str, object] = {"input": task, "output_a": a, "output_b": b}
     return {**pair, "reference": reference} if reference else pair
 
@@ -146,7 +145,7 @@ class CaseReader:
 
     def outputs(self, run: Run) -> object:
         """Return a run's outputs, with the tools it used unless `output` is set."""
-        return run.outputs if self.places.output else outputs_with_work(run)
+        return run.outputs if self.places.output else outputs_of(run)
 
     def case(self, row: EvaluatedRow) -> dict[str, object]:
         """Return a `Pair` or an `Item`.

@@ -28,7 +28,7 @@ from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Recaller, RememberedPair
 from langchain_judges.methods.options import GraphOptions, JudgeOptions
 from langchain_judges.rows.media import kind_of_block, media_in
-from langchain_judges.rows.trajectories import RESULT_CHARACTERS, cut_results
+from langchain_judges.rows.texts import RESULT_CHARACTERS, cut_results
 from langchain_judges.verdict import Failure, Item, LabelVerdict, Pair, Verdict
 
 if TYPE_CHECKING:
@@ -197,8 +197,8 @@ class JudgeContext:
                 "step": "begin",
                 "unit": field,
                 "reason": "input_cut",
-                "detail": f"{number} of the tool results are shown up to {RESULT_CHARACTERS:,} "
-                "characters",
+                "detail": f"{number} of the tool results are shown without their middle, in "
+                f"{RESULT_CHARACTERS:,} characters",
             }
             for field, text in row.items()
             if (number := cut_results(text))

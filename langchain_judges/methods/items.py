@@ -16,7 +16,7 @@ from langchain_judges.memory.shown import RecalledExamples, RecallReport, cut_fa
 from langchain_judges.methods.context import RowSteps
 from langchain_judges.rows.checks import check_basis, check_item, expected_answers
 from langchain_judges.rows.fences import fence
-from langchain_judges.rows.texts import judged, transcript
+from langchain_judges.rows.texts import shown, shown_task
 from langchain_judges.verdict import Failure, Item, LabelVerdict, Usage, no_usage, not_labelled
 
 EXPECTED = """
@@ -119,7 +119,7 @@ def material(item: Mapping[str, Any], also: Sequence[str] = ()) -> dict[str, str
         item: An item, or a remembered example.
         also: Further texts that the same fence encloses.
     """
-    task, response = transcript(item["input"]), judged(item["output"])
+    task, response = shown_task(item["input"]), shown(item["output"])
     answers, source = expected_answers(item), item.get("source") or ""
     # An example's `source` is the id of the item that it comes from, and no text.
     source = item.get("source_text") or "" if "corrected" in item else source

@@ -33,7 +33,7 @@ from langchain_judges.methods.options import JudgeSpec
 from langchain_judges.methods.pairs import pair_of
 from langchain_judges.methods.registry import load_judge
 from langchain_judges.rows.checks import Kind, check_item, check_pair
-from langchain_judges.rows.texts import judged
+from langchain_judges.rows.texts import compared
 from langchain_judges.verdict import Failure, FailureReason, Item, Usage, even_verdict, no_usage
 
 
@@ -252,7 +252,7 @@ class Start:
             check_item(state)
             return {**update, "verdict": None}
         check_pair(state)
-        same = judged(state["output_a"]) == judged(state["output_b"])
+        same = compared(state["output_a"]) == compared(state["output_b"])
         return {**update, "verdict": even_verdict() if same else None}
 
 

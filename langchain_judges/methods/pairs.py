@@ -27,7 +27,10 @@ from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, in_sl
 from langchain_judges.rows.checks import check_pair
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.texts import (
+    compared,
     judged,
+    shown,
+    shown_task,
     transcript,
     user_turns,
 )
@@ -124,7 +127,7 @@ class PairSteps(RowSteps):
 
     def seen(self, pair: Pair, side: str) -> object:
         """Return what a model sees of one side, to tell whether both sides are identical."""
-        return judged(pair[side])  # type: ignore[literal-required]
+        return compared(pair[side])  # type: ignore[literal-required]
 
     def begin(self, state: PairState) -> Update:
         """Check the pair, and that its models take what it holds.
@@ -155,7 +158,7 @@ class PairSteps(RowSteps):
 
     def request(self, pair: Pair) -> dict[str, object]:
         """Return the variables of a prompt that shows the request alone."""
-        text = transcript(pair["input"])
+        text = shown_task(pair["input"])
         return {"fence": fence(text), "request": text, **self.frame(pair)}
 
     def material(self, pair: ShownPair, order: Order) -> dict[str, object]:
@@ -164,8 +167,8 @@ class PairSteps(RowSteps):
         With them stands what the memory recalled for the pair.
         """
         examples = pair.get("examples", ())
-        request, reference = transcript(pair["input"]), pair.get("reference") or ""
-        a, b = judged(pair["output_a"]), judged(pair["output_b"])
+        request, reference = shown_task(pair["input"]), pair.get("reference") or ""
+        a, b = shown(pair["output_a"]), shown(pair["output_b"])
         first, second = in_slots(order, a, b)
         lessons = block(examples, fence(*example_texts(examples)), order=order, noun=self.noun)
         return {

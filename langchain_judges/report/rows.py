@@ -13,10 +13,10 @@ from typing import Any
 from langchain_judges.errors import InputError
 from langchain_judges.metrics import majority_vote
 from langchain_judges.orders import Order, OrderRule, combine, orders_of
+from langchain_judges.rows.applications import plain_row
 from langchain_judges.rows.checks import kind_of_result
 from langchain_judges.rows.files import read_table
 from langchain_judges.rows.labels import ANNOTATIONS, check_countable, typed_like
-from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import judged
 from langchain_judges.runs.rows import content_key, judged_row
 from langchain_judges.verdict import Label, Preference, decision

@@ -8,14 +8,23 @@ an `InputError` that names the expected key and the keys that were there.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeGuard
 
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.rows.checks import kind_in
 from langchain_judges.rows.media import content_in, with_media
-from langchain_judges.rows.messages import message_in
-from langchain_judges.rows.texts import Message, PlainText, plain
-from langchain_judges.rows.trajectories import history, is_trajectory, trajectory, work
+from langchain_judges.rows.record import (
+    answered,
+    begins,
+    call_in,
+    ended,
+    is_state,
+    messages_in,
+    record_in,
+    text_in,
+)
+from langchain_judges.rows.texts import Message, PlainText, judged, plain
 
 TextSource = str | Callable[[Any], object] | None
 """Where a text is found: a key, a path such as `"answer.text"` or `"choices.0"`, a function
@@ -37,8 +46,8 @@ _USUAL: dict[Field, tuple[str, ...]] = {
         *("completion", "summary", "messages", "text", "content"),
     ),
     "context": (
-        *("context", "contexts", "documents", "source", "sources", "source_documents"),
-        *("retrieved_documents", "passages"),
+        *("context", "contexts", "documents", "docs", "source", "sources", "source_documents"),
+        *("retrieved", "retrieved_documents", "retrieved_contexts", "passages", "chunks"),
     ),
 }
 
@@ -65,19 +74,77 @@ def check_sources(**sources: object) -> None:
             raise OptionError(f"`{name}` must be a key, a path or a function, got {source!r}")
 
 
+def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
+    """Return a row whose texts are texts or records of plain data, whatever shape they had.
+
+    Values that cannot be read are left as they are: a later check reports them by name.
+
+    >>> plain_row({"input": [("user", "Why?")], "output": {"type": "ai", "content": "So."}})
+    {'input': [{'role': 'user', 'content': 'Why?'}], 'output': 'So.'}
+    """
+    copy = dict(row)
+    if "input" in copy:
+        copy["input"] = _read_or_left(task_in, copy["input"])
+    for name in ("output", "output_a", "output_b"):
+        if name in copy and kind_in_value(copy[name]) != "pair":
+            copy[name] = _read_or_left(lambda v: work_in(v, task=copy.get("input")), copy[name])
+    for name in ("reference", "expected", "instruction"):
+        if name in copy:
+            copy[name] = _words(copy[name])
+    if "source" in copy and not isinstance(copy["source"], str | None):
+        copy["source"] = context_in(copy["source"]) or copy["source"]
+    if isinstance(items := copy.get("items"), list):  # of an audit
+        copy["items"] = [plain_row(i) if isinstance(i, Mapping) else i for i in items]
+    return copy
+
+
+def kind_in_value(value: object) -> str | None:
+    """Return the kind of row that a value is: an example's output may be a pair."""
+    return kind_in(value) if isinstance(value, Mapping) else None
+
+
+def _read_or_left(read: Callable[[object], object], value: object) -> object:
+    if not (isinstance(value, Mapping) or is_run(value) or record_in(value)):
+        return value
+    try:
+        return read(value)
+    except InputError:
+        return value
+
+
+def _words(value: object) -> object:
+    """Return the text of a message, or of an agent's work; of a list each of its texts."""
+    if isinstance(value, str) or value is None:
+        return value
+    record = record_in(value)
+    # An image is not text: it is left for the check that rejects it by the field's name.
+    if any(content_in(message["content"]) for message in record):
+        return value
+    if record:
+        return judged(answered(record))
+    return [_words(part) for part in value] if isinstance(value, list) else value
+
+
 def task_in(value: object, source: TextSource = None) -> PlainText:
-    """Return the task in an application's inputs: a text, or chat messages.
+    """Return the task in an application's inputs: a text, or the record of a conversation.
 
     Raises:
         InputError: The inputs hold no task.
     """
     part = _find(value, "input", source)
-    if is_trajectory(part):
-        return history(part)
-    if content := content_in(part):
-        return [{"role": "user", "content": content}]
-    messages = messages_in(part)
-    return messages if messages else _text(part, "input")
+    return _spoken(record_in(part), "input") or _text(part, "input")
+
+
+def _spoken(record: list[Message], field: Field) -> list[Message]:
+    """Return the messages of a record that have something to show."""
+    spoken = [m for m in record if _acts(m) or _has_words(m)]
+    if record and not spoken:
+        raise InputError(f"`{field}`: the text is empty")
+    return spoken
+
+
+def _has_words(message: Message) -> bool:
+    return bool(plain(message["content"]).strip())
 
 
 def answer_in(value: object, source: TextSource = None, field: Field = "output") -> str:
@@ -89,26 +156,128 @@ def answer_in(value: object, source: TextSource = None, field: Field = "output")
         InputError: The outputs hold no text.
     """
     part = _find(value, field, source)
-    if content := content_in(part):
-        return plain(content)
-    if messages := messages_in(part):
-        replies = [m["content"] for m in messages if m["role"] == "assistant"]
+    if messages := [m for m in record_in(part) if _has_words(m)]:
+        replies = [m for m in messages if m["role"] in ("assistant", "structured response")]
         # A reference may be given as a single message of any role.
-        return plain(replies[-1] if replies else messages[-1]["content"])
+        return plain((replies or messages)[-1]["content"])
     return _text(part, field)
 
 
-def work_in(value: object, source: TextSource = None, field: Field = "output") -> PlainText:
+def work_in(
+    value: object,
+    source: TextSource = None,
+    field: Field = "output",
+    *,
+    task: object = None,
+) -> PlainText:
     """Return the `output` of a row from an application's outputs.
 
-    It is a text, or a message if it contains images or files; for an agent that used tools it
-    is the complete trajectory.
+    It is a text, or the record of what happened: the turns of a conversation, an agent's calls
+    with their results, a message with images.
+
+    Args:
+        value: The outputs.
+        source: Where the text is in them.
+        field: The field that is read, for errors.
+        task: What was asked, which the record does not repeat.
 
     Raises:
         InputError: The outputs hold no text.
     """
     part = _find(value, field, source)
-    return work(part) if is_trajectory(part) else with_blocks(answer_in(part), part)
+    record = _spoken(record_in(part), field)
+    if not record:
+        return _text(part, field)
+    record = answered(record, task)
+    only = record[0]
+    is_text = len(record) == 1 and isinstance(only["content"], str) and not _acts(only)
+    return plain(only["content"]) if is_text else record
+
+
+def _acts(message: Message) -> bool:
+    return bool(message.get("tool_calls")) or message["role"] == "tool"
+
+
+def is_run(value: object) -> TypeGuard[Any]:
+    """Return whether a value is a run of LangSmith, whose library is not loaded for it."""
+    return hasattr(value, "run_type") and hasattr(value, "outputs") and hasattr(value, "inputs")
+
+
+def outputs_of(run: Any) -> object:
+    """Return a run's outputs, with the tools that its child runs used as messages.
+
+    They are unchanged if they already hold calls of tools, or if no child run used a tool or
+    the child runs were not loaded.
+    """
+    tools = [] if any(map(_acts, record_in(run.outputs))) else _tool_runs(run)
+    if not run.outputs or not (tools := sorted(tools, key=_started)):
+        return run.outputs
+    try:
+        said = work_in(run.outputs)
+    except InputError:  # reported by whoever reads the outputs
+        return run.outputs
+    last = said if isinstance(said, list) else [{"role": "assistant", "content": said}]
+    kept = {name: run.outputs[name] for name in _USUAL["context"] if name in run.outputs}
+    return {**kept, "messages": [*(m for tool in tools for m in _of_tool(tool)), *last]}
+
+
+def record_of_run(run: Any) -> list[Message]:
+    """Return the record of what a run of LangSmith did, and how it ended."""
+    outputs = outputs_of(run)
+    record = record_in(outputs)
+    if not record and outputs:
+        record = [{"role": "assistant", "content": answer_in(outputs)}]
+    return [*record, *([ended(f"It failed: {str(run.error)[:300]}")] if run.error else [])]
+
+
+def thread_of(runs: Sequence[Any]) -> list[Message]:
+    """Return the conversation that the runs of one LangSmith thread are, in time.
+
+    Where an application keeps the history, a run begins with all that was said before: it is
+    not repeated.
+    """
+    record: list[Message] = []
+    for run in sorted(runs, key=lambda each: str(each.start_time)):
+        asked = task_in(run.inputs)
+        asked = asked if isinstance(asked, list) else [{"role": "user", "content": asked}]
+        done = record_of_run(run)
+        turn = done if begins(done, asked) else [*asked, *done]
+        record += turn[len(record) :] if begins(turn, record) else turn
+    return record
+
+
+def _tool_runs(run: Any) -> list[Any]:
+    """Return the tool runs below a run, without those that a tool itself started."""
+    children = run.child_runs or []
+    return [
+        tool
+        for child in children
+        for tool in ([child] if child.run_type == "tool" else _tool_runs(child))
+    ]
+
+
+def _started(run: Any) -> str:
+    return str(run.dotted_order or run.start_time)
+
+
+def _of_tool(tool: Any) -> list[Message]:
+    """Return the call of a tool and its result, of the run of the tool."""
+    call = call_in({"name": tool.name, "args": _only(tool.inputs, "input"), "id": tool.id})
+    result: Message = {"role": "tool", "content": "", "tool_call_id": str(tool.id)}
+    output = _only(tool.outputs, "output")
+    messages = messages_in(output)
+    if tool.error is not None:
+        result["content"] = str(tool.error)
+    else:
+        result["content"] = messages[-1]["content"] if messages else text_in(output)
+    if tool.error is not None or (messages and messages[-1].get("status") == "error"):
+        result["status"] = "error"
+    return [{"role": "assistant", "content": "", "tool_calls": [call]}, result]
+
+
+def _only(value: object, name: str) -> object:
+    """Return the value under a name, if it is the only one; otherwise all of it."""
+    return value[name] if isinstance(value, Mapping) and list(value) == [name] else value
 
 
 def with_blocks(text: str, origin: object) -> PlainText:
@@ -128,11 +297,10 @@ def reference_in(value: object, source: TextSource = None) -> str:
     Raises:
         InputError: There is no text, or it contains an image or a file.
     """
-    part = _find(value, "reference", source)
-    text = trajectory(part) if is_trajectory(part) else work_in(part, None, "reference")
-    if not isinstance(text, str):
+    work = work_in(value, source, "reference")
+    if not isinstance(work, str) and any(content_in(m["content"]) for m in work):
         raise InputError("`reference`: must be a text, got an image or a file in it")
-    return text
+    return judged(work)
 
 
 def expected_in(value: object, source: TextSource = None) -> str | list[str]:
@@ -148,24 +316,53 @@ def expected_in(value: object, source: TextSource = None) -> str | list[str]:
 
 
 def context_in(value: object) -> str | None:
-    r"""Return the text of a context, its parts joined; None if it is empty.
+    r"""Return the text of a context; of several documents each has a number.
 
-    >>> context_in({"documents": ["It rained.", {"page_content": "It snowed."}]})
-    'It rained.\n\nIt snowed.'
+    A document's title and source, where its metadata have them, stand above it.
+
+    >>> context_in(["It rained.", {"text": "It snowed.", "metadata": {"title": "Oslo"}}])
+    '[1]\nIt rained.\n\n[2] Oslo\nIt snowed.'
     """
-    if value is None or isinstance(value, str):
-        return value or None
-    if messages := messages_in(value):
-        return "\n\n".join(plain(message["content"]) for message in messages)
-    if isinstance(value, list | tuple):
-        return "\n\n".join(filter(None, map(context_in, value))) or None
-    if isinstance(text := getattr(value, "page_content", None), str):
-        return text or None
-    if isinstance(value, Mapping):
-        names = [name for name in ("page_content", "text", "content") if value.get(name)]
-        if names or len(value) == 1:
-            return context_in(value[names[0]] if names else next(iter(value.values())))
-    return json.dumps(value, ensure_ascii=False, default=str)
+    parts = list(_documents(value))
+    if len(parts) < 2:
+        return parts[0][1] if parts else None
+    return "\n\n".join(
+        f"[{number}]{f' {title}' if title else ''}\n{text}"
+        for number, (title, text) in enumerate(parts, 1)
+    )
+
+
+def _documents(value: object, title: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the documents in a value, each with its title."""
+    if value is None or value == {}:
+        return
+    if isinstance(value, str):
+        if value.strip():
+            yield title, value
+    elif messages := messages_in(value):
+        texts = ((each.get("name", ""), plain(each["content"])) for each in messages)
+        yield from ((name, text) for name, text in texts if text)
+    elif isinstance(value, list | tuple):
+        yield from (document for each in value for document in _documents(each))
+    elif isinstance(getattr(value, "page_content", None), str):
+        yield from _documents(vars(value))
+    elif isinstance(value, Mapping) and (text := _text_of_document(value)) is not None:
+        yield from _documents(text, _title(value))
+    else:
+        yield title, json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _text_of_document(value: Mapping[str, object]) -> object:
+    texts = [value[name] for name in ("page_content", "text", "content") if value.get(name)]
+    return next(iter(texts or (value.values() if len(value) == 1 else ())), None)
+
+
+def _title(document: Mapping[str, Any]) -> str:
+    """Return a document's title and source, from itself or its metadata."""
+    metadata = document.get("metadata")
+    fields = {**document, **metadata} if isinstance(metadata, Mapping) else document
+    words = [fields.get(name) for name in ("title", "source", "url")]
+    return ", ".join(dict.fromkeys(str(word) for word in words if word))
 
 
 def source_in(inputs: object, outputs: object, source: TextSource = None) -> str | None:
@@ -175,7 +372,7 @@ def source_in(inputs: object, outputs: object, source: TextSource = None) -> str
         inputs: The application's inputs.
         outputs: Its outputs; a retriever may return its documents there.
         source: A key or a path in either, a function of `{"inputs": …, "outputs": …}`, or
-            None for the usual keys of the inputs.
+            None for the usual keys of the inputs, then of the outputs.
 
     Raises:
         InputError: `source` is in neither of them.
@@ -183,8 +380,7 @@ def source_in(inputs: object, outputs: object, source: TextSource = None) -> str
     if callable(source):
         part = _find({"inputs": inputs, "outputs": outputs}, "context", source)
     elif source is None:
-        fields = inputs if isinstance(inputs, Mapping) else {}
-        part = next((fields[name] for name in _USUAL["context"] if fields.get(name)), None)
+        part = next(filter(None, map(_usual_context, (inputs, outputs))), None)
     else:
         try:
             part = _follow(inputs, "context", source)
@@ -196,18 +392,22 @@ def source_in(inputs: object, outputs: object, source: TextSource = None) -> str
     return text
 
 
-def messages_in(value: object) -> list[Message]:
-    """Return the non-empty chat messages as `{"role", "content"}`; [] if there are none."""
-    parts = value if isinstance(value, list | tuple) and value else [value]
-    messages = [message_in(part) for part in parts]
-    if any(message is None for message in messages):
-        return []
-    return [message for message in messages if message and plain(message["content"]).strip()]
+def _usual_context(value: object) -> object:
+    fields = value if isinstance(value, Mapping) else {}
+    return next((fields[name] for name in _USUAL["context"] if fields.get(name)), None)
+
+
+def keys_in(value: object) -> str:
+    """Return what a value holds, for an error: its keys, or its type."""
+    return _kind(value)
 
 
 def _find(value: object, field: Field, source: TextSource) -> object:
     """Return the part of `value` that a source names, or that stands under a usual key."""
-    value = _thread_values(value)
+    if is_run(value):
+        value = outputs_of(value) if field == "output" else value.inputs
+    if source is not None:
+        value = _thread_values(value)
     if callable(source):
         try:
             return source(value)
@@ -217,7 +417,7 @@ def _find(value: object, field: Field, source: TextSource) -> object:
             raise InputError(message) from exc
     if source is not None:
         return _follow(value, field, source)
-    while isinstance(value, Mapping) and not messages_in(value) and not content_in(value):
+    while isinstance(value, Mapping) and not _is_record(value, field):
         names = [name for name in _USUAL[field] if value.get(name) is not None]
         if not names and len(value) != 1:
             keys = ", ".join(map(repr, _USUAL[field]))
@@ -227,6 +427,14 @@ def _find(value: object, field: Field, source: TextSource) -> object:
             )
         value = value[names[0]] if names else next(iter(value.values()))
     return value
+
+
+def _is_record(value: Mapping[str, object], field: Field) -> bool:
+    """Return whether a mapping is read as a whole: no text of it has a name of its own."""
+    own = [name for name in _USUAL[field] if value.get(name) is not None]
+    if is_state(value):
+        return not own or own[0] == "messages"
+    return bool(messages_in(value) or content_in(value) or (not own and record_in(value)))
 
 
 def _thread_values(value: object) -> object:

@@ -92,6 +92,14 @@ def check_text(value: object, field: str) -> None:
     for message in value:
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):
             raise InputError(f"{rule}, got the message {str(message)[:60]!r}")
+        _check_message(message, field)
+
+
+def _check_message(message: Mapping[str, Any], field: str) -> None:
+    calls = message.get("tool_calls")
+    if calls or message["role"] == "tool":
+        _check_characters(f"{plain(message.get('content'))}{calls or ''}", field)
+    else:
         _check_words(plain(message.get("content")), field)
 
 
@@ -141,6 +149,10 @@ def check_basis(item: Mapping[str, object], rubric: str | None) -> None:
 def _check_words(text: str, field: str) -> None:
     if is_blank(text):
         raise InputError(f"the field `{field}` is empty, or has a message without text")
+    _check_characters(text, field)
+
+
+def _check_characters(text: str, field: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as exc:

@@ -1,29 +1,48 @@
-"""How the judged texts are shown to a model: as fenced data, as a transcript of turns."""
+"""The texts that are judged, and how they are written for a model and for people."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NotRequired
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, NotRequired
 
 from typing_extensions import TypedDict
 
+from langchain_judges.rows.fences import fence
 from langchain_judges.rows.media import kind_of_block, mark_of
 
 Text = str | Sequence[Mapping[str, object]]
 """A text, or chat messages `{"role", "content"}`."""
 
 
+class ToolCall(TypedDict):
+    """One call of a tool in a message."""
+
+    name: str
+    args: object
+    """Its arguments; a text where a model wrote no valid JSON."""
+    id: str
+    error: NotRequired[str]
+    """Why it is no valid call."""
+
+
 class Message(TypedDict):
-    """A chat message as plain data."""
+    """One message of a conversation or of an agent's work, as plain JSON data."""
 
     role: str
+    """`user`, `assistant`, `system`, `tool`, or one of `OUTCOMES`."""
     content: str | list[str | dict[str, Any]]
     """Its text, or its content blocks."""
-    cut: NotRequired[int]
-    """How many results of tools in it were cut."""
+    name: NotRequired[str]
+    """Who speaks, where several have the role; of a result, the tool."""
+    tool_calls: NotRequired[list[ToolCall]]
+    tool_call_id: NotRequired[str]
+    """The call whose result it is."""
+    status: NotRequired[str]
+    """`error` of a result: the call failed."""
 
 
 PlainText = str | list[Message]
@@ -90,6 +109,163 @@ def _block(block: object) -> str:
     return text if isinstance(text, str) else ""
 
 
+class Step(NamedTuple):
+    """What a judge is shown of a conversation or of an agent's work, one part of it."""
+
+    mark: str
+    """Who does what: `turn 2, user`, `call 1 of search`, `error 1 of search`."""
+    text: str
+
+
+def steps_of(messages: Sequence[Mapping[str, Any]], *, is_work: bool = True) -> list[Step]:
+    """Return messages as the steps that they stand for, each with its mark.
+
+    The result of a call has the number of the call, by its id, where there is more than one.
+
+    Args:
+        messages: Each with `role` and `content`.
+        is_work: Whether they are what is judged: then the last answer after calls of tools is
+            the final one.
+    """
+    numbers = _Numbers(messages)
+    talk = any(message.get("role") == "user" for message in messages)
+    used_tools = any(_calls(message) or message.get("role") == "tool" for message in messages)
+    answers = len(messages) > 1 and all(m.get("role") == "assistant" for m in messages)
+    answers = answers and not used_tools
+    steps: list[Step] = []
+    turn = 0
+    for place, message in enumerate(messages):
+        role, text = str(message.get("role", "user")), plain(message.get("content"))
+        turn += role == "user"
+        if role == "tool":
+            steps.append(Step(numbers.result(message), middle_cut(text) or "(nothing)"))
+            continue
+        who = f"{role} {_word(message['name'])}" if message.get("name") else role
+        if role in _TALKING and talk:
+            who = f"turn {max(turn, 1)}, {who}"
+        elif answers:
+            who = f"answer {place + 1}"
+        last = place == len(messages) - 1 or messages[place + 1].get("role") in OUTCOMES
+        if is_work and used_tools and last and role == "assistant" and not _calls(message):
+            who = "final answer"
+        if text.strip():
+            steps.append(Step(who, text))
+        steps += [Step(numbers.call(call), _arguments(call)) for call in _calls(message)]
+    return steps
+
+
+OUTCOMES = ("structured response", "tools available", "how it ended")
+"""Roles of messages that nobody wrote: what else is known of an agent's work."""
+_ANSWERS = {"assistant", "structured response"}
+
+
+_TALKING = ("user", "assistant", "response")
+
+
+def has_answer(messages: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether an agent's work ends with an answer."""
+    said = [m for m in messages if m.get("role") not in OUTCOMES[1:]]
+    return bool(said) and said[-1].get("role") in _ANSWERS and not _calls(said[-1])
+
+
+class _Numbers:
+    """The numbers of calls, by which their results are told apart."""
+
+    def __init__(self, messages: Sequence[Mapping[str, Any]]) -> None:
+        self.calls = [call for message in messages for call in _calls(message)]
+        self.seen: list[ToolCall] = []
+        self.open: list[int] = []
+
+    def call(self, call: ToolCall) -> str:
+        self.seen.append(call)
+        self.open.append(len(self.seen) - 1)
+        kind = "invalid call" if call.get("error") is not None else "call"
+        return self._mark(kind, len(self.seen) - 1, call["name"])
+
+    def result(self, message: Mapping[str, Any]) -> str:
+        kind = "error" if message.get("status") == "error" else "result"
+        asked, name = message.get("tool_call_id"), message.get("name")
+        places = [i for i in self.open if asked and self.seen[i]["id"] == asked]
+        if not places and not asked:
+            places = [i for i in self.open if name in (None, self.seen[i]["name"])]
+        if not places:
+            return f"{kind} of {_word(name or 'a tool')}"
+        self.open.remove(places[0])
+        return self._mark(kind, places[0], name or self.seen[places[0]]["name"])
+
+    def _mark(self, kind: str, place: int, name: str) -> str:
+        number = f" {place + 1}" if len(self.calls) > 1 else ""
+        return f"{kind}{number} of {_word(name)}"
+
+
+def _calls(message: Mapping[str, Any]) -> list[ToolCall]:
+    return message.get("tool_calls") or []
+
+
+def _word(name: object) -> str:
+    """Return a name as a mark has it: a model may have invented it."""
+    return re.sub(r"[^\w.-]+", "_", str(name))[:64]
+
+
+def _arguments(call: ToolCall) -> str:
+    args = call["args"]
+    text = args if isinstance(args, str) else json.dumps(args, ensure_ascii=False, default=str)
+    return f"{text}\n({call['error']})" if call.get("error") else text
+
+
+RESULT_CHARACTERS = 2000
+"""How many characters of each tool result a judge sees."""
+_LEFT_OUT = re.compile(r"^\[… [\d,]+ characters left out …\]$", re.MULTILINE)
+
+
+def middle_cut(text: str) -> str:
+    """Return the beginning and the end of a long result, and how much is left out between."""
+    if len(text) <= RESULT_CHARACTERS:
+        return text
+    half = RESULT_CHARACTERS // 2
+    left = f"[… {len(text) - 2 * half:,} characters left out …]"
+    return f"{text[:half]}\n{left}\n{text[-half:]}"
+
+
+def cut_results(text: object) -> int:
+    """Return how many tool results of a text are shown in part.
+
+    An expected answer is already a text, or a list of texts: only its notes show the cuts.
+    """
+    if isinstance(text, str):
+        return len(_LEFT_OUT.findall(text))
+    parts = text if isinstance(text, list) else []
+    if all(isinstance(part, str) for part in parts):
+        return sum(map(cut_results, parts))
+    results = [m for m in parts if isinstance(m, Mapping) and m.get("role") == "tool"]
+    return sum(len(plain(m.get("content"))) > RESULT_CHARACTERS for m in results)
+
+
+_NO_ANSWER = "(there is no final answer)"
+
+
+def _written(text: Text, write: Callable[[Step], str], *, is_work: bool) -> str:
+    """Return a text, or messages with each step written by itself."""
+    if isinstance(text, str):
+        return text
+    if len(text) == 1 and not _calls(text[0]) and text[0].get("role") != "tool":
+        return plain(text[0].get("content"))
+    parts = [write(step) for step in steps_of(text, is_work=is_work)]
+    tools = any(_calls(message) or message.get("role") == "tool" for message in text)
+    if is_work and tools and not has_answer(text):
+        parts.append(_NO_ANSWER)
+    return ("\n" if write is _fenced else "\n\n").join(parts)
+
+
+def _readable(step: Step) -> str:
+    return f"[{step.mark}]\n{step.text}"
+
+
+def _fenced(step: Step) -> str:
+    tag = f"{re.sub('[ ,]+', '-', step.mark)}-{fence(step.text)}"
+    return f"<{tag}>\n{step.text}\n</{tag}>"
+
+
 def turns(text: Text) -> list[str]:
     """Return the texts of a side's messages, one per turn."""
     if isinstance(text, str):
@@ -98,34 +274,65 @@ def turns(text: Text) -> list[str]:
 
 
 def judged(text: Text) -> str:
-    """Return the text that is judged: the string itself, or the last message."""
-    return turns(text)[-1]
+    """Return the text that is judged, for people, keys and comparisons: never for prompts.
+
+    Of several messages it has every step with its mark.
+    """
+    return _written(text, _readable, is_work=True)
+
+
+def shown(text: Text) -> str:
+    """Return the text that is judged as a prompt shows it: each step in a fence of its own.
+
+    What a step says cannot look like another step. See `fences.py` for what is in the fences.
+    """
+    return _written(text, _fenced, is_work=True)
+
+
+def compared(text: Text) -> tuple[bool, str]:
+    """Return what two texts are compared by: all turns of them, and not only the last."""
+    return isinstance(text, str) or len(text) == 1, judged(text)
 
 
 def transcript(text: Text, answers: Text = "") -> str:
-    """Render the task; several messages are numbered and named by their role.
+    """Return the task, for people, keys and comparisons: never for prompts.
 
     Args:
         text: The task, or the chat messages that both sides share.
         answers: A side's own messages; all but the last are placed after the user's
             messages in turn, so that a follow-up can be read in its context.
     """
-    if isinstance(text, str):
+    return _written(_with_answers(text, answers), _readable, is_work=False)
+
+
+def shown_task(text: Text, answers: Text = "") -> str:
+    """Return the task as a prompt shows it: of several messages each in a fence of its own.
+
+    Args:
+        text: As in `transcript`.
+        answers: As in `transcript`.
+    """
+    return _written(_with_answers(text, answers), _fenced, is_work=False)
+
+
+def _with_answers(text: Text, answers: Text) -> Text:
+    earlier = [] if isinstance(answers, str) else list(answers)[:-1]
+    if isinstance(text, str) or not earlier:
         return text
-    earlier = [] if isinstance(answers, str) else turns(answers)[:-1]
-    if len(text) == 1 and not earlier:
-        return turns(text)[0]
-    lines: list[str] = []
-    turn = 0
+    messages: list[Mapping[str, object]] = []
     for message in text:
-        if message.get("role", "user") == "user":
-            turn += 1
-            lines.append(f"[Turn {turn}, user]\n{plain(message.get('content'))}")
-            if turn <= len(earlier):
-                lines.append(f"[Turn {turn}, response]\n{earlier[turn - 1]}")
-        else:
-            lines.append(f"[{message['role']}]\n{plain(message.get('content'))}")
-    return "\n\n".join(lines)
+        messages.append(message)
+        if message.get("role", "user") == "user" and earlier:
+            messages.append({**earlier.pop(0), "role": "response"})
+    return messages
+
+
+def answers_in_turn(task: Text, text: Text) -> bool:
+    """Return whether a side's messages are answers, one for each of the user's in the task."""
+    if isinstance(task, str) or isinstance(text, str) or len(text) < 2:
+        return False
+    answers = all(m.get("role") == "assistant" and not _calls(m) for m in text)
+    return answers and len(text) <= user_turns(task)
 
 
 def with_source(task: Text, source: str | None) -> str:

@@ -22,6 +22,7 @@ from langchain_judges.errors import (
     OptionError,
 )
 from langchain_judges.methods.describe import memory_of, metadata_of, unwrapped
+from langchain_judges.rows.applications import plain_row
 from langchain_judges.rows.checks import (
     RowKind,
     check_pair,
@@ -30,7 +31,6 @@ from langchain_judges.rows.checks import (
     kind_of_row,
 )
 from langchain_judges.rows.labels import ANNOTATIONS
-from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import texts_read
 from langchain_judges.runs.shards import Shard
 from langchain_judges.verdict import (

@@ -15,8 +15,8 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure.checks import nearest
 from langchain_judges.methods.allure.review import AuditItem
 from langchain_judges.methods.allure.state import AuditOptions, Measured
+from langchain_judges.rows.applications import plain_row
 from langchain_judges.rows.checks import check_item
-from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import group_by_task
 from langchain_judges.verdict import Label, LabelVerdict
 

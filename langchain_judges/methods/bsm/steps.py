@@ -57,7 +57,7 @@ from langchain_judges.orders import (
     preferred_slot,
 )
 from langchain_judges.rows.fences import fence
-from langchain_judges.rows.texts import judged, transcript, user_turns
+from langchain_judges.rows.texts import answers_in_turn, shown, shown_task, user_turns
 from langchain_judges.verdict import Pair, add_usage, cached_usage, not_judged
 
 
@@ -73,8 +73,11 @@ class BSMSteps(PairSteps):
     def seen(self, pair: Pair, side: str) -> tuple[str, str]:
         """Return what a model sees of one side: its request and its judged text."""
         text = pair[side]  # type: ignore[literal-required]
+        task = pair["input"]
+        if not answers_in_turn(task, text):
+            return shown_task(task), shown(text)
         earlier = text if self.options.show_turn1_answers else ""
-        return transcript(pair["input"], earlier), judged(text)
+        return shown_task(task, earlier), shown(text[-1:])
 
     @cached_property
     def scale(self) -> dict[str, object]:
@@ -89,7 +92,7 @@ class BSMSteps(PairSteps):
         """Take the pair's own reference, or write one, once for each request."""
         if reference := state.get("reference"):
             return {"written_reference": reference}
-        request = transcript(state["input"])
+        request = shown_task(state["input"])
         variables = {
             "fence_request": fence(request),
             "request": request,
@@ -126,7 +129,7 @@ class BSMSteps(PairSteps):
         }
 
     def _plan(self, state: BSMState, order: Order | None) -> Steps[tuple[Reply, bool]]:
-        options, request = self.options, transcript(state["input"])
+        options, request = self.options, shown_task(state["input"])
         shape = plan_shape(options.max_criteria, options.weighted)
         question = self.context.question("branch", shape, parse=parse_plan)
         # Overall verdicts say what counts, and nothing of one criterion: where scores are
@@ -231,7 +234,7 @@ class BSMSteps(PairSteps):
         return {"verdict": verdict, "by_order": by_order}
 
     def _weigh(self, state: BSMState, order: Order, cells: ScoreCells) -> Steps[Reply]:
-        criteria, request = state["criteria"], transcript(state["input"])
+        criteria, request = state["criteria"], shown_task(state["input"])
         findings_text = findings(criteria, state["subscores"], order, cells)
         examples = examples_in(state)
         lessons = block(examples, fence(*example_texts(examples)), order=order, noun=self.noun)

@@ -28,8 +28,8 @@ from langchain_judges.methods.drpe.roles import (
 from langchain_judges.methods.pairs import PairState, PairSteps, pair_of, side_by_coin
 from langchain_judges.methods.tasks import Task, settle
 from langchain_judges.orders import Order
-from langchain_judges.rows.fences import fence
-from langchain_judges.rows.texts import judged, transcript
+from langchain_judges.rows.fences import fence, unsealed
+from langchain_judges.rows.texts import judged, shown, shown_task, transcript
 from langchain_judges.verdict import Failure, Pair, Role, cached_usage
 
 _CHARACTERS = 3
@@ -79,14 +79,15 @@ def _within(pair: Pair, contexts: Sequence[int | None]) -> str:
         pair: Its texts, the roles and the reply must fit too.
         contexts: Tokens that each model takes, where known.
     """
-    article = transcript(pair["input"])
+    article, whole = transcript(pair["input"]), shown_task(pair["input"])
     tokens = [context for context in contexts if context]
     if not tokens:
-        return article
+        return whole
     others = len(judged(pair["output_a"]) + judged(pair["output_b"]))
     others += len(pair.get("reference") or "")
     room = _CHARACTERS * (min(tokens) - _RESERVE) - others
-    return article[: max(room, _LEAST)]
+    least = max(room, _LEAST)
+    return article[:least] if len(article) > least else whole
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,12 @@ class Seating:
     def key(self, text: str, task: Task) -> str:
         """Return what is equal where the same roles would be found."""
         question = next(iter(self.questions.values()))
-        view = [text, self.panel.as_json(), question.adapter.identity, question.version]
+        view = [
+            unsealed(text),
+            self.panel.as_json(),
+            question.adapter.identity,
+            question.version,
+        ]
         about = [task["sought"], self.panel.static_roles(task)]
         data = json.dumps([view, about, self.seed], sort_keys=True, default=str)
         return hashlib.sha256(data.encode()).hexdigest()[:16]
@@ -252,7 +258,7 @@ class RoleSteps(DRPESteps):
         """Return the text that the role prompts see."""
         pair = pair_of(state)
         if self.options.seating.context == "candidate":
-            return judged(pair["output_a"])
+            return shown(pair["output_a"])
         return self.article(pair)
 
 
@@ -263,9 +269,9 @@ def _cut_failures(pair: Pair, article: str) -> list[Failure]:
         pair: The pair, whose input is the whole article.
         article: What is shown of it.
     """
-    whole = len(transcript(pair["input"]))
-    if len(article) == whole:
+    if article == shown_task(pair["input"]):
         return []
+    whole = len(transcript(pair["input"]))
     detail = (
         f"the article was cut from {whole:,} to {len(article):,} characters to fit the context"
     )

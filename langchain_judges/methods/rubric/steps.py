@@ -51,7 +51,7 @@ from langchain_judges.methods.rubric.replies import (
 )
 from langchain_judges.methods.rubric.tally import one_verdict, subscore, total_verdict
 from langchain_judges.rows.fences import fence
-from langchain_judges.rows.texts import transcript
+from langchain_judges.rows.texts import shown_task, transcript
 from langchain_judges.verdict import Failure, Item, Label, add_usage, cached_usage, not_labelled
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def case(
         return parts
     source = record.get("source_text" if "corrected" in record else "source")
     if not source and options.needs_source:
-        source = transcript(record["input"])
+        source = shown_task(record["input"])
     source_part = SOURCE.format(fence=parts["fence"], source=source) if source else ""
     return {**parts, "source": source_part}
 
@@ -375,7 +375,7 @@ class DraftSteps(LabelSteps):
     def draft(self, state: RubricState) -> Steps[Update]:
         """Draft questions from the task, once for each task and what is asked of it anyway."""
         item = item_of(state)
-        task, criteria = transcript(item["input"]), self.criteria(item)
+        task, criteria = shown_task(item["input"]), self.criteria(item)
         lines = "\n".join(f"- {criterion_words(criterion)}" for criterion in criteria)
         variables = {
             "fence": fence(task),

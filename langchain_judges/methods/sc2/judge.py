@@ -81,7 +81,7 @@ from langchain_judges.orders import (
     preferred_slot,
 )
 from langchain_judges.rows.fences import digest, fence
-from langchain_judges.rows.texts import judged, transcript
+from langchain_judges.rows.texts import judged, shown, shown_task, transcript
 from langchain_judges.verdict import Failure, FailureReason, Pair, add_usage
 
 if TYPE_CHECKING:
@@ -365,9 +365,9 @@ class SC2Steps(PairSteps):
             examples: What the memory recalled.
             reference: Whether a known good answer is shown too.
         """
-        a, b = judged(pair["output_a"]), judged(pair["output_b"])
+        a, b = shown(pair["output_a"]), shown(pair["output_b"])
         first, second = in_slots(order, a, b)
-        request, answer = transcript(pair["input"]), pair.get("reference") or ""
+        request, answer = shown_task(pair["input"]), pair.get("reference") or ""
         # Behind the texts: calls that do not see the reference share the prefix before it.
         reference_text = reference_block(answer) if reference else ""
         lessons = reference_text + block(examples, fence(*example_texts(examples)), order=order)
