@@ -161,11 +161,11 @@ def test_the_rules_of_two_orders(rule, expected) -> None:
     assert order_accuracy(first, second, labels, rule) == pytest.approx(expected)
 
 
-def test_a_failed_order_is_half_right_at_most() -> None:
+def test_a_failed_order_counts_by_the_rule() -> None:
     answers = (["A", "A"], ["A", None], ["A", "A"])
     assert order_accuracy(*answers, "mean_of_orders") == 0.75
     assert order_accuracy(*answers, "both_right") == 0.5
-    assert order_accuracy(*answers, "sign_of_sum") == 0.5
+    assert order_accuracy(*answers, "sign_of_sum") == 1.0
     assert order_accuracy(*answers, "mean_of_orders", "drop") == 1.0
 
 

@@ -206,13 +206,13 @@ def test_the_threshold_keeps_its_promise() -> None:
 
 
 def test_the_threshold_by_hand() -> None:
-    # The first 60 are right, then all are wrong. Of the walks from 100, 50, 30 and 44 items
-    # that from 100 fails at once; the one from 50 has a sixth of δ = .1, and goes on while its
-    # bound holds.
+    # The first 60 are right, then all are wrong. The walk from 100 items fails at once and that
+    # from 50 too; the one from the fewest that can pass has .035 of δ = .1, and goes on while
+    # its bound holds.
     answers = ["A"] * 60 + ["B"] * 40
     levels = [1 - i / 1000 for i in range(100)]
     result = selective_threshold(answers, levels, ["A"] * 100, alpha=0.1)
-    part = 0.1 / 6
+    part = 0.1 * 0.035
     level = next(n for n in range(60, 100) if _upper_bound(n + 1 - 60, n + 1, part) > 0.1)
     assert result.value == levels[level - 1]
     assert result.coverage == pytest.approx(level / 100)

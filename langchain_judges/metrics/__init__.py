@@ -53,6 +53,10 @@ from langchain_judges.metrics.labels import (
     ppi_mean,
     stratified_ppi_mean,
 )
+from langchain_judges.metrics.ordering import (
+    concordance,
+    system_order,
+)
 from langchain_judges.metrics.people import (
     alt_test,
     beside_people,
@@ -88,6 +92,7 @@ __all__ = [
     "beside_people",
     "certainty",
     "cohen_kappa",
+    "concordance",
     "confidence_calibration",
     "confusion",
     "correlate",
@@ -118,6 +123,7 @@ __all__ = [
     "self_enhancement",
     "stratified_ppi_mean",
     "style_controlled_strengths",
+    "system_order",
     "tie_rate",
     "transitivity",
     "vote_agreement",

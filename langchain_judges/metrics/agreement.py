@@ -187,8 +187,9 @@ def order_accuracy(  # noqa: PLR0913 - what is measured, and two knobs of its in
             the two accuracies (LLMBar); `sign_of_sum`: win, tie and loss summed, and the sign
             compared (JudgeBench); `strict`: a winner only if both orders agree, else a tie
             (Saha et al. 2023, Algorithm 1; MT-Bench).
-        errors: `wrong` counts a failed order as not right (under the last two rules the
-            item), `drop` leaves the item out.
+        errors: `wrong` counts a failed order as not right (under `strict` the item, under
+            `sign_of_sum` as neither side, as JudgeBench's own code does), `drop` leaves the
+            item out.
         groups: The cluster of each item, for the interval.
         confidence: The level of the interval.
     """
@@ -208,8 +209,11 @@ def order_accuracy(  # noqa: PLR0913 - what is measured, and two knobs of its in
 
 
 def _score(rule: OrdersRule, pair: Answers, label: object, errors: Errors) -> float | None:
-    if None in pair and (errors == "drop" or rule in ("sign_of_sum", "strict")):
+    if None in pair and (errors == "drop" or rule == "strict"):
         return None
+    if rule == "sign_of_sum" and None in pair:
+        # JudgeBench's own code counts an order that it cannot read as neither side.
+        return float(label in pair and label != "tie")
     right = [bool(answer == label) for answer in pair]
     if rule == "both_right":
         return float(all(right))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy
@@ -31,6 +31,7 @@ from langchain_judges.metrics.inputs import (
     cases_of,
     confidences_of,
     is_missing,
+    one_of,
     same_length,
     take,
     value_of,
@@ -87,6 +88,9 @@ class Calibration(Findings):
     ece: Result
     """Mean distance of confidence and agreement over the bins, weighed by their items; items
     that are right by chance move it up, so that it is above 0 even where all is well."""
+    ece_by_chance: float
+    """The distance that 95 in 100 judges stay below who are right exactly as often as they
+    say, on as many items; NaN without items."""
     brier: Result
     """Mean squared distance of the confidence from 1 where right and 0 where wrong."""
     auc: Result
@@ -158,7 +162,7 @@ def _calibration(
 ) -> Calibration:
     if not items:
         none = Result.undefined("no answer has a confidence", n_failed=failed)
-        return Calibration(none, none, none, [], 0, dict(failed))
+        return Calibration(none, math.nan, none, none, [], 0, dict(failed))
     count = max(1, min(BINS, len(items) // LEAST_IN_BIN))
     ends = [0, *_ends([chance for chance, *_ in items], count)]
     bins = []
@@ -175,7 +179,15 @@ def _calibration(
     ece = Result(gap / len(items), n=len(items), n_failed=failed, no_interval=why)
     brier = mean(squares, **options).replace(n_failed=failed)
     ranked = auc(chances, hits, **options).replace(n_failed=failed)
-    return Calibration(ece, brier, ranked, bins, len(items), dict(failed))
+    by_chance = _ece_by_chance(np.asarray(chances), ends)
+    return Calibration(ece, by_chance, brier, ranked, bins, len(items), dict(failed))
+
+
+def _ece_by_chance(chances: Floats, ends: Sequence[int], draws: int = 400) -> float:
+    """Return the 95th percentile of the distance where each answer is right as it says."""
+    hits = np.random.default_rng(0).random((draws, len(chances))) < chances
+    gaps = np.add.reduceat(hits - chances, ends[:-1], axis=1)
+    return float(np.quantile(np.abs(gaps).sum(axis=1) / len(chances), 0.95))
 
 
 def _ends(chances: Sequence[float], count: int) -> list[int]:
@@ -227,6 +239,9 @@ def abstention_curve(
 
 
 LEAST_ITEMS = 30
+MOST_LABELS = 1_000_000
+Guarantee = Literal["each", "average"]
+"""Whether a limit holds in most single calibrations, or on average over them."""
 
 
 def _upper_bound(errors: int, n: int, delta: float) -> float:
@@ -254,22 +269,25 @@ class Threshold(Findings):
     """How often the verdicts taken agree with people, on the calibration items."""
     n: int
     n_failed: dict[str, int]
+    needed: int | None = None
+    """Where nothing is taken, how many labels would let every verdict be taken every other
+    time, if it goes on as here; None: none would."""
 
 
-def selective_threshold(
+def selective_threshold(  # noqa: PLR0913 - what is promised, and on which items
     preferences: Judgments,
     confidences: Confidences,
     labels: RightLabels,
     *,
     alpha: float = 0.1,
     delta: float = 0.1,
+    guarantee: Guarantee = "each",
     least_items: int = LEAST_ITEMS,
 ) -> Threshold:
     """Find the lowest confidence from which on a judge disagrees in at most α of the items.
 
     The thresholds are walked downwards, and a walk stops before the first whose bound exceeds
-    α. It begins at all the items, at half, a quarter and a tenth of them, and at the fewest
-    that can pass, and these walks share δ; so P(disagreement ≤ α) ≥ 1 − δ holds for what any
+    α. It begins at all the items, at half of them, and at the fewest that can pass, and these walks share δ; so P(disagreement ≤ α) ≥ 1 − δ holds for what any
     of them reaches. A single walk from the surest items stops at one early mistake, and hardly
     ever comes to a judge that is good everywhere and no surer where it is right.
 
@@ -280,31 +298,63 @@ def selective_threshold(
         labels: People's answer to each item; None leaves it out.
         alpha: The disagreement that is allowed.
         delta: The chance that the guarantee fails.
-        least_items: No threshold is tried on fewer items.
+        guarantee: `each`: in a share 1 − δ of calibrations, at most α of what is taken is
+            wrong. `average`: on average over calibrations, at most α of all items are taken
+            and wrong; it takes a third of the labels, and a single calibration may be worse.
+        least_items: No threshold is tried on fewer items; for `each` alone.
 
     Returns:
         The threshold. Where none meets α it is infinite: the judge then abstains from
-        everything, rather than keep its surest verdicts without a guarantee.
+        everything, rather than keep its surest verdicts without a guarantee, and `needed`
+        says how many labels would do.
 
     Source: Jung, Brahman & Choi 2024 (arXiv 2407.18370), fixed-sequence testing; several
-    starts after Angelopoulos et al. 2021 (Learn then Test, arXiv 2110.01052).
+    starts after Angelopoulos et al. 2021 (Learn then Test, arXiv 2110.01052). `average` is
+    conformal risk control, Angelopoulos et al. 2022 (arXiv 2208.02814).
     """
+    one_of("guarantee", guarantee, Guarantee)
     _check_chance("alpha", alpha)
     _check_chance("delta", delta)
     rows, failed = _usable(preferences, confidences, labels)
     usable = sorted(((c, right) for c, right in rows if c is not None), key=lambda r: -r[0])
     levels = np.asarray([c for c, _ in usable])
     errors = np.cumsum([not right for _, right in usable])
-    best, bound = _furthest(levels, errors, alpha, delta, least_items)
+    if guarantee == "average":
+        best, bound = _on_average(levels, errors, len(rows), alpha)
+    else:
+        best, bound = _furthest(levels, errors, alpha, delta, least_items)
+    wrong = sum(not right for _, right in rows) / max(1, len(rows))
+    needed = None if best else _labels_for(wrong, alpha, delta)
     value = float(levels[best - 1]) if best else math.inf
     hits = [float(right) for _, right in usable[:best]]
     agreement = rate(hits) if hits else Result.undefined("nothing is taken")
     coverage = rate([float(c is not None and c >= value) for c, _ in rows])
-    return Threshold(value, bound, coverage, agreement, len(rows), dict(failed))
+    return Threshold(value, bound, coverage, agreement, len(rows), dict(failed), needed)
 
 
-STARTS = (1.0, 0.5, 0.25, 0.1, 0.0)
-"""Shares of the items from which the walks begin; the first has half of δ."""
+def _on_average(levels: Floats, errors: Ints, n: int, alpha: float) -> tuple[int, float | None]:
+    """Return most items that may be taken by conformal risk control, and their bound."""
+    last = np.append(levels[1:] < levels[:-1], True)
+    bounds = (errors + 1) / (n + 1)
+    fine = np.flatnonzero(last & (bounds <= alpha)) if len(levels) else []
+    return (int(fine[-1]) + 1, float(bounds[fine[-1]])) if len(fine) else (0, None)
+
+
+def _labels_for(wrong: float, alpha: float, delta: float) -> int | None:
+    """Return how many labels would do if the judge is wrong as often as here; None: none."""
+    if wrong >= alpha:
+        return None
+    n = LEAST_ITEMS
+    while n < MOST_LABELS and _upper_bound(round(wrong * n), n, WHOLE * delta) > alpha:
+        n = math.ceil(1.05 * n)
+    return n if n < MOST_LABELS else None
+
+
+STARTS = (1.0, 0.5, 0.0)
+"""Shares of the items from which the walks begin."""
+WHOLE = 0.93
+"""How much of δ the walk has that begins at all items: a judge that is good everywhere passes
+there or nowhere, and one that is good where it is sure passes the others with little."""
 
 
 def _furthest(
@@ -319,7 +369,7 @@ def _furthest(
     if not ends:
         return 0, None
     # A walk may begin at any set that the labels do not choose.
-    fewest = math.log(delta / (2 * len(STARTS))) / math.log(1 - alpha)
+    fewest = math.log(delta * (1 - WHOLE) / len(STARTS)) / math.log(1 - alpha)
     sizes = [share * ends[-1] for share in STARTS[:-1]] + [min(fewest, ends[-1])]
     starts = dict.fromkeys(
         next(place for place, end in enumerate(ends) if end >= size) for size in sizes
@@ -327,7 +377,8 @@ def _furthest(
     rest = len(starts) - 1
     best, bound = 0, None
     for number, start in enumerate(starts):
-        part = delta if not rest else delta / 2 if number == 0 else delta / (2 * rest)
+        share = 1.0 if not rest else WHOLE if number == 0 else (1 - WHOLE) / rest
+        part = share * delta
         for end in ends[start:]:
             upper = _upper_bound(int(errors[end - 1]), end, part)
             if upper > alpha:
@@ -389,13 +440,14 @@ class CascadeFindings(Findings):
         return None
 
 
-def selective_cascade(
+def selective_cascade(  # noqa: PLR0913 - as `selective_threshold`
     judges: Sequence[tuple[Judgments, Confidences]],
     labels: RightLabels,
     *,
     alpha: float = 0.1,
     delta: float = 0.1,
     costs: Sequence[float] | None = None,
+    guarantee: Guarantee = "each",
     least_items: int = LEAST_ITEMS,
 ) -> CascadeFindings:
     """Find thresholds for a cascade: the cheap judge if it is sure, else the next, else none.
@@ -408,6 +460,7 @@ def selective_cascade(
             for all together.
         delta: The chance that the guarantee fails, shared evenly by the judges.
         costs: What one question to each judge costs, in any unit.
+        guarantee: As for `selective_threshold`.
         least_items: No threshold is tried on fewer items.
 
     Returns:
@@ -428,7 +481,11 @@ def selective_cascade(
         calls.append(len(rest))
         part = take(answers, rest), take(chances, rest), take(truths, rest)
         gate = selective_threshold(
-            *part, alpha=alpha, delta=delta / len(columns), least_items=least_items
+            *part,
+            alpha=alpha,
+            delta=delta / len(columns),
+            guarantee=guarantee,
+            least_items=least_items,
         )
         rows, _ = _usable(*part)
         decisions = [c is not None and c >= gate.value for c, _ in rows]

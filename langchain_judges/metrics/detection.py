@@ -254,10 +254,11 @@ def auc(
         clusters = cases.clusters(groups)
         if int(clusters.max()) + 1 < LEAST_GROUPS:
             return result(no_interval="too few groups")
+        told = min(len(np.unique(clusters[y])), len(np.unique(clusters[~y])))
         clustered, blocks = jackknife_error(_area, (x, y.astype(float)), clusters)
         if math.isnan(clustered):
             return result(no_interval="a group holds nearly all of a class")
-        se, freedom = max(se, clustered), min(freedom, blocks - 1)
+        se, freedom = max(se, clustered), max(2, min(freedom, blocks - 1, told - 1))
     return result(interval=_area_interval(value, se, rare, freedom, confidence), se=se)
 
 

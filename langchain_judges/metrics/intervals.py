@@ -86,8 +86,9 @@ def rate(hits: Judgments, *, groups: GroupKeys = None, confidence: float = 0.95)
     Returns:
         The share in [0, 1] of `n` items. The interval is Wilson's; of shares and of groups it
         is Wilson's on the effective number of items, p(1 − p) / SE², of groups with Student's
-        t on one degree of freedom less than there are groups. Ties counted as half, and
-        groups whose items balance each other, have more effective items than items.
+        t: only groups that hold the rarer outcome tell how much groups vary, so that these
+        are its degrees of freedom. Ties counted as half, and groups whose items balance each
+        other, have more effective items than items.
 
     Source: Wilson 1927; for clusters Miller 2024 (arXiv 2411.00640) and Dean & Pagano 2015.
     """
@@ -98,11 +99,11 @@ def rate(hits: Judgments, *, groups: GroupKeys = None, confidence: float = 0.95)
     if scores.min() < 0 or scores.max() > 1:
         raise InputError("a rate needs values between 0 and 1")
     p, n, clusters = float(scores.mean()), cases.n, cases.clusters(groups)
-    units, se = int(clusters.max()) + 1, _standard_error(scores, clusters)
+    units, se = int(clusters.max()) + 1, standard_error(scores, clusters)
     if groups is None and np.isin(scores, (0, 1)).all():
         interval = wilson_interval(p * n, n, confidence)
     else:
-        freedom = math.inf if groups is None else units - 1
+        freedom = math.inf if groups is None else _telling(scores, clusters) - 1
         interval = _effective_wilson(scores, se, units, freedom, confidence)
     error = se if units > 1 else None
     return Result(p, n=n, n_failed=cases.failed, interval=interval, se=error)
@@ -113,12 +114,19 @@ def _clustered_se(values: Floats, groups: Ints) -> float:
     return float(np.sqrt((residuals**2).sum()) / len(values))
 
 
-def _standard_error(values: Floats, groups: Ints) -> float:
+def standard_error(values: Floats, groups: Ints) -> float:
     """Return the clustered error, unbiased where groups are few; s / √n of items alone."""
     units = int(groups.max()) + 1
     if units < 2:
         return math.nan
     return _clustered_se(values, groups) * math.sqrt(units / (units - 1))
+
+
+def _telling(scores: Floats, groups: Ints) -> int:
+    """Return how many groups hold the rarer outcome, and one more; all if there is none."""
+    rarer = scores if scores.mean() < 0.5 else 1 - scores
+    holding, units = len(np.unique(groups[rarer > 0])), int(groups.max()) + 1
+    return min(units, max(3, holding + 1)) if holding else units
 
 
 def _effective_wilson(
@@ -180,7 +188,7 @@ def mean_result(
     result = partial(Result, centre, n=len(values), n_failed=failed)
     if count < 2:
         return result(no_interval="only one item or group")
-    se = _standard_error(values, groups)
+    se = standard_error(values, groups)
     wide = math.sqrt(se**2 + added / (count * len(values)))
     if wide <= 1e-12 * max(1.0, abs(centre)):
         return result(se=se, no_interval="all values are equal")

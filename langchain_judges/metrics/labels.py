@@ -12,6 +12,7 @@ import numpy as np
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics.inputs import (
     Floats,
+    GroupKeys,
     Judgments,
     RightLabels,
     as_list,
@@ -24,7 +25,7 @@ from langchain_judges.metrics.inputs import (
 )
 from langchain_judges.metrics.intervals import (
     check_confidence,
-    normal_quantile,
+    standard_error,
     student_quantile,
 )
 from langchain_judges.metrics.result import Interval, Result
@@ -48,6 +49,7 @@ def ppi_mean(
     judged_unlabelled: Judgments,
     *,
     lam: float | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> PredictionPowered:
     """Return the mean that people would give, from few labels and many judgments (PPI).
@@ -61,15 +63,16 @@ def ppi_mean(
         judged_unlabelled: F^u: the judge's number for N other items from the same source.
         lam: λ; None takes that of the narrowest interval (PPI++): cov(Y, F) / (var(F) +
             (n / N) var(F^u)), clipped to [0, 1]. A useless judge gets 0.
+        groups: The cluster of each labelled item, such as its question.
         confidence: The level of the interval.
 
     Returns:
         The mean in the unit of the labels. It is unbiased however the judge errs; the better
         the judge the narrower the interval.
 
-    Source: Angelopoulos et al. 2023 (Science 382, arXiv 2301.09633) and 2311.01453. Variances
-    have n − 1 below them, so that the interval of a few labels is not too narrow; those of the
-    authors' package, ppi-python, have n.
+    Source: Angelopoulos et al. 2023 (Science 382, arXiv 2301.09633) and 2311.01453. The
+    interval is Student's with a few pseudo-labels, for labels of a rare class, and within
+    [0, 1] where all numbers are; that of the authors' package, ppi-python, is normal.
     """
     check_confidence(confidence)
     labelled, rest = match(judged, labels, "score"), complete(judged_unlabelled)
@@ -81,12 +84,31 @@ def ppi_mean(
     (f, y), (unlabelled,) = labelled.floats(), rest.floats()
     weight = _best_lambda(y, f, unlabelled) if lam is None else float(lam)
     value = float(np.mean(weight * unlabelled) + np.mean(y - weight * f))
-    se = math.sqrt(
-        np.var(y - weight * f, ddof=1) / len(y)
-        + weight**2 * np.var(unlabelled, ddof=1) / len(unlabelled)
-    )
-    interval = Interval.around(value, normal_quantile(confidence) * se)
-    return result(value, se=se, interval=interval, lam=weight)
+    clusters = labelled.clusters(groups)
+    units = int(clusters.max()) + 1
+    if units < 2:
+        return result(value, no_interval="only one group", lam=weight)
+    variance = standard_error(y - weight * f, clusters) ** 2
+    variance += weight**2 * float(np.var(unlabelled, ddof=1)) / len(unlabelled)
+    spread, hits = _range(np.concatenate([y, f, unlabelled]))
+    wide = math.sqrt(variance + PSEUDO_LABELS * spread**2 / (units * len(y)))
+    half = wide * student_quantile(confidence, units - 1)
+    interval = Interval.around(value, half)
+    if hits:
+        value, interval = min(1.0, max(0.0, value)), interval.within(0.0, 1.0)
+    return result(value, se=math.sqrt(variance), interval=interval, lam=weight)
+
+
+PSEUDO_LABELS = 1.5
+"""What is added to the variance, in squares of the labels' range over n: of a rare class a few
+labels may hold nothing, and then vary less than the next ones."""
+
+
+def _range(values: Floats) -> tuple[float, bool]:
+    """Return how far values can lie apart, and whether they are shares, in [0, 1]."""
+    if values.min() >= 0 and values.max() <= 1:
+        return 1.0, True
+    return float(np.ptp(values)), False
 
 
 def _best_lambda(y: Floats, f: Floats, unlabelled: Floats) -> float:
@@ -137,9 +159,10 @@ def stratified_ppi_mean(
         part = ppi_mean(take(y, own), take(f, own), rest)
         parts.append((count / counts.total(), part))
         failed.update(part.n_failed)
+    n = sum(part.n for _, part in parts)
     result = partial(
         PredictionPowered,
-        n=sum(part.n for _, part in parts),
+        n=n,
         n_failed=failed,
         n_unlabelled=sum(part.n_unlabelled for _, part in parts),
     )
@@ -149,8 +172,18 @@ def stratified_ppi_mean(
         why = "a stratum has fewer than two labelled or unlabelled items"
         return result(math.nan, reason=why, lam=math.nan)
     value = sum(weight * float(part) for weight, part in parts)
-    se = math.sqrt(sum((weight * (part.se or 0.0)) ** 2 for weight, part in parts))
-    interval = Interval.around(value, normal_quantile(confidence) * se)
+    variances = [(weight * (part.se or 0.0)) ** 2 for weight, part in parts]
+    spread, hits = _range(np.concatenate([complete(part).floats()[0] for part in (y, f, pool)]))
+    added = [PSEUDO_LABELS * (weight * spread) ** 2 / (part.n * n) for weight, part in parts]
+    wide = [variance + more for variance, more in zip(variances, added, strict=True)]
+    # Welch and Satterthwaite: a stratum of few labels makes the whole less sure.
+    freedom = sum(wide) ** 2 / sum(
+        own**2 / (part.n - 1) for own, (_, part) in zip(wide, parts, strict=True)
+    )
+    half = math.sqrt(sum(wide)) * student_quantile(confidence, freedom)
+    interval, se = Interval.around(value, half), math.sqrt(sum(variances))
+    if hits:
+        value, interval = min(1.0, max(0.0, value)), interval.within(0.0, 1.0)
     lam = sum(weight * part.lam for weight, part in parts)
     return result(value, se=se, interval=interval, lam=lam)
 

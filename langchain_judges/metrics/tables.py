@@ -42,8 +42,9 @@ Tables = Floats
 """Tables of counts or shares, (tables, classes, classes); a row is a class of the labels."""
 
 DRAWS = 2000
-PRIOR = 2.0
-"""Items that all the cells share before any is seen: half an item each for two classes."""
+PRIOR = 1.0
+"""Items that each class of the labels has before any is seen, shared by its cells: half an item
+a cell for two classes."""
 
 
 class TableInterval(TypedDict, total=False):
@@ -110,8 +111,11 @@ def table_interval(
     groups, size = len(tables), tables.shape[1]
     if clustered and groups < LEAST_GROUPS:
         return {"no_interval": "too few groups"}
-    total, prior = tables.sum(axis=0), np.full((size, size), PRIOR / size**2)
-    shrink = wider = 1.0
+    total, prior = tables.sum(axis=0), np.full((size, size), PRIOR / size)
+    # Of few items, or of many classes, Student's t allows for what the counts do not show.
+    freedom = max(2.0, float(total.sum()) - size)
+    wider = student_quantile(confidence, freedom) / normal_quantile(confidence)
+    shrink = wider**2
     if clustered:
         alone = statistic(_draws(total + prior, seed)).var()
         rest = statistic(total - tables + prior)

@@ -1,0 +1,227 @@
+"""Does the judge put texts and systems in the order in which people put them?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations, pairwise
+
+import numpy as np
+
+from langchain_judges.metrics.inputs import (
+    Floats,
+    GroupKeys,
+    Ints,
+    Judgments,
+    RightLabels,
+    as_list,
+    match,
+    same_length,
+)
+from langchain_judges.metrics.intervals import check_confidence, student_quantile
+from langchain_judges.metrics.result import Findings, Interval, Result
+from langchain_judges.metrics.tables import Tables, count_tables, table_interval
+
+MOST_LEVELS = 10
+"""Ratings of more levels are cut into as many ranges of about one size."""
+
+
+def concordance(
+    judge: Judgments,
+    human: RightLabels,
+    *,
+    groups: GroupKeys = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Result:
+    """Return how often the judge orders two texts as people do, where people rate them apart.
+
+    A tie of the judge is half right, so that a judge that rates everything alike, or by a coin,
+    has ½. It says nothing of a judge that is too generous throughout: see `mean`.
+
+    Args:
+        judge: One rating for each text, or verdicts, whose `score` is read; None is left out.
+        human: People's rating of the same texts, in any unit.
+        groups: The cluster of each text, for the interval.
+        confidence: The level of the interval.
+        seed: Of the interval's draws.
+
+    Returns:
+        The share in [0, 1]; `n` counts texts. NaN where people rate all texts alike.
+
+    Source: Somers 1962, (D + 1) / 2; the interval as in `tables.table_interval`. Ratings of
+    more than ten levels are cut into ten ranges.
+    """
+    cases = match(judge, human, "score")
+    if cases.n < 2:
+        return cases.undefined("fewer than two texts")
+    said, truth = (_levels(column) for column in cases.floats())
+    if not truth.max():
+        return cases.undefined("people rate all texts alike")
+    size = int(max(said.max(), truth.max())) + 1
+    clusters = None if groups is None else cases.clusters(groups)
+    tables = count_tables(truth.tolist(), said.tolist(), size, clusters)
+    value = float(_concordant(tables.sum(axis=0, keepdims=True))[0])
+    interval = table_interval(
+        tables,
+        _concordant,
+        value,
+        clustered=clusters is not None,
+        confidence=confidence,
+        seed=seed,
+    )
+    return Result(value, n=cases.n, n_failed=cases.failed, **interval)
+
+
+def _levels(column: Floats) -> Floats:
+    """Return which level each value is of, from 0, at most `MOST_LEVELS` of them."""
+    values, places = np.unique(column, return_inverse=True)
+    if len(values) > MOST_LEVELS:
+        cuts = np.quantile(column, np.arange(1, MOST_LEVELS) / MOST_LEVELS)
+        _, places = np.unique(np.searchsorted(cuts, column), return_inverse=True)
+    return np.asarray(places.reshape(-1))
+
+
+def _concordant(tables: Tables) -> Floats:
+    """Return the share of pairs that the columns order as the rows do, ties as half."""
+    below = np.cumsum(tables, axis=2) - tables / 2
+    # Of each cell: what lies in lower rows and, by the columns, lower; ties as half.
+    lower = np.cumsum(below, axis=1) - below
+    right = (tables * lower).sum(axis=(1, 2))
+    rows = tables.sum(axis=2)
+    pairs = (rows * (np.cumsum(rows, axis=1) - rows)).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(right / pairs)
+
+
+@dataclass(frozen=True)
+class SystemPair(Findings):
+    """Two systems, the first ahead by people."""
+
+    first: str
+    second: str
+    judge: Result
+    """How far the first is ahead by the judge, in the units of the points."""
+    people: Result
+    """How far by people."""
+
+    @property
+    def matches(self) -> bool | None:
+        """Whether the judge has the same system ahead; None while either is not settled."""
+        if not (_settled(self.judge) and _settled(self.people)):
+            return None
+        return bool((self.judge > 0) == (self.people > 0))
+
+
+@dataclass(frozen=True)
+class SystemOrder(Findings):
+    """The systems by the judge and by people, and which of them can be told apart."""
+
+    judge: dict[str, float]
+    """The mean points of each system by the judge, the best first."""
+    people: dict[str, float]
+    pairs: list[SystemPair]
+    """Every two systems; intervals hold for all of them at once."""
+    neighbours: list[SystemPair]
+    """Those that follow each other by people."""
+    n: int
+
+
+def _settled(gap: Result) -> bool:
+    return gap.interval is not None and not gap.interval.covers(0.0)
+
+
+def system_order(
+    systems: Iterable[Sequence[str | None]],
+    judge: Iterable[Sequence[float | None]],
+    people: Iterable[Sequence[float | None]],
+    *,
+    groups: GroupKeys = None,
+    confidence: float = 0.95,
+) -> SystemOrder:
+    """Order systems by their mean points from the judge and from people, and compare.
+
+    Args:
+        systems: Who wrote the texts of each row: two of a pair, one of a single text.
+        judge: The points of each of these texts by the judge, such as 1 for the text that wins
+            and ½ for a tie, or a rating. A row with a None is left out.
+        people: Their points by people.
+        groups: The cluster of each row.
+        confidence: The level of the intervals, Bonferroni's for all pairs of systems at once.
+
+    Source: differences of ratio means with clustered errors as in Cochran 1977, section 6.
+    """
+    check_confidence(confidence)
+    names, ours, theirs = as_list(systems), as_list(judge), as_list(people)
+    keys: list[Hashable] = list(range(len(names))) if groups is None else as_list(groups)
+    same_length(systems=names, judge=ours, people=theirs, groups=keys)
+    rows = [
+        row
+        for row in zip(names, ours, theirs, keys, strict=True)
+        if None not in (*row[0], *row[1], *row[2])
+    ]
+    order = {key: i for i, key in enumerate(dict.fromkeys(row[3] for row in rows))}
+    clusters = np.asarray([order[row[3]] for row in rows], dtype=np.int64)
+    found = sorted({str(name) for row in rows for name in row[0]})
+    columns = _columns(found, [(row[0], row[1], row[2]) for row in rows])
+    count = max(1, len(found) * (len(found) - 1) // 2)
+    level = 1 - (1 - confidence) / count
+    means = [
+        {name: float(own[side].sum() / own[0].sum()) for name, own in columns.items()}
+        for side in (1, 2)
+    ]
+    ranked = sorted(found, key=lambda name: -means[1][name])
+    gap = partial(_gap, clusters=clusters, level=level)
+    pairs = [
+        SystemPair(
+            a, b, gap(columns[a], columns[b], side=1), gap(columns[a], columns[b], side=2)
+        )
+        for a, b in combinations(ranked, 2)
+    ]
+    following = set(pairwise(ranked))
+    return SystemOrder(
+        dict(sorted(means[0].items(), key=lambda pair: -pair[1])),
+        {name: means[1][name] for name in ranked},
+        pairs,
+        [pair for pair in pairs if (pair.first, pair.second) in following],
+        len(rows),
+    )
+
+
+_Row = tuple[Sequence[str | None], Sequence[float | None], Sequence[float | None]]
+
+
+def _columns(names: Sequence[str], rows: Sequence[_Row]) -> dict[str, Floats]:
+    """Return of each system by row how many texts it has, and their points by either side."""
+    columns = {name: np.zeros((3, len(rows))) for name in names}
+    for place, row in enumerate(rows):
+        for name, ours, theirs in zip(*row, strict=True):
+            columns[str(name)][:, place] += (1.0, float(ours or 0), float(theirs or 0))
+    return columns
+
+
+def _gap(one: Floats, other: Floats, *, clusters: Ints, level: float, side: int) -> Result:
+    """Return how far the mean points of one system are ahead of another's."""
+    residuals, means, added = np.zeros(one.shape[1]), [], 0.0
+    units = int(clusters.max()) + 1
+    for sign, column in ((1, one), (-1, other)):
+        size = float(column[0].sum())
+        mean = float(column[side].sum()) / size
+        residuals += sign * (column[side] - mean * column[0]) / size
+        means.append(mean)
+        added += 0.25 / size**2
+    gap = means[0] - means[1]
+    telling = int((np.bincount(clusters, one[0] + other[0]) > 0).sum())
+    if telling < 3:
+        return Result(gap, n=one.shape[1], no_interval="too few rows or groups")
+    summed = np.bincount(clusters, residuals, minlength=units)
+    points = np.concatenate([one[side], other[side]])
+    scale = float(np.ptp(points)) or 1.0
+    error = math.sqrt(
+        float((summed**2).sum()) * telling / (telling - 1) + added * min(scale, 1.0) ** 2
+    )
+    interval = Interval.around(gap, error * student_quantile(level, telling - 1))
+    size = int(one[0].sum() + other[0].sum())
+    return Result(gap, n=size, se=error, interval=interval)
