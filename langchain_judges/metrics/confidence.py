@@ -287,7 +287,8 @@ def selective_threshold(  # noqa: PLR0913 - what is promised, and on which items
     """Find the lowest confidence from which on a judge disagrees in at most α of the items.
 
     The thresholds are walked downwards, and a walk stops before the first whose bound exceeds
-    α. It begins at all the items, at half of them, and at the fewest that can pass, and these walks share δ; so P(disagreement ≤ α) ≥ 1 − δ holds for what any
+    α. It begins at all the items, at half, a quarter and a tenth of them, and at the fewest
+    that can pass, and these walks share δ; so P(disagreement ≤ α) ≥ 1 − δ holds for what any
     of them reaches. A single walk from the surest items stops at one early mistake, and hardly
     ever comes to a judge that is good everywhere and no surer where it is right.
 
@@ -350,11 +351,10 @@ def _labels_for(wrong: float, alpha: float, delta: float) -> int | None:
     return n if n < MOST_LABELS else None
 
 
-STARTS = (1.0, 0.5, 0.0)
+STARTS = (1.0, 0.5, 0.25, 0.1, 0.0)
 """Shares of the items from which the walks begin."""
-WHOLE = 0.93
-"""How much of δ the walk has that begins at all items: a judge that is good everywhere passes
-there or nowhere, and one that is good where it is sure passes the others with little."""
+WHOLE = 0.5
+"""How much of δ the walk has that begins at all items."""
 
 
 def _furthest(
