@@ -22,8 +22,7 @@ from langchain_judges.errors import (
     OptionError,
     did_you_mean,
 )
-from langchain_judges.runs.estimate import estimate
-from langchain_judges.runs.prices import TABLE, Prices
+from langchain_judges.runs.prices import TABLE, Prices, estimate
 
 PAPERS: Mapping[str, Mapping[str, Table]] = {
     "allure": allure.TABLES,

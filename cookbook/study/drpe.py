@@ -34,7 +34,6 @@ from langchain_judges.asking.steps import run
 from langchain_judges.datasets.rows import shuffled
 from langchain_judges.datasets.summaries import SUMMARIZE
 from langchain_judges.errors import InputError
-from langchain_judges.methods.drpe.options import DRPE
 from langchain_judges.methods.drpe.roles import SETS as ROLES
 from langchain_judges.methods.drpe.roles import SUBJECTIVE
 from langchain_judges.metrics import correlate, williams_test
@@ -126,6 +125,7 @@ def method_arm(name: str) -> Arm:
     """Return the arm of a preset of DRPE, or of the judge without roles."""
     if name == RIVAL:
         return Arm(name, RIVAL, {"task": "summary"})
+
     def make(bench: Bench, part: str) -> Any:
         del part
         options = {"preset": name, "seed": bench.seed, "task": "summary"}
