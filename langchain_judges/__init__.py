@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     )
     from langchain_judges.integrations.middleware import JudgeMiddleware as JudgeMiddleware
     from langchain_judges.memory.failure_memory import FailureMemory as FailureMemory
-    from langchain_judges.memory.faiss.store import FaissStore as FaissStore
+    from langchain_judges.memory.faiss_store import FaissStore as FaissStore
     from langchain_judges.methods.allure import create_allure_judge as create_allure_judge
     from langchain_judges.methods.allure.audit import create_allure_audit as create_allure_audit
     from langchain_judges.methods.bsm import create_bsm_judge as create_bsm_judge

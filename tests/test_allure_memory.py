@@ -96,7 +96,7 @@ def test_what_the_memory_held_before_a_failed_trial_stays():
     assert again["waiting"] == []
 
 
-def test_the_command_keeps_the_memory_in_its_folder(serve, tmp_path, letter_encoder):
+def test_the_command_keeps_the_memory_in_its_file(serve, tmp_path, letter_encoder):
     path = tmp_path / "items.jsonl"
     path.write_text("\n".join(json.dumps(item) for item in planning(3)))
     server = serve(behave)

@@ -120,11 +120,11 @@ def test_a_family_that_nobody_measures_may_be_admitted_and_is_marked():
 
 @pytest.mark.parametrize("call", ["invoke", "ainvoke"])
 async def test_nobody_else_sees_what_is_on_trial(tmp_path, call):
-    memory, log = memory_in(tmp_path), []
+    memory, log = memory_in(tmp_path / "m"), []
 
     def watched(prompt):
         if "harmful" in prompt:
-            log.append(len(memory_in(tmp_path)))
+            log.append(len(memory_in(tmp_path / "m")))
         return misled(prompt)
 
     judge = create_allure_judge(FakeChatModel(replies=watched), memory=memory, recall="all")

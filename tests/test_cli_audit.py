@@ -295,12 +295,13 @@ def test_a_bad_item_can_be_left_out(auditing):
     assert auditing("aaa", "--skip-bad").exit_code == 0
 
 
-def test_a_memory_in_place_of_a_folder_is_one_sentence(auditing):
+def test_a_file_that_is_no_memory_is_one_sentence(auditing, monkeypatch):
+    monkeypatch.undo()
     file = auditing.folder / "file"
     file.write_text("")
     result = auditing("", "--memory", file)
     assert result.exit_code == 2, result.output
-    assert "cannot be a folder" in result.stderr
+    assert "is not a store of this package" in result.stderr
 
 
 @pytest.mark.parametrize("way", ["--export", "--import"])

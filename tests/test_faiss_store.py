@@ -1,29 +1,20 @@
-"""The FAISS vector store: LangChain's own suite, files that survive a kill, filters, speed."""
+"""The vector store: LangChain's tests, what lasts, and what is refused."""
 
 import asyncio
-import json
 import os
 import random
-import shutil
-import sys
-import threading
-import time
-from contextlib import suppress
-from typing import Any, cast
+import sqlite3
 
-import faiss
 import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
-from langchain_core.example_selectors import SemanticSimilarityExampleSelector
 from langchain_tests.integration_tests import VectorStoreIntegrationTests
 
-from langchain_judges import FailureMemory, FaissStore
+from langchain_judges import FaissStore
 from langchain_judges.errors import InputError, OptionError, OutputError
-from langchain_judges.memory.faiss import files as faiss_files
-from langchain_judges.memory.faiss.embedder import identity_of
-from tests.benchmarks.faiss_store import measure
+from langchain_judges.memory import document_file
+from langchain_judges.memory.faiss_store import identity_of
 from tests.cases import for_each
 from tests.processes import start
 
@@ -36,21 +27,10 @@ class TestInMemory(VectorStoreIntegrationTests):
         return FaissStore(self.get_embeddings())
 
 
-class TestInAFolder(VectorStoreIntegrationTests):
+class TestInAFile(VectorStoreIntegrationTests):
     @pytest.fixture
     def vectorstore(self, tmp_path):
         return FaissStore(self.get_embeddings(), path=tmp_path / "store")
-
-
-class TestApproximateFromTheStart(VectorStoreIntegrationTests):
-    @pytest.fixture(params=["hnsw", "ivf"])
-    def vectorstore(self, request, tmp_path):
-        return FaissStore(
-            self.get_embeddings(),
-            path=tmp_path / "store",
-            index=request.param,
-            approximate_above=0,
-        )
 
 
 class Plane(Embeddings):
@@ -62,19 +42,6 @@ class Plane(Embeddings):
 
     def embed_documents(self, texts):
         return [self.embed_query(text) for text in texts]
-
-
-class AsyncOnly(Plane):
-    """Refuses to be called in a thread."""
-
-    def embed_query(self, text):
-        raise AssertionError("sync")
-
-    async def aembed_query(self, text):
-        return Plane.embed_query(self, text)
-
-    async def aembed_documents(self, texts):
-        return [Plane.embed_query(self, text) for text in texts]
 
 
 def filled(**options):
@@ -113,7 +80,6 @@ def test_relevance_is_the_cosine_and_never_negative():
         ({"tags": ["x", "y"]}, ["r"]),
         ({"n": None}, ["s"]),
         ({"none": 1}, []),
-        (lambda document: document.page_content != "0", ["q", "r", "s"]),
     ],
 )
 def test_a_filter_keeps_what_it_says(where, result):
@@ -127,518 +93,303 @@ def test_a_filter_of_another_dialect_is_refused():
         filled().similarity_search("0", filter={"n": {"$gt": 3}})
 
 
-class Watched(dict):
-    """Metadata that counts how often it is read."""
-
-    reads = 0
-
-    def __getitem__(self, key):
-        Watched.reads += 1
-        return super().__getitem__(key)
-
-    def get(self, key, default=None):
-        return self[key]
-
-
-def test_a_metadata_filter_reads_no_document():
-    store = FaissStore(WORDS)
-    store.add_texts([str(i) for i in range(3000)], [{"n": i % 3} for i in range(3000)])
-    rows = store._collection.rows
-    rows.entries[:] = [e._replace(metadata=Watched(e.metadata)) for e in rows.entries]
-    hits = store.similarity_search("7", k=3, filter={"n": 1})
-    assert [hit.metadata["n"] for hit in hits] == [1, 1, 1]
-    assert Watched.reads < 20
-
-
 def test_mmr_prefers_what_is_unlike_the_chosen():
     store = filled()
-    assert ids(store.max_marginal_relevance_search("4", k=2, lambda_mult=1)) == ["p", "q"]
-    assert ids(store.max_marginal_relevance_search("4", k=2, lambda_mult=0)) == ["p", "s"]
-    later = store.amax_marginal_relevance_search_by_vector([1, 0], k=2, lambda_mult=0)
-    assert ids(asyncio.run(later)) == ["p", "s"]
-
-
-def test_async_calls_embed_asynchronously():
-    async def work():
-        store = await FaissStore.afrom_texts(["0", "90"], AsyncOnly(), ids=["p", "s"])
-        assert ids(await store.asimilarity_search("80", k=1)) == ["s"]
-        assert ids(await store.amax_marginal_relevance_search("80", k=1)) == ["s"]
-        await store.adelete(["s"])
-        assert ids(await store.asimilarity_search("80", k=2)) == ["p"]
-
-    asyncio.run(work())
+    assert ids(store.max_marginal_relevance_search("0", k=2, lambda_mult=0.1)) == ["p", "s"]
+    assert ids(store.max_marginal_relevance_search("0", k=2, lambda_mult=1)) == ["p", "q"]
 
 
 def test_what_comes_out_can_be_changed_without_harm():
     store = filled()
-    store.similarity_search("20", k=1)[0].metadata["tags"].append("z")
+    store.get_by_ids(["r"])[0].metadata["tags"].append("z")
     assert store.get_by_ids(["r"])[0].metadata == {"kind": "a", "tags": ["x", "y"]}
 
 
-def test_it_serves_langchains_example_selectors():
-    selector = SemanticSimilarityExampleSelector(vectorstore=FaissStore(Plane()), k=1)
-    selector.add_example({"angle": "10"})
-    selector.add_example({"angle": "80"})
-    assert selector.select_examples({"angle": "70"}) == [{"angle": "80"}]
-
-
-@pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf"])
-def test_an_approximate_index_above_its_size_finds_what_the_exact_one_finds(kind, tmp_path):
-    rng = np.random.default_rng(0)
-    centres = rng.normal(size=(20, 32))
-
-    class Clusters(Embeddings):
-        def embed_documents(self, texts):
-            seeds = [np.random.default_rng(int(text)) for text in texts]
-            return [(centres[int(t) % 20] + 0.3 * s.normal(size=32)).tolist()
-                    for t, s in zip(texts, seeds, strict=True)]  # fmt: skip
-
-        def embed_query(self, text):
-            return self.embed_documents([text])[0]
-
-    exact = FaissStore(Clusters())
-    store = FaissStore(Clusters(), path=tmp_path, index=kind, approximate_above=1000)
-    texts = [str(i) for i in range(2500)]
-    for some in (texts[:900], texts[900:2400], texts[2400:]):
-        store.add_texts(some, [{"even": int(t) % 2} for t in some], ids=some)
-        exact.add_texts(some, [{"even": int(t) % 2} for t in some], ids=some)
-    name = {"flat": "IndexFlatIP", "hnsw": "IndexHNSWFlat", "ivf": "IndexIVFFlat"}[kind]
-    assert type(store._collection.rows.index).__name__ == name
-    for where in (None, {"even": 1}):
-        overlap = 0
-        for query in map(str, range(5000, 5030)):
-            near = ids(exact.similarity_search(query, k=10, filter=where))
-            overlap += len({*near} & {*ids(store.similarity_search(query, k=10, filter=where))})
-        assert overlap >= 285
-    store.delete(texts[100:2000])
-    again = FaissStore(Clusters(), path=tmp_path, index=kind, approximate_above=100)
-    assert len(again) == 600
-    assert not {*ids(again.similarity_search("3", k=600))} & {*texts[100:2000]}
-
-
-def test_many_deletions_are_squeezed_out():
-    store = FaissStore(WORDS)
-    texts = [str(i) for i in range(1000)]
-    store.add_texts(texts, [{"n": i % 2} for i in range(1000)], ids=texts)
-    store.delete(texts[:600])
-    assert store._collection.rows.index.ntotal < 600
-    assert len(store.documents({"n": 1})) == 200
-    assert ids(store.similarity_search("700", k=1)) == ["700"]
-
-
-# -- what is saved
+def test_deletions_and_replacements_leave_the_rest_in_place():
+    store = FaissStore(Plane())
+    store.add_texts([str(n) for n in range(90)], [{"odd": n % 2} for n in range(90)])
+    kept = [str(n) for n in range(90) if n % 3]
+    found = store.similarity_search("0", k=90)
+    store.delete([d.id for d in found if d.page_content not in kept])
+    store.add_texts(["45"], [{"odd": 1}], ids=["new"])
+    store.add_texts(["46"], [{"odd": 0}], ids=["new"])
+    near = store.similarity_search("46", k=3, filter={"odd": 0})
+    assert [d.page_content for d in near] == ["46", "46", "44"]
+    assert len(store) == len(kept) + 1
 
 
 def test_a_store_is_read_again_as_it_was(tmp_path):
-    store = filled(path=tmp_path)
-    store.delete(["q"])
-    store.add_texts(["45"], [{"kind": "ü\u2028\udc80"}], ids=["p"])
-    again = FaissStore(Plane(), path=tmp_path)
-    assert again.documents() == store.documents()
-    results, before = (s.similarity_search_with_score("40", k=4) for s in (again, store))
-    assert ids(d for d, _ in results) == ids(d for d, _ in before) == ["p", "r", "s"]
-    assert [score for _, score in results] == pytest.approx([score for _, score in before])
-    assert "pickle" not in sys.modules["langchain_judges.memory.faiss.files"].__dict__
+    filled(path=tmp_path / "m").delete(["q"])
+    again = FaissStore(Plane(), path=tmp_path / "m")
+    assert ids(again.similarity_search("0")) == ["p", "r", "s"]
+    assert again.get_by_ids(["r", "q"]) == [
+        Document("20", id="r", metadata={"kind": "a", "tags": ["x", "y"]})
+    ]
 
 
-def test_a_copy_can_be_saved_and_loaded(tmp_path):
-    store = filled()
-    store.save_local(tmp_path / "copy")
-    store.delete(["p"])
-    store.save_local(tmp_path / "copy")
-    again = FaissStore.load_local(tmp_path / "copy", Plane())
-    assert again.documents() == store.documents()
-    with pytest.raises(InputError, match="there is no store"):
-        FaissStore.load_local(tmp_path / "none", Plane())
+# -- one file, several processes
 
 
-def files_of(folder):
-    """Return the index, the documents and the log, as anybody reads them."""
-    index, documents, log = (
-        next(folder.glob(f"{part}-*")) for part in ("index", "documents", "log")
-    )
-    rows = [json.loads(line) for line in documents.read_text().splitlines()]
-    return faiss.read_index(str(index)), rows, log.read_bytes()
+def all_bytes(folder):
+    return b"".join(file.read_bytes() for file in sorted(folder.iterdir()))
 
 
-def test_the_first_write_is_a_faiss_index_and_jsonl(tmp_path):
-    store = filled(path=tmp_path)
-    index, rows, log = files_of(tmp_path)
-    assert (index.ntotal, index.d, log) == (4, 2, b"")
-    assert [row["id"] for row in rows] == ["p", "q", "r", "s"]
-    store.add_texts(["50"], ids=["t"])
-    index, rows, log = files_of(tmp_path)
-    assert (index.ntotal, len(rows), log.count(b"\n")) == (4, 4, 1)
+def test_deleted_texts_leave_every_file_at_once(tmp_path):
+    store = FaissStore(WORDS, path=tmp_path / "m")
+    texts = [f"secret {n} " + "word " * (n % 300) for n in range(400)]
+    store.add_texts(texts, [{"text": text} for text in texts], ids=texts)
+    chance = random.Random(1)
+    gone = chance.sample(texts, 300)
+    for start_at in range(0, 300, 30):
+        store.delete(gone[start_at : start_at + 30])
+        store.add_texts([f"new {start_at}"])
+    data = all_bytes(tmp_path)
+    left = [text for text in gone if text.split(" word")[0].strip().encode() + b" " in data]
+    assert left == []
+    assert all(store.get_by_ids([text]) for text in texts if text not in gone)
 
 
-def test_an_emptied_store_is_still_a_faiss_index_and_can_be_filled_again(tmp_path):
-    store = filled(path=tmp_path)
-    store.delete()
-    store.compact()
-    assert files_of(tmp_path)[0].ntotal == 0
-    assert FaissStore(Plane(), path=tmp_path).documents() == []
-    FaissStore(Plane(), path=tmp_path).add_texts(["50"], ids=["t"])
-    assert files_of(tmp_path)[0].ntotal == 1
-    assert ids(store.documents()) == ["t"]
+def test_a_store_sees_what_another_has_written(tmp_path):
+    one, two = filled(path=tmp_path / "m"), FaissStore(Plane(), path=tmp_path / "m")
+    before = two.changes()
+    one.delete(["p"])
+    assert two.changes() != before
+    assert ids(two.similarity_search("0", k=1, filter={"kind": "a"})) == ["r"]
+    two.add_texts(["1"], [{"kind": "a"}], ids=["t"])
+    assert ids(one.similarity_search("0", k=1, filter={"kind": "a"})) == ["t"]
 
 
-def test_a_death_in_the_first_write_leaves_an_empty_folder_to_write_to(tmp_path, monkeypatch):
-    def dies(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", dies)
-        store = FaissStore(Plane(), path=tmp_path)
-        with pytest.raises(KeyboardInterrupt):
-            store.add_texts(["0", "20"], ids=["p", "q"])
-    assert FaissStore(Plane(), path=tmp_path).documents() == []
-    FaissStore(Plane(), path=tmp_path).add_texts(["50"], ids=["t"])
-    assert ids(FaissStore(Plane(), path=tmp_path).documents()) == ["t"]
-    assert ids(store.documents()) == ["t"]
-
-
-def test_a_folder_that_was_taken_away_is_written_anew(tmp_path):
-    store = filled(path=tmp_path / "store")
-    shutil.rmtree(tmp_path / "store")
-    store.add_texts(["50"], ids=["t"])
-    assert len(FaissStore(Plane(), path=tmp_path / "store")) == 5
-
-
-def test_one_more_document_adds_a_line_and_rewrites_nothing(tmp_path):
-    store = FaissStore(WORDS, path=tmp_path)
-    store.add_texts([str(i) for i in range(2000)])
-    before = {f.name: (f.stat().st_ino, f.stat().st_mtime_ns) for f in tmp_path.iterdir()}
-    log = next(tmp_path.glob("log-*"))
-    size = log.stat().st_size
-    store.add_texts(["one more"])
-    assert 0 < log.stat().st_size - size < 500
-    after = {f.name: (f.stat().st_ino, f.stat().st_mtime_ns) for f in tmp_path.iterdir()}
-    assert {name for name in after if after[name] != before.get(name)} == {log.name}
-
-
-def test_the_log_is_squeezed_when_it_has_grown(tmp_path, monkeypatch):
-    monkeypatch.setattr(faiss_files, "SOON", 10)
-    store = FaissStore(WORDS, path=tmp_path)
-    for i in range(50):
-        store.add_texts([str(i)], ids=[str(i)])
-    lines = sum(len(f.read_text().splitlines()) for f in tmp_path.glob("log-*"))
-    assert lines <= 26
-    assert len(list(tmp_path.glob("index-*"))) == 1
-    assert len(FaissStore(WORDS, path=tmp_path)) == 50
-
-
-@pytest.mark.parametrize("logged", [False, True], ids=["in the snapshot", "in the log"])
-def test_what_is_deleted_is_blanked_where_it_stands(tmp_path, logged):
-    store = FaissStore(WORDS, path=tmp_path)
-    store.add_texts(["other", "known"], ids=["0", "2"])
-    store.add_texts(["a secret"], ids=["1"])
-    if not logged:
-        store.compact()
-    before = {f.name: f.stat().st_ino for f in tmp_path.iterdir()}
-    vector = store.vectors(["1"]).tobytes()
-    assert logged or any(vector in f.read_bytes() for f in tmp_path.iterdir())
-    store.delete(["1"])
-    contents = [f.read_bytes() for f in tmp_path.iterdir()]
-    assert not any(b"a secret" in each or vector in each for each in contents)
-    assert {f.name: f.stat().st_ino for f in tmp_path.iterdir()} == before
-    again = FaissStore(WORDS, path=tmp_path)
-    assert ids(again.documents()) == ids(store.documents()) == ["0", "2"]
-    assert ids(again.similarity_search("known", k=9)) == ["2", "0"]
-
-
-def test_what_a_killed_deletion_left_is_blanked_by_the_next_writer(tmp_path, monkeypatch):
-    store = FaissStore(WORDS, path=tmp_path)
-    store.add_texts(["a secret", "known"], ids=["1", "2"])
-
-    def killed(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(faiss_files.Files, "_blank", killed)
-    with pytest.raises(KeyboardInterrupt):
-        store.delete(["1"])
-    monkeypatch.undo()
-    assert any(b"a secret" in f.read_bytes() for f in tmp_path.iterdir())
-    FaissStore(WORDS, path=tmp_path).erase()
-    assert not any(b"a secret" in f.read_bytes() for f in tmp_path.iterdir())
-    assert ids(FaissStore(WORDS, path=tmp_path).documents()) == ["2"]
-
-
-def test_a_vector_deleted_from_an_approximate_index_goes_when_it_is_erased(tmp_path):
-    def opened():
-        return FaissStore(WORDS, path=tmp_path, index="hnsw", approximate_above=1)
-
-    opened().add_texts(["a", "b", "c"], ids=["1", "2", "3"])
-    vector = opened().vectors(["1"]).tobytes()
-    opened().delete(["1"])
-    assert any(vector in f.read_bytes() for f in tmp_path.iterdir())
-    opened().erase()
-    assert not any(vector in f.read_bytes() for f in tmp_path.iterdir())
-    assert ids(opened().documents()) == ["2", "3"]
-
-
-def test_compaction_leaves_no_blanks(tmp_path):
-    store = filled(path=tmp_path)
-    store.delete(["p"])
-    store.compact()
-    index, rows, log = files_of(tmp_path)
-    assert (index.ntotal, [row["id"] for row in rows], log) == (3, ["q", "r", "s"], b"")
-
-
-@pytest.mark.parametrize("torn", [b'{"put": {"id": "x", "page', b"\x00\x00", b"{"])
-def test_a_torn_last_line_is_cut_off(tmp_path, torn):
-    filled(path=tmp_path)
-    log = next(tmp_path.glob("log-*"))
-    with log.open("ab") as file:
-        file.write(torn)
-    store = FaissStore(Plane(), path=tmp_path)
-    assert ids(store.documents()) == ["p", "q", "r", "s"]
-    store.add_texts(["70"], ids=["t"])
-    assert ids(FaissStore(Plane(), path=tmp_path).documents()) == ["p", "q", "r", "s", "t"]
-
-
-@pytest.mark.parametrize("inside", [(), ("store",)])
-def test_a_file_is_no_folder(tmp_path, inside):
-    (tmp_path / "notes.txt").write_text("mine")
-    path = tmp_path.joinpath("notes.txt", *inside)
-    with pytest.raises(OutputError, match=r"notes\.txt"):
-        FaissStore(Plane(), path=path)
-    with pytest.raises(OutputError, match=r"notes\.txt"):
-        FailureMemory(embeddings=Plane(), path=path)
-    with pytest.raises(OutputError, match=r"notes\.txt"):
-        filled().save_local(path)
-
-
-def test_a_damaged_log_says_so(tmp_path):
-    filled(path=tmp_path)
-    log = next(tmp_path.glob("log-*"))
-    log.write_bytes(b"no json\n" + log.read_bytes())
-    with pytest.raises(OutputError, match="is damaged"):
-        FaissStore(Plane(), path=tmp_path)
-
-
-SOUND: dict[str, Any] = {
-    "format": 2, "generation": 1, "dimension": 2, "embedder": "Plane()", "count": 4,
-    "index": {"bytes": 77, "vectors": 45, "sha256": ""}, "documents": {"bytes": 9},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "", "[]", "7", "null", "{", '"format"', '{"format": 2}', "[" * 100_000, "\x00",
-        "9" * 5000, '{"format": ' + "9" * 5000 + "}", '{"format": "2"}', '{"format": 3}',
-        *(
-            json.dumps(SOUND | change)
-            for change in cast("list[dict[str, Any]]", [
-                {"generation": "../1"}, {"generation": -1}, {"generation": True},
-                {"count": 1.5}, {"dimension": "2"}, {"index": []}, {"documents": None},
-                {"index": {**SOUND["index"], "vectors": 10**30}}, {"embedder": 3},
-            ])
-        ),
-        " " * 70_000 + json.dumps(SOUND),
-    ],
-)  # fmt: skip
-def test_a_foreign_manifest_is_told_in_a_sentence(tmp_path, text):
-    filled(path=tmp_path)
-    (tmp_path / "manifest.json").write_text(text)
-    with pytest.raises(OutputError, match=r"manifest\.json (is|has) "):
-        FaissStore(Plane(), path=tmp_path)
-
-
-@pytest.mark.parametrize("part", ["index", "documents", "log"])
-def test_any_flipped_byte_is_seen(tmp_path, part):
-    filled(path=tmp_path).add_texts(["30"], [{"kind": "a"}], ids=["t"])
-    file = next(tmp_path.glob(f"{part}-*"))
-    sound = file.read_bytes()
-    # The last byte of the log is the end of its line: without it, the line does not count.
-    for place in range(len(sound) - (part == "log")):
-        file.write_bytes(sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :])
-        with pytest.raises(OutputError, match="is damaged"):
-            FaissStore(Plane(), path=tmp_path)
-    file.write_bytes(sound)
-    assert len(FaissStore(Plane(), path=tmp_path)) == 5
-
-
-@pytest.mark.parametrize(
-    "name", ["manifest.json", "lock", "index-1.faiss", "documents-1.jsonl", "log-1.jsonl"]
-)
-@pytest.mark.parametrize("target", ["victim", "/dev/zero"])
-def test_no_link_in_the_folder_is_followed(tmp_path, name, target):
-    folder, victim = tmp_path / "store", tmp_path / "victim"
-    store = filled(path=folder)
-    (folder / name).rename(victim)
-    before = victim.read_bytes()
-    (folder / name).symlink_to(tmp_path / target)
-    with pytest.raises(OutputError, match="is a symbolic link"):
-        FaissStore(Plane(), path=folder).add_texts(["50"])
-    with suppress(OutputError):  # it has read what is a link now
-        store.add_texts(["50"])
-        store.delete(["p"])
-        store.compact()
-    assert victim.read_bytes() == before
-
-
-def test_a_snapshot_writes_through_no_link_that_waits_for_it(tmp_path):
-    folder, victim = tmp_path / "store", tmp_path / "victim"
-    store = filled(path=folder)
-    victim.write_text("mine")
-    for name in ("index-2.faiss", "documents-2.jsonl", "log-2.jsonl", "manifest.tmp"):
-        (folder / name).symlink_to(victim)
-    store.compact()
-    assert victim.read_text() == "mine"
-    assert len(FaissStore(Plane(), path=folder)) == 4
-
-
-def test_a_pipe_in_the_folder_does_not_hang_a_reader(tmp_path):
-    filled(path=tmp_path)
-    log = next(tmp_path.glob("log-*"))
-    log.unlink()
-    os.mkfifo(log)
-    with pytest.raises(OutputError, match="not a regular file"):
-        FaissStore(Plane(), path=tmp_path)
-
-
-def test_what_a_killed_snapshot_left_is_removed_by_the_next(tmp_path):
-    store = filled(path=tmp_path)
-    for name in (".6a3f.tmp", "index-2.faiss", "documents-7.jsonl"):
-        (tmp_path / name).write_text("left")
-    store.compact()
-    assert not any(b"left" in file.read_bytes() for file in tmp_path.iterdir())
-    assert len(FaissStore(Plane(), path=tmp_path)) == 4
-
-
-@pytest.mark.parametrize("part", ["index", "documents"])
-def test_a_damaged_snapshot_says_so(tmp_path, part):
-    filled(path=tmp_path).compact()
-    file = next(tmp_path.glob(f"{part}-*"))
-    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    with pytest.raises(OutputError, match="is damaged"):
-        FaissStore(Plane(), path=tmp_path)
-
-
-def test_a_full_disk_takes_nothing_by_halves(tmp_path, monkeypatch):
-    store = filled(path=tmp_path)
-    real = os.write
-
-    def half(descriptor, data):
-        real(descriptor, bytes(data)[: len(data) // 2])
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "write", half)
-    with pytest.raises(OutputError, match="No space left"):
-        store.add_texts(["50", "60"], ids=["t", "u"])
-    monkeypatch.setattr(os, "write", real)
-    assert ids(store.documents()) == ["p", "q", "r", "s"]
-    store.add_texts(["50"], ids=["v"])
-    assert ids(FaissStore(Plane(), path=tmp_path).documents()) == ["p", "q", "r", "s", "v"]
+def test_a_store_that_was_away_for_long_reads_everything(tmp_path, monkeypatch):
+    monkeypatch.setattr(document_file, "_KEPT_REMOVALS", 2)
+    one, two = filled(path=tmp_path / "m"), FaissStore(Plane(), path=tmp_path / "m")
+    for name in ("p", "q", "r", "s"):
+        one.add_texts(["5"], ids=[f"new {name}"])
+        one.delete([name])
+    assert sorted(ids(two.similarity_search("5"))) == ["new p", "new q", "new r", "new s"]
 
 
 WRITER = """
 import sys
 from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_judges import FailureMemory, FaissStore
-from langchain_judges.memory.faiss import files as faiss_files
-faiss_files.SOON = int(sys.argv[3])
+from langchain_judges import FaissStore
 store = FaissStore(DeterministicFakeEmbedding(size=16), path=sys.argv[1])
-for i in range(int(sys.argv[4])):
-    name = f"{sys.argv[2]}{i}"
+for i in range(int(sys.argv[3])):
+    name = f"{sys.argv[2]}{i}."
     store.add_texts([name], [{"who": sys.argv[2]}], ids=[name])
-    if i % 5 == 4:
-        store.delete([f"{sys.argv[2]}{i - 1}"])
-        print("-", f"{sys.argv[2]}{i - 1}", flush=True)
     print("+", name, flush=True)
+    if i % 5 == 4:
+        store.delete([f"{sys.argv[2]}{i - 1}."])
+        print("-", f"{sys.argv[2]}{i - 1}.", flush=True)
 """
 
 
-def writer(path, who, soon=3, count=10**6):
-    return start("-c", WRITER, path, who, soon, count)
+def writer(path, who, count=10**6):
+    return start("-c", WRITER, path, who, count)
 
 
 def acknowledged(lines):
-    numbers = set()
-    for sign, name in map(str.split, lines):
-        numbers.add(name) if sign == "+" else numbers.discard(name)
-    return numbers
+    """Return what was said to be there, and what was said to be gone."""
+    said = [line.split() for line in lines if len(line.split()) == 2]
+    gone = {name for sign, name in said if sign == "-"}
+    return {name for sign, name in said if sign == "+"} - gone, gone
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("soon", [2, 10**6], ids=["while compacting", "while appending"])
-def test_kill_in_the_middle_loses_nothing_acknowledged(tmp_path, soon):
-    rng = random.Random(soon)
-    for attempt in range(2):
-        path = tmp_path / str(attempt)
-        process = writer(path, "w", soon)
-        lines = [process.stdout.readline() for _ in range(rng.randrange(20, 60))]
-        time.sleep(rng.random() / 200)
-        process.kill()
-        rest, _ = process.communicate()
-        lines += [line for line in rest.splitlines() if len(line.split()) == 2]
-        store = FaissStore(WORDS, path=path)
-        documents, acknowledgements = {*ids(store.documents())}, acknowledged(lines)
-        # Only what was done when the signal came may be there without having been told.
-        last = max(int(line.split()[1][1:]) for line in lines if line[0] == "+")
-        assert documents - acknowledgements <= {f"w{last + 1}"}
-        assert acknowledgements - documents <= ({f"w{last}"} if last % 5 == 3 else set())
-        assert all(
-            store.similarity_search(name, k=1)[0].id == name for name in sorted(documents)
-        )
-
-
-@pytest.mark.system
-def test_two_processes_read_while_one_writes(tmp_path):
-    process = writer(tmp_path, "w", soon=3, count=30)
-    readers = [FaissStore(WORDS, path=tmp_path) for _ in range(2)]
-    errors, stop = [], threading.Event()
-
-    def read(store):
-        while not stop.is_set():
-            try:
-                for document in store.similarity_search("w1", k=100):
-                    assert document.page_content == document.id
-            except Exception as exc:  # noqa: BLE001 - shown below
-                errors.append(exc)
-                return
-
-    threads = [threading.Thread(target=read, args=(store,)) for store in readers]
-    for thread in threads:
-        thread.start()
-    out, _ = process.communicate()
-    stop.set()
-    for thread in threads:
-        thread.join()
-    assert not errors
-    for store in readers:
-        assert {*ids(store.documents())} == acknowledged(out.splitlines())
+def test_kills_of_two_writers_lose_nothing_that_was_acknowledged(tmp_path):
+    chance = random.Random(0)
+    path, there, gone = tmp_path / "m", set(), set()
+    for attempt in range(4):
+        both = [writer(path, f"{who}{attempt}-") for who in "vw"]
+        lines = []
+        for process in both:
+            lines += [process.stdout.readline() for _ in range(chance.randrange(12, 40))]
+        for process in both:
+            process.kill()
+            lines += process.communicate()[0].splitlines()
+        more, less = acknowledged(lines)
+        there, gone = there | more, gone | less
+    store = FaissStore(WORDS, path=path)
+    missing = [name for name in there if not store.get_by_ids([name])]
+    # A deletion may have been done when the kill came, and not yet been acknowledged.
+    assert all(int(name.split("-")[1][:-1]) % 5 == 3 for name in missing)
+    assert len(missing) <= 8
+    assert store.get_by_ids(list(gone)) == []
+    store.erase()
+    data = all_bytes(tmp_path)
+    assert [name for name in gone if name.encode() in data] == []
 
 
 @pytest.mark.system
 def test_writers_of_two_processes_take_turns(tmp_path):
-    both = [writer(tmp_path, who, soon=8, count=30) for who in "vw"]
-    out = [line for p in both for line in p.communicate()[0].splitlines()]
-    assert {*ids(FaissStore(WORDS, path=tmp_path).documents())} == acknowledged(out)
+    both = [writer(tmp_path / "m", who, count=30) for who in "vw"]
+    lines = [line for p in both for line in p.communicate()[0].splitlines()]
+    found = FaissStore(WORDS, path=tmp_path / "m").similarity_search("x", k=100)
+    assert {*ids(found)} == acknowledged(lines)[0]
 
 
-def test_a_store_sees_what_another_has_written(tmp_path):
-    one, two = filled(path=tmp_path), FaissStore(Plane(), path=tmp_path)
-    before = two.changes()
-    one.delete(["p"])
-    assert two.changes() > before
-    assert ids(two.similarity_search("0", k=1)) == ["q"]
-    one.compact()
-    two.add_texts(["1"], ids=["t"])
-    assert ids(one.similarity_search("0", k=1)) == ["t"]
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a fork")
+def test_a_forked_process_opens_the_file_anew(tmp_path):
+    store = filled(path=tmp_path / "m")
+    child = os.fork()
+    if not child:
+        store.add_texts(["45"], ids=["child"])
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert ids(store.similarity_search("45", k=1)) == ["child"]
+    store.add_texts(["44"], ids=["parent"])
+    assert len(FaissStore(Plane(), path=tmp_path / "m")) == 6
 
 
-# -- what is refused
+# -- what is not ours, and what is damaged
 
 
 @for_each(
-    "options",
-    [{"index": "lsh"}, {"approximate_above": -1}, {"approximate_above": True}, {"path": 3}],
+    "path",
+    ["", " ", "a\0b", "s3://bucket/memory", "gs://b/m.db", "file:///tmp/m", 3, b"m"],
 )
-def test_options_are_checked(options):
-    with pytest.raises(OptionError, match=next(iter(options))):
-        FaissStore(Plane(), **options)
+def test_a_path_that_is_no_file_is_refused(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OptionError, match="`path` must be"):
+        FaissStore(Plane(), path=path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_tilde_is_the_home_of_the_user(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert filled(path="~/here/m").path == tmp_path / "here" / "m"
+
+
+def somebody(folder):
+    names = ("documents-train.jsonl", "log-2026-11.jsonl", "index-wiki.faiss", ".notes.tmp")
+    for name in names:
+        (folder / name).write_text("mine")
+    return names
+
+
+def test_a_folder_is_refused_and_nothing_in_it_is_touched(tmp_path):
+    names = somebody(tmp_path)
+    with pytest.raises(OutputError, match="is a folder; a store is one file"):
+        FaissStore(Plane(), path=tmp_path)
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == dict.fromkeys(
+        names, "mine"
+    )
+
+
+def test_nothing_beside_the_file_is_touched(tmp_path):
+    names = somebody(tmp_path)
+    store = filled(path=tmp_path / "m")
+    store.delete(["p"])
+    del store
+    assert {file.name for file in tmp_path.iterdir()} == {*names, "m"}
+    assert all((tmp_path / name).read_text() == "mine" for name in names)
+
+
+@pytest.mark.parametrize("ending", ["-wal", "-shm", "-journal"])
+def test_a_file_where_the_log_would_stand_is_refused(tmp_path, ending):
+    (tmp_path / f"m{ending}").write_text("mine")
+    with pytest.raises(OutputError, match=f"m{ending} is in the way"):
+        FaissStore(Plane(), path=tmp_path / "m")
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["mine"]
+
+
+def test_files_that_are_not_ours_are_refused_and_stay_as_they_are(tmp_path):
+    theirs = sqlite3.connect(tmp_path / "theirs")
+    theirs.execute("CREATE TABLE t (a)")
+    theirs.close()
+    (tmp_path / "text").write_text("mine")
+    (tmp_path / "empty").touch()
+    os.mkfifo(tmp_path / "pipe")
+    before = {n: (tmp_path / n).read_bytes() for n in ("theirs", "text", "empty")}
+    for name in (*before, "pipe"):
+        with pytest.raises(OutputError, match=f"{name} is not a store of this package"):
+            FaissStore(Plane(), path=tmp_path / name)
+    assert {n: (tmp_path / n).read_bytes() for n in before} == before
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_a_cut_file_is_named(tmp_path):
+    path = tmp_path / "m"
+    FaissStore(WORDS, path=path).add_texts(["word " * 99] * 40)
+    data = path.read_bytes()
+    for size in (200, len(data) // 2, len(data) - 4096):
+        path.write_bytes(data[:size])
+        with pytest.raises(OutputError, match=r"m is damaged|m: it cannot be read"):
+            FaissStore(WORDS, path=path)
+
+
+def test_a_changed_byte_is_named_or_harmless(tmp_path):
+    path = tmp_path / "m"
+    texts = [f"text {n} " * 30 for n in range(40)]
+    FaissStore(WORDS, path=path).add_texts(texts, [{"n": n} for n in range(40)], ids=texts)
+    data, chance, named = path.read_bytes(), random.Random(5), 0
+    whole = 0
+    for _ in range(60):
+        place = chance.randrange(len(data))
+        path.write_bytes(data[:place] + bytes([data[place] ^ 255]) + data[place + 1 :])
+        try:
+            store = FaissStore(WORDS, path=path)
+            found = store.get_by_ids(texts)
+        except OutputError as exc:
+            named += str(path) in str(exc)
+            continue
+        whole += [(d.page_content, d.metadata) for d in found] == [
+            (text, {"n": n}) for n, text in enumerate(texts)
+        ]
+    assert (named + whole, named > 20) == (60, True)
+
+
+def test_a_file_that_was_taken_away_or_replaced_is_named(tmp_path):
+    store, other = filled(path=tmp_path / "m"), filled(path=tmp_path / "n")
+    del other
+    (tmp_path / "n").replace(tmp_path / "m")
+    for use in (lambda: len(store), lambda: store.add_texts(["3"])):
+        with pytest.raises(OutputError, match="m was replaced while it was open"):
+            use()
+    (tmp_path / "m").unlink()
+    with pytest.raises(OutputError, match="m cannot be used: No such file"):
+        store.add_texts(["3"])
+
+
+FULL = """
+import resource, signal, sys
+from tests.test_faiss_store import Plane, FaissStore, OutputError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+store = FaissStore(Plane(), path=sys.argv[1])
+store.add_texts(["1"], ids=["before"])
+resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, -1))
+try:
+    for n in range(1000):
+        store.add_texts(["2"], [{"long": "x" * 5000}], ids=[str(n)])
+        print(n)
+except OutputError as exc:
+    print("named" if sys.argv[1] in str(exc) else exc)
+print(len(store))
+"""
+
+
+@pytest.mark.system
+def test_a_full_disk_is_named_and_takes_nothing_by_halves(tmp_path):
+    out, _ = start("-c", FULL, tmp_path / "m").communicate()
+    *numbers, said, count = out.split()
+    assert said == "named"
+    store = FaissStore(Plane(), path=tmp_path / "m")
+    assert len(store) == int(count) == len(numbers) + 1 > 1
+    store.add_texts(["3"], ids=["after"])
+    assert ids(store.get_by_ids(["before", "after"])) == ["before", "after"]
+
+
+def test_a_store_in_a_folder_that_cannot_be_written_is_read(tmp_path, monkeypatch):
+    filled(path=tmp_path / "m")
+    monkeypatch.setattr(document_file.os, "access", lambda *_: False)
+    before = all_bytes(tmp_path)
+    store = FaissStore(Plane(), path=tmp_path / "m")
+    assert len(store) == 4
+    with pytest.raises(OutputError, match=r"m: it cannot be read or written: .*readonly"):
+        store.add_texts(["3"])
+    assert all_bytes(tmp_path) == before
+
+
+# -- whose vectors these are
 
 
 class Mirrored(Plane):
@@ -650,26 +401,26 @@ class Mirrored(Plane):
 
 @pytest.mark.parametrize("other", [Mirrored(), WORDS])
 def test_texts_are_not_embedded_by_another_model(tmp_path, other):
-    filled(path=tmp_path)
-    store = FaissStore(other, path=tmp_path)
+    filled(path=tmp_path / "m")
+    store = FaissStore(other, path=tmp_path / "m")
     for use in (store.add_texts, lambda texts: store.similarity_search(texts[0])):
         with pytest.raises(InputError, match=r"come from Plane\(\), and this is "):
             use(["0"])
-    assert ids(store.documents()) == ["p", "q", "r", "s"]
+    assert len(store) == 4
 
 
 def test_a_model_that_is_reached_through_another_class_is_named(tmp_path):
-    filled(path=tmp_path)
-    store = FaissStore(AsyncOnly(), path=tmp_path, embedder="Plane()")
-    assert ids(asyncio.run(store.asimilarity_search("0", k=1))) == ["p"]
+    filled(path=tmp_path / "m")
+    store = FaissStore(Mirrored(), path=tmp_path / "m", embedder="Plane()")
+    assert ids(store.similarity_search("90", k=1)) == ["p"]
     with pytest.raises(OptionError, match="`embedder`"):
         FaissStore(Plane(), embedder="")
 
 
 def test_an_emptied_store_takes_another_model(tmp_path):
-    filled(path=tmp_path).delete()
-    FaissStore(WORDS, path=tmp_path).add_texts(["x"], ids=["t"])
-    assert ids(FaissStore(WORDS, path=tmp_path).similarity_search("x")) == ["t"]
+    filled(path=tmp_path / "m").delete()
+    FaissStore(WORDS, path=tmp_path / "m").add_texts(["x"], ids=["t"])
+    assert ids(FaissStore(WORDS, path=tmp_path / "m").similarity_search("x")) == ["t"]
 
 
 class Named(Plane):
@@ -692,7 +443,7 @@ def test_an_embedder_is_known_by_class_and_model(embedder, identity):
 
 
 def test_vectors_of_another_width_are_refused(tmp_path):
-    store = filled(path=tmp_path)
+    store = filled(path=tmp_path / "m")
     with pytest.raises(InputError, match="vectors here have 2 numbers, got 3"):
         store.similarity_search_by_vector([1.0, 0.0, 0.0])
     with pytest.raises(InputError, match="finite"):
@@ -700,31 +451,13 @@ def test_vectors_of_another_width_are_refused(tmp_path):
 
 
 def test_metadata_that_is_no_json_is_refused_before_anything_is_written(tmp_path):
-    store = filled(path=tmp_path)
+    store = filled(path=tmp_path / "m")
     bad = [Document("1"), Document("2", metadata={"x": object()})]
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match="must be JSON"):
         store.add_documents(bad)
-    assert len(FaissStore(Plane(), path=tmp_path)) == 4
+    assert len(FaissStore(Plane(), path=tmp_path / "m")) == 4
 
 
 def test_ids_and_documents_must_be_as_many():
     with pytest.raises(InputError, match="1 ids were given for 2 documents"):
         filled().add_documents([Document("1"), Document("2")], ids=["x"])
-
-
-def test_what_stands_in_the_folder_is_plain(tmp_path):
-    filled(path=tmp_path).compact()
-    assert {f.name.split("-")[0] for f in tmp_path.iterdir()} == {
-        "documents", "index", "lock", "log", "manifest.json",
-    }  # fmt: skip
-    first = next(tmp_path.glob("documents-*")).read_text().splitlines()[0]
-    row = {"id": "p", "page_content": "0", "metadata": {"kind": "a"}}
-    assert json.loads(first) == {**row, "sum": json.loads(first)["sum"]}
-
-
-@pytest.mark.figures
-@pytest.mark.parametrize("size", [1_000, 10_000])
-def test_a_search_costs_little_more_than_bare_faiss(size, tmp_path):
-    # Other processes share the machine: the best of up to ten runs counts.
-    runs = (measure(size, str(tmp_path / str(i)), rounds=60) for i in range(10))
-    assert any(results.ours <= results.allowed for results in runs)

@@ -103,17 +103,17 @@ def _verdicts(update: dict[str, Any]) -> Iterator[VerdictsById]:
 def open_audit(
     judge: JudgeGraph,
     memory: Memory,
-    folder: Path,
+    path: Path,
     items: list[dict[str, object]],
     settings: dict[str, Any],
     decisions: str,
 ) -> Iterator[Session]:
-    """Open the audit of some items by a judge, which the folder of the memory stores.
+    """Open the audit of some items by a judge, whose state stands beside the memory's file.
 
     Args:
         judge: The judge.
         memory: Its memory.
-        folder: Where the state is stored, in `audit.sqlite`.
+        path: The memory's file; the state is in `<path>.audit`.
         items: The items.
         settings: Keywords of `create_allure_audit`.
         decisions: All settings as a text; other settings make another audit.
@@ -126,14 +126,10 @@ def open_audit(
     marks = {name: value for name, value in metadata_of(judge).items() if name != "calls"}
     data = json.dumps([items, marks, decisions], sort_keys=True, default=str)
     thread = hashlib.sha256(data.encode()).hexdigest()[:16]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as exc:
-        raise OutputError(f"{folder} cannot be a folder: {exc.strerror}") from exc
-    with SqliteSaver.from_conn_string(str(folder / "audit.sqlite")) as saver:
+    with SqliteSaver.from_conn_string(f"{path}.audit") as saver:
         loop = create_allure_audit(judge, memory, **settings, checkpointer=saver)
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
-        yield Session(loop, items, config, folder / f"review-{thread}")
+        yield Session(loop, items, config, path.with_name(f"{path.name}.review-{thread}"))
 
 
 _QUEUE = "langsmith:"
@@ -253,7 +249,7 @@ class AllureFlags(ModelJudgeFlags):
 class AuditFlags:
     """How an audit goes, and where it is stored."""
 
-    memory: Annotated[Path, typer.Option(help="Folder of the memory; made if missing.")]
+    memory: Annotated[Path, typer.Option(help="File of the memory; made if missing.")]
     check: Annotated[
         str,
         typer.Option(
@@ -327,7 +323,7 @@ def _session(
     items: list[dict[str, object]],
     decisions: str,
 ) -> Iterator[Session]:
-    """Open the audit of some items, which the folder of the memory stores."""
+    """Open the audit of some items, whose state stands beside the memory's file."""
     # Loaded here: a dry run needs nothing of it.
     from langchain_judges.methods.registry import load_judge
     from langchain_judges.runs.budget import places_of

@@ -209,7 +209,7 @@ class JudgeFlags:
         ),
     ] = None
     memory: Annotated[
-        Path | None, typer.Option(help="Folder of a memory of audited mistakes.")
+        Path | None, typer.Option(help="File of a memory of audited mistakes.")
     ] = None
     base_url: BaseUrl = None
     timeout: Timeout = SECONDS
@@ -366,19 +366,19 @@ def several_models(method: str, number: int) -> OptionError:
     return OptionError(f"--batch is for one model; {method!r} has {number}")
 
 
-def open_memory(folder: Path) -> FailureMemory:
-    """Return the memory that a folder holds; it is made if it is missing."""
+def open_memory(path: Path) -> FailureMemory:
+    """Return the memory that a file holds; it is made if it is missing."""
     from langchain_judges.memory.failure_memory import FailureMemory
 
-    return FailureMemory(path=folder)
+    return FailureMemory(path=path)
 
 
-def filled_memory(folder: Path) -> FailureMemory:
-    """Return the memory that a folder holds.
+def filled_memory(path: Path) -> FailureMemory:
+    """Return the memory that a file holds.
 
     Raises:
-        OptionError: The folder is missing: a misspelt one must not pass for an empty memory.
+        OptionError: The file is missing: a misspelt one must not pass for an empty memory.
     """
-    if not folder.exists():
-        raise OptionError(f"there is no memory at {folder}; `langchain-judges audit` makes one")
-    return open_memory(folder)
+    if not path.exists():
+        raise OptionError(f"there is no memory at {path}; `langchain-judges audit` makes one")
+    return open_memory(path)

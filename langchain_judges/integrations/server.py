@@ -9,7 +9,7 @@ The owner of the server sets environment variables:
 - `JUDGES_MODEL`: the name of the model; default `local`. Several, separated by commas, are the
   members of a jury or cascade, and the first of them serves all other graphs. A model is
   created at the first run, never when the server starts or draws a graph.
-- `JUDGES_MEMORY`: folder of the memory that all judges of the server share; without it the
+- `JUDGES_MEMORY`: file of the memory that all judges of the server share; without it the
   ALLURE judge and its audit share one that ends with the server.
 - `JUDGES_MAX_CALLS`: the most calls of one run, including repairs; default 500.
 - `JUDGES_MAX_CHARACTERS`: the most characters of a run's input, and of its options; default

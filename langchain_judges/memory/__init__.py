@@ -9,7 +9,15 @@ from langchain_judges.lazy import exports
 # The one list of public names; each is loaded when it is asked for.
 if TYPE_CHECKING:
     from langchain_judges.memory.failure_memory import FailureMemory as FailureMemory
-    from langchain_judges.memory.faiss.store import FaissStore as FaissStore
+    from langchain_judges.memory.faiss_store import FaissStore as FaissStore
     from langchain_judges.memory.recall import Recall as Recall
+    from langchain_judges.memory.recall import Recalled as Recalled
+    from langchain_judges.memory.recall import all_ as all_
+    from langchain_judges.memory.recall import balanced as balanced
+    from langchain_judges.memory.recall import knn as knn
+    from langchain_judges.memory.recall import leave_out as leave_out
+    from langchain_judges.memory.recall import mmr as mmr
+    from langchain_judges.memory.recall import none as none
+    from langchain_judges.memory.recall import uniform as uniform
 
 __getattr__, __dir__, __all__ = exports(__name__)

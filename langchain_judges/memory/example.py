@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, NotRequired, cast
@@ -10,7 +11,6 @@ from typing import Any, NamedTuple, NotRequired, cast
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import InputError
-from langchain_judges.memory.faiss import plain_files
 from langchain_judges.rows.applications import plain_row
 from langchain_judges.rows.checks import kind_in, kind_of_example
 from langchain_judges.rows.texts import Text, judged, transcript, with_source
@@ -223,12 +223,13 @@ def write_lines(path: Path, examples: Iterable[Mapping[str, object]]) -> None:
     Raises:
         InputError: The file cannot be written.
     """
-    lines = [json.dumps(example, ensure_ascii=False) for example in examples]
+    lines = [f"{json.dumps(example, ensure_ascii=False)}\n" for example in examples]
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        plain_files.replace(
-            path, [f"{line}\n".encode("utf-8", "surrogatepass") for line in lines]
-        )
+        draft.write_bytes("".join(lines).encode("utf-8", "surrogatepass"))
+        draft.replace(path)
     except OSError as exc:
+        draft.unlink(missing_ok=True)
         raise InputError(f"{path} cannot be written: {exc.strerror}") from exc
 
 

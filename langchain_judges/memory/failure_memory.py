@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from contextvars import ContextVar, Token
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar, Token, copy_context
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
-from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.example_selectors import BaseExampleSelector
 from langchain_core.vectorstores import VectorStore
@@ -34,11 +35,12 @@ from langchain_judges.memory.example import (
     read_lines,
     write_lines,
 )
-from langchain_judges.memory.faiss.store import FaissStore
+from langchain_judges.memory.faiss_store import FaissStore
 from langchain_judges.memory.recall import Recall, Recalled, read_recall
-from langchain_judges.memory.selection import ExampleSelection, RecallQuery
+from langchain_judges.memory.selection import ExampleSelection, RecallQuery, aside
 from langchain_judges.memory.versions import HistoryEntry, MemorySnapshot, Record
 
+T = TypeVar("T")
 How = Recall | str
 """A choice of examples, or its name."""
 
@@ -56,7 +58,7 @@ class FailureMemory(BaseExampleSelector):
             `FaissStore` may hold other documents too; call `refresh()` to see what other
             processes have added to it.
         embeddings: Embeds the examples if `store` does not; default all-MiniLM-L6-v2.
-        path: The folder of the default store; None keeps it in memory.
+        path: The file of the default store, made if it is missing; None keeps it in memory.
         recall: The default choice of examples, for judges and for `select_examples`.
         budget: The most characters of examples that a judge shows; default 24,000 for a judge
             of pairs, no limit for a judge of one text. A judge whose model has a smaller
@@ -65,10 +67,10 @@ class FailureMemory(BaseExampleSelector):
 
     Raises:
         OptionError: Both `store` and `path` are given, or `recall` is unknown.
-        OutputError: `path` is a file, cannot be read, or holds something else.
+        OutputError: `path` is a folder or another file, is damaged, or cannot be read.
 
     Example:
-        >>> memory = FailureMemory(path="mistakes")  # doctest: +SKIP
+        >>> memory = FailureMemory(path="mistakes.db")  # doctest: +SKIP
         >>> memory.remember([{"input": "2 + 2?", "output": "22", "expected": "4",
         ...     "wrong": 1, "corrected": 0, "mode": "keywords"}])  # doctest: +SKIP
         >>> memory.recall({"input": "3 + 3?", "output": "33"}, "knn:4")  # doctest: +SKIP
@@ -86,7 +88,7 @@ class FailureMemory(BaseExampleSelector):
     ) -> None:
         """Open the memory."""
         if store is not None and path is not None:
-            raise OptionError("`path` is the folder of the default store: pass it or `store`")
+            raise OptionError("`path` is the file of the default store: pass it or `store`")
         of_store = getattr(store, "embeddings", None)
         self.embeddings: Embeddings = of_store or embeddings or SentenceEmbeddings()
         self.store = store if store is not None else FaissStore(self.embeddings, path=path)
@@ -95,13 +97,13 @@ class FailureMemory(BaseExampleSelector):
         if budget is not None and not is_count:
             raise OptionError(f"`budget` must be a whole number of at least 0, got {budget!r}")
         self.budget, self.name = budget, name
-        self._chooser = ExampleSelection(self.store, self.embeddings, name)
-        self._stored = StoredExamples(self.store, self._chooser, name)
+        self._selection = ExampleSelection(self.store, self.embeddings, name)
+        self._stored = StoredExamples(self.store, self._selection, name)
         self._trials = Trials(self._stored)
 
     def __len__(self) -> int:
         """Return how many examples there are."""
-        return len(self._read().ordered)
+        return len(self._read().versions)
 
     def __bool__(self) -> bool:
         """Return True: an empty memory is a memory too."""
@@ -152,8 +154,8 @@ class FailureMemory(BaseExampleSelector):
     ) -> int:
         """Forget the examples that match every argument, as if they had never been there.
 
-        If only a later version of an example is forgotten, the earlier one is back. In the
-        files of a `FaissStore` a forgotten example is overwritten with blanks.
+        If only a later version of an example is forgotten, the earlier one is back. From the
+        file of a `FaissStore` a forgotten example is erased.
 
         Returns:
             How many examples lost a version or all of them.
@@ -237,14 +239,11 @@ class FailureMemory(BaseExampleSelector):
         Raises:
             InputError: The file cannot be written.
         """
-        records = run(self._stored.catalogue()).records
-        write_lines(Path(path), [{**record.example, "at": record.at} for record in records])
-        return len(records)
+        return run(self._export(path))
 
     async def aexport(self, path: str | os.PathLike[str]) -> int:
         """Write every example as JSONL, as `export` does."""
-        await arun(self._stored.catalogue())
-        return await asyncio.to_thread(self.export, path)
+        return await arun(self._export(path))
 
     def import_(self, path: str | os.PathLike[str]) -> int:
         """Remember the examples of a JSONL file; return how many records were new.
@@ -260,15 +259,20 @@ class FailureMemory(BaseExampleSelector):
         return await arun(self._import(path))
 
     def _read(self) -> MemorySnapshot:
-        return run(self._trials.catalogue())
+        return beside_loop(lambda: run(self._trials.snapshot()))
 
     def _remember(self, examples: Iterable[Mapping[str, object]]) -> Steps[list[str]]:
         ids, _ = yield from self._stored.add(check_examples(examples))
         return ids
 
+    def _export(self, path: str | os.PathLike[str]) -> Steps[int]:
+        snapshot = yield from self._stored.snapshot()
+        lines = [{**each.fields, "at": each.at} for each in snapshot.records.values()]
+        yield aside(partial(write_lines, Path(path), lines))
+        return len(lines)
+
     def _import(self, path: str | os.PathLike[str]) -> Steps[int]:
-        read = partial(read_lines, Path(path))
-        examples = yield Wait(read, lambda: asyncio.to_thread(read))
+        examples = yield aside(partial(read_lines, Path(path)))
         _, count = yield from self._stored.add(examples)
         return count
 
@@ -276,10 +280,10 @@ class FailureMemory(BaseExampleSelector):
         self, item: Mapping[str, object], how: How | None, allow_leak: bool
     ) -> Steps[Recalled]:
         choice = self.how if how is None else read_recall(how)
-        trial, catalogue = self._trials.current(), (yield from self._trials.catalogue())
-        records = trial.records if trial else ()
-        wish = RecallQuery(item, choice, catalogue, extra=records, allow_leak=allow_leak)
-        return (yield from self._chooser.recalled(wish, choice))
+        trial, snapshot = self._trials.current(), (yield from self._trials.snapshot())
+        extra = trial.records if trial else ()
+        query = RecallQuery(item, choice, snapshot, extra=extra, allow_leak=allow_leak)
+        return (yield from self._selection.recalled(query))
 
 
 @dataclass(frozen=True)
@@ -300,63 +304,62 @@ class Removal:
         if (self.ids, self.source, self.auditor, self.round) == (None, None, None, None):
             raise OptionError("`forget` needs `ids`, `source`, `auditor` or `round`")
 
-    def records_of(self, catalogue: MemorySnapshot) -> list[Record]:
-        """Return the records that are removed from a catalogue."""
-        candidates: Iterable[Record] = catalogue.records
+    def records_of(self, snapshot: MemorySnapshot) -> list[Record]:
+        """Return the records that are removed from a snapshot."""
+        candidates: Iterable[Record] = snapshot.records.values()
         if self.ids is not None:
             ids = [self.ids] if isinstance(self.ids, str) else self.ids
-            chains = (catalogue.chains.get(id) for id in dict.fromkeys(ids))
-            candidates = [r for chain in chains if chain for r in chain.records]
-        return [record for record in candidates if self._fits(record.example)]
-
-    def _fits(self, example: Mapping[str, object]) -> bool:
-        """Return whether an example matches the arguments other than the ids."""
-        rest = (("source", self.source), ("auditor", self.auditor), ("round", self.round))
-        return all(value is None or example[name] == value for name, value in rest)
+            versions = (snapshot.versions.get(id) for id in dict.fromkeys(ids))
+            candidates = [r for own in versions if own for r in own.records]
+        rest = {"source": self.source, "auditor": self.auditor, "round": self.round}
+        wanted = {name: value for name, value in rest.items() if value is not None}
+        return [r for r in candidates if not wanted or wanted.items() <= {**r.fields}.items()]
 
 
 class StoredExamples:
-    """The examples of one memory in its store, and the catalogue of what was last read."""
+    """The examples of one memory in its store, and the snapshot that was read last."""
 
-    def __init__(self, store: VectorStore, chooser: ExampleSelection, name: str) -> None:
+    def __init__(self, store: VectorStore, selection: ExampleSelection, name: str) -> None:
         """Read nothing yet."""
         self.store, self.name = store, name
-        self._chooser = chooser
-        self._cache: tuple[MemorySnapshot, int] | None = None
+        self._selection = selection
+        self._snapshot: MemorySnapshot | None = None
+        self._changes, self._last = -1, 0
         self._turn = Lock()
+        self._reading = threading.Lock()
 
-    def catalogue(self) -> Steps[MemorySnapshot]:
-        """Return the catalogue of the store, updated if the store has changed."""
+    def snapshot(self) -> Steps[MemorySnapshot]:
+        """Return the snapshot of the store, made anew if the store has changed."""
         store = self.store
         if isinstance(store, FaissStore):
-            return self._catalogue_of(store)
-        if self._cache is None:
-            self._set_cache((yield from self._all_documents()))
-        return cast("tuple[MemorySnapshot, int]", self._cache)[0]
+            own_store = store
+            return (yield aside(lambda: self._followed(own_store)))
+        if self._snapshot is None:
+            yield from self._read_all()
+        return cast("MemorySnapshot", self._snapshot)
 
-    def _catalogue_of(self, store: FaissStore) -> MemorySnapshot:
-        """Return the catalogue of a store that tells what has changed in it."""
-        catalogue, number = self._cache or (None, -1)
-        if number != store.changes():
-            news = store.news(number)
-            records = self._records(news.documents)
-            if catalogue is None or news.whole:
-                catalogue = MemorySnapshot.of(records)
-            else:
-                catalogue = catalogue.with_changes(records, news.gone)
-            self._cache = catalogue, news.number
-        return cast("MemorySnapshot", catalogue)
+    def _followed(self, store: FaissStore) -> MemorySnapshot:
+        """Return the snapshot of a store that tells what has changed in it."""
+        with self._reading:
+            changes = store.changes()
+            if self._snapshot is not None and changes == self._changes:
+                return self._snapshot
+            contents = store.contents(self._last)
+            before = self._snapshot or MemorySnapshot()
+            new = self._records(contents.added)
+            gone = before.records.keys() - contents.ids.keys()
+            self._snapshot = before.with_changes(new, gone)
+            self._changes, self._last = changes, contents.last
+            return self._snapshot
 
     def refresh(self) -> Steps[None]:
         """Read what other processes have written to the store."""
-        # The cache stays until it is replaced: others may be reading it.
         yield from self._turn.acquire()
         try:
             if isinstance(self.store, FaissStore):
-                self._cache = None
-                yield from self.catalogue()
+                yield from self.snapshot()
             else:
-                self._set_cache((yield from self._all_documents()))
+                yield from self._read_all()
         finally:
             self._turn.release()
 
@@ -364,20 +367,18 @@ class StoredExamples:
         """Store new records; return every id, and the number of new records."""
         yield from self._turn.acquire()
         try:
-            catalogue = yield from self.catalogue()
-            ids, new_records = catalogue.records_for(examples, now())
-            if new_records:
-                documents = [record.document(self.name) for record in new_records]
-                keys = [record.key for record in new_records]
+            snapshot = yield from self.snapshot()
+            ids, new = snapshot.records_for(examples, now())
+            if new:
+                documents = [record.document(self.name) for record in new]
+                keys = [record.key for record in new]
                 store = self.store
                 yield Wait(
                     lambda: store.add_documents(documents, ids=keys),
                     lambda: store.aadd_documents(documents, ids=keys),
                 )
-                if not isinstance(store, FaissStore):
-                    self._cache = catalogue.with_changes(new_records), 0
-            yield from self.catalogue()
-            return ids, len(new_records)
+                yield from self._changed(snapshot, new, [])
+            return ids, len(new)
         finally:
             self._turn.release()
 
@@ -385,38 +386,46 @@ class StoredExamples:
         """Remove records; return how many examples lost a version or all of them."""
         yield from self._turn.acquire()
         try:
-            catalogue = yield from self.catalogue()
-            records = removal.records_of(catalogue)
+            snapshot = yield from self.snapshot()
+            records = removal.records_of(snapshot)
             keys = [record.key for record in records]
+            store = self.store
             if keys:
-                store = self.store
                 yield Wait(lambda: store.delete(keys), lambda: store.adelete(keys))
-                if not isinstance(store, FaissStore):
-                    self._cache = catalogue.with_changes([], keys), 0
-                self._chooser.forget(keys)
-            if isinstance(self.store, FaissStore):
-                # Also if there is nothing to remove: an earlier process may have died here.
-                erase = self.store.erase
-                yield Wait(erase, lambda: asyncio.to_thread(erase))
-            yield from self.catalogue()
-            return len({record.example["id"] for record in records})
+                self._selection.forget(keys)
+                yield from self._changed(snapshot, [], keys)
+            elif isinstance(store, FaissStore):  # an earlier process may have died here
+                yield aside(store.erase)
+            return len({record.id for record in records})
         finally:
             self._turn.release()
 
-    def _all_documents(self) -> Steps[list[Document]]:
-        """Return all documents of the memory from a store that can only be searched."""
+    def _changed(
+        self, before: MemorySnapshot, new: Sequence[Record], gone: Sequence[str]
+    ) -> Steps[None]:
+        if isinstance(self.store, FaissStore):
+            yield from self.snapshot()
+        else:
+            self._snapshot = before.with_changes(new, gone)
+
+    def _read_all(self) -> Steps[None]:
+        """Read all documents of the memory from a store that can only be searched."""
         wide = 1000
         while True:
-            documents = yield from self._chooser.search("example", wide)
+            documents = yield from self._selection.documents(
+                "example", wide, {"memory": self.name}
+            )
             if len(documents) < wide:
-                return documents
+                break
             wide *= 4
+        found = [(str(each.id), each.metadata) for each in documents]
+        # The old snapshot stays until it is replaced: others may be reading it.
+        self._snapshot = MemorySnapshot(self._records(found))
 
-    def _set_cache(self, documents: Iterable[Document]) -> None:
-        self._cache = MemorySnapshot.of(self._records(documents)), 0
-
-    def _records(self, documents: Iterable[Document]) -> list[Record]:
-        return [Record.read(each) for each in documents if self._chooser.owns(each)]
+    def _records(self, found: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Record]:
+        return [
+            Record.read(id, fields) for id, fields in found if fields.get("memory") == self.name
+        ]
 
 
 def now() -> str:
@@ -430,12 +439,13 @@ class TrialState:
 
     stored: StoredExamples
     records: Sequence[Record]
-    catalogue: MemorySnapshot
+    snapshot: MemorySnapshot
     base: MemorySnapshot
     """The content without them."""
 
 
 _TRIAL: ContextVar[TrialState | None] = ContextVar("langchain_judges_trial", default=None)
+"""The trial of this thread or task; LangGraph's config reaches a judge, but not its memory."""
 
 
 class Trials:
@@ -451,22 +461,21 @@ class Trials:
         trial = _TRIAL.get()
         return trial if trial and trial.stored is self._stored else None
 
-    def catalogue(self) -> Steps[MemorySnapshot]:
-        """Return the catalogue, with the examples on trial in this thread or task."""
+    def snapshot(self) -> Steps[MemorySnapshot]:
+        """Return the snapshot, with the examples on trial in this thread or task."""
         trial = self.current()
-        return trial.catalogue if trial else (yield from self._stored.catalogue())
+        return trial.snapshot if trial else (yield from self._stored.snapshot())
 
     def of(self, examples: Iterable[Mapping[str, object]]) -> Steps[TrialState]:
         """Return a trial of examples: the latest one again where it is of the same."""
-        catalogue = yield from self._stored.catalogue()
-        _, records = catalogue.records_for(check_examples(examples), now())
+        base = yield from self._stored.snapshot()
+        _, records = base.records_for(check_examples(examples), now())
         latest = self._latest
         keys = [record.key for record in records]
-        same = latest and latest.base is catalogue and [r.key for r in latest.records] == keys
+        same = latest and latest.base is base and [r.key for r in latest.records] == keys
         if latest is None or not same:
-            latest = self._latest = TrialState(
-                self._stored, records, catalogue.with_changes(records), catalogue
-            )
+            changed = base.with_changes(records)
+            latest = self._latest = TrialState(self._stored, records, changed, base)
         return latest
 
 
@@ -498,3 +507,16 @@ class MemoryTrial:
     async def __aexit__(self, *_: object) -> None:
         """End the trial."""
         self.__exit__()
+
+
+def beside_loop(work: Callable[[], T]) -> T:
+    """Return what some work returns, done in a thread of its own inside an event loop.
+
+    Development servers refuse to touch a disk in the thread of their event loop.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return work()
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(copy_context().run, work).result()

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, Protocol, TypeGuard, overload
+from typing import Literal, Protocol, TypeGuard, overload
 
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example, copy_of
 from langchain_judges.verdict import Label
 
-RecallKind = Literal[
-    "none", "all", "uniform", "balanced", "knn", "mmr", "leave_out", "greedy_dev"
-]
-Score = Callable[[list[Any]], Any]
-"""Scores a judge on development data with some examples; it may be async."""
+RecallKind = Literal["none", "all", "uniform", "balanced", "knn", "mmr", "leave_out"]
 
 
 @dataclass(frozen=True)
@@ -28,8 +24,6 @@ class Recall:
     relevance: float = 0.5
     mode: Label | None = None
     within: Recall | None = None
-    score: Score | None = None
-    pool: int | None = None
     any_family: bool = False
 
     def __str__(self) -> str:
@@ -55,12 +49,10 @@ class Recall:
         return (str(self.mode), *self.within.left_out)
 
     def as_json(self) -> dict[str, object]:
-        """Return the choice as plain data; a function is given by its name."""
+        """Return the choice as plain data."""
         own: dict[str, object] = {each.name: getattr(self, each.name) for each in fields(self)}
         if self.within:
             own["within"] = self.within.as_json()
-        if self.score:
-            own["score"] = getattr(self.score, "__qualname__", type(self.score).__name__)
         return own
 
 
@@ -111,29 +103,6 @@ def leave_out(mode: Label, how: Recall | str = "all") -> Recall:
     return Recall("leave_out", mode=mode, within=within, any_family=within.any_family)
 
 
-def greedy_dev(
-    m: int, score: Score, *, pool: int | None = 20, seed: int = 0, any_family: bool = False
-) -> Recall:
-    """Choose up to `m` examples one by one, each the one that helps most on development data.
-
-    It stops when no further example helps. The choice is made once per family and version of
-    the memory.
-
-    Args:
-        m: The most examples.
-        score: Takes a list of examples and returns the judge's score with them.
-        pool: The number of random candidates; None tries every example.
-        seed: Seed of the candidates.
-        any_family: Choose from the examples of every family.
-    """
-    if not callable(score):
-        raise OptionError(f"`score` must be a function of a list of examples, got {score!r}")
-    pool = None if pool is None else _check_count(pool)
-    return Recall(
-        "greedy_dev", _check_count(m), seed=seed, score=score, pool=pool, any_family=any_family
-    )
-
-
 _FACTORIES: dict[str, Callable[[int], Recall]] = {
     "uniform": uniform,
     "balanced": balanced,
@@ -162,7 +131,7 @@ def read_recall(how: Recall | str) -> Recall:
         return _FACTORIES[name](int(rest or 8))
     raise OptionError(
         "`recall` must be 'none', 'all', 'uniform:m', 'balanced:m', 'knn:m', 'mmr:m', "
-        f"'leave_out:mode:…' or come from a function of `recall.py`, got {how!r}"
+        f"'leave_out:mode:…' or come from a function of `langchain_judges.memory`, got {how!r}"
     )
 
 

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
 from langchain_judges.asking.steps import Steps, Wait
-from langchain_judges.errors import OptionError
-from langchain_judges.memory.example import Example, copy_of, query_of, texts_of
-from langchain_judges.memory.faiss.store import FaissStore
-from langchain_judges.memory.faiss.variety import cosines, varied
+from langchain_judges.memory.example import Example, outputs_of, query_of, texts_of
+from langchain_judges.memory.faiss_store import FaissStore, unit
 from langchain_judges.memory.guard import Guard, Relatives
 from langchain_judges.memory.recall import Recall, Recalled
-from langchain_judges.memory.versions import MemorySnapshot, Record, is_in, shuffled
+from langchain_judges.memory.versions import MemorySnapshot, Pool, Record
+
+Vector = Sequence[float]
 
 
 class RecallQuery:
@@ -28,8 +28,8 @@ class RecallQuery:
     Args:
         item: The item, a pair or an example.
         choice: The choice of examples.
-        catalogue: What it chooses from.
-        extra: Records on trial: they are in `catalogue` and not in the store.
+        snapshot: What it chooses from.
+        extra: Records on trial: they are in `snapshot` and not in the store.
         allow_leak: Allow the item itself and its group.
     """
 
@@ -37,22 +37,34 @@ class RecallQuery:
         self,
         item: Mapping[str, object],
         choice: Recall,
-        catalogue: MemorySnapshot,
+        snapshot: MemorySnapshot,
         *,
         extra: Sequence[Record],
         allow_leak: bool,
     ) -> None:
         """Read the item."""
         self.item = query_of(item)
-        self.how = choice.inner
-        """The choice without `leave_out`."""
-        self.catalogue, self.extra, self.allow_leak = catalogue, extra, allow_leak
+        self.choice, self.how = choice, choice.inner
+        self.snapshot, self.extra, self.allow_leak = snapshot, extra, allow_leak
         self.guard = Guard(self.item)
         self.family: str | None = None if choice.any_family else self.item.get("family")
         self.outputs = len(texts_of(self.item).outputs)
-        self.left_out = choice.left_out
         self.barred: dict[str, None] = {}
         """Ids of candidates that were barred."""
+
+    @property
+    def pool(self) -> Pool:
+        """The candidates, in the order they were remembered."""
+        return self.snapshot.pool(self.family, self.outputs, self.choice.left_out)
+
+    def fits(self, example: Example) -> bool:
+        """Return whether an example is a candidate."""
+        # A judge of pairs learns nothing from single texts, and vice versa.
+        return (
+            self.family in (None, example["family"])
+            and self.outputs in (0, outputs_of(example))
+            and str(example["mode"]) not in self.choice.left_out
+        )
 
     def allows(self, example: Example) -> bool:
         """Return whether an example may be shown; record it in `barred` if not."""
@@ -61,244 +73,178 @@ class RecallQuery:
         self.barred[example["id"]] = None
         return False
 
-    def fits(self, example: Example) -> bool:
-        """Return whether an example is a candidate."""
-        return is_in(example, self.family, self.outputs, self.left_out)
-
-
-Vector = Sequence[float]
+    def candidates(self, keys: Iterable[object]) -> list[Example]:
+        """Return the current examples of some records that may be shown."""
+        examples = (self.snapshot.current(str(key)) for key in keys)
+        return [each for each in examples if each and self.fits(each) and self.allows(each)]
 
 
 class ExampleSelection:
-    """Searches a memory's store, and caches what the next item needs again."""
+    """Searches a memory's store, and keeps what the next item needs again."""
 
     def __init__(self, store: VectorStore, embeddings: Embeddings, name: str) -> None:
-        """Create a chooser with empty caches."""
+        """Keep nothing yet."""
         self.store, self.embeddings, self.name = store, embeddings, name
-        self._greedy: dict[tuple[Recall, str, str], list[str]] = {}
         self._vectors: dict[str, Vector] = {}
         self._relatives = Relatives()
-        self._covered_catalogue: MemorySnapshot | None = None
-
-    def owns(self, document: Document) -> bool:
-        """Return whether a document of the store belongs to the memory."""
-        return document.metadata.get("memory") == self.name
+        self._covered: MemorySnapshot | None = None
 
     def forget(self, keys: Iterable[str]) -> None:
-        """Drop the caches of some records."""
+        """Drop what is kept of some records."""
         for key in keys:
             self._vectors.pop(key, None)
-        self._greedy.clear()
-        self._relatives, self._covered_catalogue = Relatives(), None
+        self._relatives, self._covered = Relatives(), None
 
-    def search(
-        self, query: Vector | str, k: int, family: str | None = None
-    ) -> Steps[list[Document]]:
-        """Search the store, with a filter if it supports a known one."""
-        store, filters = self.store, self._filters(family)
-        if isinstance(query, str):
-            documents: list[Document] = yield Wait(
-                lambda: store.similarity_search(query, k=k, **filters),
-                lambda: store.asimilarity_search(query, k=k, **filters),
-            )
-            return documents
-        vector = list(query)
-        documents = yield Wait(
-            lambda: store.similarity_search_by_vector(vector, k=k, **filters),
-            lambda: store.asimilarity_search_by_vector(vector, k=k, **filters),
-        )
-        return documents
-
-    def _filters(self, family: str | None) -> dict[str, Any]:
-        fields = {"memory": self.name}
-        if family is not None:
-            fields["family"] = family
-        if isinstance(self.store, FaissStore):
-            return {"filter": fields}
-        if isinstance(self.store, InMemoryVectorStore):
-            return {"filter": lambda doc: fields.items() <= doc.metadata.items()}
-        return {}
-
-    def recalled(self, wish: RecallQuery, choice: Recall) -> Steps[Recalled]:
-        """Return the examples for a wish, and what is to be known of them."""
-        examples = yield from self.choose(wish)
+    def recalled(self, query: RecallQuery) -> Steps[Recalled]:
+        """Return the examples for a query, and what is to be known of them."""
+        examples = yield from self._choose(query)
         result = Recalled(examples)
-        result.how, result.version = choice, wish.catalogue.version
-        result.allow_leak, result.barred = wish.allow_leak, tuple(wish.barred)
-        if wish.allow_leak:
-            chosen = {id(example) for example in examples}
-            near = [e for e in self.relatives(wish) if id(e) in chosen]
-            result.leaked = tuple(e["id"] for e in near if wish.guard.bars(e))
+        result.how, result.version = query.choice, query.snapshot.version
+        result.allow_leak, result.barred = query.allow_leak, tuple(query.barred)
+        if query.allow_leak:
+            result.leaked = tuple(e["id"] for e in examples if query.guard.bars(e))
         return result
 
-    def choose(self, wish: RecallQuery) -> Steps[Sequence[Example]]:
-        """Return the examples for a wish, in the order in which they are shown."""
-        how, catalogue = wish.how, wish.catalogue
-        if how.kind == "none" or not catalogue.has(wish.family, wish.outputs):
+    def _choose(self, query: RecallQuery) -> Steps[Sequence[Example]]:
+        """Return the examples for a query, in the order in which they are chosen."""
+        how = query.how
+        if how.kind == "none" or not query.snapshot.has(query.family, query.outputs):
             return []
-        if how.kind in {"knn", "mmr"}:
-            vector = yield from self._query_vector(wish)
-            if how.kind == "knn":
-                return (yield from self._nearest(wish, vector, how.m or 0))
-            return (yield from self._vary(wish, vector))
-        pool = catalogue.pool(wish.family, wish.outputs, wish.left_out)
+        m = how.m or 0
         if how.kind == "uniform":
-            return pool.uniform(how.m or 0, how.seed, wish.allows)
+            return query.pool.uniform(m, how.seed, query.allows)
         if how.kind == "balanced":
-            return pool.balanced(how.m or 0, how.seed, wish.allows)
-        if how.kind == "greedy_dev":
-            helpful = yield from self._helpful(wish, pool.examples)
-            return [e for e in pool.examples if e["id"] in helpful and wish.allows(e)]
-        if wish.allow_leak:
-            return pool.examples
-        near = [e for e in self.relatives(wish) if wish.fits(e) and not wish.allows(e)]
-        return pool.without(example["id"] for example in near)
-
-    def relatives(self, wish: RecallQuery) -> list[Example]:
-        """Return the examples that a guard may bar, in the order they were remembered."""
-        catalogue = wish.catalogue
-        if self._covered_catalogue is not catalogue:
-            self._relatives.cover(
-                (chain.last.key, chain.example) for chain in catalogue.ordered
-            )
-            self._covered_catalogue = catalogue
-        keys = self._relatives.near(wish.guard)
-        records = sorted(
-            (catalogue.by_key[key] for key in keys if key in catalogue.by_key),
-            key=lambda record: record.place,
+            return query.pool.balanced(m, how.seed, query.allows)
+        if how.kind == "all":
+            return self._all(query)
+        vector = yield from self._query_vector(query)
+        if how.kind == "knn":
+            return (yield from self._nearest(query, vector, m))
+        near = yield from self._nearest(query, vector, 4 * m)
+        vector = yield from self._embedded(vector)
+        vectors = yield from self._vectors_of(query, near)
+        places = maximal_marginal_relevance(
+            np.array(vector), list(vectors), how.relevance, m if near else 0
         )
-        return [e for e in (catalogue.current(record.key) for record in records) if e]
+        return [near[place] for place in places]
 
-    def _query_vector(self, wish: RecallQuery) -> Steps[Vector | str]:
+    def _all(self, query: RecallQuery) -> list[Example]:
+        pool = query.pool.examples
+        if query.allow_leak:
+            return pool
+        near = [e for e in self._near(query) if query.fits(e) and not query.allows(e)]
+        barred = {example["id"] for example in near}
+        return [e for e in pool if e["id"] not in barred] if barred else pool
+
+    def _near(self, query: RecallQuery) -> list[Example]:
+        """Return the examples that a guard may bar, without a pass over all of them."""
+        snapshot = query.snapshot
+        if self._covered is not snapshot:
+            versions = snapshot.versions.values()
+            self._relatives.cover((each.last.key, each.example) for each in versions)
+            self._covered = snapshot
+        examples = (snapshot.current(key) for key in self._relatives.near(query.guard))
+        return [example for example in examples if example]
+
+    def _query_vector(self, query: RecallQuery) -> Steps[Vector | str]:
         """Return the item's vector, or its text if the store can only be searched by text."""
-        query = texts_of(wish.item).joined() or " "
-        if isinstance(self.store, FaissStore):
-            vector: Vector = yield from self.store.embedded(query)
-            return vector
+        text = texts_of(query.item).joined() or " "
         own = type(self.store).similarity_search_by_vector
         if own is VectorStore.similarity_search_by_vector:
-            return query
-        return (yield from self._embedded(query))
+            return text
+        if isinstance(self.store, FaissStore):
+            yield aside(self.store.check_embedder)
+        return (yield from self._embedded(text))
 
-    def _embedded(self, query: Vector | str) -> Steps[Vector]:
+    def _embedded(self, text: Vector | str) -> Steps[Vector]:
         """Return the vector of a text; a vector is returned as it is."""
-        if not isinstance(query, str):
-            return query
+        if not isinstance(text, str):
+            return text
         embed = self.embeddings
         vector: Vector = yield Wait(
-            lambda: embed.embed_query(query), lambda: embed.aembed_query(query)
+            lambda: embed.embed_query(text), lambda: embed.aembed_query(text)
         )
         return vector
 
-    def _nearest(self, wish: RecallQuery, query: Vector | str, m: int) -> Steps[list[Example]]:
+    def _nearest(
+        self, query: RecallQuery, vector: Vector | str, m: int
+    ) -> Steps[list[Example]]:
         """Widen the search until enough of its hits may be shown."""
         wide = m + 8
         while True:
-            hits = yield from self.search(query, wide, wish.family)
-            examples: list[Example] = []
-            for hit in hits:
-                example = wish.catalogue.current(str(hit.metadata.get("key")))
-                if example and self.owns(hit) and wish.fits(example) and wish.allows(example):
-                    examples.append(example)
-                if len(examples) == m:
-                    break
-            if len(examples) == m or len(hits) < wide:
-                return (yield from self._with_extra(wish, query, examples, m))
+            keys = yield from self._search(query, vector, wide)
+            examples = query.candidates(keys)[:m]
+            if len(examples) == m or len(keys) < wide:
+                break
             wide *= 4
-
-    def _with_extra(
-        self, wish: RecallQuery, query: Vector | str, near: list[Example], m: int
-    ) -> Steps[list[Example]]:
-        """Rank examples on trial among the nearest, as the store would have."""
-        extra = [
-            example
-            for record in wish.extra
-            if (example := wish.catalogue.current(record.key))
-            and wish.fits(example)
-            and wish.allows(example)
-        ]
+        extra = query.candidates(record.key for record in query.extra)
         if not extra:
-            return near
-        vector = yield from self._embedded(query)
-        examples = [*near, *extra]
-        vectors = yield from self._vectors_of(wish, examples)
-        scores = cosines(np.array(vectors), np.array(vector))
+            return examples
+        # Examples on trial stand among the nearest as the store would have placed them.
+        number = yield from self._embedded(vector)
+        both = [*examples, *extra]
+        vectors = unit((yield from self._vectors_of(query, both)))
+        scores = (vectors @ unit([number])[0]).round(6)
         best = np.argsort(-scores, kind="stable")[:m]
-        return [examples[place] for place in best]
+        return [both[place] for place in best]
 
-    def _vary(self, wish: RecallQuery, query: Vector | str) -> Steps[list[Example]]:
-        """Choose diverse examples from the `4 * m` nearest."""
-        m = wish.how.m or 0
-        near = yield from self._nearest(wish, query, 4 * m)
-        if not near:
-            return []
-        vector = yield from self._embedded(query)
-        vectors = yield from self._vectors_of(wish, near)
-        places = varied(np.array(vectors), np.array(vector), wish.how.relevance, m)
-        return [near[place] for place in places]
+    def _search(
+        self, query: RecallQuery, vector: Vector | str, k: int
+    ) -> Steps[Sequence[object]]:
+        """Return the keys of the records nearest to an item, with a filter if one is known."""
+        store, fields = self.store, {"memory": self.name}
+        if query.family is not None:
+            fields["family"] = query.family
+        if isinstance(store, FaissStore):
+            own_store = store
+            keys: list[str] = yield aside(lambda: own_store.nearest(list(vector), k, fields))
+            return keys
+        documents = yield from self.documents(vector, k, fields)
+        return [each.metadata.get("key") for each in documents]
+
+    def documents(
+        self, query: Vector | str, k: int, fields: Mapping[str, str]
+    ) -> Steps[list[Document]]:
+        """Return the documents of the memory that a store finds."""
+        store, filters = self.store, dict[str, Any]()
+        if isinstance(store, InMemoryVectorStore):
+            filters = {"filter": lambda each: fields.items() <= each.metadata.items()}
+        if isinstance(query, str):
+            text = query
+            documents: list[Document] = yield Wait(
+                lambda: store.similarity_search(text, k=k, **filters),
+                lambda: store.asimilarity_search(text, k=k, **filters),
+            )
+        else:
+            vector = list(query)
+            documents = yield Wait(
+                lambda: store.similarity_search_by_vector(vector, k=k, **filters),
+                lambda: store.asimilarity_search_by_vector(vector, k=k, **filters),
+            )
+        return documents
 
     def _vectors_of(
-        self, wish: RecallQuery, examples: Sequence[Example]
-    ) -> Steps[Sequence[Vector]]:
+        self, query: RecallQuery, examples: Sequence[Example]
+    ) -> Steps[list[Vector]]:
         """Return the vectors of examples, from the store if it provides them."""
         store, embed = self.store, self.embeddings
-        records = [wish.catalogue.chains[example["id"]].last for example in examples]
+        records = [query.snapshot.versions[example["id"]].last for example in examples]
+        on_trial = {record.key for record in query.extra}
         vectors: dict[str, Vector] = {}
         if isinstance(store, FaissStore):
-            on_trial = {record.key for record in wish.extra}
-            keys = [record.key for record in records if record.key not in on_trial]
-            vectors.update(zip(keys, store.vectors(keys), strict=True))
+            own_store, keys = store, [r.key for r in records if r.key not in on_trial]
+            stored = yield aside(lambda: own_store.vectors(keys))
+            vectors.update(zip(keys, stored, strict=True))
         missing = [r for r in records if r.key not in vectors and r.key not in self._vectors]
         if missing:
             texts = [record.text for record in missing]
-            new_vectors = yield Wait(
+            new = yield Wait(
                 lambda: embed.embed_documents(texts), lambda: embed.aembed_documents(texts)
             )
-            self._vectors.update(
-                zip((record.key for record in missing), new_vectors, strict=True)
-            )
+            self._vectors.update(zip((record.key for record in missing), new, strict=True))
         return [vectors[r.key] if r.key in vectors else self._vectors[r.key] for r in records]
 
-    def _helpful(self, wish: RecallQuery, pool: Sequence[Example]) -> Steps[list[str]]:
-        """Return the ids of the examples that help on development data, cached."""
-        place = (wish.how, wish.family or "", wish.catalogue.version)
-        if place not in self._greedy:
-            self._greedy[place] = yield from _greedy_choice(wish.how, pool)
-        return self._greedy[place]
 
-
-def _greedy_choice(how: Recall, pool: Sequence[Example]) -> Steps[list[str]]:
-    candidates = list(pool)
-    if how.pool is not None and len(candidates) > how.pool:
-        candidates = shuffled(candidates, how.seed)[: how.pool]
-    selection: list[Example] = []
-    best = yield _score(how, [])
-    while candidates and len(selection) < (how.m or 0):
-        scores = []
-        for example in candidates:
-            scores.append((yield _score(how, [*selection, example])))
-        top = max(scores)
-        if top <= best:
-            break
-        best = top
-        selection.append(candidates.pop(scores.index(top)))
-    return [example["id"] for example in selection]
-
-
-def _score(how: Recall, examples: list[Example]) -> Wait:
-    score = how.score
-    copies = [copy_of(example) for example in examples]
-
-    def now() -> float:
-        value = score(copies) if score else 0.0
-        if inspect.iscoroutine(value):
-            value.close()
-            raise OptionError("`score` is async: use the async methods of the memory")
-        return float(value)
-
-    async def later() -> float:
-        if not inspect.iscoroutinefunction(score):
-            return await asyncio.to_thread(now)
-        return float(await score(copies))
-
-    return Wait(now, later)
+def aside(work: Callable[[], Any]) -> Wait:
+    """Wait for the disk: in an event loop, in a thread beside it."""
+    return Wait(work, lambda: asyncio.to_thread(work))

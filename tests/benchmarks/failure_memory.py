@@ -1,6 +1,6 @@
 """What a large FailureMemory costs: one example more or less, and one recall.
 
-Remembering and forgetting one example in a memory of 50,000 in a folder, in milliseconds;
+Remembering and forgetting one example in a memory of 50,000 in a file, in milliseconds;
 recalling for one item from 100,000, as a multiple of a search in bare faiss for the same
 number of vectors. The embedder looks vectors up, so that it costs nothing. Run with
 `python -m tests.benchmarks.failure_memory`; with `--before FOLDER`, a checkout of an earlier
@@ -77,7 +77,7 @@ def timed(work: Callable[[], Any], times: int) -> float:
 def filled(count: int, folder: str | None) -> Any:
     from langchain_judges import FailureMemory
 
-    memory = FailureMemory(embeddings=Looked(), path=folder)
+    memory = FailureMemory(embeddings=Looked(), path=folder and f"{folder}/m")
     memory.remember([example(n) for n in range(count)])
     return memory
 

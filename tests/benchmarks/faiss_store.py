@@ -2,7 +2,7 @@
 
 At 1,000, 10,000 and 100,000 vectors of 384 numbers, exact search for the 10 nearest, one
 query at a time; the two take turns within one run, and medians are compared. The store
-lives in a folder, so that its look at the files is counted too. Run with
+lives in a file, so that its look at it is counted too. Run with
 `python -m tests.benchmarks.faiss_store`.
 """
 
@@ -58,7 +58,7 @@ def measure(size: int, folder: str, rounds: int = 200) -> Found:
     numbers = Numbers(size)
     index = faiss.IndexFlatIP(WIDTH)
     index.add(numbers.table)
-    store = FaissStore(numbers, path=folder)
+    store = FaissStore(numbers, path=f"{folder}/m")
     names = [str(i) for i in range(size)]
     store.add_texts(names, [{"family": i % FAMILIES} for i in range(size)], ids=names)
     queries = np.random.default_rng(1).normal(size=(rounds, WIDTH)).astype("float32")

@@ -1,1 +1,0 @@
-"""The papers' studies, with any models: `python -m cookbook.study PAPER --table N`."""

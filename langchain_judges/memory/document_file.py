@@ -1,0 +1,350 @@
+"""Documents and their vectors as rows of one SQLite file, which several processes may share.
+
+Rows are only added and removed, each under a number that grows, so that a reader finds what
+is new without reading the rest. A change is on the disk before it is acknowledged
+(`synchronous = FULL`), what is removed is overwritten (`secure_delete`), and every row has a
+checksum, which SQLite's own pages have not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import sqlite3
+import stat
+import threading
+import weakref
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from langchain_judges.errors import OptionError, OutputError
+
+_OURS = 1818454637
+"""The `application_id` in the header of our files."""
+_FORMAT = 1
+_PATIENCE = 30.0
+"""Seconds that a writer waits for another one."""
+_KEPT_REMOVALS = 10_000
+"""Removals that are kept for readers who have not seen them."""
+_SCHEMA = """
+PRAGMA application_id = 1818454637;
+PRAGMA user_version = 1;
+CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE documents (
+    key INTEGER PRIMARY KEY AUTOINCREMENT, id BLOB, metadata BLOB, vector BLOB,
+    checksum INTEGER, text BLOB
+);
+CREATE TABLE removed (number INTEGER PRIMARY KEY AUTOINCREMENT, key INTEGER);
+INSERT INTO facts VALUES ('changes', 0), ('count', 0), ('embedder', ''), ('width', 0);
+"""
+
+
+class Row(NamedTuple):
+    """A document with its vector."""
+
+    id: str
+    metadata: dict[str, Any]
+    vector: bytes
+    """32-bit floats, little-endian."""
+    text: str
+
+
+class Facts(NamedTuple):
+    """What is true of all rows of a file."""
+
+    changes: int
+    """A number that grows with every change."""
+    count: int
+    embedder: str
+    width: int
+    """Numbers in a vector."""
+
+
+class News(NamedTuple):
+    """What a reader has not seen yet."""
+
+    whole: bool
+    """Whether `added` is everything there is."""
+    added: list[tuple[int, str, dict[str, Any], bytes]]
+    """Keys, ids, metadata and vectors."""
+    removed: list[int]
+    last_removal: int
+
+
+def file_of(path: object) -> Path | None:
+    """Return the file that a path names; None for a store in memory.
+
+    Raises:
+        OptionError: The path names no file of this machine.
+    """
+    if path is None or path == ":memory:":
+        return None
+    name = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not isinstance(name, str) or not name.strip() or "\0" in name:
+        raise OptionError(f"`path` must be the name of a file, got {path!r}")
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", name):
+        raise OptionError(f"`path` must be a file of this machine, not an address: {path!r}")
+    return Path(name).expanduser()
+
+
+class DocumentFile:
+    """The rows of a store; every method may wait for the disk.
+
+    Args:
+        path: The file, which is made if it is missing; None keeps the rows in memory.
+
+    Raises:
+        OutputError: The file is not ours, is damaged, or cannot be opened.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        """Open the file."""
+        self.path = path
+        self._lock = threading.RLock()
+        self._connect()
+
+    def _connect(self) -> None:
+        self._process, self._inode = os.getpid(), 0
+        with self._errors():
+            if self.path is None:
+                self._database = _connection(":memory:")
+                self._database.executescript(_SCHEMA)
+            else:
+                self._database = _opened(self.path)
+                self._inode = self.path.stat().st_ino
+        weakref.finalize(self, _close, self._database, self._process)
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Iterator[None]:
+        """Hold the lock, and see one state of the file; a writer is alone in it.
+
+        Raises:
+            OutputError: The file is damaged, was taken away, or cannot be written.
+        """
+        with self._lock, self._errors():
+            if self.path is not None:
+                if os.getpid() != self._process:  # no connection survives a fork
+                    _ABANDONED.append(self._database)
+                    self._connect()
+                if self.path.stat().st_ino != self._inode:
+                    raise OutputError(f"{self.path} was replaced while it was open")
+            self._database.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            try:
+                yield
+                self._database.execute("COMMIT")
+            finally:
+                if self._database.in_transaction:
+                    self._database.execute("ROLLBACK")
+
+    def facts(self) -> Facts:
+        """Return what is true of all rows; within a transaction, as all that follow."""
+        rows = dict(self._database.execute("SELECT name, value FROM facts"))
+        if set(rows) != set(Facts._fields):
+            raise sqlite3.DatabaseError("its table of facts is not whole")
+        return Facts(**rows)
+
+    def news(self, last: int, last_removal: int) -> News:
+        """Return the rows after a key, and the keys that were removed after a number.
+
+        Args:
+            last: The highest key that the reader has seen; 0 for none.
+            last_removal: The last removal that the reader has seen.
+        """
+        first = self._one("SELECT min(number) FROM removed") or 0
+        whole = not last or first > last_removal + 1
+        rows = self._database.execute(
+            "SELECT key, id, metadata, vector, checksum FROM documents WHERE key > ?"
+            " ORDER BY key",
+            (0 if whole else last,),
+        )
+        added = [_read(*row) for row in rows]
+        removals = self._database.execute(
+            "SELECT number, key FROM removed WHERE number > ? ORDER BY number",
+            (last_removal,),
+        ).fetchall()
+        return News(
+            *(whole, added, [] if whole else [key for _, key in removals]),
+            removals[-1][0] if removals else last_removal,
+        )
+
+    def texts(self, keys: Sequence[int]) -> list[str]:
+        """Return the texts of some rows."""
+        query = "SELECT text FROM documents WHERE key = ?"
+        return [_unsealed(self._one(query, key)) for key in keys]
+
+    def add(self, rows: Iterable[Row], embedder: str, width: int) -> None:
+        """Add rows; within a transaction that writes."""
+        before = self.facts()
+        added = self._database.executemany(
+            "INSERT INTO documents (id, metadata, vector, checksum, text)"
+            " VALUES (?, ?, ?, ?, ?)",
+            map(_written, rows),
+        ).rowcount
+        self._state(before._replace(count=before.count + added, embedder=embedder, width=width))
+
+    def remove(self, keys: Sequence[int]) -> None:
+        """Remove rows; within a transaction that writes."""
+        before, marked = self.facts(), [(key,) for key in keys]
+        self._database.executemany("DELETE FROM documents WHERE key = ?", marked)
+        self._database.executemany("INSERT INTO removed (key) VALUES (?)", marked)
+        self._database.execute(
+            "DELETE FROM removed WHERE number <= (SELECT max(number) FROM removed) - ?",
+            (_KEPT_REMOVALS,),
+        )
+        self._state(before._replace(count=before.count - len(keys)))
+
+    def erase(self) -> None:
+        """Take what was removed out of SQLite's log too.
+
+        Raises:
+            OutputError: Another process keeps reading the log.
+        """
+        with self._lock, self._errors():
+            busy = self._one("PRAGMA wal_checkpoint(TRUNCATE)")
+        if busy:
+            raise OutputError(
+                f"{self.path}: what was removed still stands in the log, which another process "
+                f"has been reading for {_PATIENCE:.0f} seconds; call `erase` again"
+            )
+
+    def _state(self, facts: Facts) -> None:
+        values = facts._replace(changes=facts.changes + 1)._asdict()
+        self._database.executemany(
+            "UPDATE facts SET value = ? WHERE name = ?",
+            [(value, name) for name, value in values.items()],
+        )
+
+    def _one(self, query: str, *values: object) -> Any:
+        row = self._database.execute(query, values).fetchone()
+        return row[0] if row else None
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Name the file in every error of SQLite and of the disk."""
+        try:
+            yield
+        except sqlite3.OperationalError as exc:
+            if "locked" in str(exc):
+                why = f"another process has been writing to it for {_PATIENCE:.0f} seconds"
+            else:
+                why = f"it cannot be read or written: {exc}"
+            raise OutputError(f"{self.path}: {why}") from exc
+        except sqlite3.Error as exc:
+            raise OutputError(f"{self.path} is damaged: {exc}") from exc
+        except OSError as exc:
+            raise OutputError(f"{self.path} cannot be used: {exc.strerror}") from exc
+
+
+_ABANDONED: list[sqlite3.Connection] = []
+"""Connections of a parent process: to close one would touch the parent's file."""
+
+
+def _close(database: sqlite3.Connection, process: int) -> None:
+    if os.getpid() == process:
+        database.close()
+    else:
+        _ABANDONED.append(database)
+
+
+def _connection(name: str) -> sqlite3.Connection:
+    database = sqlite3.connect(
+        name, _PATIENCE, isolation_level=None, check_same_thread=False, uri="?" in name
+    )
+    database.execute("PRAGMA secure_delete = ON")
+    database.execute("PRAGMA cell_size_check = ON")
+    return database
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """Return a connection to a file of ours, which is made if it is missing.
+
+    Raises:
+        OutputError: Something else has that name.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not os.path.lexists(path):
+        _make(path)
+    _check_ours(path)
+    log = path.with_name(f"{path.name}-wal")
+    if not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size):
+        # SQLite wants to write beside the file, which nobody can do here.
+        return _connection(f"{path.absolute().as_uri()}?immutable=1")
+    database = _connection(str(path))
+    database.execute("PRAGMA synchronous = FULL")
+    database.execute("PRAGMA busy_timeout = 0")
+    with suppress(sqlite3.OperationalError):
+        # A deletion that was killed may have left its text in the log.
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.execute(f"PRAGMA busy_timeout = {int(1000 * _PATIENCE)}")
+    return database
+
+
+def _make(path: Path) -> None:
+    """Make an empty store under a name nobody can guess; it gets its own when it is whole."""
+    for ending in ("-wal", "-shm", "-journal"):
+        beside = path.with_name(path.name + ending)
+        if os.path.lexists(beside):
+            raise OutputError(f"{beside} is in the way of a new {path.name}, and is not ours")
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    database = _connection(str(draft))
+    try:
+        database.executescript(_SCHEMA)
+        database.execute("PRAGMA journal_mode = WAL")
+        database.close()
+        try:
+            os.link(draft, path)
+        except FileExistsError:  # another process was faster
+            pass
+        except OSError:  # no links in this file system
+            os.rename(draft, path)
+    finally:
+        database.close()
+        for ending in ("", "-wal", "-shm", "-journal"):
+            with suppress(FileNotFoundError):
+                draft.with_name(draft.name + ending).unlink()
+
+
+def _check_ours(path: Path) -> None:
+    mode = path.stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise OutputError(f"{path} is a folder; a store is one file, such as {path}/memory.db")
+    header = b""
+    if stat.S_ISREG(mode):  # to read a device or a pipe might never end
+        with path.open("rb") as file:
+            header = file.read(100)
+    ours = header[:16] == b"SQLite format 3\0" and header[68:72] == _OURS.to_bytes(4, "big")
+    if not ours:
+        raise OutputError(f"{path} is not a store of this package; choose another name")
+    if (version := int.from_bytes(header[60:64], "big")) != _FORMAT:
+        raise OutputError(f"{path} is of format {version}; this version reads {_FORMAT}")
+
+
+def _written(row: Row) -> tuple[bytes, bytes, bytes, int, bytes]:
+    """Return the columns of a row; a text has a checksum of its own, for it is read alone."""
+    id, text = (part.encode("utf-8", "surrogatepass") for part in (row.id, row.text))
+    metadata = json.dumps(row.metadata).encode()
+    checksum = zlib.crc32(row.vector, zlib.crc32(metadata, zlib.crc32(id)))
+    return id, metadata, row.vector, checksum, zlib.crc32(text).to_bytes(4, "big") + text
+
+
+def _read(
+    key: int, id: bytes, metadata: bytes, vector: bytes, checksum: int
+) -> tuple[int, str, dict[str, Any], bytes]:
+    try:
+        sound = checksum == zlib.crc32(vector, zlib.crc32(metadata, zlib.crc32(id)))
+    except TypeError:  # in a damaged page bytes may have become something else
+        sound = False
+    if not sound:
+        raise sqlite3.DatabaseError("the checksum of a row does not fit")
+    return key, id.decode("utf-8", "surrogatepass"), json.loads(metadata), vector
+
+
+def _unsealed(data: object) -> str:
+    if not isinstance(data, bytes) or data[:4] != zlib.crc32(data[4:]).to_bytes(4, "big"):
+        raise sqlite3.DatabaseError("the checksum of a text does not fit")
+    return data[4:].decode("utf-8", "surrogatepass")

@@ -1,1 +1,0 @@
-"""An embedded LangChain vector store on FAISS, saved without pickle."""

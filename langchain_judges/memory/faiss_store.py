@@ -1,0 +1,577 @@
+"""A LangChain vector store: rows in one SQLite file, vectors searched by FAISS in memory."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import uuid
+from array import array
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import VectorStore
+from langchain_core.vectorstores.utils import maximal_marginal_relevance
+from numpy.typing import NDArray
+
+from langchain_judges.asking.models.embeddings import SentenceEmbeddings
+from langchain_judges.errors import InputError, OptionError, OutputError
+from langchain_judges.memory.document_file import DocumentFile, Row, file_of
+
+Filter = Mapping[str, object]
+"""Metadata that a document must have, `{"family": "maps", "round": {"$in": [1, 2]}}`."""
+Vectors = NDArray[np.float32]
+Keys = NDArray[np.int64]
+
+_FEW = 1000
+"""Up to this many candidates are compared one by one; of more, FAISS gets a selection."""
+_MODEL_FIELDS = (
+    *("model", "model_name", "model_id", "repo_id", "deployment", "revision", "dimensions"),
+    "size",
+)
+"""What LangChain's embedders call the choice of their model, and of its width."""
+
+
+def unit(vectors: Sequence[Sequence[float]] | Vectors) -> Vectors:
+    """Return vectors as rows of length 1, so that their inner product is the cosine.
+
+    Raises:
+        InputError: They are not numbers, not finite, or not all of one length.
+    """
+    try:
+        rows = np.array(vectors, dtype=np.float32, ndmin=2)
+    except (TypeError, ValueError) as exc:
+        raise InputError(f"vectors must be lists of numbers of one length: {exc}") from exc
+    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows)) if rows.ndim == 2 else np.array([np.nan])
+    if not np.isfinite(norms).all():
+        raise InputError("vectors must be lists of finite numbers")
+    rows /= np.where(norms == 0, 1, norms)[:, None]
+    return rows
+
+
+def identity_of(embeddings: Embeddings) -> str:
+    """Return the class and model of an embedder: `OpenAIEmbeddings(model='…')`.
+
+    Of a path only the last part counts, for the same model lies elsewhere on each machine; a
+    cache around an embedder is not a part of it.
+    """
+    inner: Any = embeddings
+    while isinstance(below := getattr(inner, "underlying_embeddings", None), Embeddings):
+        inner = below
+    values = ((name, getattr(inner, name, None)) for name in _MODEL_FIELDS)
+    fields = ", ".join(
+        f"{name}={_short(value)!r}"
+        for name, value in values
+        if isinstance(value, str | int) and value != ""
+    )
+    return f"{type(inner).__name__}({fields})"
+
+
+def _short(value: str | int) -> str | int:
+    if isinstance(value, str) and (os.path.isabs(value) or os.path.isdir(value)):
+        return os.path.basename(os.path.normpath(value))
+    return value
+
+
+class Contents(NamedTuple):
+    """The documents of a store, for those who follow its changes."""
+
+    last: int
+    """For the next question."""
+    added: list[tuple[str, Mapping[str, Any]]]
+    """Ids and metadata, not to be changed."""
+    ids: Mapping[str, int]
+    """Every id that there is now."""
+
+
+class _Index:
+    """What a store keeps in memory of its rows: vectors, ids and metadata, ascending by key."""
+
+    def __init__(self) -> None:
+        self.changes = -1
+        self.last = self.last_removal = 0
+        self.embedder, self.width = "", 0
+        self._clear()
+
+    def _clear(self) -> None:
+        self.faiss: Any = None
+        self.keys: Keys = np.zeros(0, np.int64)
+        self.ids: dict[str, int] = {}
+        self.names: dict[int, str] = {}
+        self.metadata: dict[int, Mapping[str, Any]] = {}
+        self._values: dict[str, dict[Hashable, list[int]]] = {}
+
+    def follow(self, file: DocumentFile) -> None:
+        """Take over what any process has changed.
+
+        Raises:
+            OutputError: Rows are missing, or are not of one width.
+        """
+        facts = file.facts()
+        if facts.changes == self.changes:
+            return
+        news = file.news(self.last, self.last_removal)
+        if news.whole:
+            self._clear()
+        self._drop([key for key in news.removed if key in self.names])
+        sizes = {len(vector) for *_, vector in news.added}
+        if sizes - {4 * facts.width}:
+            raise OutputError(f"{file.path} is damaged: a vector has another width")
+        self.width, self.embedder = facts.width, facts.embedder
+        self._append(news.added)
+        if len(self.keys) != facts.count:
+            self.last = 0  # read everything again
+            raise OutputError(
+                f"{file.path} is damaged: {len(self.keys)} of {facts.count} rows can be read"
+            )
+        self.changes, self.last_removal = facts.changes, news.last_removal
+
+    def _append(self, added: Sequence[tuple[int, str, dict[str, Any], bytes]]) -> None:
+        if not added:
+            return
+        if self.faiss is None or self.faiss.d != self.width:
+            import faiss
+
+            self.faiss = faiss.IndexFlatIP(self.width)
+        keys, ids, metadata, vectors = zip(*added, strict=True)
+        self.faiss.add(np.frombuffer(b"".join(vectors), "<f4").reshape(-1, self.width))
+        self.keys = np.append(self.keys, np.array(keys, np.int64))
+        self.last = keys[-1]
+        self.ids.update(zip(ids, keys, strict=True))
+        self.names.update(zip(keys, ids, strict=True))
+        self.metadata.update(zip(keys, metadata, strict=True))
+        for field in self._values:
+            for key, each in zip(keys, metadata, strict=True):
+                self._register(field, key, each)
+
+    def _drop(self, keys: Sequence[int]) -> None:
+        if not keys:
+            return
+        places = np.searchsorted(self.keys, keys)
+        self.faiss.remove_ids(places)
+        self.keys = np.delete(self.keys, places)
+        for key in keys:
+            id = self.names.pop(key)
+            if self.ids.get(id) == key:
+                del self.ids[id]
+            del self.metadata[key]
+
+    def check(self, width: int) -> None:
+        """Check that vectors of a width fit those that are here.
+
+        Raises:
+            InputError: They do not.
+        """
+        if width != self.width:
+            raise InputError(
+                f"vectors here have {self.width} numbers, got {width}: "
+                "the store was filled by another embedding model"
+            )
+
+    def vectors(self, keys: Sequence[int] | Keys) -> Vectors:
+        """Return the vectors of rows, in their order."""
+        places = np.searchsorted(self.keys, np.asarray(keys, np.int64))
+        return self._stored()[places]
+
+    def _stored(self) -> Vectors:
+        """Return the vectors in FAISS, without a copy."""
+        import faiss
+
+        if self.faiss is None:
+            return np.zeros((0, self.width), np.float32)
+        numbers: Vectors = faiss.rev_swig_ptr(self.faiss.get_xb(), len(self.keys) * self.width)
+        return numbers.reshape(-1, self.width)
+
+    def search(self, query: Vectors, k: int, keys: Keys | None) -> list[tuple[int, float]]:
+        """Return the keys of the `k` nearest rows and their cosines, best first.
+
+        Args:
+            query: One row of unit length.
+            k: How many; fewer come if there are fewer.
+            keys: The candidates, ascending; None for all.
+        """
+        count = len(self.keys if keys is None else keys)
+        if k <= 0 or not count:
+            return []
+        self.check(query.shape[1])
+        if keys is not None and count <= _FEW:
+            scores, found = self.vectors(keys) @ query[0], keys
+        else:
+            found_scores, places = self.faiss.search(
+                query, min(k, count), params=self._selection(keys)
+            )
+            scores, found = found_scores[0], self.keys[places[0]]
+        best = np.lexsort((found, -scores.round(6)))[:k]  # of equals the oldest first
+        return list(zip(found[best].tolist(), scores[best].tolist(), strict=True))
+
+    def _selection(self, keys: Keys | None) -> object:
+        if keys is None:
+            return None
+        import faiss
+
+        mask = np.zeros(len(self.keys), bool)
+        mask[np.searchsorted(self.keys, keys)] = True
+        selector = faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))
+        return faiss.SearchParameters(sel=selector)
+
+    def where(self, conditions: Mapping[str, object]) -> Keys | None:
+        """Return the keys of the rows that have some metadata, ascending; None if all have.
+
+        Raises:
+            InputError: A condition is of another form.
+        """
+        keys: Keys | None = None
+        for field, condition in conditions.items():
+            if field not in self._values:
+                self._values[field] = {}
+                for key, metadata in self.metadata.items():
+                    self._register(field, key, metadata)
+            tokens = dict.fromkeys(map(_token, _options(field, condition)))
+            lists = [
+                self._values[field][token] for token in tokens if token in self._values[field]
+            ]
+            own = np.unique(np.concatenate([np.zeros(0, np.int64), *map(np.array, lists)]))
+            own = own[np.isin(own, self.keys, assume_unique=True)]
+            if len(own) < len(self.keys):
+                keys = own if keys is None else np.intersect1d(keys, own, assume_unique=True)
+        return keys
+
+    def _living(self, keys: Keys) -> Keys:
+        """Return those of some ascending keys whose rows are still there."""
+        places = np.searchsorted(self.keys, keys)
+        there = places < len(self.keys)
+        keys, places = keys[there], places[there]
+        return keys[self.keys[places] == keys]
+
+    def _register(self, field: str, key: int, metadata: Mapping[str, Any]) -> None:
+        """Note the values of a field; keys of rows that go later stay, and are passed over."""
+        if field not in metadata:
+            return
+        value = metadata[field]
+        tokens = {_token(value), *(map(_token, value) if isinstance(value, list) else ())}
+        for token in tokens:
+            self._values[field].setdefault(token, array("q")).append(key)
+
+
+def _options(field: str, condition: object) -> Sequence[object]:
+    """Return the values that a filter allows for a field."""
+    if not isinstance(condition, Mapping) or not any(f"{key}"[:1] == "$" for key in condition):
+        return [condition]
+    if set(condition) == {"$in"} and isinstance(condition["$in"], list | tuple | set):
+        return list(condition["$in"])
+    raise InputError(
+        f"a filter takes a value or {{'$in': [values]}} for {field!r}, got {condition!r}"
+    )
+
+
+def _token(value: object) -> Hashable:
+    """Return what a metadata value is looked up by."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return ("json", json.dumps(value, sort_keys=True, default=str))
+
+
+class FaissStore(VectorStore):
+    """Documents searched by the cosine of their embeddings, exactly.
+
+    The rows live in one SQLite file; FAISS holds the vectors in memory and is brought up to
+    date from the rows that changed. A change is on the disk when the call returns. Several
+    processes may use one file: each sees at its next call what another has written, and
+    writers take turns. Deleted texts leave the file and its log. Nothing is pickled, every row
+    has a checksum, and the file names the embedder: texts are not embedded by another.
+
+    Args:
+        embedding: Embeds texts; default all-MiniLM-L6-v2.
+        path: The file, made if it is missing; None or `":memory:"` keeps all in memory. While
+            it is open, SQLite keeps its log beside it (`-wal`, `-shm`).
+        embedder: The embedder's name in the file; default its class and model. Set it if
+            another class now reaches the same model.
+
+    Raises:
+        OptionError: `path` or `embedder` is not allowed.
+        OutputError: The file is not a store, is damaged, or cannot be opened.
+
+    Example:
+        >>> store = FaissStore(path="memory.db")  # doctest: +SKIP
+        >>> store.add_texts(["The moon pulls the sea."], [{"topic": "tides"}])  # doctest: +SKIP
+        >>> store.similarity_search("ebb", k=1, filter={"topic": "tides"})  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        embedding: Embeddings | None = None,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        embedder: str | None = None,
+    ) -> None:
+        """Open the store, or make it."""
+        if embedder is not None and not (isinstance(embedder, str) and embedder):
+            raise OptionError(f"`embedder` must be a name, got {embedder!r}")
+        file = file_of(path)
+        self._embedding = embedding or SentenceEmbeddings()
+        self._embedder = embedder or identity_of(self._embedding)
+        self._file, self._index = DocumentFile(file), _Index()
+        with self._reading():
+            pass
+
+    @property
+    def path(self) -> Path | None:
+        """The store's file."""
+        return self._file.path
+
+    @property
+    def embeddings(self) -> Embeddings:
+        """What embeds the texts."""
+        return self._embedding
+
+    def __len__(self) -> int:
+        """Return how many documents there are."""
+        with self._reading() as index:
+            return len(index.keys)
+
+    def __bool__(self) -> bool:
+        """Return True: an empty store is a store too."""
+        return True
+
+    def changes(self) -> int:
+        """Return a number that changes with every change, by this or another process."""
+        with self._reading() as index:
+            return index.changes
+
+    def contents(self, last: int = 0) -> Contents:
+        """Return what was added since the last question, and every id that is there now."""
+        with self._reading() as index:
+            keys = index.keys[np.searchsorted(index.keys, last, "right") :].tolist()
+            added = [(index.names[key], index.metadata[key]) for key in keys]
+            return Contents(index.last, added, index.ids.copy())
+
+    def vectors(self, ids: Sequence[str]) -> Vectors:
+        """Return the vectors of stored documents, scaled to length 1, one row for each.
+
+        Raises:
+            KeyError: An id is unknown.
+        """
+        with self._reading() as index:
+            return index.vectors([index.ids[id] for id in ids])
+
+    def check_embedder(self) -> None:
+        """Check that the vectors in the file come from the same embedder.
+
+        Raises:
+            InputError: They do not.
+        """
+        with self._reading() as index:
+            self._check_embedder(index)
+
+    def nearest(self, embedding: Sequence[float], k: int, where: Filter) -> list[str]:
+        """Return the ids of the `k` documents nearest to an embedding, best first."""
+        vector = unit([embedding])
+        with self._reading() as index:
+            hits = index.search(vector, k, index.where(where))
+            return [index.names[key] for key, _ in hits]
+
+    def add_documents(
+        self, documents: list[Document], *, ids: list[str] | None = None, **_: object
+    ) -> list[str]:
+        """Add documents and return their ids; one whose id is known replaces the old one.
+
+        Args:
+            documents: The documents; their metadata must be JSON.
+            ids: Their ids; default the documents' own, or new ones.
+
+        Raises:
+            InputError: Ids and documents differ in number, metadata is no JSON, or the
+                embedder is not the one whose vectors are here.
+            OutputError: The file cannot be written.
+        """
+        names = _names(documents, ids)
+        # Of one id that is given twice, the last document counts.
+        distinct = dict(zip(names, documents, strict=True))
+        if distinct:
+            texts = [_checked(document).page_content for document in distinct.values()]
+            vectors = unit(self._embedding.embed_documents(texts))
+            if len(vectors) != len(distinct):
+                raise InputError(f"{len(vectors)} embeddings came for {len(distinct)} texts")
+            self._put(
+                [
+                    Row(id, each.metadata, vector.astype("<f4").tobytes(), each.page_content)
+                    for (id, each), vector in zip(distinct.items(), vectors, strict=True)
+                ],
+                vectors.shape[1],
+            )
+        return names
+
+    def delete(self, ids: list[str] | None = None, **_: object) -> bool:
+        """Delete documents by id, all of them without `ids`; unknown ids are no error.
+
+        Raises:
+            OutputError: The file cannot be written.
+        """
+        with self._changing() as index:
+            known = dict.fromkeys(index.ids if ids is None else ids)
+            keys = sorted(index.ids[id] for id in known if id in index.ids)
+            if keys:
+                self._file.remove(keys)
+        if keys:
+            self._file.erase()
+        return True
+
+    def erase(self) -> None:
+        """Take what killed processes deleted out of the log too; `delete` does it by itself.
+
+        Raises:
+            OutputError: Another process keeps reading the log.
+        """
+        self._file.erase()
+
+    def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """Return documents by id, in the order of `ids`; unknown ids are left out."""
+        with self._reading() as index:
+            return self._documents([index.ids[id] for id in ids if id in index.ids])
+
+    def similarity_search(self, query: str, k: int = 4, **options: Any) -> list[Document]:
+        """Return the `k` documents nearest to a text, best first.
+
+        Args:
+            query: The text.
+            k: How many.
+            **options: `filter`, the metadata that they must have: a value, one that a list
+                contains, or `{"$in": [values]}`.
+        """
+        return [hit for hit, _ in self.similarity_search_with_score(query, k, **options)]
+
+    def similarity_search_with_score(
+        self, query: str, k: int = 4, **options: Any
+    ) -> list[tuple[Document, float]]:
+        """Return the nearest documents with their cosines, from -1 to 1, best first."""
+        return self._nearest(self._embedded(query), k, **options) if len(self) else []
+
+    def similarity_search_by_vector(
+        self, embedding: list[float], k: int = 4, **options: Any
+    ) -> list[Document]:
+        """Return the `k` documents nearest to an embedding, best first."""
+        return [hit for hit, _ in self._nearest(embedding, k, **options)]
+
+    def max_marginal_relevance_search(
+        self, query: str, *args: Any, **options: Any
+    ) -> list[Document]:
+        """Return varied documents, as `max_marginal_relevance_search_by_vector` does."""
+        embedding = self._embedded(query)
+        return self.max_marginal_relevance_search_by_vector(embedding, *args, **options)
+
+    def max_marginal_relevance_search_by_vector(
+        self,
+        embedding: list[float],
+        k: int = 4,
+        fetch_k: int = 20,
+        lambda_mult: float = 0.5,
+        **options: Any,
+    ) -> list[Document]:
+        """Return `k` of the `fetch_k` nearest documents, near a vector and unlike each other.
+
+        Args:
+            embedding: The vector.
+            k: How many.
+            fetch_k: From how many they are chosen.
+            lambda_mult: 1 looks at nearness only, 0 at variety only.
+            **options: `filter`, as for `similarity_search`.
+        """
+        documents = self.similarity_search_by_vector(embedding, max(k, fetch_k), **options)
+        vectors = self.vectors([str(document.id) for document in documents])
+        query = unit([embedding])[0]
+        places = maximal_marginal_relevance(query, list(vectors), lambda_mult, k)
+        return [documents[place] for place in places]
+
+    def _select_relevance_score_fn(self) -> Callable[[float], float]:
+        return lambda cosine: min(1.0, max(0.0, cosine))
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: list[str],
+        embedding: Embeddings,
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: list[str] | None = None,
+        **options: Any,
+    ) -> FaissStore:
+        """Make a store of texts; `options` are the constructor's."""
+        store = cls(embedding, **options)
+        store.add_texts(texts, metadatas, ids=ids)
+        return store
+
+    @contextmanager
+    def _reading(self) -> Iterator[_Index]:
+        with self._file.transaction(write=False):
+            self._index.follow(self._file)
+            yield self._index
+
+    @contextmanager
+    def _changing(self) -> Iterator[_Index]:
+        with self._file.transaction(write=True):
+            self._index.follow(self._file)
+            yield self._index
+
+    def _put(self, rows: Sequence[Row], width: int) -> None:
+        with self._changing() as index:
+            self._check_embedder(index)
+            replaced = [index.ids[row.id] for row in rows if row.id in index.ids]
+            if len(index.keys) > len(replaced):
+                index.check(width)
+            if replaced:
+                self._file.remove(replaced)
+            self._file.add(rows, self._embedder, width)
+        if replaced:
+            self._file.erase()
+
+    def _check_embedder(self, index: _Index) -> None:
+        if len(index.keys) and index.embedder != self._embedder:
+            raise InputError(
+                f"the vectors in {self.path} come from {index.embedder}, and this is "
+                f"{self._embedder}: open it with that embedder, or fill a new file; if both "
+                f"are one model, say `embedder={index.embedder!r}`"
+            )
+
+    def _embedded(self, query: str) -> list[float]:
+        self.check_embedder()
+        return self._embedding.embed_query(query)
+
+    def _nearest(
+        self, embedding: Sequence[float], k: int, *, filter: Filter | None = None, **_: object
+    ) -> list[tuple[Document, float]]:
+        vector = unit([embedding])
+        with self._reading() as index:
+            hits = index.search(vector, k, index.where(filter or {}))
+            documents = self._documents([key for key, _ in hits])
+            return [(each, score) for each, (_, score) in zip(documents, hits, strict=True)]
+
+    def _documents(self, keys: Sequence[int]) -> list[Document]:
+        """Return documents of their own; within a transaction."""
+        return [
+            Document(
+                id=self._index.names[key],
+                page_content=text,
+                metadata=copy.deepcopy(dict(self._index.metadata[key])),
+            )
+            for key, text in zip(keys, self._file.texts(keys), strict=True)
+        ]
+
+
+def _checked(document: Document) -> Document:
+    try:
+        json.dumps(document.metadata)
+    except (TypeError, ValueError, RecursionError) as exc:
+        raise InputError(f"the metadata of a document must be JSON: {exc}") from exc
+    return document
+
+
+def _names(documents: Sequence[Document], ids: Sequence[str | None] | None) -> list[str]:
+    names = [document.id for document in documents] if ids is None else list(ids)
+    if len(names) != len(documents):
+        raise InputError(f"{len(names)} ids were given for {len(documents)} documents")
+    return [id or str(uuid.uuid4()) for id in names]
