@@ -52,7 +52,6 @@ from langchain_judges.cli.messages import table_console
 from langchain_judges.datasets import load
 from langchain_judges.datasets.summaries import NEWS_RULES
 from langchain_judges.errors import MissingExtraError
-from langchain_judges.methods.drpe.options import DRPE
 from langchain_judges.methods.drpe.roles import SETS as ROLES
 from langchain_judges.methods.drpe.roles import SUBJECTIVE
 from langchain_judges.methods.tasks import TASKS
@@ -82,7 +81,7 @@ QUESTIONS = (
     "The most important points of the text: which of the two sums them up better?",
     "Which of the two would you choose as the summary of the main points of the text?",
 )
-"""What the judge without roles is asked, in five wordings; DRPE has five of its own."""
+"""What every judge is asked, in five wordings."""
 
 
 @dataclass(frozen=True)
@@ -269,12 +268,10 @@ def _overlaps(name: str, study: Study) -> Scores:
 
 
 def _judge(name: str, model: Any, seed: int, variant: int) -> Any:
+    task = {**TASKS["summary"], "question": QUESTIONS[variant]}
     if name == RIVAL:
-        task = {**TASKS["summary"], "question": QUESTIONS[variant]}
         return load_judge(RIVAL, model, task=task)
-    # A preset's own voting stays, for an option of a call replaces the whole group.
-    voting = {**DRPE.presets[name].get("voting", {}), "variant": variant}
-    return load_judge("drpe", model, preset=name, voting=voting, seed=seed)
+    return load_judge("drpe", model, preset=name, task=task, seed=seed)
 
 
 def _run(judge: Any, study: Study, paired: bool, options: Settings, path: Path) -> Arm:

@@ -288,11 +288,9 @@ CASES: dict[str, Case] = {
             "voting": {"confidence": "samples", "samples": 3},
             "orders": "score_mean",
         },
-        votes_plain={"voting": {"confidence": "none", "variant": 1}},
-        variant_2={"voting": {"variant": 2}},
-        variant_3={"voting": {"variant": 3, "batch": False}},
+        votes_plain={"voting": {"confidence": "none"}},
         adaptive={"voting": {"adaptive": True, "batch": False}},
-        variant_4={"voting": {"variant": 4, "first": "random"}},
+        first_by_coin={"voting": {"first": "random"}},
     ),
     **_variations(
         "sc2",

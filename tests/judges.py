@@ -33,10 +33,10 @@ REMEMBERING: dict[str, dict[str, Any]] = {"bsm": {"merge": "model"}}
 
 
 _SC2 = (
-    "find the aspects",
-    "them side by side",
-    "two tables that were made",
-    "which response you prefer",
+    "Name the aspects",
+    "side by side in a table",
+    "You compare two tables",
+    '"preferred"',
 )
 
 
@@ -44,7 +44,7 @@ def answer(prompt: str) -> str:
     """Answer as whichever judge or writer asks would have it: `good` is good."""
     if "<concepts-" in prompt:
         return writes(prompt)
-    if "candidate-1-" in prompt or "Give each a type" in prompt:
+    if "You speak for different people" in prompt:
         return respond(prompt)
     if any(text in prompt for text in _SC2):
         return test_sc2.respond(prompt)

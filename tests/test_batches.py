@@ -57,7 +57,7 @@ def model_of(server, tmp_path, most_requests, **options):
 
 def planned(body):
     text = "\n".join(message["content"] for message in body["messages"])
-    drpe = "candidate-1-" in text or "Give each a type" in text
+    drpe = "You speak for different people" in text
     return judged(body) if drpe else judged_by(goods)(text)
 
 

@@ -771,7 +771,7 @@ def test_answers_in_turn_are_shown_and_the_last_is_judged():
     assert result["verdict"]["preference"] == "A"
     a, b = (unfenced(text) for text in slots(model.prompts[0]))
     assert (a, b) == ("[answer-1]\nx\n\n[answer-2]\ngood", "[answer-1]\ny\n\n[answer-2]\nno")
-    assert "Judge the answers to the last turn" in model.prompts[0]
+    assert "Only the responses to the last turn are judged" in model.prompts[0]
 
 
 def test_a_message_of_blocks_is_read():

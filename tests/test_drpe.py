@@ -44,7 +44,7 @@ def readers(names):
 
 def favours_good(prompt):
     """Return the slot that holds the word `good`."""
-    first = re.search(r"<candidate-1-\w+>\n(.*?)\n</candidate-1", prompt, re.S)[1]
+    first = re.search(r"<response-1-\w+>\n(.*?)\n</response-1", prompt, re.S)[1]
     return "1" if "good" in first else "2"
 
 
@@ -59,7 +59,7 @@ def respond(prompt, vote=vote_of):
             return json.dumps(
                 {"general": readers(READERS[:4]), "familiarity": readers(READERS[4:])}
             )
-        half = READERS[:4] if "occupations" in prompt else READERS[4:]
+        half = READERS[:4] if "by occupation" in prompt else READERS[4:]
         return json.dumps({"readers": readers(half)})
     seated = re.findall(r"^(\d+)\. ([^:\n]+): ", prompt.split("judges are:")[-1], re.M)
     if "You are this judge" in prompt:
@@ -507,7 +507,7 @@ def test_readers_who_all_sit_already_are_missing_and_half_a_pool_is_not_kept():
     assert "0 usable roles came, 4 were wanted" in [f["detail"] for f in failures]
 
     def half(prompt):
-        return "no" if "occupations" in prompt else None
+        return "no" if "by occupation" in prompt else None
 
     model = FakeChatModel(replies=lambda p: half(p) or respond(p))
     judge = create_drpe_judge(model, embeddings=FEW, repairs=0)
@@ -548,11 +548,21 @@ def test_role_prompts_see_what_the_context_says(context):
     assert "bad reference" not in prompt
 
 
-@for_each("variant", range(5))
-def test_each_variant_words_the_request_its_own_way(variant):
-    _, model = judged(voting={"variant": variant}, panel={"dynamic": 0})
-    others = [judged(voting={"variant": v}, panel={"dynamic": 0})[1].prompts for v in range(5)]
-    assert others.count(model.prompts) == 1
+def test_readers_of_a_candidate_are_no_readers_of_its_summary():
+    _, article = judged()
+    _, candidate = judged(panel={"context": "candidate"})
+    assert "read a summary of this text" in article.prompts[0]
+    assert "summary" not in candidate.prompts[0]
+    assert "read this text" in candidate.prompts[0]
+
+
+@for_each("preset", PRESETS)
+def test_the_presets_of_the_papers_give_judges_no_common_ground(preset):
+    common = TASKS["summary"]["everyone"]
+    assert common in judged()[1].prompts[-1]
+    model = FakeChatModel(replies=respond)
+    load_judge("drpe", model, preset=preset, embeddings=FEW, task="summary").invoke(PAIR)
+    assert not any(common in prompt for prompt in model.prompts)
 
 
 def points(*angles):
@@ -641,7 +651,7 @@ def test_the_panel_is_told_what_it_judges(pair, task, judges):
     assert result["roles"][0]["type"] == judges
     readers_prompt, vote = model.prompts[0], model.prompts[-1]
     assert TASKS[task]["sought"] in readers_prompt
-    for part in (TASKS[task]["about"].replace("{noun}", "candidate"), TASKS[task]["question"]):
+    for part in (TASKS[task]["about"].replace("{noun}", "response"), TASKS[task]["question"]):
         assert part in vote
 
 
@@ -677,6 +687,7 @@ def test_the_manual_panel_keeps_its_views_and_has_the_judges_of_the_task():
         assert ("wrote the article" in model.prompts[0]) == (task == "summary")
     views = ["Student", "Business Person", "Politician"]
     assert types["summary"] == [*views, "General Public", "Critic", "News Author"]
+    views = ["Beginner", "Practitioner", "Skeptic"]
     assert types["helpful"] == [*views, "Asker", "Expert", "Editor"]
 
 
@@ -727,7 +738,6 @@ def test_roles_stand_in_an_order_drawn_for_the_pair_and_votes_find_their_role():
         ({"panel": {"dynamic": 0, "static": []}}, "a panel needs"),
         ({"panel": {"seats": 3}}, "'panel' has no option 'seats'; .*it takes clustering, "),
         ({"panel": 5}, "`panel` must be a Panel or its fields by name, got 5"),
-        ({"voting": {"variant": 5}}, "`variant` must be a whole number .* at most 4, got 5"),
         ({"voting": {"order": "both"}}, "'voting' has no option 'order'"),
         ({"panel": {"static": [5]}}, "each of `roles` must be 'type: description'"),
         ({"panel": {"static": [{"type": 3, "description": "x"}]}}, "each of `roles` must be"),

@@ -22,7 +22,7 @@ def longer(call):
     if call.shape == "_Summary":
         return reply(json.dumps({"summary": "Something happened to somebody. " * 4}))
     if call.shape == "Readers":
-        half = READERS[:4] if "occupations" in prompt else READERS[4:]
+        half = READERS[:4] if "by occupation" in prompt else READERS[4:]
         return reply(json.dumps({"readers": readers(half)}))
     if call.shape == "BothReaders":
         return reply(

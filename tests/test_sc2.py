@@ -61,17 +61,17 @@ EMBEDDINGS = DeterministicFakeEmbedding(size=8)
 
 def rows(prompt, first="polite", second="brief", common="on topic SEED"):
     """Return a table with a row for every aspect that the prompt lists, unlike the others."""
-    count = len(re.findall(r"^\d+\. ", prompt.split("in these aspects:")[1], re.M))
+    count = len(re.findall(r"^\d+\. ", prompt.split("in this order:")[1], re.M))
     cells = {"common": common, "only_1": first, "only_2": second}
     return json.dumps({f"aspect_{i + 1}": cells for i in range(count)})
 
 
 def step_of(prompt):
-    if "find the aspects" in prompt:
+    if "Name the aspects" in prompt:
         return "aspects"
-    if "set them side by side" in prompt:
+    if "side by side in a table" in prompt:
         return "table"
-    return "match" if "two tables that were made" in prompt else "preference"
+    return "match" if "You compare two tables" in prompt else "preference"
 
 
 def respond(prompt):
@@ -481,17 +481,22 @@ def test_a_task_of_ones_own_is_asked():
     assert "precise and concise" in model.prompts[-1]
 
 
-def test_instructions_reach_every_step():
-    _, model = judged(samples=2, aspects=None, instructions="Answer in French.")
-    assert {"aspects", "table", "match", "preference"} == set(steps(model))
-    assert all("Answer in French." in prompt for prompt in model.prompts)
+def test_instructions_and_turns_reach_no_table_and_no_comparison():
+    """Both are to look at the texts or tables alone, not at what is to be preferred."""
+    turns = [{"role": "user", "content": text} for text in ("Name a prime.", "Another?")]
+    _, model = judged(
+        {**PAIR, "input": turns}, samples=2, aspects=None, instructions="Be kind."
+    )
+    for words in ("Be kind.", "Only the responses to the last turn are judged"):
+        assert {step_of(p) for p in model.prompts if words in p} == {"aspects", "preference"}
+    assert {"table", "match"} < set(steps(model))
 
 
 def test_a_reference_is_shown_where_the_preference_is_asked_and_nowhere_else():
     _, model = judged({**PAIR, "reference": "the best reason"}, samples=2, aspects=None)
     steps_with_it = {step_of(each) for each in model.prompts if "the best reason" in each}
     assert steps_with_it == {"preference"}
-    tags = {re.search(r"<request-(\w+)>", each)[1] for each in model.prompts}
+    tags = {tag for each in model.prompts for tag in re.findall(r"<request-(\w+)>", each)}
     assert len(tags) == 1
 
 
@@ -499,7 +504,7 @@ def test_a_reference_is_shown_where_the_preference_is_asked_and_nowhere_else():
 def test_without_a_reference_nothing_is_said_of_one(nothing):
     _, model = judged({**PAIR, **nothing}, samples=1)
     assert model.prompts == judged(samples=1)[1].prompts
-    assert not any("reference" in each for each in model.prompts)
+    assert not any("<reference-" in each for each in model.prompts)
 
 
 def test_each_step_can_have_a_model_of_its_own():
@@ -515,12 +520,12 @@ def test_each_step_can_have_a_model_of_its_own():
     assert set(steps(models["comparator"])) == {"match"}
 
 
-def test_the_comparator_sees_four_fields_and_demonstrations():
+def test_the_comparator_sees_two_tables_and_neither_request_nor_texts():
     _, model = judged(samples=2)
     prompt = next(p for p in model.prompts if step_of(p) == "match")
-    for field in ("response-1", "response-2", "table-1", "table-2"):
-        assert len(re.findall(rf"<{field}-\w+>", prompt)) == 1
-    assert len(re.findall(r"^Example \d,", prompt, re.M)) == 3
+    assert re.findall(r"^<(\w+-\d)-\w+>", prompt, re.M) == ["table-1", "table-2"]
+    assert PAIR["input"] not in prompt
+    assert prompt.count("| aspect | both |") == 3
 
 
 def test_online_aspects_are_what_the_samples_agree_on():
@@ -669,12 +674,13 @@ def test_the_cells_of_a_table_share_the_length_that_a_local_model_has_for_texts(
         assert properties["common"].get("maxLength") == cell
 
 
-def test_all_steps_of_a_judgment_share_system_message_and_texts():
+def test_all_steps_that_see_the_texts_share_system_message_and_texts():
     _, model = judged(samples=2, aspects=None)
     first = model.prompts[0]
-    shared = min(common(first, other) for other in model.prompts)
+    others = [prompt for prompt in model.prompts if step_of(prompt) != "match"]
+    shared = min(common(first, other) for other in others)
     assert "</response-2-" in first[:shared]
-    assert set(steps(model)) == {"aspects", "table", "match", "preference"}
+    assert set(map(step_of, others)) == {"aspects", "table", "preference"}
 
 
 def test_the_table_is_shown_as_what_may_be_wrong():
@@ -865,7 +871,7 @@ def test_a_follow_up_is_shown_with_its_turns():
     result, model = judged(chatted, samples=1)
     assert result["verdict"]["preference"] == "A"
     assert "[turn-2-user]\nAnother?" in unfenced(model.prompts[-1])
-    assert "Judge the answers to the last turn" in model.prompts[-1]
+    assert "Only the responses to the last turn are judged" in model.prompts[-1]
 
 
 # Running it.

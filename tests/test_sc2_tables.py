@@ -359,9 +359,9 @@ def test_the_panel_shows_aspects_table_and_bracket(mode):
     numbers = itertools.count()
 
     def respond(prompt):
-        if "two tables that were made" in prompt:
+        if "You compare two tables" in prompt:
             return json.dumps({"more_consistent": "1", "justification": "x"})
-        if "them side by side" not in prompt:
+        if "side by side in a table" not in prompt:
             return json.dumps({"comparison": "x", "preferred": "1"})
         row = {"common": f"point {next(numbers)}", "only_1": "good cat", "only_2": "bad dog"}
         return json.dumps({"aspect_1": row})

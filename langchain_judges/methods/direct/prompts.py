@@ -18,6 +18,7 @@ from langchain_judges.methods.pairs import (
     COMPARES,
     FAIR,
     MATERIAL,
+    MATERIAL_RULE,
     NOTHING_TO_SCORE,
 )
 from langchain_judges.methods.tasks import CORRECT_FIRST, CORRECT_SCORES
@@ -35,7 +36,7 @@ sentences, then give the preference: 1, 2, or tie if neither is better.""",
 """Asks for one of three labels (zero-shot relative; the pairwise judge of MT-Bench)."""
 
 ABSOLUTE = chat_prompt(
-    "You grade two responses to the same request. " + FAIR,
+    "You grade two responses to the same request. " + MATERIAL_RULE,
     MATERIAL,
     """Grade how well each response serves the person who made the request, from \
 {low} (worst) to {high} (best). """,
@@ -92,7 +93,7 @@ three words and one sentence that says what to look at.""",
 """Asks for criteria from the request alone (plan & solve, first call)."""
 
 SOLVE = chat_prompt(
-    "You grade two responses to the same request by a plan. " + FAIR,
+    "You grade two responses to the same request by a plan. " + MATERIAL_RULE,
     MATERIAL,
     """The plan has these criteria:
 {criteria}

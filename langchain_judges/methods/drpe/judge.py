@@ -183,13 +183,11 @@ class VoteSteps(DRPESteps):
             "fence_2": fence(second),
             "text": text,
             "about": task["about"].replace("{noun}", self.noun),
-            "everyone": task["everyone"],
-            "candidate_1": first,
-            "candidate_2": second,
+            "everyone": task["everyone"] if self.options.poll.common_ground else "",
+            "response_1": first,
+            "response_2": second,
             "roles": "\n".join(lines if self.options.poll.batch else described),
-            "request": texts.REQUESTS[self.options.poll.variant].format(
-                question=task["question"]
-            ),
+            "question": task["question"],
             "instructions": self.frame(pair, answer + lessons)["instructions"],
         }
 

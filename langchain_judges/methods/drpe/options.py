@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self, cast
 
-from annotated_types import Ge, Le
+from annotated_types import Ge
 from langchain_core.embeddings import Embeddings
 from pydantic import BeforeValidator, model_validator
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.drpe import prompts as texts
-from langchain_judges.methods.drpe.prompts import REQUESTS
 from langchain_judges.methods.drpe.roles import SETS, RoleLike, manual_roles, read_roles
 from langchain_judges.methods.options import (
     Budget,
@@ -156,8 +155,9 @@ class Voting(Options):
     first: Literal["reference", "random"] = "reference"
     """What stands first where a single order is asked: `"reference"`, which is B (NLPCC
     version), or either text, by a coin seeded by the pair (first version)."""
-    variant: Annotated[int, Ge(0), Le(len(REQUESTS) - 1)] = 0
-    """Which of the five wordings of the request, from 0."""
+    common_ground: bool = True
+    """Tell the panel what counts for every judge, such as a wrong answer (ours). Subjective
+    judges become alike by it, so the presets of the papers leave it out."""
     adaptive: bool = False
     """Let roles vote one after the other, in the panel's order, and stop when the others
     cannot change the verdict. `not_asked` names the others. Needs `batch=False`."""
@@ -172,6 +172,9 @@ class Voting(Options):
     def replies(self) -> int:
         """How often the same votes are asked for."""
         return self.samples if self.confidence == "samples" else 1
+
+
+_OWN_VIEWS = {"common_ground": False}
 
 
 class DRPE(JudgeOptions):
@@ -211,20 +214,20 @@ class DRPE(JudgeOptions):
     method = "drpe"
     summary = "DRPE: a panel of static and generated role-players votes; votes are weighed."
     presets = {
-        "drpe": {},
+        "drpe": {"voting": _OWN_VIEWS},
         "drpe_v1": {
             "panel": {
                 "dynamic": 5,
                 "clustering": "dbscan",
                 "merged_prompt": True,
             },
-            "voting": {"first": "random"},
+            "voting": {**_OWN_VIEWS, "first": "random"},
         },
-        "manual": {"panel": {"static": "manual", "dynamic": 0}},
-        "no_batch": {"voting": {"batch": False}},
-        "no_clustering": {"panel": {"clustering": None}},
-        "no_dynamic": {"panel": {"dynamic": 0}},
-        "no_static": {"panel": {"static": []}},
+        "manual": {"panel": {"static": "manual", "dynamic": 0}, "voting": _OWN_VIEWS},
+        "no_batch": {"voting": {**_OWN_VIEWS, "batch": False}},
+        "no_clustering": {"panel": {"clustering": None}, "voting": _OWN_VIEWS},
+        "no_dynamic": {"panel": {"dynamic": 0}, "voting": _OWN_VIEWS},
+        "no_static": {"panel": {"static": []}, "voting": _OWN_VIEWS},
     }
     # Four readers or more, each asked alone, as many as the paper's sweep has; else a panel
     # of seven asked at once; else the static roles.

@@ -40,17 +40,22 @@ SUBJECTIVE = _roles("manual", _WRITTEN["subjective"])
 their number can be varied up to six."""
 
 
+VIEWS = _roles("manual", _WRITTEN["views"])
+"""Manual roles with a point of view for other tasks than summaries."""
+
+
 def manual_roles(panel: str) -> tuple[Role, ...]:
     """Return the six fixed roles of the first version (MDRPE) for a task.
 
-    Three have a point of view; the others are the static ones of the task, which for summaries
+    Three have a point of view; the others are the static ones of the task. For summaries all
     are the paper's.
 
     Args:
         panel: The set of static roles that the task names.
     """
-    static = _roles("manual", _WRITTEN["static"]["summary" if panel == "manual" else panel])
-    return (*SUBJECTIVE[:3], *static)
+    if panel in {"summary", "manual"}:
+        return (*SUBJECTIVE[:3], *_roles("manual", _WRITTEN["static"]["summary"]))
+    return (*VIEWS, *_roles("manual", _WRITTEN["static"][panel]))
 
 
 SETS: Mapping[str, tuple[Role, ...]] = {

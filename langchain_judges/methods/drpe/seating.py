@@ -46,11 +46,6 @@ class DRPESteps(PairSteps):
 
     options: DRPE
 
-    @property
-    def noun(self) -> str:
-        """What a prompt calls a judged text."""
-        return "candidate"
-
     def task(self, pair: Pair) -> tuple[str, Task]:
         """Return what a pair is about, and its name."""
         return settle(self.options.task, pair)
@@ -109,13 +104,13 @@ class Seating:
             question.adapter.identity,
             question.version,
         ]
-        about = [task["sought"], self.panel.static_roles(task)]
+        about = [self._sought(task), self.panel.static_roles(task)]
         data = json.dumps([view, about, self.seed], sort_keys=True, default=str)
         return hashlib.sha256(data.encode()).hexdigest()[:16]
 
     def draw(self, text: str, task: Task) -> Steps[Update]:
         """Ask for readers of both kinds and choose the diverse ones."""
-        asks = [self._ask(kind, text, task["sought"]) for kind in self.questions]
+        asks = [self._ask(kind, text, self._sought(task)) for kind in self.questions]
         replies = yield from together(asks)
         by_kind = dict(zip(self.questions, replies, strict=True))
         # Readers beyond those that were asked for would be votes that nobody counted on.
@@ -140,6 +135,10 @@ class Seating:
             "usages": [reply.usage for reply in replies],
             "whole": all(reply.data for reply in replies) and not unclustered,
         }
+
+    def _sought(self, task: Task) -> str:
+        """Return what the readers read: something for the text shown, or that text itself."""
+        return "this text" if self.panel.context == "candidate" else task["sought"]
 
     def _ask(self, kind: str, text: str, sought: str) -> Steps[Reply]:
         variables = {

@@ -267,21 +267,14 @@ class SC2Steps(PairSteps):
 
     @cached_property
     def _match_question(self) -> Question:
-        return self.context.question(
-            "match",
-            Decision,
-            parse=parse_decision,
-            label="{unit}",
-            shares_material=self.options.samples > 2,
-        )
+        return self.context.question("match", Decision, parse=parse_decision, label="{unit}")
 
     def match(self, work: MatchWork) -> Call:
         """Ask which of two tables is more consistent."""
-        pair = work["pair"]
         first, second = (in_prompt(table["rows"]) for table in work["tables"])
         variables = {
-            **self._material(pair, "AB"),
-            "table_fence": fence(first, second),
+            "fence_1": fence(first),
+            "fence_2": fence(second),
             "table_1": first,
             "table_2": second,
         }

@@ -179,8 +179,8 @@ class Extracted(BaseModel):
 class Decision(BaseModel):
     """Which of two tables is more consistent."""
 
-    more_consistent: Slot
     justification: str
+    more_consistent: Slot
 
 
 class Preferred(BaseModel):
