@@ -4,6 +4,7 @@ import asyncio
 import random
 import sqlite3
 import threading
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -16,7 +17,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from langchain_judges import ajudge_many, create_bsm_judge, judge_many
-from langchain_judges.asking.steps import arun, run
+from langchain_judges.asking.steps import run
 from langchain_judges.asking.store import _STORES, ReplyStore
 from langchain_judges.errors import ModelAccessError, OutputError
 from tests.fakes import FakeChatModel, goods, judged_by
@@ -174,7 +175,7 @@ def kept(path, **values):
     """Return an open store that holds values of the scope `row`."""
     store = ReplyStore(path)
     for key, value in values.items():
-        run(store.keep("row", key, value))
+        store.keep("row", key, value)
     return store
 
 
@@ -205,22 +206,24 @@ def test_what_an_earlier_run_kept_is_given_out_and_the_rest_is_asked(tmp_path):
     assert asked == ["one", {"data": "é\ud800"}, "new"]
 
 
-async def test_many_who_wait_share_a_write_and_one_who_gives_up_harms_nobody(tmp_path):
-    store = ReplyStore(tmp_path / "r")
-    with store._using:  # the writer cannot begin
-        tasks = [asyncio.create_task(arun(store.keep("row", str(n), n))) for n in range(64)]
-        await asyncio.sleep(0)
-        tasks[3].cancel()
-        await asyncio.sleep(0)
-    results = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [type(each) for each in results].count(asyncio.CancelledError) == 1
-    assert len(dict(store._entries("row"))) == 64
+def test_threads_that_keep_at_the_same_time_share_a_write(tmp_path):
+    store, writes = ReplyStore(tmp_path / "r"), []
+    store._file.set_trace_callback(writes.append)
+    with ThreadPoolExecutor(8) as pool:
+        with store._using:  # nobody can write
+            threads = [pool.submit(store.keep, "row", str(n), n) for n in range(8)]
+            while len(store._group.changes) < 8:
+                time.sleep(0.001)
+        for each in threads:
+            each.result()
+    assert writes.count("COMMIT") == 1
+    assert len(dict(store._entries("row"))) == 8
 
 
 def test_threads_write_beside_each_other(tmp_path):
     store = ReplyStore(tmp_path / "r")
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda n: run(store.keep(str(n % 5), str(n), n)), range(200)))
+        list(pool.map(lambda n: store.keep(str(n % 5), str(n), n), range(200)))
     assert sum(len(dict(store._entries(scope))) for scope in store.scopes()) == 200
 
 
@@ -251,7 +254,7 @@ def test_one_changed_byte_neither_raises_nor_changes_a_reply(tmp_path, seed, cap
     store = ReplyStore(tmp_path / "r")
     entries = dict(store._entries("row"))
     assert entries.items() <= values.items()
-    run(store.keep("row", "new", 1))
+    store.keep("row", "new", 1)
     assert dict(store._entries("row"))["new"] == 1
     # What is gone was named, or belongs to a scope that nobody has.
     assert len(entries) == 100 or "amaged" in caplog.text or len(store.scopes()) > 1

@@ -7,7 +7,7 @@ done with.
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import hashlib
 import itertools
 import json
@@ -17,7 +17,6 @@ import sqlite3
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -45,21 +44,18 @@ FILE_VARIABLE = "JUDGES_REPLIES"
 
 @dataclass
 class _Group:
-    """What is written together, and who waits for it."""
+    """What is written together."""
 
     changes: list[tuple[str, tuple[object, ...]]] = field(default_factory=list)
-    written: Future[None] = field(default_factory=Future)
-
-    def __post_init__(self) -> None:
-        # Many wait for one group: the cancellation of one must not cancel it.
-        self.written.set_running_or_notify_cancel()
+    error: OutputError | None = None
 
 
 class ReplyStore:
     """Plain values by scope and key.
 
-    A thread of the store's own writes them in groups: what came while a group was written is
-    the next one. Whoever keeps a value waits until its group survives the death of the process.
+    Threads that keep values at the same time write them as one group: what came while a group
+    was written is the next one. No thread of its own: with many busy threads, handing a reply
+    over would take longer than writing it.
 
     Args:
         path: The file; None: the memory of this process.
@@ -75,7 +71,6 @@ class ReplyStore:
         self._shared = shared
         self._lock, self._using = threading.Lock(), threading.RLock()
         self._group = _Group()
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="replies")
         try:
             self._file = self._opened()
         except (OSError, sqlite3.Error) as exc:
@@ -89,7 +84,7 @@ class ReplyStore:
         """Return the replies of a row or a thread, with those of earlier runs."""
         return ScopeReplies(self, scope, dict(self._entries(scope)))
 
-    def keep(self, scope: str, key: str, value: object) -> Steps[None]:
+    def keep(self, scope: str, key: str, value: object) -> None:
         """Write a value down; when this returns, it survives the death of the process.
 
         Raises:
@@ -97,42 +92,46 @@ class ReplyStore:
         """
         text = json.dumps(value)
         row = scope, key, text, _checksum(scope, key, text)
-        yield _wait_for(self._change("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?)", row))
+        self._change("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?)", row)
 
-    def forget(self, scope: str) -> Wait:
-        """Drop the replies of a scope that needs no more calls; return a wait for it."""
-        return _wait_for(self._change("DELETE FROM replies WHERE scope = ?", (scope,)))
+    def forget(self, scope: str) -> None:
+        """Drop the replies of a scope that needs no more calls."""
+        self._change("DELETE FROM replies WHERE scope = ?", (scope,))
 
     def close(self) -> None:
-        """Write what is waiting and close the file; delete it if it holds nothing."""
-        self._writer.shutdown()
-        is_empty = not self.scopes()
+        """Close the file; delete it if it holds nothing."""
         with self._using:
+            is_empty = not self.scopes()
             self._file.close()
         if is_empty and self.path and not self._shared:
             for end in ("", *_SIDE_FILES):
                 Path(f"{self.path}{end}").unlink(missing_ok=True)
 
-    def _change(self, statement: str, values: tuple[object, ...]) -> _Group:
+    def _change(self, statement: str, values: tuple[object, ...]) -> None:
         with self._lock:
             group = self._group
             group.changes.append((statement, values))
-            if len(group.changes) == 1:
-                self._writer.submit(self._write)
-        return group
+        with self._using:
+            if group is self._group:
+                self._write()
+        if group.error:
+            raise group.error
 
     def _write(self) -> None:
         with self._lock:
             group, self._group = self._group, _Group()
+        several = len(group.changes) > 1
         try:
-            with self._using, self._file:
+            if several:
                 self._file.execute("BEGIN IMMEDIATE")
-                for statement, values in group.changes:
-                    self._file.execute(statement, values)
+            for statement, values in group.changes:
+                self._file.execute(statement, values)
+            if several:
+                self._file.execute("COMMIT")
         except sqlite3.Error as exc:
-            group.written.set_exception(self._error(exc))
-        else:
-            group.written.set_result(None)
+            group.error = self._error(exc)
+            with contextlib.suppress(sqlite3.Error):
+                self._file.rollback()
 
     def _entries(self, scope: str) -> Iterator[tuple[str, object]]:
         """Yield the good entries of a scope; a damaged one is set aside, and asked again."""
@@ -191,10 +190,6 @@ class ReplyStore:
 
     def _error(self, exc: Exception) -> OutputError:
         return OutputError(f"Replies cannot be written to {self.path}: {exc}")
-
-
-def _wait_for(group: _Group) -> Wait:
-    return Wait(group.written.result, lambda: asyncio.wrap_future(group.written))
 
 
 def _connected(path: str, *, shared: bool) -> sqlite3.Connection:
@@ -263,7 +258,7 @@ class ScopeReplies:
             return cast("T", self._entries[key])
         value = yield from compute()
         if keep(value):
-            yield from self._store.keep(self._scope, key, value)
+            self._store.keep(self._scope, key, value)
             self._entries[key] = value
         return value
 
@@ -329,9 +324,7 @@ class ThreadReplies:
         if self.saver is None or thread is None:
             return
         self._threads.pop(thread, None)
-        store = yield from _store_of(self.saver)
-        # A run that begins after this must not find them.
-        yield store.forget(thread)
+        (yield from _store_of(self.saver)).forget(thread)
 
 
 def _store_of(saver: BaseCheckpointSaver[Any]) -> Steps[ReplyStore]:
