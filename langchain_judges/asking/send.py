@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
 from concurrent.futures import Future
 from contextvars import copy_context
 from typing import NamedTuple
@@ -31,8 +30,9 @@ from langchain_judges.asking.models.secrets import without_secrets
 from langchain_judges.asking.prompt_cache import marked
 from langchain_judges.asking.question import Asking
 from langchain_judges.asking.replies.reading import Problem
+from langchain_judges.asking.signals import check_stop, pause
 from langchain_judges.asking.steps import Steps, Wait
-from langchain_judges.errors import ModelAccessError
+from langchain_judges.errors import ModelAccessError, RunStopped
 from langchain_judges.verdict import StepUsage
 
 ATTEMPTS = 4
@@ -118,6 +118,7 @@ def _call(
         yield from row_cost.limiter.enter(row_cost.rank, adapter.model)
     paid: TokenUsage | None = None
     try:
+        check_stop()
         call = Wait(
             lambda: runnable.invoke(prompt, config, **settings),
             lambda: runnable.ainvoke(prompt, config, **settings),
@@ -130,6 +131,8 @@ def _call(
         asking.lacking |= adapter.lacking(request, seed=seed, logprobs=logprobs)
         paid = token_usage(message)
         return message
+    except RunStopped:
+        raise
     except Exception as exc:  # noqa: BLE001 - a model may raise anything, and one unit fails
         if denied := _denied(exc, adapter):
             # The provider's own words may hold the key: a traceback would show them.
@@ -178,7 +181,7 @@ def _book(cost: StepUsage, paid: TokenUsage) -> None:
 def _pause(seconds: float) -> Wait:
     if row_cost := ROW_COST.get():
         return row_cost.limiter.pause(seconds)
-    return Wait(lambda: time.sleep(seconds), lambda: asyncio.sleep(seconds))
+    return pause(seconds)
 
 
 def within(seconds: float | None, effect: Wait) -> Wait:

@@ -26,7 +26,14 @@ from langchain_judges.cli.judges import (
     setting,
     settings_as_flags,
 )
-from langchain_judges.cli.messages import INTERRUPTED, error_console, refusals_as_exits
+from langchain_judges.cli.messages import (
+    INTERRUPTED,
+    SIGNALS,
+    error_console,
+    leave_at_once,
+    refusals_as_exits,
+    tell_stopping,
+)
 from langchain_judges.cli.rows import (
     check_not_read,
     checked_rows,
@@ -366,8 +373,12 @@ def _tell_rounds(calls: int, flags: AuditFlags, errors: Console) -> None:
 
 @contextmanager
 def _ctrl_c_as_exit(errors: Console) -> Iterator[None]:
+    # Loaded here: help needs nothing of it.
+    from langchain_judges.asking.signals import stoppable
+
     try:
-        yield
+        with stoppable(SIGNALS, tell_stopping, leave_at_once):
+            yield
     except KeyboardInterrupt as exc:
         errors.print("Stopped. The same command resumes where it stopped.")
         raise typer.Exit(INTERRUPTED) from exc

@@ -61,6 +61,8 @@ _FLAGS = {
 }
 """What keywords of Python are called on a shell."""
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""What stops a command."""
 OWN_FLAGS: ContextVar[Mapping[str, str]] = ContextVar("own_flags", default=MappingProxyType({}))
 """The flags of the command that runs, by their names in Python."""
 
@@ -85,9 +87,13 @@ def refusals_as_exits(errors: Console, address: str = "") -> Iterator[None]:
 
 @contextlib.contextmanager
 def ctrl_c_as_exit(errors: Console, *, saved: bool = True) -> Iterator[None]:
-    """End the process at Ctrl-C, and say what becomes of the run."""
+    """End the process at Ctrl-C or SIGTERM, and say what becomes of the run."""
+    # Loaded here: help needs nothing of it.
+    from langchain_judges.asking.signals import stoppable
+
     try:
-        yield
+        with stoppable(SIGNALS, tell_stopping, leave_at_once):
+            yield
     except KeyboardInterrupt:
         end_stopped(errors, saved=saved)
 
@@ -113,6 +119,20 @@ def tell_stopped(errors: Console, *, saved: bool = True) -> None:
         "the same command resumes where it stopped" if saved else "without -o nothing is saved"
     )
     errors.print(f"Stopped; {promise}.")
+
+
+def tell_stopping() -> None:
+    """Print what the first Ctrl-C does."""
+    error_console().print(
+        "Stopping: calls in flight may finish. Press Ctrl-C again to stop at once."
+    )
+
+
+def leave_at_once() -> NoReturn:
+    """End the process: a reply may still be minutes away, and threads cannot be ended."""
+    error_console().print("Stopped at once; calls in flight are lost.")
+    sys.stdout.flush()
+    os._exit(INTERRUPTED)
 
 
 def end_stopped(errors: Console, *, saved: bool = True) -> NoReturn:
@@ -188,16 +208,14 @@ async def run_rows(
 
     def interrupt() -> None:
         if pressed:
-            # A reply may still be minutes away, and threads cannot be ended.
-            os._exit(INTERRUPTED)
+            leave_at_once()
         pressed.append(1)
-        InertConsole(stderr=True).print(
-            "Stopping: calls in flight may finish. Press Ctrl-C again to stop at once."
-        )
+        tell_stopping()
         run.stop()
 
     with contextlib.suppress(NotImplementedError):  # no such handlers on Windows
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
+        for each in SIGNALS:
+            asyncio.get_running_loop().add_signal_handler(each, interrupt)
     try:
         async for row in run:
             if show:

@@ -19,6 +19,7 @@ from pydantic import BaseModel, create_model, model_validator
 
 from langchain_judges.asking.limiter import ROW_COST, CallLimiter, RowCost
 from langchain_judges.asking.models import ModelSpec
+from langchain_judges.asking.signals import stoppable
 from langchain_judges.asking.steps import arun, run
 from langchain_judges.asking.store import ThreadReplies
 from langchain_judges.errors import InputError, OptionError
@@ -209,11 +210,16 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             arg_types=arg_types,
         )
 
+    def batch(self, *arguments: Any, **settings: Any) -> list[Any]:
+        """Run as LangChain does, and stop all of it at Ctrl-C."""
+        with stoppable():
+            return super().batch(*arguments, **settings)
+
     def stream(
         self, input: Any, config: RunnableConfig | None = None, **settings: Any
     ) -> Iterator[Any]:
         """Read the input, then stream as LangGraph does."""
-        parts = super().stream(self._read(input), config, **settings)
+        parts = _stopped_by_signals(super().stream(self._read(input), config, **settings))
         if self.bounds.calls is not None:
             parts = _counted(parts, self.bounds.calls)
         if not (self.replies and self.replies.saver):
@@ -297,6 +303,11 @@ async def _acounted(parts: AsyncIterator[Any], max_calls: int) -> AsyncIterator[
             except StopAsyncIteration:
                 return
             yield part
+
+
+def _stopped_by_signals(parts: Iterator[Any]) -> Iterator[Any]:
+    with stoppable():
+        yield from parts
 
 
 def _is_judged(state: Mapping[str, object]) -> bool:

@@ -1,0 +1,137 @@
+"""After a signal nothing more is asked: every command, graph and way, counted at the server."""
+
+import json
+import signal
+import threading
+
+import pytest
+
+from langchain_judges.testing import ServerReply
+from tests.judges import answer_call
+from tests.planners import planning
+from tests.processes import start
+
+pytestmark = pytest.mark.system
+
+PAIRS = [
+    {"input": f"Why {n}?", "output_a": f"good good {n}", "output_b": f"bad {n}"}
+    for n in range(12)
+]
+GRAPH = """
+import signal, sys
+from langchain_openai import ChatOpenAI
+from langchain_judges import create_allure_audit, create_jury, load_judge
+from tests.judges import FEW, ITEM, PAIR
+from tests.memories import ListMemory
+from tests.planners import planning
+
+def caught(*_):
+    print("caught", flush=True)
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGINT, caught)
+url, what = sys.argv[1:]
+model = ChatOpenAI(model="fake", base_url=url, api_key="x", use_responses_api=False)
+some = {"max_concurrency": 2}
+if what == "audit":
+    some |= {"max_rounds": 1, "auditor": lambda _: "reject"}
+    create_allure_audit(model, ListMemory(), **some).invoke({"items": planning(6)})
+elif what == "batch":
+    load_judge("relative", model, orders="none").batch([PAIR | {"input": str(n)} for n in range(12)], some)
+elif what == "jury":
+    members = [load_judge(each, model) for each in ("bsm", "relative", "cot")]
+    create_jury(members).invoke(PAIR, some)
+else:
+    more = {"cot_sc": {"samples": 20}}.get(what, FEW.get(what, {}))
+    load_judge(what, model, **more).invoke(PAIR, some)
+"""
+
+
+class Held:
+    """Answers one request, holds the others, and says when both lanes wait."""
+
+    def __init__(self):
+        self.held, self.release = threading.Event(), threading.Event()
+        self.asked = 0
+        self.lock = threading.Lock()
+
+    def __call__(self, call):
+        with self.lock:
+            self.asked += 1
+            if self.asked <= 1:
+                return answer_call(call)
+            if self.asked == 3:
+                self.held.set()
+        return ServerReply(answer_call(call).payload, hold=self.release)
+
+
+@pytest.mark.parametrize("what", ["audit", "cot_sc", "sc2", "bsm", "jury", "batch"])
+def test_a_graph_asks_nothing_after_ctrl_c(serve, what):
+    script = Held()
+    program = start("-c", GRAPH, serve(script).url, what)
+    assert script.held.wait(120)
+    program.send_signal(signal.SIGINT)
+    assert "caught" in program.stdout.readline()
+    before = script.asked
+    script.release.set()
+    program.communicate()
+    assert script.asked == before == 3
+
+
+COMMANDS = {
+    "judge": ("judge", "pairs.jsonl", "--method", "bsm", "-o", "o.jsonl"),
+    "trust": ("trust", "pairs.jsonl", "--method", "relative"),
+    "rank": ("rank", "answers.jsonl", "--method", "relative"),
+    "compare": ("compare", "pairs.jsonl", "--methods", "relative,bsm"),
+    "write": ("write", "tasks.jsonl", "-o", "o.jsonl"),
+    "audit": ("audit", "items.jsonl", "--memory", "memory"),
+}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_asks_nothing_after_a_signal(serve, tmp_path, monkeypatch, command, number):
+    monkeypatch.chdir(tmp_path)
+    files = {
+        "pairs": [{**pair, "label": "A"} for pair in PAIRS],
+        "answers": [
+            {
+                "id": str(n),
+                "input": f"Why {n}?",
+                "outputs": {"x": "good", "y": "bad", "z": "so"},
+            }
+            for n in range(8)
+        ],
+        "tasks": [{"concepts": ["snow", "deck", "wine", str(n)]} for n in range(8)],
+        "items": planning(6),
+    }
+    for name, rows in files.items():
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / f"{name}.jsonl").write_text(lines)
+    script = Held()
+    model = ("--model", "fake", "--base-url", serve(script).url, "--concurrency", 2)
+    program = start("-m", "langchain_judges.cli", *COMMANDS[command], *model)
+    assert script.held.wait(120), program.communicate()
+    program.send_signal(number)
+    while "Stopping" not in (line := program.stderr.readline()):
+        assert line, "it ended without a word"
+    before = script.asked
+    script.release.set()
+    program.communicate()
+    assert program.returncode == 130
+    assert script.asked == before == 3
+
+
+def test_a_second_signal_leaves_at_once_with_one_sentence(serve, tmp_path):
+    (tmp_path / "p.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in PAIRS))
+    script = Held()
+    model = ("--model", "fake", "--base-url", serve(script).url, "--concurrency", 2)
+    program = start("-m", "langchain_judges.cli", "judge", tmp_path / "p.jsonl", *model)
+    assert script.held.wait(120)
+    program.send_signal(signal.SIGINT)
+    while "Stopping" not in program.stderr.readline():
+        pass
+    program.send_signal(signal.SIGINT)
+    _, errors = program.communicate()
+    assert "Stopped at once" in errors
+    assert program.returncode == 130
