@@ -37,7 +37,8 @@ if what == "audit":
     some |= {"max_rounds": 1, "auditor": lambda _: "reject"}
     create_allure_audit(model, ListMemory(), **some).invoke({"items": planning(6)})
 elif what == "batch":
-    load_judge("relative", model, orders="none").batch([PAIR | {"input": str(n)} for n in range(12)], some)
+    pairs = [PAIR | {"input": str(n)} for n in range(12)]
+    load_judge("relative", model, orders="none").batch(pairs, some)
 elif what == "jury":
     members = [load_judge(each, model) for each in ("bsm", "relative", "cot")]
     create_jury(members).invoke(PAIR, some)
