@@ -17,7 +17,7 @@ from langchain_judges.asking.ask import ask
 from langchain_judges.asking.question import Question
 from langchain_judges.asking.steps import run
 from langchain_judges.datasets import load
-from langchain_judges.datasets.rows import shuffled
+from langchain_judges.datasets.source import shuffled
 from langchain_judges.datasets.summaries import SUMMARIZE
 
 SETS = {

@@ -1,13 +1,12 @@
 """The evaluations of the Branch-Solve-Merge paper, rebuilt from MT-Bench votes with any model.
 
-    python cookbook/protocol_bsm.py --model openai:gpt-5-mini --out bsm-study
+    python cookbook/protocol_bsm.py --model openai:gpt-5-mini --data votes.jsonl
     python cookbook/protocol_bsm.py --model local --data ../data --limit 10 \
         --only 10 --settings "BSM 2 branches"
 
-The votes come from the hub (`pip install 'langchain-judges[hub]'`), or from the folder named by
-`--data`: a copy of the hub's repository, `mtbench_human200` with one majority label a pair and
-first turns only, or a folder with one of these as `mt_bench` or `mtbench_human200`. Tables 1 to
-5 and 7 to 11; table 6 is of stories, not of votes.
+`--data` names the set `mtbench_human200` (one majority label a pair, first turns only), the
+folder that has it, or a table of pairs with `category`, `turn`, `group`, `systems`, `label` and
+`human_votes`. Tables 1 to 5 and 7 to 11; table 6 is of stories, not of votes.
 
 Figures, over both turns and for each of them (Saha et al. 2023, section 4; fractions):
 
@@ -114,9 +113,6 @@ def main(  # noqa: PLR0913 - one parameter for each option
     settings: Annotated[
         str, typer.Option(help="Lines of the tables, with commas between; default all.")
     ] = "",
-    references: Annotated[
-        Path | None, typer.Option(help="A folder with FastChat's questions.")
-    ] = None,
     own: Annotated[
         str | None, typer.Option("--self", help="The judge's name among the answering models.")
     ] = None,
@@ -127,7 +123,7 @@ def main(  # noqa: PLR0913 - one parameter for each option
     console = Console(highlight=False)
     numbers = named(only, [str(study.number) for study in STUDIES], "--only")
     lines = named(settings, SETTINGS, "--settings")
-    rows = _rows(data, references, limit)
+    rows = _rows(data, limit)
     chat, replies = shared_model(model, base_url, out)
     results = study_tables(
         chat,
@@ -148,13 +144,14 @@ def main(  # noqa: PLR0913 - one parameter for each option
     return results
 
 
-def _rows(data: Path | None, references: Path | None, limit: int | None) -> list[Row]:
-    within = [data / name for name in ("mtbench_human200", "mt_bench")] if data else []
-    data = next((path for path in within if path.is_dir()), data)
-    if data is not None and data.resolve().name == "mtbench_human200":
-        rows = load("mtbench_human200", data)
+def _rows(data: Path | None, limit: int | None) -> list[Row]:
+    if data is None:
+        raise typer.BadParameter("name the folder of the set, or a table", param_hint="--data")
+    folder = data / "mtbench_human200"
+    if data.is_dir():
+        rows = load("mtbench_human200", folder if folder.is_dir() else data)
     else:
-        rows = load("mt_bench", data, references=_references(references))
+        rows = load(str(data))
     if limit is None:
         return list(rows)
     counts: dict[tuple[str, int], int] = {}
@@ -165,14 +162,6 @@ def _rows(data: Path | None, references: Path | None, limit: int | None) -> list
         if counts[cell] <= limit:
             selection.append(row)
     return selection
-
-
-def _references(folder: Path | None) -> dict[int, list[str]] | None:
-    """Return the reference answers to both turns by question."""
-    if folder is None:
-        return None
-    questions = load("fastchat_mtbench", folder)
-    return {int(q["group"]): q["references"] for q in questions if q["references"]}
 
 
 def study_tables(  # noqa: PLR0913 - what a study can vary

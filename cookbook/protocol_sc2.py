@@ -1,7 +1,7 @@
 """The studies of SC²'s paper (Yan et al. 2023) with any model, on public sets.
 
     python cookbook/protocol_sc2.py --model openai:gpt-5-mini --data ../data --out sc2-study
-    python cookbook/protocol_sc2.py --model openai:gpt-5-mini --sets tldr_reddit,hh_harmless
+    python cookbook/protocol_sc2.py --model openai:gpt-5-mini --data ../data
     python cookbook/protocol_sc2.py --model local --data ../data --limit 10 --corpus 2 \
         --sets hh_helpful_test --only tables --arms "sc2 C2"
 

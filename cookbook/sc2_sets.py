@@ -12,11 +12,7 @@ from langchain_judges.datasets.source import NO_TEXT
 
 SETS = {
     "hh_helpful_test": "helpful",
-    "hh_harmless": "harmless",
-    "tldr_reddit": "summary",
-    "tldr_cnndm": "summary",
     "summeval12": "summary",
-    "trec_news": "document",
 }
 """The task of each set, by its name for `load`. SummEval is not in the paper: it replaces the
 graded summaries of CNN/DM where those cannot be had."""
@@ -36,7 +32,7 @@ def read(name: str, folder: Path | None, seed: int) -> list[Pair]:
 
     Args:
         name: One of `SETS`.
-        folder: Where the set is; None reads it from the hub, where that has it.
+        folder: Where the set is.
         seed: Of the order and the sides.
     """
     return dealt(load(name, folder, seed=seed), seed)

@@ -280,66 +280,6 @@ def test_mtbench_questions_have_two_turns_and_thirty_references() -> None:
 # ---- the hub's schemas, in copies made by hand and read by the package `datasets`
 
 
-def vote(
-    judge: str, winner: str, turn: int = 1, models: str = "xy", question: int = 81
-) -> dict:
-    """Write a vote as MT-Bench has it; a model's answers carry its name."""
-    talks = {}
-    for side, model in zip("ab", models, strict=True):
-        talks[f"conversation_{side}"] = [
-            {"role": "user", "content": "Q1"},
-            {"role": "assistant", "content": f"{model}1"},
-            {"role": "user", "content": "Q2"},
-            {"role": "assistant", "content": f"{model}2"},
-        ]
-    names = {"model_a": models[0], "model_b": models[1]}
-    fields = {"question_id": question, "winner": winner, "judge": judge, "turn": turn}
-    return {**fields, **names, **talks}
-
-
-VOTES = [
-    vote("expert_1", "model_a"),
-    vote("expert_2", "model_b", models="yx"),
-    vote("expert_3", "tie (inconsistent)"),
-    vote("author_1", "model_b"),
-    vote("expert_1", "model_b", turn=2),
-    vote("expert_1", "tie", question=125),
-]
-
-
-def test_mt_bench_votes_meet_on_one_row_by_identity(hub_copy) -> None:
-    path = hub_copy("data/human.jsonl", VOTES, split="human")
-    rows = {(row["group"], row["turn"]): row for row in sets.load("mt_bench", path)}
-    first = rows["81", 1]
-    side = "A" if first["systems"][0] == "x" else "B"
-    # Two experts prefer x, shown first and second; the third ties; the author is left out.
-    assert sorted(first["human_votes"]) == sorted([side, side, "tie"])
-    assert first["label"] == side
-    assert first[f"output_{side.lower()}"] == "x1"
-    assert first["input"] == "Q1"
-    assert [rows["81", 1]["category"], rows["125", 1]["category"]] == ["writing", "coding"]
-    everybody = sets.load("mt_bench", path, voters="all")
-    assert sorted(len(row["human_votes"]) for row in everybody) == [1, 1, 4]
-
-
-def test_mt_bench_second_turns_are_messages(hub_copy) -> None:
-    path = hub_copy("data/human.jsonl", VOTES, split="human")
-    row = next(r for r in sets.load("mt_bench", path) if r["turn"] == 2)
-    check_pair(row)
-    assert [message["content"] for message in row["input"]] == ["Q1", "Q2"]
-    side = "A" if row["systems"][0] == "y" else "B"
-    assert [m["content"] for m in row[f"output_{side.lower()}"]] == ["y1", "y2"]
-    assert row["label"] == side
-
-
-def test_mt_bench_takes_references_by_question_and_turn(hub_copy) -> None:
-    path = hub_copy("data/human.jsonl", VOTES, split="human")
-    rows = sets.load("mt_bench", path, references={81: ["one", "two"]})
-    references = {(row["group"], row["turn"]): row.get("reference") for row in rows}
-    both = "[Turn 1]\none\n\n[Turn 2]\ntwo"
-    assert references == {("81", 1): "one", ("81", 2): both, ("125", 1): None}
-
-
 JUDGE_BENCH_ROW = {
     "pair_id": "p",
     "original_id": "7",
@@ -433,49 +373,7 @@ def test_an_empty_answer_is_shown_as_no_text_in_every_set(tmp_path: Path) -> Non
     assert row["output_a"] == "(no text)"
 
 
-def test_judgebench_labels_are_of_the_shown_answers(hub_copy) -> None:
-    other = {**JUDGE_BENCH_ROW, "pair_id": "q", "label": "B>A"}
-    records = [JUDGE_BENCH_ROW, other]
-    path = hub_copy("data/gpt-00000-of-00001.jsonl", records, split="gpt")
-    rows = sets.load("judgebench", path)
-    assert [row["label"] for row in rows] == ["A", "B"]
-    assert rows[0]["output_a"] == "right"
-    assert rows[0]["group"] == "mmlu-pro-law:7"
-
-
-def test_rewardbench2_pairs_right_with_wrong(hub_copy) -> None:
-    record = {
-        "id": "1",
-        "prompt": "P",
-        "chosen": ["good"],
-        "rejected": ["bad 1", "bad 2", "bad 3"],
-        "subset": "Math",
-    }
-    ties = {**record, "id": "2", "chosen": ["g 1", "g 2"], "rejected": ["b"], "subset": "Ties"}
-    path = hub_copy("data/test-00000-of-00001.parquet", [record, ties])
-    rows = sets.load("rewardbench2", path)
-    assert Counter(row["group"] for row in rows) == {"Math:1": 3, "Ties:2": 2}
-    assert all(row[f"output_{row['label'].lower()}"][0] == "g" for row in rows)
-
-
 DIALOGUE = "\n\nHuman: Hi\n\nAssistant: Hello\n\nHuman: Tell me\n\nAssistant:"
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("hh_helpful", {"split": "train"}),
-        ("hh_harmless", {"split": "train"}),
-        ("hh_helpful", {"tranche": "harmless-base"}),
-        ("tldr_reddit", {"split": "train"}),
-        ("tldr_cnndm", {"split": "test"}),
-    ],
-)
-def test_a_part_of_a_set_is_refused_of_a_file_which_is_read_whole(name, options, tmp_path):
-    file = tmp_path / "one.jsonl"
-    file.write_text("{}\n")
-    with pytest.raises(OptionError, match="is read whole"):
-        sets.load(name, file, **options)
 
 
 def test_a_table_refuses_the_options_of_a_set(tmp_path):
@@ -483,76 +381,6 @@ def test_a_table_refuses_the_options_of_a_set(tmp_path):
     file.write_text("{}\n")
     with pytest.raises(OptionError, match="a table takes `columns` and `labels`"):
         sets.load("mine", file, split="test")
-
-
-def test_hh_dialogues_are_split_at_the_last_answer_they_share(hub_copy) -> None:
-    record = {"chosen": f"{DIALOGUE} This is true", "rejected": f"{DIALOGUE} This is not"}
-    path = hub_copy("harmless-base/test.jsonl.gz", [record])
-    (row,) = sets.load("hh_harmless", path)
-    # The answers begin alike, and are still shown whole.
-    assert {row["output_a"], row["output_b"]} == {"This is true", "This is not"}
-    assert row[f"output_{row['label'].lower()}"] == "This is true"
-    assert [message["role"] for message in row["input"]] == ["user", "assistant", "user"]
-
-
-def test_hh_dialogues_that_part_early_go_on_to_their_end(hub_copy) -> None:
-    one = "\n\nHuman: Hi\n\nAssistant: Hello\n\nHuman: More\n\nAssistant: Yes"
-    two = "\n\nHuman: Hi\n\nAssistant: Good day\n\nHuman: Less\n\nAssistant: No"
-    path = hub_copy("helpful-base/test.jsonl.gz", [{"chosen": one, "rejected": two}])
-    (row,) = sets.load("hh_helpful", path)
-    assert row["input"] == "Hi"
-    ends = {row["output_a"][-3:], row["output_b"][-3:]}
-    assert ends == {"Yes", " No"}
-
-
-def test_reddit_comparisons_keep_the_choice_and_leave_articles_out(hub_copy) -> None:
-    def comparison(choice: int, **info: str | None) -> dict:
-        fields = {"id": "t3", "post": None, "title": None, "subreddit": None, "article": None}
-        summaries = [{"text": f" {name}", "policy": name, "note": ""} for name in ("s0", "s1")]
-        return {"info": {**fields, **info}, "summaries": summaries, "choice": choice}
-
-    records = [
-        comparison(1, post="Post", title="Title", subreddit="dogs"),
-        comparison(0, article="News"),
-    ]
-    path = hub_copy("comparisons/validation/0000.parquet", records)
-    (row,) = sets.load("tldr_reddit", path)
-    assert (row["label"], row["output_b"], row["category"]) == ("B", "s1", "dogs")
-    assert row["input"].endswith("Title\n\nPost")
-
-
-def test_cnndm_summaries_of_equal_grade_are_not_paired(hub_copy) -> None:
-    def graded(text: str, overall: int) -> dict:
-        summary = {"text": text, "policy": text, "axes": {"overall": overall}}
-        return {"info": {"id": "a", "article": "News", "post": None}, "summary": summary}
-
-    # best has the mean 6 of 7 and 5, equal to the mean 6 of "also".
-    grades = [graded("best", 7), graded("best", 5), graded("also", 6), graded("poor", 2)]
-    path = hub_copy("axis/validation/0000.parquet", grades)
-    rows = sets.load("tldr_cnndm", path)
-    pairs = {frozenset((row["output_a"], row["output_b"])) for row in rows}
-    assert pairs == {frozenset(("best", "poor")), frozenset(("also", "poor"))}
-    assert all(row[f"output_{row['label'].lower()}"] != "poor" for row in rows)
-
-
-def test_summeval_of_the_hub_has_systems_by_place(hub_copy) -> None:
-    ratings = {"coherence": [1, 5], "consistency": [2, 5], "fluency": [3, 5]}
-    record = {
-        "id": "d",
-        "text": "News",
-        "machine_summaries": ["poor", "good"],
-        "human_summaries": ["ref"],
-        "relevance": [2, 5],
-        **ratings,
-    }
-    path = hub_copy("data/test-00000-of-00001.parquet", [record])
-    (row,) = sets.load("summeval", path)
-    assert (row["label"], row["systems"]) == ("B", ["S0", "S1"])
-    assert row["human"] == {"A": 2.0, "B": 5.0}
-    items = sets.load("summeval", path, form="items")
-    assert [item["label"] for item in items] == [0, 1]
-    (best, _) = sets.load("summeval", path, form="candidates")
-    assert best["output_b"] == "ref"
 
 
 def test_autoj_labels_count_from_zero(tmp_path: Path) -> None:
@@ -608,64 +436,6 @@ def test_fastchat_questions_are_read_where_fastchat_has_them(tmp_path: Path) -> 
     write_json(tmp_path / "reference_answer" / "gpt-4.jsonl", [answer], lines=True)
     (row,) = sets.load("fastchat_mtbench", tmp_path)
     assert row["references"] == ["1", "2"]
-
-
-# Experts 1, 2, 3 and 5, 5, 5 on each dimension: means 2 and 5.
-def test_summeval_annotations_of_its_authors_have_named_systems(tmp_path: Path) -> None:
-    def annotated(system: str, *marks: int) -> dict:
-        names = ("coherence", "consistency", "fluency", "relevance")
-        experts = [dict.fromkeys(names, mark) for mark in marks]
-        fields = {"id": "d", "text": "News", "references": ["ref", "other"]}
-        return {**fields, "decoded": system, "model_id": system, "expert_annotations": experts}
-
-    file = tmp_path / "model_annotations.aligned.paired.jsonl"
-    write_json(file, [annotated("M10", 5, 5, 5), annotated("M9", 1, 2, 3)], lines=True)
-    for path in (tmp_path, file):
-        (row,) = sets.load("summeval", path)
-        assert (row["systems"], row["label"]) == (["M9", "M10"], "B")
-        assert row["human"] == {"A": 2.0, "B": 5.0}
-
-
-def test_a_hub_out_of_reach_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    loader = pytest.importorskip("datasets")
-
-    def unreachable(*_: object, **__: object) -> None:
-        raise ConnectionError("no network")
-
-    monkeypatch.setattr(loader, "load_dataset", unreachable)
-    with pytest.raises(OptionError, match=r"from the hub \(no network\); give `path`"):
-        sets.load("mt_bench")
-
-
-def test_trec_triplets_drop_equal_relevance() -> None:
-    documents = {name: f"text {name}" for name in "abcd"}
-    judgments = [("q", "a", 2), ("q", "b", 0), ("q", "c", 0), ("q", "e", 4), ("r", "a", 1)]
-    rows = list(sets.trec_triplets({"q": "Query"}, documents, judgments, per_query=None))
-    assert {tuple(sorted(row["systems"])) for row in rows} == {("a", "b"), ("a", "c")}
-    assert all(row[f"output_{row['label'].lower()}"] == "text a" for row in rows)
-
-
-def test_trec_triplets_of_a_query_are_drawn_by_the_seed() -> None:
-    documents = {str(n): f"text {n}" for n in range(10)}
-    judgments = [("q", str(n), n) for n in range(10)]
-    pairs = [
-        list(sets.trec_triplets({"q": "Q"}, documents, judgments, per_query=5, seed=seed))
-        for seed in (0, 0, 1)
-    ]
-    assert [len(rows) for rows in pairs] == [5, 5, 5]
-    assert pairs[0] == pairs[1] != pairs[2]
-
-
-def test_trec_news_is_read_in_the_layout_of_beir(tmp_path: Path) -> None:
-    (tmp_path / "qrels").mkdir()
-    (tmp_path / "queries.jsonl").write_text('{"_id": "1", "text": "Query"}\n')
-    documents = [{"_id": i, "title": "T", "text": i} for i in ("x", "y", "unjudged")]
-    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(d) + "\n" for d in documents))
-    (tmp_path / "qrels" / "test.tsv").write_text(
-        "query-id\tcorpus-id\tscore\n1\tx\t0\n1\ty\t16\n"
-    )
-    (row,) = sets.load("trec_news", tmp_path)
-    assert row[f"output_{row['label'].lower()}"] == "T\n\ny"
 
 
 # ---- tables of the user's own
@@ -879,12 +649,6 @@ def test_labels_of_items_are_their_judges_matter(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text('{"input": "Q", "output": "x", "label": "b"}\n')
     assert next(sets.rows(path))["label"] == "b"
-
-
-@for_each("name", ["summeval12", "summeval16"])
-def test_summaries_of_named_systems_are_not_read_from_the_hub(name) -> None:
-    with pytest.raises(OptionError, match=f"'{name}' is not on the hub"):
-        next(iter(sets.load(name)))
 
 
 def test_a_cell_of_a_single_texts_label_is_a_number_where_it_spells_one(tmp_path) -> None:

@@ -16,7 +16,6 @@ import langchain_judges
 from langchain_judges import create_bsm_writer
 from langchain_judges.asking.models.local import local_model
 from langchain_judges.cli import app
-from langchain_judges.datasets import load
 from langchain_judges.errors import JudgeError, MissingExtraError
 from langchain_judges.report.charts import draw_shares
 from langchain_judges.report.report import frame
@@ -63,7 +62,6 @@ CLASSIC = "langchain_judges.integrations.classic"
 USES = [
     ("classic", "langchain_classic", "An evaluator of langchain-classic",
      lambda: importlib.reload(importlib.import_module(CLASSIC))),
-    ("hub", "datasets", "Reading from the Hugging Face hub", lambda: list(load("mt_bench"))),
     ("hub", "pyarrow", "Reading Parquet", lambda: list(read_table(Path("x.parquet")))),
     ("hub", "pandas", "Reading Parquet", lambda: list(read_table(Path("x.parquet")))),
     ("local", "xllamacpp", "A model in this process", lambda: local_model(__file__)),

@@ -9,11 +9,11 @@ import protocol_sc2 as protocol
 import pytest
 import sc2_form
 from protocols import program
-from sc2_sets import SETS, dealt, parted, read
+from sc2_sets import dealt, parted, read
 from typer.testing import CliRunner
 
 from langchain_judges.asking.models import resolve_model
-from langchain_judges.datasets.summeval import DIMENSIONS
+from langchain_judges.datasets.summaries import DIMENSIONS
 from langchain_judges.errors import InputError
 from langchain_judges.testing import reply
 from tests.conftest import DATA
@@ -107,13 +107,7 @@ def test_summaries_graded_alike_are_no_pair_and_every_article_comes_once_first(d
         assert better[-2] in "23"
 
 
-def test_every_set_of_the_paper_has_a_task():
-    assert SETS["hh_harmless"] == "harmless"
-    assert SETS["trec_news"] == "document"
-    assert {SETS[name] for name in ("tldr_reddit", "tldr_cnndm")} == {"summary"}
-
-
-def test_a_set_of_the_hub_s_form_is_dealt_like_any_other():
+def test_pairs_that_people_found_equal_are_left_out():
     row = {"id": "x", "group": "g", "input": "q", "output_a": "y", "output_b": "n"}
     labels = ("A", "B", "tie")
     rows = dealt(({**row, "id": label, "label": label} for label in labels), 0)

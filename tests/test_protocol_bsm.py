@@ -11,10 +11,14 @@ import pytest
 from bsm_figures import figures, human_agreement, plan_likeness
 from protocols import Replies, sharing
 
-from langchain_judges.datasets.mt_bench import MT_BENCH_CATEGORIES
 from langchain_judges.methods.registry import METHODS
 from tests.fakes import FakeChatModel, judged_by
 from tests.model_server import responses, scores
+
+CATEGORIES = (
+    *("writing", "roleplay", "reasoning", "math"),
+    *("coding", "extraction", "stem", "humanities"),
+)
 
 
 def scorer(decide: Callable[[str, str], tuple[int, int]]) -> FakeChatModel:
@@ -57,7 +61,7 @@ def rows() -> list[dict]:
             "output_b": "Nothing much comes of it, whatever people say.",
             "label": "AAB"[n % 3],
             "group": str(81 + n),
-            "category": MT_BENCH_CATEGORIES[n % 8],
+            "category": CATEGORIES[n % 8],
             "turn": 1,
             "systems": ["gpt-4" if n % 16 < 8 else "vicuna-13b", "llama-13b"],
         }
@@ -246,27 +250,17 @@ def test_the_second_turn_is_measured_on_its_last_answer() -> None:
     assert (results["LB"], results["for_the_shorter"]) == (1.0, 1)
 
 
-def test_votes_of_the_hub_give_both_turns_and_references(
-    hub_copy: Callable[..., Path], tmp_path: Path
-) -> None:
-    talk = [("user", "Q1"), ("assistant", "one"), ("user", "Q2"), ("assistant", "x" * 9)]
-    turns = [{"role": role, "content": text} for role, text in talk]
-    other = [*turns[:3], {"role": "assistant", "content": "y"}]
-    fields = {"question_id": 101, "model_a": "m", "model_b": "n", "judge": "expert_1"}
-    votes = [
-        fields
-        | {"winner": winner, "turn": turn, "conversation_a": turns, "conversation_b": other}
-        for turn, winner in ((1, "tie"), (2, "model_b"))
+def test_a_table_of_votes_gives_both_turns_and_references(tmp_path: Path) -> None:
+    common = {"group": "101", "category": "reasoning", "systems": ["m", "n"]}
+    first = {**common, "id": "1", "turn": 1, "input": "Q1", "label": "tie", "reference": "R1"}
+    second = {**common, "id": "2", "turn": 2, "input": "Q2", "label": "B", "reference": "R2"}
+    pairs = [
+        {**first, "output_a": "one", "output_b": "one", "human_votes": ["tie"]},
+        {**second, "output_a": "x" * 9, "output_b": "y", "human_votes": ["B"]},
     ]
-    path = hub_copy("data/human.jsonl", votes, split="human")
-    questions = tmp_path / "fastchat"
-    questions.mkdir()
-    question = {"question_id": 101, "category": "reasoning", "turns": ["Q1", "Q2"]}
-    answer = {"question_id": 101, "choices": [{"turns": ["R1", "R2"]}]}
-    (questions / "question.jsonl").write_text(json.dumps(question))
-    (questions / "reference_answers_gpt4.jsonl").write_text(json.dumps(answer))
-    rows = protocol._rows(path, questions, None)
-    assert [row["reference"] for row in rows] == ["R1", "[Turn 1]\nR1\n\n[Turn 2]\nR2"]
+    path = tmp_path / "votes.jsonl"
+    path.write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
+    rows = protocol._rows(path, None)
     study_result = protocol.study_tables(scorer(longer), rows, tmp_path / "out", numbers=[4])
     line = lines(study_result, 4)["BSM", "reasoning"]
     # Equal first answers are a tie, as the vote says; the second vote is for the shorter one.

@@ -4,44 +4,28 @@
 `rows` reads your own table too; `recorded` gives what other judges said, and `replay` makes
 that look like a run.
 
-Sets, with the rows that `load` gives by default and the licence of the source. *Local*
-sets are read from a folder named by `path`, with the files that their reader names or, where
-it says so, a clone of the source; *hub* sets are read by the package `datasets`
-(`pip install 'langchain-judges[hub]'`), or from a copy of their repository named by `path`.
+Sets, with the rows that `load` gives by default and the licence of the source. Each is read
+from a folder named by `path`, with the files that its reader names or, where it says so, a
+clone of the source.
 
-| name | rows | licence | where |
-|---|---|---|---|
-| `mt_bench` | MT-Bench, 3,355 votes by turn | CC BY 4.0 | hub |
-| `mtbench_human200` | 200 of them, majority labels, turn 1 | MIT; votes CC BY 4.0 | local |
-| `fastchat_mtbench` | 80 questions, 30 references | Apache-2.0 | local |
-| `llmbar` | 419, objective labels | MIT | local |
-| `pandalm` | 999, three votes each | Apache-2.0 | local |
-| `judgebench` | 350 or 270, objective labels | MIT | hub |
-| `rewardbench2` | 1,865 prompts, as pairs | ODC-BY | hub |
-| `autoj` | 1,392, of 58 scenarios | see its repository | local |
-| `hh_helpful` | 2,354 (test) | MIT | local, hub |
-| `hh_harmless` | 2,312 (test) | MIT | hub |
-| `tldr_reddit` | comparisons of two summaries | see the card | hub |
-| `tldr_cnndm` | pairs of graded summaries | see the card | hub |
-| `summeval12` | 6,600 | MIT; articles CNN/DailyMail | local |
-| `summeval16` | 12,000 | MIT; articles CNN/DailyMail | local |
-| `summeval` | 12,000, systems unnamed | MIT; articles CNN/DailyMail | hub |
-| `cnn2022`, `bbc2022` | 71, 80; both: `goyal_news2022` | CC BY 4.0; articles CNN, BBC | local |
-| `trec_news` | triplets | by agreement with NIST | local |
-| `cogeval` | 2,169 items | MIT | local |
-| `commongen_hard` | 100 lists of concepts | Apache-2.0 | local |
+| name | rows | licence |
+|---|---|---|
+| `mtbench_human200` | 200 pairs of MT-Bench, majority labels, turn 1 | MIT; votes CC BY 4.0 |
+| `fastchat_mtbench` | 80 questions, 30 references | Apache-2.0 |
+| `llmbar` | 419, objective labels | MIT |
+| `pandalm` | 999, three votes each | Apache-2.0 |
+| `judgebench` | 350 or 270, objective labels | MIT |
+| `autoj` | 1,392, of 58 scenarios | see its repository |
+| `hh_helpful` | 2,354 (test) | MIT |
+| `summeval12` | 6,600 | MIT; articles CNN/DailyMail |
+| `summeval16` | 12,000 | MIT; articles CNN/DailyMail |
+| `cnn2022`, `bbc2022` | 71, 80; both: `goyal_news2022` | CC BY 4.0; articles CNN, BBC |
+| `cogeval` | 2,169 items | MIT |
+| `commongen_hard` | 100 lists of concepts | Apache-2.0 |
 
-Sources: lmsys/mt_bench_human_judgments, ScalerLab/JudgeBench, allenai/reward-bench-2,
-Anthropic/hh-rlhf, openai/summarize_from_feedback and mteb/summeval on the hub;
-princeton-nlp/LLMBar, lm-sys/FastChat, WeOpenML/PandaLM, GAIR-NLP/auto-j,
-DAMO-NLP-SG/LLM_summeval, neulab/BARTScore, tagoyal/tagoyal.github.io, cogeval/cogmaps and
-madaan/self-refine on GitHub; TREC News in the layout of BEIR.
-
-The readers of `mt_bench`, `judgebench`, `rewardbench2`, `autoj`, `hh_harmless`,
-`tldr_reddit`, `tldr_cnndm`, `summeval` and `trec_news` were tried on hand-made files of the
-published schema only, not on the sets themselves; their sizes are those their authors give.
-All others were tried on the whole set, clones of their sources (LLMBar, PandaLM, FastChat,
-Auto-J and SummEval's paired annotations) on the schema.
+Sources: princeton-nlp/LLMBar, lm-sys/FastChat, WeOpenML/PandaLM, ScalerLab/JudgeBench,
+GAIR-NLP/auto-j, anthropics/hh-rlhf, DAMO-NLP-SG/LLM_summeval, neulab/BARTScore,
+tagoyal/tagoyal.github.io, cogeval/cogmaps and madaan/self-refine on GitHub.
 """
 
 from __future__ import annotations
@@ -53,21 +37,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from langchain_judges.datasets import (
-    dialogues,
-    instructions,
-    items,
-    mt_bench,
-    retrieval,
-    summaries,
-    summeval,
-)
+from langchain_judges.datasets import items, pairs, summaries
 from langchain_judges.datasets.items import answer_matches
 from langchain_judges.datasets.recorded import ratings, recorded
 from langchain_judges.datasets.replay import recorded_judge, replay
-from langchain_judges.datasets.retrieval import trec_triplets
-from langchain_judges.datasets.rows import RowStream, shown
-from langchain_judges.datasets.source import Source
+from langchain_judges.datasets.source import RowStream, Source, shown
 from langchain_judges.datasets.summaries import news_choice
 from langchain_judges.datasets.tables import Columns, TableForm
 from langchain_judges.errors import OptionError, did_you_mean
@@ -83,41 +57,30 @@ __all__ = [
     "recorded_judge",
     "replay",
     "rows",
-    "trec_triplets",
 ]
 
 _SETS: dict[str, Callable[..., RowStream]] = {
-    "autoj": instructions.auto_j,
+    "autoj": pairs.auto_j,
     "bbc2022": partial(summaries.news, dataset="bbc2022"),
     "cnn2022": partial(summaries.news, dataset="cnn2022"),
     "cogeval": items.cogeval,
     "commongen_hard": items.commongen_hard,
-    "fastchat_mtbench": mt_bench.mt_bench_questions,
+    "fastchat_mtbench": pairs.mt_bench_questions,
     "goyal_news2022": summaries.news,
-    "hh_harmless": dialogues.hh_harmless,
-    "hh_helpful": dialogues.hh,
-    "judgebench": instructions.judge_bench,
-    "llmbar": instructions.llmbar,
-    "mt_bench": mt_bench.mt_bench,
-    "mtbench_human200": mt_bench.mt_bench_200,
-    "pandalm": instructions.pandalm,
-    "rewardbench2": instructions.reward_bench_2,
-    "summeval": summeval.summeval,
-    "summeval12": summeval.summeval,
-    "summeval16": summeval.summeval,
-    "tldr_cnndm": summaries.tldr_cnndm,
-    "tldr_reddit": summaries.tldr_reddit,
-    "trec_news": retrieval.trec_news,
+    "hh_helpful": pairs.hh,
+    "judgebench": pairs.judge_bench,
+    "llmbar": pairs.llmbar,
+    "mtbench_human200": pairs.mt_bench_200,
+    "pandalm": pairs.pandalm,
+    "summeval12": summaries.summeval,
+    "summeval16": summaries.summeval,
 }
 
 _ALSO = {
     "auto_j": "autoj",
     "commongen": "commongen_hard",
-    "hh_harmless_test": "hh_harmless",
     "hh_helpful_test": "hh_helpful",
-    "mt_bench_human_judgments": "mt_bench",
     "news2022": "goyal_news2022",
-    "reward_bench_2": "rewardbench2",
     "summeval_12": "summeval12",
     "summeval_16": "summeval16",
 }
@@ -143,8 +106,7 @@ def load(
     Args:
         name: One of `names()`; small and capital letters, `-` and `_` are the same. A table
             of your own has any other name, with the file as `path`, or is named by its file.
-        path: A folder with the set, a copy of its repository on the hub, or one of its
-            files; None reads it from the hub, where the table above says `hub`.
+        path: A folder with the set, a clone of its source, or one of its files.
         seed: Of the slots and of every draw.
         **options: Of the set, such as `form="candidates"` for summaries: keywords of its
             reader in this folder; of a table `columns` and `labels`, see `rows`.

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from langchain_judges.datasets.rows import RowStream
-from langchain_judges.datasets.source import NO_TEXT, Source, SourceRecord
+from langchain_judges.datasets.source import NO_TEXT, RowStream, Source, SourceRecord
 
 
 def answer_matches(

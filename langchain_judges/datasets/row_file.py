@@ -11,7 +11,7 @@ from typing import IO, Any, ClassVar, cast
 
 from langchain_judges.asking.tokens import bytes_of
 from langchain_judges.datasets import knows, rows
-from langchain_judges.datasets.rows import RowStream
+from langchain_judges.datasets.source import RowStream
 from langchain_judges.datasets.tables import Columns, TableForm
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.checks import check_pair

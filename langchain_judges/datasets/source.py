@@ -1,15 +1,17 @@
-"""Where a set's records come from: a folder, a file, or the hub through `datasets`."""
+"""Where a set's records come from: a folder or a file."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from langchain_judges.errors import OptionError, needs
+from langchain_judges.errors import OptionError
 from langchain_judges.rows.files import read_table
+from langchain_judges.rows.texts import Text
 from langchain_judges.verdict import Preference
 
 SourceRecord = Mapping[str, Any]
@@ -20,20 +22,8 @@ NO_TEXT = "(no text)"
 
 
 @dataclass(frozen=True)
-class Hub:
-    """Where a set lies on the hub, as `datasets.load_dataset` takes it."""
-
-    repo: str
-    split: str
-    config: str | None = None
-    data_dir: str | None = None
-    data_files: str | None = None
-    revision: str | None = None
-
-
-@dataclass(frozen=True)
 class Source:
-    """A set's name and where to read it: `path`, else the hub."""
+    """A set's name and where to read it."""
 
     name: str
     path: Path | None
@@ -56,8 +46,7 @@ class Source:
         """
         if self.path is None:
             raise OptionError(
-                f"{self.name!r} is not on the hub in a form that can be loaded; give `path`, "
-                f"a folder with {' or '.join(files)}"
+                f"{self.name!r} is read from a folder: give `path`, with {' or '.join(files)}"
             )
         if self.path.is_file():
             return read_table(self.path)
@@ -67,53 +56,6 @@ class Source:
         raise OptionError(
             f"{self.name!r} is read from {' or '.join(files)}; {self.path} has none"
         )
-
-    def only_of_the_hub(self, **options: str | None) -> None:
-        """Refuse options that choose a part of the hub's set where one file is read whole.
-
-        Raises:
-            OptionError: `path` is a file, and one of the options is set.
-        """
-        options_set = [name for name, value in options.items() if value is not None]
-        if options_set and self.path is not None and not self.path.is_dir():
-            names = " and ".join(f"`{name}`" for name in options_set)
-            raise OptionError(
-                f"{names} would choose a part of the set on the hub; {self.path} is read whole"
-            )
-
-    def hub(self, where: Hub) -> Iterator[dict[str, Any]]:
-        """Read the set from the hub, or from `path`: a copy of its repository, or one file.
-
-        Raises:
-            OptionError: `path` does not exist, or the package `datasets` is missing.
-        """
-        if self.path is not None and self.path.is_file():
-            return read_table(self.path)
-        if self.path is not None and not self.path.is_dir():
-            raise OptionError(f"there is no folder or file {self.path}")
-        return _from_hub(where, self.path)
-
-
-def _from_hub(where: Hub, copy: Path | None) -> Iterator[dict[str, Any]]:
-    with needs("hub", "Reading from the Hugging Face hub"):
-        from datasets import load_dataset
-    options = {
-        "split": where.split,
-        "data_dir": where.data_dir,
-        "data_files": {where.split: where.data_files} if where.data_files else None,
-        # A copy on disk is at one revision.
-        "revision": None if copy else where.revision,
-    }
-    settings = {name: value for name, value in options.items() if value is not None}
-    try:
-        records = load_dataset(str(copy) if copy else where.repo, where.config, **settings)
-    except (OSError, ValueError) as exc:
-        raise OptionError(
-            f"{where.repo} cannot be read from {copy or 'the hub'} ({exc}); give `path`, a "
-            "copy of its repository or one of its files"
-        ) from exc
-    for record in records:
-        yield dict(record)
 
 
 def digest(text: str) -> str:
@@ -135,3 +77,56 @@ def by_number(value: object, *, swap: bool = False) -> Preference | None:
     """
     names: dict[object, Preference] = {0: "tie", 2 if swap else 1: "A", 1 if swap else 2: "B"}
     return names.get(value)
+
+
+RowStream = Iterator[dict[str, Any]]
+"""Rows of pairs (`Row`), or items (`Item`), as plain dictionaries."""
+
+
+def numbered(record: SourceRecord, key: str) -> dict[str, Any]:
+    """Return the pair of a record with `output_1`, `output_2` and the better one's number."""
+    return {
+        "id": key,
+        "input": record["input"],
+        "output_a": record["output_1"],
+        "output_b": record["output_2"],
+        "label": by_number(record["label"]),
+    }
+
+
+def shuffled(
+    seed: int, key: str, better: Text, worse: Text, systems: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Return the fields of a pair whose source puts the better text first.
+
+    Args:
+        seed: Of the coin that says which text is A.
+        key: The row's id; the coin depends on it and not on the order of rows.
+        better: The preferred text, or the messages of which the last is judged.
+        worse: The other text.
+        systems: Who wrote `better` and `worse`, in this order.
+    """
+    swap = coin(seed, key)
+    first, second = (worse, better) if swap else (better, worse)
+    row: dict[str, Any] = {
+        "id": key,
+        "output_a": shown(first),
+        "output_b": shown(second),
+        "label": "B" if swap else "A",
+    }
+    if systems is not None:
+        row["systems"] = list(reversed(systems)) if swap else list(systems)
+    return row
+
+
+def shown(text: Text) -> Text:
+    """Return a text as a judge is shown it: an empty one as `NO_TEXT`."""
+    return NO_TEXT if isinstance(text, str) and not text.strip() else text
+
+
+def plurality(votes: Sequence[Preference]) -> Preference:
+    """Return the most frequent vote; votes that tie are a tie."""
+    counts = Counter(votes).most_common(2)
+    if len(counts) > 1 and counts[0][1] == counts[1][1]:
+        return "tie"
+    return counts[0][0]

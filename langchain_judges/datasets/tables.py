@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from langchain_judges.datasets.rows import RowStream, shuffled
-from langchain_judges.datasets.source import SourceRecord
+from langchain_judges.datasets.source import RowStream, SourceRecord, shuffled
 from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.rows.applications import plain_row
 from langchain_judges.rows.checks import kind_in, kind_of_row

@@ -21,7 +21,6 @@ from langchain_judges import (
     metrics,
 )
 from langchain_judges.asking.models.local import local_model
-from langchain_judges.datasets import load
 from langchain_judges.errors import MissingExtraError
 from langchain_judges.report import trust
 from langchain_judges.writing.overlap import overlap
@@ -53,7 +52,6 @@ LACKING = {
     "embeddings": lambda: FailureMemory().remember(
         [{"input": "x", "output": "y", "expected": "z", "wrong": 1, "corrected": 0}]
     ),
-    "hub": lambda: list(load("mt_bench")),
     "local": lambda: local_model(__file__),
     "overlap": lambda: overlap("bleu", ["a"], [["a"]]),
     "trust": report_of_one_row,

@@ -1,23 +1,23 @@
-"""Pairs of answers to instructions: LLMBar, PandaLM, JudgeBench, RewardBench 2, Auto-J."""
+"""Pairs of answers: LLMBar, PandaLM, JudgeBench, Auto-J, MT-Bench, helpful dialogues."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from langchain_judges.datasets.rows import RowStream, numbered, plurality, shuffled
 from langchain_judges.datasets.source import (
     NO_TEXT,
-    Hub,
+    RowStream,
     Source,
     SourceRecord,
     by_number,
     digest,
+    numbered,
+    plurality,
+    shuffled,
 )
 from langchain_judges.errors import OptionError
 from langchain_judges.rows.files import read_table
-
-JUDGE_BENCH = Hub("ScalerLab/JudgeBench", split="gpt")
-REWARD_BENCH_2 = Hub("allenai/reward-bench-2", split="test")
 
 
 def llmbar(source: Source, seed: int) -> RowStream:
@@ -83,7 +83,7 @@ def judge_bench(source: Source, seed: int, *, split: str | None = None) -> RowSt
     """Read JudgeBench: pairs of answers by one model, one right and one wrong.
 
     Args:
-        source: The hub's set, a copy of it, a clone of ScalerLab/JudgeBench, or one file.
+        source: A clone of ScalerLab/JudgeBench, or one of its files.
         seed: Not used: the source mixes the slots.
         split: `"gpt"` (350 pairs by GPT-4o) or `"claude"` (270 by Claude 3.5 Sonnet); None
             is `"gpt"`, and of a single file all its pairs.
@@ -113,7 +113,7 @@ def judge_bench(source: Source, seed: int, *, split: str | None = None) -> RowSt
 
 
 def _judge_bench_records(source: Source, split: str | None) -> Iterator[SourceRecord]:
-    """Read a file, the files of a clone, or the hub's set."""
+    """Read a file, or the files of a clone."""
     model = JUDGE_BENCH_MODELS[split or "gpt"]
     pattern = f"dataset=judgebench,response_model={model}*.jsonl"
     files = [*source.matching(f"data/{pattern}"), *source.matching(pattern)]
@@ -122,8 +122,7 @@ def _judge_bench_records(source: Source, split: str | None) -> Iterator[SourceRe
     if source.path is not None and source.path.is_file():
         files = [source.path]
     if not files:
-        yield from source.hub(Hub(JUDGE_BENCH.repo, split=split or "gpt"))
-        return
+        raise OptionError(f"'judgebench' is read from data/{pattern}; {source.path} has none")
     count = 0
     for record in (record for file in files for record in read_table(file)):
         if split is None or str(record["response_model"]).startswith(model):
@@ -131,24 +130,6 @@ def _judge_bench_records(source: Source, split: str | None) -> Iterator[SourceRe
             yield record
     if not count:
         raise OptionError(f"no pair in {files[0]} is of the split {split!r}")
-
-
-def reward_bench_2(source: Source, seed: int) -> RowStream:
-    """Read RewardBench 2 as pairs: each right completion against each wrong one.
-
-    Its own score counts a prompt only if a right completion beats every wrong one: group
-    by `group` for that. Its subset of ties (`category` "Ties") asks for more than pairs.
-    """
-    for record in source.hub(REWARD_BENCH_2):
-        for i, right in enumerate(record["chosen"]):
-            for j, wrong in enumerate(record["rejected"]):
-                key = f"rewardbench2:{record['subset']}:{record['id']}:{i}:{j}"
-                row = shuffled(seed, key, right, wrong)
-                yield row | {
-                    "input": record["prompt"],
-                    "group": f"{record['subset']}:{record['id']}",
-                    "category": record["subset"],
-                }
 
 
 def auto_j(source: Source, seed: int) -> RowStream:
@@ -170,3 +151,68 @@ def auto_j(source: Source, seed: int) -> RowStream:
             "group": digest(prompt),
             "category": record["scenario"],
         }
+
+
+def mt_bench_200(source: Source, seed: int) -> RowStream:
+    """Read the 200 first-turn pairs with a majority label that LLMBar's authors drew."""
+    for item in source.lines("items.jsonl.gz"):
+        row = numbered(item, f"mtbench_human200:{item['idx']}")
+        row |= {
+            "group": str(item["question_id"]),
+            "category": item["category"],
+            "turn": 1,
+            "systems": [item["model_1"], item["model_2"]],
+        }
+        if item.get("reference"):
+            row["reference"] = item["reference"]
+        yield row
+
+
+def mt_bench_questions(source: Source, seed: int) -> RowStream:
+    """Read the 80 questions with their reference answers; there are no answers to judge.
+
+    FastChat has them in `fastchat/llm_judge/data/mt_bench`.
+    """
+    references: dict[int, list[str]] = {}
+    answers = ("reference_answers_gpt4.jsonl", "reference_answer/gpt-4.jsonl")
+    if any(map(source.has, answers)):
+        for record in source.lines(*answers):
+            references[record["question_id"]] = record["choices"][0]["turns"]
+    for record in source.lines("questions.jsonl", "question.jsonl"):
+        number = record["question_id"]
+        yield {
+            "id": f"mtbench:{number}",
+            "input": [{"role": "user", "content": turn} for turn in record["turns"]],
+            "category": record["category"],
+            "group": str(number),
+            "references": references.get(number, []),
+        }
+
+
+_HH_TURN = re.compile(r"\n\n(Human|Assistant):")
+
+
+def hh(source: Source, seed: int) -> RowStream:
+    """Read Anthropic's preferences: the chosen against the rejected answer, slots shuffled.
+
+    The messages both sides share are the input. Four of the 2,354 helpful pairs have an empty
+    answer, which is shown as `NO_TEXT`.
+
+    Args:
+        source: A folder with `pairs.jsonl.gz`.
+        seed: Says which answer is A.
+    """
+    for number, record in enumerate(source.lines("pairs.jsonl.gz")):
+        key = f"{source.name}:{record.get('idx', number)}"
+        row = shuffled(seed, key, record["chosen"], record["rejected"])
+        yield row | {"input": messages(record["prompt"]), "group": digest(record["prompt"])}
+
+
+def messages(dialogue: str) -> str | list[dict[str, str]]:
+    """Read `Human: … Assistant: …` as chat messages; a single turn is its text alone."""
+    parts = _HH_TURN.split(f"\n\n{dialogue.strip()}")
+    turns = [
+        {"role": "user" if who == "Human" else "assistant", "content": text.strip() or NO_TEXT}
+        for who, text in zip(parts[1::2], parts[2::2], strict=True)
+    ]
+    return turns[0]["content"] if len(turns) == 1 else turns
