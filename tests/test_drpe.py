@@ -22,10 +22,9 @@ from langchain_judges.methods.drpe.roles import (
     kmeans_medoids,
 )
 from langchain_judges.methods.drpe.tally import norm, order_sums
-from langchain_judges.methods.tasks import PANELS, TASKS, task_of
+from langchain_judges.methods.tasks import PANELS, TASKS
 from langchain_judges.runs.summary import Summary
 from langchain_judges.testing import reply, with_logprobs
-from langchain_judges.verdict import Pair
 from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import BrokenEmbeddings, FakeChatModel
@@ -630,10 +629,15 @@ def test_alternating_takes_from_each_kind_in_turn():
 @for_each(
     ("pair", "task", "judges"),
     [
-        ({"input": "How do I brew tea?"}, "helpful", "Asker"),
-        ({"input": "Summarize: The mill burnt down."}, "summary", "General Public"),
+        ({"input": "How do I brew tea?"}, "response", "Asker"),
         (
-            {"input": "The mill at the river burnt down on Monday. " * 25},
+            {"input": "Summarize this: " + "The mill burnt down. " * 12},
+            "summary",
+            "General Public",
+        ),
+        ({"input": "The mill at the river burnt down on Monday. " * 25}, "response", "Asker"),
+        (
+            {"input": "The mill burnt down.", "task_kind": "summary"},
             "summary",
             "General Public",
         ),
@@ -653,16 +657,6 @@ def test_the_panel_is_told_what_it_judges(pair, task, judges):
     assert TASKS[task]["sought"] in readers_prompt
     for part in (TASKS[task]["about"].replace("{noun}", "response"), TASKS[task]["question"]):
         assert part in vote
-
-
-def test_a_long_request_whose_answers_use_other_words_is_no_article():
-    request = "Write the parser of the old format, with every field in its order. " * 20
-    pair: Pair = {
-        "input": request,
-        "output_a": "def read(): return json",
-        "output_b": "import csv",
-    }
-    assert task_of(pair) == "helpful"
 
 
 def test_a_task_of_ones_own_names_question_and_judges():
@@ -869,36 +863,3 @@ def test_the_prompts_are_these(snapshot):
     prompts = sorted(model.prompts[:2])  # both are asked at the same time, as is every role
     public = next(prompt for prompt in alone.prompts if "General Public" in prompt)
     assert [*prompts, model.prompts[2], public, merged.prompts[0]] == snapshot
-
-
-ARTICLE = (
-    "The bridge over the Elm was closed on Monday after engineers found cracks in two of its "
-    "piers. Traffic is sent over the old ferry road, which adds twenty minutes to the way into "
-    "town. The mayor said repairs would begin in May and cost four million, half of it paid by "
-    "the county. Shopkeepers on the far bank fear for their summer trade, for most of their "
-    "customers come by car. A shuttle bus will run every half hour from the station until the "
-    "bridge is open again, and cyclists may use the railway bridge until then."
-)
-NOTES = ("The bridge is closed; repairs cost four million.", "Engineers found cracks in piers.")
-LETTERS = (
-    "I cross here daily, and nobody asked us commuters. " * 12,
-    "What a shame it is. " * 20,
-)
-CODE = "def mean(xs):\n    return sum(xs) / len(xs)\n"
-
-
-@for_each(
-    ("text", "sides", "task"),
-    [
-        (ARTICLE, NOTES, "summary"),
-        (ARTICLE, LETTERS, "text"),
-        (f"Name the people in the following article.\n\n{ARTICLE}", NOTES, "helpful"),
-        (f"{ARTICLE}\n\nWho pays for the repairs?", NOTES, "helpful"),
-        ("Why is the sky blue?", NOTES, "helpful"),
-        (f"Fix this for empty lists:\n{CODE}", (CODE, CODE), "helpful"),
-        (CODE * 30, (CODE * 30, CODE * 29), "text"),
-        ([{"role": "user", "content": t} for t in ("Hello.", "And now?")], NOTES, "dialogue"),
-    ],
-)
-def test_a_panel_sees_whether_a_text_asks_for_something(text, sides, task):
-    assert task_of({"input": text, "output_a": sides[0], "output_b": sides[1]}) == task

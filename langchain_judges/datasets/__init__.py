@@ -76,6 +76,16 @@ _SETS: dict[str, Callable[..., RowStream]] = {
     "summeval16": summaries.summeval,
 }
 
+_TASKS = {
+    **dict.fromkeys(("bbc2022", "cnn2022", "goyal_news2022"), "summary"),
+    **dict.fromkeys(("summeval", "summeval12", "summeval16"), "summary"),
+    **dict.fromkeys(("tldr_cnndm", "tldr_reddit"), "summary"),
+    "hh_harmless": "harmless",
+    "hh_helpful": "helpful",
+    "trec_news": "document",
+}
+"""What the texts of a set are, as judges with `task="auto"` ask for it."""
+
 _ALSO = {
     "auto_j": "autoj",
     "commongen": "commongen_hard",
@@ -133,7 +143,8 @@ def load(
     source = Source(set_name, None if path is None else Path(path))
     if source.path is not None and not source.path.exists():
         raise OptionError(f"there is no folder or file {source.path}")
-    return [_with_texts(row) for row in reader(source, seed, **options)]
+    task = {"task_kind": _TASKS[set_name]} if set_name in _TASKS else {}
+    return [_with_texts(row) | task for row in reader(source, seed, **options)]
 
 
 def _with_texts(row: dict[str, Any]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ FIELDS = frozenset(
         "turn",
         "human_votes",
         "difficulty",
+        "task_kind",
         "output",
         "expected",
         "source",

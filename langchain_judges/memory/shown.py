@@ -27,10 +27,11 @@ _RESERVED = 1500
 
 
 class RememberedPair(Pair):
-    """A pair with the fields that decide which examples it may recall; no model sees them."""
+    """A pair with the fields that decide what is asked and recalled; no model sees them."""
 
     family: NotRequired[str]
     group: NotRequired[str]
+    task_kind: NotRequired[str | None]
 
 
 class RecallReport(TypedDict):

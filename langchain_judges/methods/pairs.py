@@ -220,6 +220,8 @@ class ShownPair(Pair):
 
     examples: NotRequired[list[Example]]
     """What the memory recalled for it."""
+    task_kind: NotRequired[str]
+    """What its texts are, where the row says so."""
 
 
 def pair_of(state: Mapping[str, Any]) -> ShownPair:
@@ -230,7 +232,11 @@ def pair_of(state: Mapping[str, Any]) -> ShownPair:
         "output_b": state["output_b"],
         "reference": state.get("reference"),
     }
-    return {**pair, "examples": examples} if (examples := examples_in(state)) else pair
+    if examples := examples_in(state):
+        pair["examples"] = examples
+    if task_kind := state.get("task_kind"):
+        pair["task_kind"] = task_kind
+    return pair
 
 
 def side_by_coin(pair: Pair, seed: str = "") -> Literal["A", "B"]:

@@ -7,16 +7,15 @@ al. 2023, section 4), and a panel of DRPE is told what it judges (Wu et al. 2023
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 from typing_extensions import TypedDict
 
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import InputError, OptionError
 from langchain_judges.options import Rule
-from langchain_judges.rows.texts import judged, transcript, user_turns
-from langchain_judges.verdict import Pair
+from langchain_judges.rows.texts import transcript, user_turns
 
 
 class Task(TypedDict):
@@ -95,14 +94,16 @@ TASKS: dict[str, Task] = {
         "everyone": "A document about something else fits the query for no judge.",
         "panel": "document",
     },
-    "text": {
-        "question": "Which of the two serves a reader of the text better?",
-        "quality": "A good one does what the text asks, if it asks for anything; otherwise it "
-        "keeps to the text and says nothing false about it.",
-        "about": "Each {noun} was written for the text above; where the text asks for "
+    "response": {
+        "question": "Which of the two is the better response?",
+        "quality": CORRECT_FIRST
+        + " A text that only gives something to read asks for a response that keeps to it and "
+        "says nothing false about it.",
+        "about": "Each {noun} was written for the text above: where the text asks for "
         "something, go by that.",
         "sought": "a response to this text",
-        "everyone": "A false statement counts against a response for every judge.",
+        "everyone": "A wrong final answer or a false statement counts against a response for "
+        "every judge; where that does not decide, each goes by what they look for.",
         "panel": "question_answering",
     },
     "dialogue": {
@@ -115,8 +116,8 @@ TASKS: dict[str, Task] = {
         "panel": "dialogue",
     },
 }
-"""The papers' tasks by name (RLAIF-HH helpful and harmless, TL;DR and CNN/DM, TREC News), and
-conversations."""
+"""The papers' tasks by name (RLAIF-HH helpful and harmless, TL;DR and CNN/DM, TREC News),
+conversations, and `response`, whose words fit a request as well as a text to read."""
 
 _OWN = {"about", "sought", "everyone", "panel"}
 _BASIC = {"question", "quality"}
@@ -164,60 +165,39 @@ def read_task(task: str | Mapping[str, str]) -> Task:
 PANELS = ("summary", "question_answering", "dialogue", "document", "harmlessness", "manual")
 """Sets of static roles that a task may name."""
 
-_ASKS_FOR_A_SUMMARY = re.compile(
-    r"\b(?:summari[sz]e|summari[sz]ing|sum (?:it |this |them )?up|summary of|tl;?dr)\b",
+_GIVEN = (
+    r"(?:it|this|these|the following|the (?:above|below|given|provided)|the text|the article"
+)
+_GIVEN += r"|the (?:passage|paragraph|story|document|news|report|content|conversation|notice))"
+_SUMMARISE = re.compile(
+    r"(?:\A|[.!?:]\s|\n)\W*(?:(?:please|kindly|briefly|concisely|can you|could you|you should"
+    r"|your task is to|i want you to|i need you to)[ ,]+)*"
+    rf"(?:(?:summari[sz]e|sum up)(?: briefly)? {_GIVEN}\b"
+    r"|(?:write|give|provide|create|make|generate|produce)(?: me| us)? (?:an?|the|one)"
+    rf"(?:[ ,-]+[\w-]+){{0,4}} summary (?:of|for) {_GIVEN}\b"
+    r"|tl;?dr\W*\Z)",
     re.IGNORECASE,
 )
+"""A sentence that asks for a summary of a text that was given; the precision that
+`tests/task_requests.json` measures is worth more than finding every one."""
 _EDGE = 300
 """Characters at either end of a request in which it says what it wants."""
-_INSTRUCTS = re.compile(
-    r"\A\W*(?:add|analy[sz]e|answer|append|arrange|assume|build|calculate|categori[sz]e"
-    r"|change|check|choose|classify"
-    r"|compare|complete|compose|compute|convert|correct|count|create|debug|define|describe"
-    r"|design|determine|develop|discuss|draft|edit|evaluate|explain|extract|fill|find|fix"
-    r"|generate|give|identify|imagine|implement|improve|list|look|make|match|name|optimi[sz]e"
-    r"|outline|paraphrase|pick|predict|propose|prove|provide|rank|rate|read|refactor|rephrase"
-    r"|review|rewrite|select|show|solve|sort|suggest|tell|translate|turn|use|what|write)\b"
-    r"|\b(?:please|can you|could you|help me|i (?:need|want|would like)|your task"
-    r"|(?:the|this) (?:following|given)|\Agiven an?|should be|your role"
-    r"|(?:text|article|passage|code|sentence) (?:above|below))\b",
-    re.IGNORECASE,
-)
-"""How people ask for something to be done."""
-_LONG = 80
-"""Words from which a text that asks for nothing is one to read, such as an article."""
-_SHARED = 0.6
-"""Share of a summary's words that stand in its text, at least."""
+_TEXT = 40
+"""Words from which there is a text to sum up."""
 
 
-def task_of(pair: Pair) -> Literal["summary", "dialogue", "text", "helpful"]:
-    """Return what a pair is about: a summary, a conversation, a text to read, a request.
+def task_of(request: str | Sequence[Mapping[str, Any]]) -> str:
+    """Return what a request asks for, where it says so: by the request alone.
 
-    A request that asks for a summary, or a long text that asks for nothing and whose words
-    both texts repeat in fewer, is summed up. Both texts are about another long text that asks
-    for nothing. Several turns of a user are a conversation; all else is a request.
+    Several turns of a user are a conversation. Who asks for a summary of a text that is given
+    gets the task `summary`. All else is `response`, whose words fit any request and any text.
     """
-    text = transcript(pair["input"])
-    if user_turns(pair["input"]) > 1:
+    if user_turns(request) > 1:
         return "dialogue"
-    edges = f"{text[:_EDGE]}\n{text[-_EDGE:]}"
-    if _ASKS_FOR_A_SUMMARY.search(edges):
-        return "summary"
-    if len(text.split()) < _LONG or "?" in edges or _instructs(text):
-        return "helpful"
-    sides = [judged(pair["output_a"]), judged(pair["output_b"])]
-    return "summary" if all(_condenses(side, text) for side in sides) else "text"
-
-
-def _instructs(text: str) -> bool:
-    return any(map(_INSTRUCTS.search, (text[:_EDGE], text[-_EDGE:].rpartition("\n")[2])))
-
-
-def _condenses(text: str, whole: str) -> bool:
-    words = re.findall(r"[^\W\d_]{4,}", text.casefold())
-    source = set(re.findall(r"[^\W\d_]{4,}", whole.casefold()))
-    shared = sum(word in source for word in words)
-    return 2 * len(text) < len(whole) and shared >= _SHARED * len(words) > 0
+    text = transcript(request)
+    edges = (text[:_EDGE], text[-_EDGE:])
+    sums_up = len(text.split()) >= _TEXT and any(map(_SUMMARISE.search, edges))
+    return "summary" if sums_up else "response"
 
 
 def _checked(task: str | Mapping[str, str]) -> str | Mapping[str, str]:
@@ -258,7 +238,20 @@ ASPECTS = (
 Each is something that a table can report without a verdict."""
 
 
-def settle(task: str | Mapping[str, str], pair: Pair) -> tuple[str, Task]:
-    """Return the task of a pair and its name; `"own"` for the caller's."""
-    name = task_of(pair) if task == "auto" else task if isinstance(task, str) else "own"
-    return name, read_task(name if isinstance(task, str) else task)
+def settle(task: str | Mapping[str, str], pair: Mapping[str, Any]) -> tuple[str, Task]:
+    """Return the task of a pair and its name; `"own"` for the caller's.
+
+    With `"auto"` it is what the row says (`task_kind`), as loaders of public sets write it;
+    else what the request says by itself.
+
+    Raises:
+        InputError: The row names a task that is none.
+    """
+    if task != "auto":
+        return task if isinstance(task, str) else "own", read_task(task)
+    name = pair.get("task_kind") or task_of(pair["input"])
+    if name not in TASKS:
+        raise InputError(
+            f"the `task_kind` of a row must be one of {sorted(TASKS)!r}, got {name!r}"
+        )
+    return name, TASKS[name]

@@ -301,8 +301,8 @@ def warn_if_long(index: int, row: Mapping[str, object]) -> None:
         warnings.warn(text, LongRowWarning, stacklevel=2)
 
 
-_SHOWN = (*JUDGED, "concepts", "instruction")
-"""What a model may see of a row."""
+_SHOWN = (*JUDGED, "concepts", "instruction", "task_kind")
+"""What a prompt may follow from."""
 
 
 class RowFields(NamedTuple):

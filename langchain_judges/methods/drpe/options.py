@@ -249,10 +249,11 @@ class DRPE(JudgeOptions):
     ] = Voting()
     """How the panel votes: a `Voting`, or its fields by name."""
     task: AutoTask = "auto"
-    """`"summary"`, `"helpful"`, `"harmless"`, `"document"`, `"dialogue"`, `"text"`; or
-    `"auto"`: a summary or a dialogue if the pair obviously is one, `"text"` if both are about a
-    long text without a request, otherwise `"helpful"`; or `{"question", "quality", "about",
-    "sought", "everyone", "panel"}` of your own, the first required."""
+    """`"summary"`, `"helpful"`, `"harmless"`, `"document"`, `"dialogue"`, `"response"`; or
+    `"auto"`: the row's `task_kind`, which loaders of public sets write, else a dialogue or a
+    summary where the request says so, else `"response"`, which fits any request and any text;
+    or `{"question", "quality", "about", "sought", "everyone", "panel"}` of your own, the first
+    required."""
     orders: OrderRule = "none"
     """`"none"` (the papers: one order, B first), `"score_mean"` (the sums of both orders are
     averaged), `"strict"` (a text wins if both orders prefer it) or `"lenient"`."""
