@@ -27,7 +27,7 @@ ASPECTS = chat_prompt(
     """Name the aspects in which the two responses are to be set side by side, for the \
 question: {question}
 
-In two or three sentences, say what this question turns on here. Then list at most {n_aspects} \
+In two or three sentences, say what the comparison turns on. Then list at most {n_aspects} \
 aspects, the weightiest first: """,
     _NEUTRAL,
     ".",
@@ -93,17 +93,18 @@ MATCH = chat_prompt(
 Both tables set the same two responses side by side: what both have in an aspect, what only \
 response 1 has, what only response 2 has. The better table repeats itself less. A repeat is an \
 entry that says, in the same or other words, what another cell of its own row says; a general \
-entry with particulars beside it is none. This table has three repeats:
+entry with particulars beside it is no repeat. This table has three:
 | aspect | both | only response 1 | only response 2 |
 | --- | --- | --- | --- |
 | rooms | clean; small | spotless; large windows | quiet at night |
 | breakfast | gives the hours | from seven on | from eight on |
 | staff | friendly | speak French | welcoming |
 | parking | none | in front of the house | at the door |
-They are spotless, welcoming, and at the door.
+They are spotless, welcoming and at the door: each says again what stands beside it.
 
 Name the repeats of each table in one or two sentences, then the better one, 1 or 2: the table \
-with fewer repeats; of equally many, the one with more filled cells, then with more entries.""",
+with fewer repeats; of equally many, the one in which fewer cells say none, then the one with \
+more entries.""",
 )
 """Asks which of two tables is more consistent (section 3.2, figure 19). Returns `Decision`.
 
