@@ -184,8 +184,8 @@ class LabelVerdict(TypedDict):
     label: Label | None
     """None: not judged, see `failures`."""
     score: float | None
-    """On the scale of the labels: their mean by probability where there are log-probabilities,
-    else the label; words stand at even distances from 0, the lowest, to 1."""
+    """From 0, the lowest label, to 1, the highest: the mean of the labels by probability where
+    there are log-probabilities, else where the label stands; words are at even distances."""
     confidence: float | None
     confidence_source: ConfidenceSource
     rationale: str
@@ -281,11 +281,10 @@ def _why_not(failures: Sequence[Failure]) -> str:
 
 
 def score_of(verdict: Mapping[str, Any]) -> float | int | None:
-    """Return a verdict as a number: the label or the score; None if the row was not judged."""
+    """Return a verdict's score in [0, 1]; None if the row was not judged."""
     if decision(verdict) is None:
         return None
-    label = verdict.get("label")
-    score = label if isinstance(label, int | float) else verdict.get("score")
+    score = verdict.get("score")
     return None if score is None or math.isnan(score) else score
 
 

@@ -55,7 +55,7 @@ def test_without_a_label_the_middle_of_the_scale_passes():
     replies = [{"explanation": "so so", "label": label} for label in ("3", "2")]
     judge = create_rubric_judge(FakeChatModel(replies=replies), rubric="helpfulness")
     assert_judged(judge, [item("a")], tries=1)
-    with pytest.raises(AssertionError, match=r"a: 2 \(score 2.00\)"):
+    with pytest.raises(AssertionError, match=r"a: 2 \(score 0.25\)"):
         assert_judged(judge, [item("a")], tries=1)
 
 

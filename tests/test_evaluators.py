@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
+from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
@@ -20,7 +21,8 @@ from langchain_judges.rows.applications import answer_in, expected_in, task_in
 from langchain_judges.testing import error
 from tests.cases import for_each
 from tests.conftest import chat
-from tests.judges import broken, bsm, fixed, labels, watched
+from tests.fakes import FakeChatModel
+from tests.judges import answer, broken, bsm, fixed, labels, of_method, watched
 
 QUESTION, GOOD, BAD = {"question": "Why?"}, {"answer": "good good"}, {"answer": "bad"}
 
@@ -189,9 +191,9 @@ def test_a_baseline_stands_for_b_and_the_reference_is_shown_as_one():
 def test_a_judge_of_one_text_labels_the_output_against_reference_or_context():
     evaluator = as_evaluator(labels())
     result: Any = evaluator.evaluate_run(a_run(GOOD), an_example({"answer": "known"}))
-    assert (result.score, result.value, result.comment) == (1, None, "against known")
+    assert (result.score, result.value, result.comment) == (0.9, 1, "against known")
     alone: Any = evaluator.evaluate_run(a_run(BAD), None)
-    assert (alone.score, alone.comment) == (0, "against None")
+    assert (alone.score, alone.value, alone.comment) == (0.1, 0, "against None")
     spam: Any = as_evaluator(labels("spam")).evaluate_run(a_run(GOOD), None)
     assert (spam.score, spam.value) == (0.9, "spam")
 
@@ -257,7 +259,7 @@ def test_comparisons_without_a_verdict_have_reasons_and_no_score():
 def test_a_judge_of_one_text_scores_each_of_the_runs():
     one, two = a_run(BAD), a_run(GOOD)
     result = as_comparative_evaluator(labels(), key="ok")([one, two], an_example())
-    assert (result["key"], result["scores"]) == ("ok", {one.id: 0, two.id: 1})
+    assert (result["key"], result["scores"]) == ("ok", {one.id: 0.1, two.id: 0.9})
 
 
 def judged_runs(*verdicts):
@@ -305,3 +307,63 @@ def test_summaries_count_what_their_evaluator_said():
     assert (agreement["key"], agreement["score"]) == ("k_agreement", 1.0)
     assert (flips["score"], flips["extra"]["total"]) == (0.0, 1)
     assert failures["results"][0]["score"] == 0.0
+
+
+# ---- what feedback is called, and where a source is found
+
+FACTS = "It rained in Oslo."
+
+
+def rubric_judge(**options: Any) -> Any:
+    return of_method("rubric", **options)
+
+
+@for_each(
+    "options, key",
+    [
+        ({"rubric": "helpfulness"}, "helpfulness"),
+        ({"rubric": "Is it polite?"}, "rubric"),
+        ({"rubric": [{"name": "Tone", "description": "Is it polite?"}]}, "Tone"),
+        ({"rubric": ["Tone", "Length"]}, "rubric"),
+        ({"rubric": "helpfulness", "name": "mine"}, "mine"),
+    ],
+)
+def test_feedback_is_called_as_the_judge_or_its_rubric(options, key):
+    assert as_evaluator(rubric_judge(**options)).key == key
+    assert as_evaluator(rubric_judge(**options), key="own").key == "own"
+
+
+SOURCES = {
+    "documents of the outputs": ({}, {"documents": [Document(FACTS)]}),
+    "context of the outputs": ({}, {"context": [FACTS]}),
+    "retrieved": ({}, {"retrieved": FACTS}),
+    "documents of the inputs": ({"documents": [{"page_content": FACTS}]}, {}),
+    "source of the inputs": ({"source": FACTS}, {}),
+}
+
+
+@for_each("where", SOURCES)
+def test_a_judge_that_needs_a_source_finds_it_under_its_usual_names(where):
+    inputs, outputs = SOURCES[where]
+    model = FakeChatModel(replies=answer)
+    evaluator = as_evaluator(rubric_judge(model=model, rubric="groundedness"))
+    feedback: Any = evaluator(inputs={**QUESTION, **inputs}, outputs={**GOOD, **outputs})
+    assert feedback["score"] is not None, feedback["comment"]
+    assert f"\n{FACTS}\n</source-" in model.prompts[0]
+
+
+def test_a_missing_source_names_the_keyword_and_the_keys_that_were_there():
+    evaluator = as_evaluator(rubric_judge(rubric="groundedness"))
+    feedback: Any = evaluator(inputs=QUESTION, outputs={**GOOD, "docs_used": FACTS})
+    assert feedback["score"] is None
+    for part in ("`context=`", "the keys 'question'", "the keys 'answer', 'docs_used'"):
+        assert part in feedback["comment"]
+
+
+def test_a_source_of_a_row_may_be_documents():
+    model = FakeChatModel(replies=answer)
+    judge = rubric_judge(model=model, rubric="groundedness")
+    for source in (FACTS, [FACTS], Document(FACTS), [Document(FACTS)]):
+        item = {"input": "Why?", "output": "good", "source": source}
+        assert judge.invoke(item)["verdict"]["label"] is not None
+    assert all(f"\n{FACTS}\n</source-" in prompt for prompt in model.prompts)

@@ -16,7 +16,7 @@ from langchain_judges import as_comparative_evaluator, as_evaluator
 from langchain_judges.integrations.corrections import read_corrections
 from langchain_judges.integrations.experiments import summary_evaluators
 from langchain_judges.integrations.langsmith_runs import baseline_outputs
-from tests.judges import PAIR, broken, bsm, drpe, labels
+from tests.judges import PAIR, broken, bsm, drpe, labels, of_method
 from tests.langsmith_server import LangSmithServer
 from tests.processes import start, wait_until
 
@@ -126,6 +126,32 @@ def test_every_row_is_judged_and_what_is_uploaded_is_what_was_said(
 
 
 @pytest.mark.parametrize("kind", ["evaluate", "aevaluate"])
+def test_two_evaluators_of_one_key_are_an_error_that_names_both(
+    client, server, dataset, kind, caplog
+):
+    evaluators = [as_evaluator(bsm()), as_evaluator(of_method("relative"), key="bsm")]
+    with caplog.at_level(logging.CRITICAL, logger="langsmith"):
+        _, rows = experiment(client, dataset, evaluators, kind)
+    results = [row["evaluation_results"]["results"] for row in rows]
+    assert all(second.score is None for _, second in results)
+    assert "'bsm' and 'relative', give the feedback 'bsm'" in results[0][1].comment
+    # The next experiment, with another evaluator of that key, is none of its business.
+    _, again = experiment(client, dataset, [as_evaluator(bsm())], kind)
+    assert all(row["evaluation_results"]["results"][0].score is not None for row in again)
+
+
+@pytest.mark.parametrize("kind", ["evaluate", "aevaluate"])
+def test_two_rubrics_of_one_data_set_have_two_columns(client, server, dataset, kind):
+    rubrics = [of_method("rubric", rubric=[name]) for name in ("Tone", "Depth")]
+    experiment(client, dataset, [as_evaluator(judge) for judge in rubrics], kind)
+    settle(client, server)
+    for name in ("Tone", "Depth"):
+        feedback = by_question(server, name)
+        assert len(feedback) == 3
+        assert all(0 <= each["score"] <= 1 for each in feedback.values())
+
+
+@pytest.mark.parametrize("kind", ["evaluate", "aevaluate"])
 def test_rows_that_could_not_be_judged_are_uploaded_without_a_score(
     client, server, dataset, kind
 ):
@@ -162,9 +188,9 @@ def test_an_experiment_that_exists_is_judged_later(client, server, dataset):
     settle(client, server)
     assert by_question(server, "drpe")["Why?"]["score"] == 1.0
     assert {q: f["score"] for q, f in by_question(server, "labels").items()} == {
-        "Why?": 1,
-        "How?": 0,
-        "When?": 0,
+        "Why?": 0.9,
+        "How?": 0.1,
+        "When?": 0.1,
     }
 
 

@@ -16,6 +16,7 @@ from langchain_judges import (
 )
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.integrations.evaluators import SCORES
 from langchain_judges.methods.rubric import Criterion
 from langchain_judges.methods.rubric.criteria import ready_names, ready_rubrics
 from langchain_judges.methods.rubric.tally import subscore, total_verdict
@@ -252,12 +253,14 @@ def test_an_evaluator_gives_feedback_for_the_total_and_for_each_criterion():
     assert [(each["key"], each["score"]) for each in feedback] == [
         ("rubric", 0.25),
         ("Tone", 0),
-        ("Length", 5),
+        ("Length", 1),
     ]
     evaluated: Any = evaluator.evaluate_run(a_run({"answer": "It comes."}), None)
     results = evaluated["results"]
     assert [each.key for each in results] == evaluator.feedback_keys
     assert [each.comment for each in results[1:]] == ["reason 1", "reason 2"]
+    assert [each.value for each in results] == [None, 0, 5]
+    assert {str(each.feedback_config) for each in results} == {str(SCORES)}
 
 
 @pytest.mark.real
@@ -358,3 +361,37 @@ def test_corrections_of_the_whole_are_not_shown_as_labels_of_a_criterion(each):
         words = messages[0].text
         assert "a label in them says nothing of any one criterion" in words
         assert words.index("as a whole") < words.index("Vague.")
+
+
+# ---- what a text as a rubric may not be
+
+
+@pytest.mark.parametrize(
+    ("rubric", "hint"),
+    [
+        ("rubric.yaml", r"file='rubric.yaml'` or `rubric=Path\('rubric.yaml'\)"),
+        ("rubrics/my tone.json", "is a file's name"),
+        ("Is {outputs} polite, given {inputs}?", "holds {outputs}: it is a whole prompt"),
+        ("Compare {{ reference_outputs }}.", "Say only what is judged"),
+    ],
+)
+def test_a_text_that_is_a_file_or_a_ported_prompt_is_refused(rubric, hint):
+    with pytest.raises(OptionError, match=hint):
+        create_rubric_judge(says(1), rubric=rubric)
+
+
+def test_braces_that_hold_no_text_are_part_of_a_rubric():
+    create_rubric_judge(says(1), rubric='Is it JSON such as {"city": "Oslo"}?')
+
+
+def test_a_path_is_the_file_of_a_rubric(tmp_path):
+    path = tmp_path / "rubric.yaml"
+    path.write_text("Tone: Is it polite?\nLength: Is it brief?\n")
+    judge = create_rubric_judge(says(1, 1), rubric=path)
+    assert [each["criterion"] for each in judge.invoke(ITEM)["subscores"]] == ["Tone", "Length"]
+
+
+@pytest.mark.parametrize("name", ["criteria", "prompt"])
+def test_the_names_that_other_packages_use_lead_to_rubric(name):
+    with pytest.raises(OptionError, match="did you mean 'rubric'"):
+        create_rubric_judge(says(1), **{name: "Is it polite?"})

@@ -11,7 +11,8 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.steps import Steps, Wait
 from langchain_judges.errors import InputError, JudgeError, OptionError
-from langchain_judges.methods.describe import kind_of, unwrapped
+from langchain_judges.methods.describe import kind_of, marks_of, unwrapped
+from langchain_judges.methods.rubric.criteria import ready
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.rows.applications import (
@@ -19,6 +20,7 @@ from langchain_judges.rows.applications import (
     check_sources,
     context_in,
     expected_in,
+    keys_in,
     outputs_of,
     reference_in,
     source_in,
@@ -81,6 +83,12 @@ def wants_reference(judge: object) -> bool:
     """Return whether a judge of one text compares with a reference if there is one."""
     options = _options(judge)
     return options is None or options.compares
+
+
+def wants_source(judge: object) -> bool:
+    """Return whether a judge of one text cannot judge without a source."""
+    options = _options(judge)
+    return options is not None and options.needs_source
 
 
 def check_basis_of(judge: object, item: Mapping[str, object]) -> None:
@@ -154,8 +162,14 @@ class CaseReader:
             InputError: A text cannot be found; the message says what was expected.
         """
         task = task_in(row.inputs, self.places.input)
-        text = work_in(row.outputs, self.places.output)
+        text = work_in(row.outputs, self.places.output, task=task)
         source = context_in(row.context) or self._source(row.inputs, row.outputs)
+        if source is None and wants_source(self.judge):
+            raise InputError(
+                "`context`: the judge needs a source to check against; name it by `context=`: "
+                "a key or a path in the inputs or the outputs. The inputs are "
+                f"{keys_in(row.inputs)}, the outputs {keys_in(row.outputs)}"
+            )
         if self.kind == "item":
             expected = None
             if row.reference and (row.called or self._names_reference):
@@ -163,11 +177,11 @@ class CaseReader:
             return item_for(self.judge, task, text, expected=expected, source=source)
         if self.baseline is not None:
             reference = self._reference(row.reference)
-            other = work_in(self._other(row, self.baseline), self.places.output)
+            other = work_in(self._other(row, self.baseline), self.places.output, task=task)
             return pair_for(task, text, other, reference=reference, source=source)
         if row.reference is None or row.reference == {}:
             raise InputError("`reference`: expected a text to compare with, got nothing")
-        other = work_in(row.reference, self.places.reference, "reference")
+        other = work_in(row.reference, self.places.reference, "reference", task=task)
         return pair_for(task, text, other, source=source)
 
     def sides(
@@ -179,7 +193,7 @@ class CaseReader:
             InputError: A text cannot be found.
         """
         task = task_in(inputs, self.places.input)
-        texts = [work_in(side, self.places.output) for side in (a, b)]
+        texts = [work_in(side, self.places.output, task=task) for side in (a, b)]
         source = self._source(inputs, None)
         return pair_for(task, *texts, reference=self._reference(reference), source=source)
 
@@ -188,7 +202,9 @@ class CaseReader:
         return self.places.reference is not None or wants_reference(self.judge)
 
     def _source(self, inputs: object, outputs: object) -> str | None:
-        return source_in(inputs, outputs, self.places.context)
+        # What a response was made of is no source of its task, unless a judge needs one.
+        usual = self.places.context is None and not wants_source(self.judge)
+        return source_in(inputs, None if usual else outputs, self.places.context)
 
     def _reference(self, reference: object) -> str | None:
         if reference is None or reference == {}:
@@ -278,11 +294,25 @@ def error_verdict(exc: JudgeError) -> Verdict:
 _SHOWN = {"preference", "label", "confidence", "confidence_source", "flipped"}
 
 
+def feedback_key(judge: Judge) -> str:
+    """Return what a judge's feedback is called: its name, its rubric's, or its method."""
+    options = getattr(unwrapped(judge), "options", None)
+    if name := getattr(options, "name", None):
+        return str(name)
+    rubric = getattr(options, "rubric", None)
+    if isinstance(rubric, str) and ready(rubric):
+        return rubric
+    own = options.own_rubric if isinstance(options, LabelOptions) else None
+    names = [each.name for each in own.criteria] if own else []
+    return names[0] if len(names) == 1 else str(marks_of(judge)["method"])
+
+
 class CaseScore(NamedTuple):
     """One score of a row."""
 
     key: str
-    score: float | int | None
+    score: float | None
+    """In [0, 1]; None: not judged."""
     comment: str
     answer: Label | None
     """The preference or the label; None: not judged."""
@@ -290,9 +320,9 @@ class CaseScore(NamedTuple):
     """The parts of the verdict that are shown next to its score; None for a criterion."""
 
     @property
-    def word(self) -> str | None:
-        """The answer, if it is not a number."""
-        return self.answer if isinstance(self.answer, str) else None
+    def value(self) -> Label | None:
+        """The label as people read it; None of a total, which has none."""
+        return None if isinstance(self.answer, float) else self.answer
 
 
 def scores_of(outcome: JudgmentResult, key: str) -> list[CaseScore]:

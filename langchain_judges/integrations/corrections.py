@@ -70,7 +70,7 @@ def _proposal(
     return {
         **_case(run, judge_run),
         "family": feedback.key,
-        "wrong": mistake.value if isinstance(mistake.value, str) else mistake.score,
+        "wrong": mistake.score if mistake.value is None else mistake.value,
         "corrected": _label(feedback.correction),
         "mode": None,
         "source": str(source),

@@ -10,15 +10,17 @@ from __future__ import annotations
 import uuid
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextvars import ContextVar
 from threading import Lock
 
 from langsmith import utils
 from langsmith.evaluation import EvaluationResult, EvaluationResults, RunEvaluator
+from langsmith.run_helpers import get_tracing_context
 from langsmith.schemas import Example, Run
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.steps import Steps, arun, run
-from langchain_judges.errors import InputError
+from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.cases import (
     BaselineSource,
     CaseReader,
@@ -28,6 +30,7 @@ from langchain_judges.integrations.cases import (
     TextSources,
     config_for,
     error_verdict,
+    feedback_key,
     outcome_of,
     scores_of,
 )
@@ -45,12 +48,21 @@ class Feedback(TypedDict):
     """Result of calling an evaluator: openevals' five keys."""
 
     key: str
-    score: float | int | None
+    score: float | None
     comment: str | None
     metadata: dict[str, object] | None
     source_run_id: str | None
 
 
+SCORES: dict[str, object] = {"type": "continuous", "min": 0, "max": 1}
+"""How LangSmith is told to draw every score of this package."""
+_KEYS: ContextVar[tuple[tuple[str, str], dict[str, JudgeEvaluator]] | None] = ContextVar(
+    "keys", default=None
+)
+"""The names of feedback of the row that LangSmith evaluates, and whose they are.
+
+It calls the evaluators of an experiment one after another for each row; none knows the others.
+"""
 _KEYWORDS = ("inputs", "outputs", "reference_outputs", "context")
 """Those of an evaluator that is called like openevals'."""
 
@@ -79,14 +91,16 @@ def as_evaluator(  # noqa: PLR0913 - where each text stands
 
     A judge of pairs takes the run's output as A and the reference output, or the baseline's
     output, as B; its score is how far A is preferred. A judge of one text takes the output
-    alone, with the reference as the expected answer and the context as its source; its score
-    is the label. If there is neither, and the judge has no rubric, the row is not judged. The
-    task is never used as a source.
+    alone, with the reference as the expected answer and the context as its source. Every score
+    is the verdict's, from 0 to 1, and `value` is the label as people read it. If
+    there is neither, and the judge has no rubric, the row is not judged. The task is never used
+    as a source.
 
     Args:
         judge: A judge of this package, or a runnable from a `Pair` or an `Item` to
             `{"verdict": …}`.
-        key: Name of the feedback; default the method.
+        key: Name of the feedback; default the judge's name, that of its ready rubric or of its
+            only criterion, or the method.
         input: Where the task is in the inputs: a key, a path (`"question.text"`,
             `"messages.0"`), a function of the inputs, or None to search the usual keys.
         output: Where the text is in the outputs, in the same way.
@@ -94,8 +108,9 @@ def as_evaluator(  # noqa: PLR0913 - where each text stands
             rubric sees a data set's reference only if this names it.
         context: Where the source is that the text is checked against: a key or a path
             in the inputs or the outputs, or a function of `{"inputs", "outputs"}`. None:
-            the usual keys in the inputs (`context`, `documents`, `source`). A judge of pairs
-            reads it after the task.
+            the usual keys in the inputs (`context`, `documents`, `source`, `retrieved`), and
+            in the outputs for a judge that needs a source. A judge of pairs reads it after
+            the task.
         baseline: For a judge of pairs: other outputs to compare with, by the id of the
             example (`baseline_outputs` reads those of an experiment) or a function of the
             inputs. The judge then sees the reference as a reference.
@@ -123,7 +138,7 @@ class JudgeEvaluator(RunEvaluator):
         """Create the evaluator, without a call to a model."""
         self.judge = judge
         self.marks = marks_of(judge)
-        self.key = key or str(self.marks["method"])
+        self.key = key or feedback_key(judge)
         self._reader = reader
         self._verdicts: OrderedDict[str, VerdictNote] = OrderedDict()
         self._lock = Lock()
@@ -213,6 +228,7 @@ class JudgeEvaluator(RunEvaluator):
     def _evaluate(
         self, run: Run, example: Example | None, run_id: uuid.UUID | None
     ) -> Steps[EvaluationResult | EvaluationResults]:
+        self._check_keys(run)
         inputs = example.inputs if example else run.inputs
         reference = example.outputs if example else None
         metadata = {"target_run_id": str(run.id)}
@@ -225,21 +241,41 @@ class JudgeEvaluator(RunEvaluator):
         else:
             outcome, ran = yield from self._judge(row, run_id or uuid.uuid4(), metadata)
         self._remember(run.id, outcome["verdict"])
-        config = {"type": "continuous", "min": 0, "max": 1}
         results = [
             EvaluationResult(
                 key=each.key,
                 score=each.score,
-                value=each.word,
+                value=each.value,
                 comment=each.comment,
                 evaluator_info=self.marks,
-                feedback_config=config if self._reader.kind == "pair" else None,
+                feedback_config=SCORES,
                 extra=each.extra,
                 source_run_id=run_id if ran else None,
             )
             for each in scores_of(outcome, self.key)
         ]
         return {"results": results} if len(results) > 1 else results[0]
+
+    def _check_keys(self, run: Run) -> None:
+        """Check that no other evaluator of the experiment gives feedback by the same names.
+
+        Raises:
+            OptionError: One does, and LangSmith would keep the scores of one of them.
+        """
+        experiment = (get_tracing_context().get("metadata") or {}).get("experiment")
+        of_run = (str(experiment), str(run.id))
+        row = _KEYS.get()
+        if row is None or row[0] != of_run:
+            row = of_run, {}
+            _KEYS.set(row)
+        for key in self.feedback_keys if experiment else ():
+            other = row[1].setdefault(key, self)
+            if other is not self:
+                names = " and ".join(repr(each.marks["method"]) for each in (other, self))
+                raise OptionError(
+                    f"two evaluators of this experiment, {names}, give the feedback {key!r}: "
+                    "name one of them by `as_evaluator(judge, key=…)`, or its criteria"
+                )
 
     def _judge(
         self, row: EvaluatedRow, run_id: uuid.UUID, metadata: dict[str, str]

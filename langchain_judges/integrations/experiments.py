@@ -23,10 +23,10 @@ from langchain_judges.integrations.cases import (
     TextSources,
     config_for,
     error_verdict,
+    feedback_key,
     verdict_of,
 )
 from langchain_judges.integrations.evaluators import JudgeEvaluator
-from langchain_judges.methods.describe import marks_of
 from langchain_judges.rows.applications import TextSource, check_sources, check_words
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import comment_of, decision, reason_of, score_of
@@ -66,7 +66,7 @@ def as_comparative_evaluator(
     """
     check_words(key=key)
     reader = CaseReader(judge, TextSources(input, output, reference, context), None)
-    name = key or ("preference" if reader.kind == "pair" else marks_of(judge)["method"])
+    name = key or ("preference" if reader.kind == "pair" else feedback_key(judge))
 
     def compare(runs: Sequence[Run], example: Example | None) -> dict[str, Any]:
         inputs = example.inputs if example else runs[0].inputs

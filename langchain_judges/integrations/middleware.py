@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import threading
 import uuid
 import warnings
@@ -34,12 +33,13 @@ from langchain_judges.integrations.cases import (
     config_for,
     criteria_of,
     error_verdict,
+    feedback_key,
     item_for,
     outcome_of,
     pair_for,
     reason_for,
 )
-from langchain_judges.methods.describe import kind_of, marks_of, scale_of
+from langchain_judges.methods.describe import kind_of, marks_of
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.rows.applications import check_words, task_in, with_blocks, work_in
 from langchain_judges.rows.texts import PlainText, plain
@@ -167,8 +167,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
 
     Args:
         judge: A judge of this package, or a runnable that declares what it takes.
-        threshold: The lowest score that is good enough: in [0, 1] for a judge of pairs, on
-            the scale of its labels for a judge of one text.
+        threshold: The lowest score that is good enough, from 0 to 1.
         max_revisions: The most revisions in one run of the agent.
         reference: A reference answer: a text, or a function of the agent's state.
         rubric: For a judge of one text: its criteria, in place of those it was created
@@ -184,7 +183,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             agent's messages at the end. The state's `judged` has the drafts in any case.
         on_error: What to do if the judge raises an error, such as a rejected key: `"pass"`
             returns the answer as not judged, `"raise"` ends the agent's run.
-        key: Name of the feedback; default the method.
+        key: Name of the feedback; default as in `as_evaluator`.
 
     Raises:
         OptionError: An option is not allowed, or the judge takes neither pair nor item.
@@ -211,7 +210,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self.judge = judge
         self.kind = kind_of(judge)
-        _check_threshold(judge, threshold)
+        _check_threshold(threshold)
         check_words(rubric=rubric, request=request, key=key)
         _check_choices(trajectory=trajectory, keep_drafts=keep_drafts, on_error=on_error)
         _check_sources(reference=reference, context=context)
@@ -226,7 +225,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         self.request, self.keep_drafts, self.on_error = request, keep_drafts, on_error
         self.trajectory = trajectory
         self.marks = marks_of(judge)
-        self.key = key or str(self.marks["method"])
+        self.key = key or feedback_key(judge)
 
     def before_agent(self, state: JudgedState, runtime: Runtime[Any]) -> Update:
         """Clear the judged answers of an earlier run on the same thread."""
@@ -379,10 +378,7 @@ def _check_revisions(number: int) -> None:
         raise OptionError(f"`max_revisions` must be at least 0, got {number!r}")
 
 
-def _check_threshold(judge: Judge, threshold: Any) -> None:
+def _check_threshold(threshold: Any) -> None:
     number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
-    if not number or not math.isfinite(threshold):
-        raise OptionError(f"`threshold` must be a number, got {threshold!r}")
-    low, high = scale_of(judge) or (threshold, threshold)
-    if not low <= threshold <= high:
-        raise OptionError(f"`threshold` must be from {low} to {high}, got {threshold!r}")
+    if not number or not 0 <= threshold <= 1:
+        raise OptionError(f"`threshold` must be a number from 0 to 1, got {threshold!r}")

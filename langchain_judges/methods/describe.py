@@ -71,20 +71,6 @@ def kind_of(judge: object) -> Kind:
     )
 
 
-def scale_of(judge: object) -> tuple[float, float] | None:
-    """Return the lowest and the highest score of a judge; None: not known.
-
-    A judge of this package that labels one text by numbers scores on the scale of its labels.
-    """
-    if kind_of(judge) == "pair":
-        return 0, 1
-    labels = (metadata_of(judge).get("options") or {}).get("labels")
-    if not labels:
-        return None
-    numbers = [label for label in labels if isinstance(label, int | float)]
-    return (min(numbers), max(numbers)) if numbers else (0, 1)
-
-
 def marks_of(judge: Runnable[Any, Any]) -> dict[str, Any]:
     """Return what a judge is: method, models by name, prompt version."""
     metadata = metadata_of(judge)

@@ -244,11 +244,21 @@ def refusal(
     return OptionError(f"`{name}` must be {rule_of(kind, name)}, got {values.get(name)!r}")
 
 
+_MEANT = {
+    **dict.fromkeys(("criteria", "criterion", "prompt", "metric"), ("rubric", "instructions")),
+    **dict.fromkeys(("choices", "categories"), ("labels",)),
+    "feedback_key": ("name",),
+    "few_shot_examples": ("memory",),
+}
+"""What other packages call an option."""
+
+
 def unknown_option(
     owner: str, name: str, there: Mapping[str, object] | tuple[str, ...]
 ) -> OptionError:
     """Return the error for an option that does not exist, with the nearest that does."""
-    hint = did_you_mean(name, there)
+    meant = next((own for own in _MEANT.get(name, ()) if own in there), None)
+    hint = f"did you mean {meant!r}? " if meant else did_you_mean(name, there)
     return OptionError(
         f"{owner!r} has no option {name!r}; {hint}it takes {', '.join(sorted(there))}"
     )

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from math import ceil
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.describe import scale_of
 from langchain_judges.rows.checks import kind_of_verdict
 from langchain_judges.rows.labels import read_label
 from langchain_judges.runs.many import judge_many
@@ -54,8 +52,7 @@ def assert_judged(
     """
     data = list(rows)
     _check(data, min_pass, tries)
-    middle = sum(scale_of(judge) or (0, 1)) / 2
-    passes_row = passes or partial(_passes, middle)
+    passes_row = passes or _passes
     results: dict[int, ResultRow] = {}
     failures = list(range(len(data)))
     for _ in range(tries):
@@ -83,10 +80,10 @@ def _check(rows: Sequence[object], min_pass: float, tries: int) -> None:
         raise OptionError(f"`tries` must be a whole number of at least 1, got {tries!r}")
 
 
-def _passes(middle: float, row: ResultRow) -> bool:
+def _passes(row: ResultRow) -> bool:
     verdict, label = row["verdict"], row.get("label")
     if label is None:
-        return bool(verdict["score"] >= middle)
+        return bool(verdict["score"] >= 0.5)
     if kind_of_verdict(verdict) == "pair":
         return bool(verdict["preference"] == read_label(label))
     return str(verdict["label"]) == str(label)

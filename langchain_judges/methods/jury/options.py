@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from textwrap import shorten
 from typing import Annotated, Any, Literal, Self
 
@@ -212,19 +213,17 @@ def label_verdict(
 
     Args:
         ballots: What the members said.
-        grades: The labels, if they are numbers; a mean score takes the nearest of them.
+        grades: The labels from the lowest, if they are numbers; a mean takes the nearest.
         failures: Everything that went wrong.
         usage: What the judgment cost.
     """
     if ballots.lost:
         return not_labelled(failures, usage, ballots.lost)
     votes = ballots.votes()
-    score = None
-    if grades:
-        score = ballots.mean(_item_score if ballots.by_mean else answer_of)
+    score = ballots.mean(partial(_item_score, grades, ballots.by_mean)) if grades else None
     label = max(votes, key=lambda answer: votes[answer])
     if ballots.by_mean and score is not None:
-        mean = score
+        mean = grades[0] + score * (grades[-1] - grades[0])
         label = min(grades, key=lambda grade: abs(grade - mean))
     return {
         "label": label,
@@ -238,5 +237,8 @@ def label_verdict(
     }
 
 
-def _item_score(opinion: Opinion) -> float:
-    return answer_of(opinion) if opinion["score"] is None else opinion["score"]
+def _item_score(grades: Sequence[float], by_mean: bool, opinion: Opinion) -> float:
+    """Return where a member's label stands from 0, the lowest, to 1; or its score."""
+    if by_mean and opinion["score"] is not None:
+        return opinion["score"]
+    return (float(answer_of(opinion)) - grades[0]) / (grades[-1] - grades[0])

@@ -176,10 +176,6 @@ class Criterion(Options):
         low, high = float(self.names[0]), float(self.names[-1])
         return (float(label) - low) / (high - low)
 
-    def value(self, label: Label) -> float:
-        """Return a label as a number: itself, or where a word stands between 0 and 1."""
-        return float(label) if self.is_graded else self.position(label)
-
     def holds(self, label: Label) -> bool:
         """Say whether a text with this label meets the criterion."""
         if self.least is None:
@@ -351,12 +347,31 @@ def ready_text(name: str) -> str | None:
     return _text_of(own_name) if own_name else None
 
 
+_PLACES = re.compile(
+    r"\{\{?\s*(?:inputs?|outputs?|reference(?:_outputs?)?|context|expected|question|answer)"
+    r"\s*\}?\}"
+)
+"""Where prompts of other packages put texts."""
+
+
 def check_name(text: str) -> None:
     """Check that a text that looks like a name is that of a ready rubric.
 
     Raises:
-        OptionError: There is no rubric of that name.
+        OptionError: There is no rubric of that name, or it is a file's name, or a prompt with
+            places for texts.
     """
+    if re.fullmatch(r"[^\n]{1,300}\.(ya?ml|json|md|txt)", text.strip()):
+        raise OptionError(
+            f"`rubric` is a file's name, {text!r}, and would be judged by as a text: give the "
+            f"file by `file={text!r}` or `rubric=Path({text!r})`"
+        )
+    if places := _PLACES.findall(text):
+        raise OptionError(
+            f"`rubric` holds {places[0]}: it is a whole prompt, and the texts are not put in "
+            "there. Say only what is judged, such as 'Is the response polite?': the task, the "
+            "response, the expected answer and the source are shown beside it"
+        )
     file_names = _names()
     if text in file_names or not re.fullmatch(r"[a-z]+(_[a-z]+)*", text):
         return

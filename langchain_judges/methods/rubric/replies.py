@@ -40,7 +40,7 @@ class CriterionScore(TypedDict):
     label: Label | None
     """None: not judged by it, see the verdict's failures."""
     score: float | None
-    """On the scale of its labels; of words from 0, the lowest, to 1, the highest."""
+    """From 0, its lowest label, to 1, the highest; words stand at even distances."""
     weight: float
     holds: bool | None
     """Whether the text meets the criterion, by its label."""

@@ -56,8 +56,8 @@ def _score(
     criterion: Criterion, label: Label, probabilities: Mapping[str, float], scoring: Scoring
 ) -> float:
     if scoring == "mode" or len(probabilities) < len(criterion.names):
-        return criterion.value(label)
-    return fsum(criterion.value(each) * probabilities[str(each)] for each in criterion.names)
+        return criterion.position(label)
+    return fsum(criterion.position(each) * probabilities[str(each)] for each in criterion.names)
 
 
 def one_verdict(
@@ -87,8 +87,8 @@ def total_verdict(
 ) -> LabelVerdict:
     """Return the verdict of a rubric with several criteria.
 
-    Its label and its score are the mean of the scores, each brought to [0, 1] and weighed;
-    0 where a required criterion does not hold. Its confidence is how probable it is that the
+    Its label and its score are the mean of the scores, weighed; 0 where a
+    required criterion does not hold. Its confidence is how probable it is that the
     labels come to the same, whatever decides the scores.
 
     Args:
@@ -112,7 +112,7 @@ def total_verdict(
         why = f"{len(valid)} of {len(subscores)} criteria have a label, at least {least} must"
         return not_labelled(failures, usage, f"Not judged: {why}.")
     weights = fsum(criterion.weight for criterion, _ in valid)
-    points = fsum(c.weight * fraction(c, each["score"] or 0.0) for c, each in valid)
+    points = fsum(c.weight * (each["score"] or 0.0) for c, each in valid)
     total = 0.0 if broken else round(points / weights, 4)
     chance = total_chance(valid)
     return {
@@ -125,14 +125,6 @@ def total_verdict(
         "usage": usage,
         "recalled": [],
     }
-
-
-def fraction(criterion: Criterion, score: float) -> float:
-    """Return a score between the lowest label of its criterion, 0, and the highest, 1."""
-    if not criterion.is_graded:
-        return score
-    low, high = float(criterion.names[0]), float(criterion.names[-1])
-    return (score - low) / (high - low)
 
 
 def _rationale(
