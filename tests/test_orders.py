@@ -85,64 +85,31 @@ def test_what_is_no_label_is_refused(text):
 @for_each(
     ("order", "named"),
     [
-        ("AB", "Response A cites it; response B's steps differ from response A."),
-        ("BA", "Response B cites it; response A's steps differ from response B."),
+        (
+            "AB",
+            "Response A cites it; response B's steps differ. Responses A and B end.",
+        ),
+        (
+            "BA",
+            "Response B cites it; response A's steps differ. Responses B and A end.",
+        ),
     ],
 )
 def test_reasons_name_texts_by_identity_and_can_be_read_back(order, named):
-    text = "Response 1 cites it; response 2's steps differ from the first response."
+    text = "Response 1 cites it; response 2's steps differ. Responses 1 and 2 end."
     assert naming_identities(text, order) == named
-    slots = "Response 1 cites it; response 2's steps differ from response 1."
-    assert naming_slots(named, order) == slots
-
-
-def test_numbers_that_name_no_text_stay():
-    text = "Answer: 1, 2. In response 12 the answer 2 is right, candidate 2 says."
-    assert naming_identities(text, "BA") == text
-    assert naming_identities("candidate 2 says", "BA", "candidate") == "candidate A says"
-
-
-@for_each(
-    ("said", "named"),
-    [
-        (
-            "The first answer adds; only the second one subtracts.",
-            "Response B adds; only response A subtracts.",
-        ),
-        ("Answer A is right, Answer B is not.", "Response B is right, Response A is not."),
-        ("Response one is short, response two long.", "Response B is short, response A long."),
-        ("Response A is short.", "Response B is short."),
-        ("Responses 1 and 2 agree.", "Responses B and A agree."),
-        ("Text 1 is plain.", "Response B is plain."),
-        ("response-1 and response #2", "response B and response A"),
-    ],
-)
-def test_other_words_for_the_texts_name_them_by_identity(said, named):
-    assert naming_identities(said, "BA") == named
+    assert naming_slots(named, order) == text
 
 
 @for_each(
     "said",
     [
-        "It is a response one would expect, and the answer 2 is right.",
-        "Final Answer B.",
-        "The first step holds, the second one fails.",
+        "Answer: 1, 2. In response 12 the answer 2 is right, candidate 2 says.",
+        "It is a response one would expect. The first step holds, the second one fails.",
         "It names option A and gives answer B.",
+        "This is no response a user can read.",
     ],
 )
 def test_words_that_may_mean_something_else_stay(said):
     assert naming_identities(said, "BA") == said
-
-
-def test_letters_beside_numbered_responses_are_options_of_a_question():
-    said = "Response 1 takes Answer B, and so does response 2."
-    assert naming_identities(said, "BA") == "Response B takes Answer B, and so does response A."
-
-
-def test_both_texts_named_at_once_can_be_read_back():
-    assert naming_slots("Responses B and A agree.", "BA") == "Responses 1 and 2 agree."
-
-
-def test_an_article_behind_the_noun_names_no_text():
-    text = "This is no response a user can read, nor a response b."
-    assert naming_slots(text, "BA") == text
+    assert naming_identities("passage 2 says", "BA", "passage") == "passage A says"

@@ -316,12 +316,12 @@ def test_the_bracket_says_who_met_whom_who_won_and_why():
 
 def test_the_bracket_calls_tables_by_their_numbers():
     said = json.dumps(
-        {"more_consistent": "1", "justification": "Table 1 is even, the second table not."}
+        {"more_consistent": "1", "justification": "Table 1 is even, table 2 is not."}
     )
     result, _ = judged(samples=2, answers={"match": said})
     (match,) = result["bracket"]
     one, other = match["tables"]
-    assert match["why"] == f"Table {one} is even, table {other} not."
+    assert match["why"] == f"Table {one} is even, table {other} is not."
 
 
 def test_a_cell_that_names_a_text_names_it_in_both_orders():

@@ -74,7 +74,7 @@ def read_ballots(
                 "order": work["order"],
                 "sample": work["sample"],
                 "preference": preferred_slot(work["order"], vote.vote),
-                "reason": naming_identities(vote.reason, work["order"], "candidate"),
+                "reason": naming_identities(vote.reason, work["order"]),
                 "confidence": float(measured[0]) if measured else None,
                 "confidence_source": "logprobs" if measured else "none",
                 "tokens": int(measured[1]) if measured else None,

@@ -287,7 +287,7 @@ class SC2Steps(PairSteps):
         if reply.data:
             winner = one if reply.data["more_consistent"] == "1" else other
             why = " ".join(reply.data["justification"].split())[:500]
-            why = naming(why, (f"{one}", f"{other}"), "table")
+            why = naming(why, {"1": f"{one}", "2": f"{other}"}, "table")
             return {"bracket": [won(match, winner, "comparator", why)]}
         coin = seeded(self._chance(work["pair"]), "neither", match_name(match))
         why = "the comparator's reply could not be used"
