@@ -8,10 +8,10 @@ from pathlib import Path
 
 import nbformat
 import pytest
-import run_notebooks
 from nbclient.exceptions import CellExecutionError
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from cookbook import run_notebooks
 from langchain_judges.testing import FakeChatModel, ReplayChatModel
 
 pytestmark = pytest.mark.system

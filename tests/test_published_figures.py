@@ -16,13 +16,11 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-import protocol_bsm
-import protocol_writing
 import pytest
-import sc2_sets
-from allure_sweep.plan import plan_sweep
 from langchain_core.runnables import RunnableLambda
 
+from cookbook.study import allure, bsm, sc2
+from cookbook.study.runner import Bench, run_table
 from langchain_judges import create_allure_audit, load_judge, metrics, report
 from langchain_judges import datasets as sets
 from langchain_judges.methods.allure.checks import (
@@ -43,10 +41,9 @@ from langchain_judges.writing.coverage import missing
 from langchain_judges.writing.overlap import overlap
 from tests.cases import for_each
 from tests.conftest import DATA
-from tests.fakes import FakeChatModel
+from tests.fakes import FakeChatModel, judged_by
 from tests.memories import ListMemory
-from tests.test_protocol_allure import Sweeping, behave, check_figures, check_report
-from tests.test_protocol_bsm import lines, longer, scorer
+from tests.model_server import responses, scores
 from tests.test_report import Page
 
 pytestmark = [
@@ -181,12 +178,10 @@ def test_rouge_on_summeval_correlates_as_it_was_measured_before():
 
 
 def test_the_papers_four_systems_are_wrong_as_often_as_counted_before():
-    plan = plan_sweep("e2", data=DATA / "summeval16")
-    wrong = Counter(item["systems"][0] for item in plan.items if item["label"] == 0)
+    train, held_out = allure.items_of("e2", Bench(None, "x", DATA, data=DATA))
+    wrong = Counter(each["systems"][0] for each in (*train, *held_out) if each["label"] == 0)
     assert wrong == {"M11": 42, "M17": 1, "M20": 40, "M23": 1}
-    assert (len(plan.items), len(plan.train), len(plan.held_out)) == (400, 280, 120)
-    # 400 + 120 (5 sizes × 3 draws + 5 modes and none named + 3 portions + 2)
-    assert plan.most_calls == 3520
+    assert (len(train), len(held_out)) == (280, 120)
 
 
 def test_the_papers_prompt_on_planning_leaves_the_long_task_out():
@@ -205,17 +200,6 @@ def test_the_papers_prompt_on_planning_leaves_the_long_task_out():
 
     # Of the whole prompt, instructions included, without examples.
     assert characters(show_task=True) / characters() == pytest.approx(2.4, abs=0.05)
-
-
-def test_a_slice_of_the_real_answers_goes_through(serve, tmp_path, letter_encoder):
-    sweeping = Sweeping(serve(behave), tmp_path)
-    result = sweeping("--limit", "90", data=DATA / "cogeval", sizes="0,2", draws=1)
-    assert result.exit_code == 0, result.output
-    results = check_figures(sweeping.out)
-    check_report(sweeping.out)
-    assert sum(results["items"].values()) == 90
-    assert results["examples"]["count"] > 0
-    assert {run["leaked"] for run in results["runs"].values()} == {0}
 
 
 def recorded_gpt4():
@@ -314,14 +298,14 @@ def test_the_real_lists_are_covered_by_their_plain_text_and_by_no_other():
 
 
 def test_the_first_hundred_real_lists_are_taken():
-    tasks = protocol_writing.draw(CONCEPTS.read_text().splitlines(), rows=100, size=10, seed=0)
+    tasks = bsm.read_lists(Bench(None, "x", DATA, data=DATA))
     assert len(tasks) == 100
     assert all(len(task["concepts"]) == 10 for task in tasks)
 
 
 @for_each(("name", "least"), [("hh_helpful_test", 2350), ("summeval12", 6000)])
 def test_the_public_sets_are_read(name, least):
-    rows = sc2_sets.read(name, DATA / name, 0)
+    rows = sc2.everything(name, Bench(None, "x", DATA, data=DATA))
     assert len(rows) >= least
     assert len({row["id"] for row in rows}) == len(rows)
     counts = Counter(row["label"] for row in rows)
@@ -388,26 +372,38 @@ def test_the_recorded_report_of_the_cookbook_is_this_one(four, tmp_path):
         assert sorted(values) == sorted(theirs[key])
 
 
+def longer(prompt: str) -> str:
+    """Plan three criteria, and score the longer response 5 and the other 1."""
+    if '"score_1"' not in prompt:
+        return judged_by(lambda _: 3)(prompt)
+    first, second = responses(prompt)
+    return scores(5, 1) if len(first) > len(second) else scores(1, 5)
+
+
 # Longer answers win 136 of these 200 pairs; 5 more have answers of equal length.
 def test_a_judge_of_length_agrees_as_the_length_baseline_does(tmp_path: Path) -> None:
     rows = sets.load("mtbench_human200", DATA / "mtbench_human200")
-    study_result = protocol_bsm.study_tables(scorer(longer), rows, tmp_path, numbers=[3, 4, 5])
+    bench = Bench(FakeChatModel(replies=longer), "fake", tmp_path, data=DATA)
     # Table 3 has writing, 4 coding, reasoning and math, 5 the other four categories.
     cells = [
-        line["overall"]
-        for number in (3, 4, 5)
-        for (setting, _), line in lines(study_result, number).items()
-        if setting == "BSM"
+        cell
+        for number in ("3", "4", "5")
+        for cell in run_table("bsm", number, bsm.TABLES[number], bench)
+        if cell["arm"] == "BSM"
     ]
-    assert sum(cell["pairs"] for cell in cells) == 200
-    assert {cell["LB"] for cell in cells} == {1.0}
+
+    def total(column):
+        return sum(cell["value"] * cell["n"] for cell in cells if cell["column"] == column)
+
+    assert sum(cell["n"] for cell in cells if cell["column"] == "PB") == 200
+    assert {cell["value"] for cell in cells if cell["column"] == "LB"} == {1.0}
     gaps = [len(row["output_a"]) - len(row["output_b"]) for row in rows]
     won = sum(
         row["label"] == ("A" if gap > 0 else "B")
         for gap, row in zip(gaps, rows, strict=True)
         if gap
     )
-    assert round(sum(cell["Ag"] * cell["votes"] for cell in cells)) == won == 136
+    assert round(total("Ag")) == won == 136
     assert gaps.count(0) == 5
     # Only texts of equal length make this judge look at the slots.
-    assert round(sum(cell["PB"] * cell["pairs"] for cell in cells)) == 5
+    assert round(total("PB")) == 5

@@ -5,10 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
-import sc2_form
-from protocols import program
-from typer.testing import CliRunner
 
+from cookbook.study import form as sc2_form
+from cookbook.study.runner import slug
 from langchain_judges.errors import InputError
 from tests.chromium import Chromium, needed
 
@@ -21,12 +20,11 @@ def study(tmp_path):
     texts = {"input": "Which <b>tea</b>?", "output_a": "Green </script>", "output_b": "Black"}
     pairs = [{"id": f"p{n}", "label": "A", **texts} for n in range(4)]
     (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, pairs)))
-    (tmp_path / "round-1").mkdir()
     for arm, count in zip(sc2_form.ARMS, (4, 3), strict=True):
         table = {"rows": [{"aspect": arm, **CELLS}]}
         rows = [{"id": f"p{n}", "table": table if n < count else None} for n in range(4)]
         text = "\n".join(map(json.dumps, rows))
-        (tmp_path / "round-1" / f"{arm}.jsonl").write_text(text)
+        (tmp_path / f"{slug(arm)}.jsonl").write_text(text)
     return tmp_path
 
 
@@ -74,12 +72,12 @@ def test_an_answer_of_another_study_is_refused(study, answer):
         sc2_form.score(study, [saved(study / "1.json", answer)])
 
 
-def test_the_form_is_made_and_scored_from_the_command_line(study):
-    app = program(sc2_form.make, sc2_form.score)
-    result = CliRunner().invoke(app, ["make", str(study), "-o", str(study / "f.html")])
-    assert (result.exit_code, "3 questions are in" in result.output) == (0, True)
-    result = CliRunner().invoke(app, ["score", str(study), str(study / "f.html")])
-    assert (result.exit_code, "no file that the form saved" in result.output) == (2, True)
+def test_the_form_is_made_and_scored_from_the_command_line(study, capsys):
+    page = str(study / "f.html")
+    assert sc2_form.main(["make", str(study), "-o", page]) == 0
+    assert "3 questions are in" in capsys.readouterr().out
+    assert sc2_form.main(["score", str(study), page]) == 2
+    assert "no file that the form saved" in capsys.readouterr().err
 
 
 CLICK = "[...document.querySelectorAll('section:not([hidden]) > div:not([hidden])')].at(-1)"

@@ -1,8 +1,8 @@
 """The human study of SC²'s paper (Figure 4): does a comparison table help people to decide?
 
-    python cookbook/protocol_sc2.py --model NAME --data ../data --only tables --out sc2-study
-    python cookbook/sc2_form.py make sc2-study/hh_helpful_test --out form.html
-    python cookbook/sc2_form.py score sc2-study/hh_helpful_test answers-*.json
+    python -m cookbook.study sc2 --table "figure 3" --models NAME --data ../data --out study
+    python -m cookbook.study.form make study/NAME/hh_helpful_test --out form.html
+    python -m cookbook.study.form score study/NAME/hh_helpful_test answers-*.json
 
 `make` writes a page that works without a network: it asks which of two texts is better, then
 shows a table, and asks again. Half of the questions have the table of one sample, half the
@@ -18,6 +18,7 @@ from __future__ import annotations
 import html
 import json
 import random
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,10 +26,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from protocols import program
 from rich.table import Table
-from sc2_figures import results
 
+from cookbook.study.runner import slug
 from langchain_judges.cli.messages import table_console
 from langchain_judges.errors import InputError
 from langchain_judges.methods.sc2.tables import render_table
@@ -36,7 +36,7 @@ from langchain_judges.metrics import Result, mean, paired_difference
 from langchain_judges.rows.texts import judged, transcript
 
 ARMS = ("sc2 C1", "sc2 C8")
-"""Arms of the study `tables`: one table, and the best of eight."""
+"""Arms of Figure 3: one table, and the best of eight."""
 CHOICES = {"A": "A is better", "B": "B is better", "tie": "I cannot decide"}
 
 Study = Annotated[Path, typer.Argument(help="Folder of one set in a study of SC².")]
@@ -76,7 +76,10 @@ def _pairs(study: Path) -> dict[str, dict[str, Any]]:
 
 
 def _tables(study: Path, arm: str) -> dict[str, Any]:
-    rows = results(study / "round-1", arm)
+    path = study / f"{slug(arm)}.jsonl"
+    if not path.exists():
+        raise InputError(f"{study} has no results of {arm}")
+    rows = map(json.loads, path.read_text("utf-8").splitlines())
     return {row["id"]: row["table"] for row in rows if row.get("table")}
 
 
@@ -244,5 +247,19 @@ show();
 </script></body></html>
 """
 
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program; an error is one sentence and exit code 2."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.command()(make)
+    app.command()(score)
+    try:
+        app(args=None if arguments is None else list(arguments), standalone_mode=False)
+    except (InputError, FileNotFoundError) as exc:
+        print(exc, file=sys.stderr)
+        return 2
+    return 0
+
+
 if __name__ == "__main__":
-    program(make, score)()
+    sys.exit(main())

@@ -1,0 +1,244 @@
+"""ALLURE (Hasanbeig et al. 2023, sections 4 and 5): what remembered mistakes bring.
+
+`e1`: planning answers of `cogeval` against expected answers. `e2`: factual consistency of
+summaries of `summeval16` (below 2.5 of 5 is label 0). A judge without examples labels
+everything; its mistakes on the training items, audited against the known labels, fill a memory;
+the arms judge the held-out items and vary what of the memory is shown:
+
+- `none`, `bare`, `criteria`: no examples; instructions in steps (default), none, or the
+  rubric alone;
+- `size N, draw S`: N examples drawn by S (figure 3); `all`: every one;
+- `with right cases`: as many cases that the judge got right beside its mistakes;
+- `without MODE`: all but one failure mode, and `without N at random`, as many others, which
+  tells the loss of a mode from that of examples (figures 6 and 7).
+
+Failure modes are a person's to say: `--set modes=FILE` names a JSON object from an example's
+source to its mode; without it no mode is left out. The study writes `modes.json` beside its
+results with every source to fill in.
+
+Examples come from training groups alone, and no held-out task is among them: `leaks` counts
+items that were shown an example of their own group. `--set leak=yes` is the paper's own
+setting, in which examples come from the very items that are measured.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from langchain_core.runnables import RunnableLambda
+
+from cookbook.study.runner import Arm, Bench, Cell, Row, Rows, Table, first_groups
+from langchain_judges import FailureMemory, create_allure_audit, create_allure_judge, metrics
+from langchain_judges.memory.recall import all_, leave_out, uniform
+from langchain_judges.methods.allure.checks import annotated
+from langchain_judges.methods.allure.holdout import split_by_group
+from langchain_judges.methods.allure.options import ALLURE
+
+SIZES = (4, 8, 15, 30, 45)
+DRAWS = 3
+HELD_OUT = 0.3
+"""Share of the groups that is measured."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment of the paper."""
+
+    title: str
+    dataset: str
+    options: Mapping[str, Any]
+
+
+EXPERIMENTS = {
+    "e1": Experiment("Planning answers against expected answers", "cogeval", {}),
+    "e2": Experiment(
+        "Factual consistency of summaries",
+        "summeval16",
+        # Improve-abs, T5, GPT-2 and Pegasus.
+        {"form": "items", "systems": ["M11", "M17", "M20", "M23"], "threshold": 2.5},
+    ),
+}
+
+
+def items_of(preset: str, bench: Bench) -> tuple[Rows, Rows]:
+    """Return the training items and the held-out ones; in the leaking setting both are all."""
+    experiment = EXPERIMENTS[preset]
+    rows = bench.load(experiment.dataset, **experiment.options)
+    groups = sorted({str(row.get("group", row["id"])) for row in rows})
+    random.Random(bench.seed).shuffle(groups)  # noqa: S311 - no secret
+    order = {name: place for place, name in enumerate(groups)}
+    rows.sort(key=lambda row: order[str(row.get("group", row["id"]))])
+    chosen = first_groups(rows, bench.limit)
+    if "leak" in bench.extra:
+        return chosen, chosen
+    train, held_out = split_by_group(chosen, HELD_OUT, seed=bench.seed)
+    return train, held_out
+
+
+def held_out(preset: str, bench: Bench) -> Rows:
+    """Return the items that are measured."""
+    return items_of(preset, bench)[1]
+
+
+def judge_of(preset: str, bench: Bench, **options: Any) -> Any:
+    """Return the judge of an experiment, as the paper's prompt shows an item."""
+    shown = {key: value for key, value in ALLURE.presets[preset].items() if key != "recall"}
+    own = {**shown, "allow_leak": "leak" in bench.extra, **options}
+    return create_allure_judge(bench.model, **own)
+
+
+def labelled(preset: str, bench: Bench) -> Rows:
+    """Label every item without examples, once."""
+    train, measured = items_of(preset, bench)
+    rows = list({row["id"]: row for row in (*train, *measured)}.values())
+    arm = Arm("none, all items", make=lambda bench, part: judge_of(preset, bench))
+    return bench.judged(arm, preset, rows)
+
+
+def memory_of(preset: str, bench: Bench, right_share: float = 0.0) -> FailureMemory:
+    """Return a memory of the mistakes on the training items, audited by their known labels."""
+    verdicts = {row["id"]: {"verdict": row["verdict"]} for row in labelled(preset, bench)}
+    memory = FailureMemory()
+    audit = create_allure_audit(
+        RunnableLambda(lambda item: verdicts[item["id"]]),
+        memory,
+        check=annotated("label"),
+        auditor=known_label,
+        max_rounds=1,
+        right_share=right_share,
+    )
+    train, _ = items_of(preset, bench)
+    audit.invoke({"items": list(train)})
+    return _with_modes(memory, preset, bench)
+
+
+def known_label(proposal: Mapping[str, Any]) -> str:
+    """Audit by the known label: what the check proposes is that label."""
+    del proposal
+    return "accept"
+
+
+def _with_modes(memory: FailureMemory, preset: str, bench: Bench) -> FailureMemory:
+    examples = memory.examples()
+    form = bench.folder(preset) / "modes.json"
+    if not form.exists():
+        sources = {str(each["source"]): each["output"] for each in examples}
+        form.write_text(json.dumps(sources, ensure_ascii=False, indent=1), "utf-8")
+    if "modes" not in bench.extra:
+        return memory
+    modes = json.loads(Path(bench.extra["modes"]).read_text("utf-8"))
+    named = FailureMemory()
+    named.remember({**each, "mode": modes.get(str(each["source"]))} for each in examples)
+    return named
+
+
+def arms(preset: str, bench: Bench, part: str) -> Sequence[Arm]:
+    """Return the arms of an experiment; what is shown depends on what was remembered."""
+    del part
+    plain = {"none": {}, "bare": {"instruct": "bare"}, "criteria": {"instruct": "criteria"}}
+    own = [Arm(name, make=partial(_judge, preset, options)) for name, options in plain.items()]
+    if bench.dry:  # how many mistakes there will be nobody knows yet
+        shown = [f"size {size}, draw {draw}" for size in SIZES for draw in range(DRAWS)]
+        return [*own, *(Arm(name, make=partial(_judge, preset, {})) for name in shown)]
+    memory = memory_of(preset, bench)
+    for name, recall in recalls(memory, bench.seed).items():
+        options = {"memory": memory, "recall": recall}
+        own.append(Arm(name, make=partial(_judge, preset, options)))
+    if len(memory):
+        both = {"memory": memory_of(preset, bench, right_share=0.5), "recall": all_()}
+        own.append(Arm("with right cases", make=partial(_judge, preset, both)))
+    return own
+
+
+def _judge(preset: str, options: Mapping[str, Any], bench: Bench, part: str) -> Any:
+    del part
+    return judge_of(preset, bench, **options)
+
+
+def recalls(memory: FailureMemory, seed: int) -> dict[str, Any]:
+    """Return what each arm recalls of the memory."""
+    examples = memory.examples()
+    everything = all_(any_family=True)
+    chosen: dict[str, Any] = {
+        f"size {size}, draw {draw}": uniform(size, seed=seed + draw, any_family=True)
+        for size in SIZES
+        if size < len(examples)
+        for draw in range(DRAWS)
+    }
+    if examples:
+        chosen["all"] = everything
+    counts = Counter(str(each["mode"]) for each in examples if each["mode"])
+    for mode, count in counts.items():
+        chosen[f"without {mode}"] = leave_out(mode, everything)
+        rest = len(examples) - count
+        chosen[f"without {count} at random"] = uniform(rest, seed=seed, any_family=True)
+    return chosen
+
+
+def figures(arm: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cell]:
+    """Return how well an arm tells the labels apart; label 1 is the positive class.
+
+    The AUC is there only where every judged item has a probability: of labels alone it would
+    be the balanced accuracy, which has its own column.
+    """
+    own = results[arm]
+    labels = [row["verdict"]["label"] for row in own]
+    truth = [row["label"] for row in rows]
+    groups = [str(row.get("group", row["id"])) for row in rows]
+    wrong = [label is not None and label != right for label, right in _both(labels, truth)]
+    whole = results.get("all")
+    sources = [row["verdict"]["confidence_source"] for row in own if _judged(row)]
+    cells = {
+        "accuracy": Cell.of(metrics.accuracy(labels, truth, "drop", groups=groups)),
+        "balanced": Cell.of(metrics.balanced_accuracy(labels, truth, groups=groups)),
+        "precision": Cell.of(metrics.precision(labels, truth, groups=groups)),
+        "recall": Cell.of(metrics.recall(labels, truth, groups=groups)),
+        "recall of 0": Cell.of(metrics.recall(labels, truth, 0, groups=groups)),
+        "F1": Cell.of(metrics.f1(labels, truth, groups=groups)),
+        "errors": Cell(float(sum(wrong)), len(rows)),
+        "leaks": Cell(float(_leaks(rows, own)), len(rows)),
+    }
+    if sources and set(sources) == {"logprobs"}:
+        scores = [row["verdict"]["score"] if _judged(row) else None for row in own]
+        cells["AUC"] = Cell.of(metrics.auc(scores, truth, 1, groups=groups))
+    if whole is not None and arm != "all":
+        others = [row["verdict"]["label"] for row in whole]
+        cells["kappa with all"] = Cell.of(metrics.cohen_kappa(labels, others))
+    return cells
+
+
+def _both(labels: Sequence[Any], truth: Sequence[Any]) -> list[tuple[Any, Any]]:
+    return list(zip(labels, truth, strict=True))
+
+
+def _judged(row: Row) -> bool:
+    return row["verdict"]["label"] is not None
+
+
+def _leaks(rows: Rows, results: Rows) -> int:
+    """Count the items that were shown an example of their own group, by its id."""
+    own = {str(row["id"]): str(row.get("group", row["id"])) for row in rows}
+    groups: dict[str, set[str]] = {}
+    for row in results:
+        for example in row.get("recalled", {}).get("examples", []):
+            groups.setdefault(str(row["id"]), set()).add(str(example.get("group")))
+    return sum(own[name] in shown for name, shown in groups.items())
+
+
+TABLES = {
+    preset: Table(
+        experiment.title,
+        {preset: partial(held_out, preset)},
+        partial(arms, preset),
+        figures,
+        note="The most frequent label alone is right as often as the accuracy of a constant.",
+    )
+    for preset, experiment in EXPERIMENTS.items()
+}
