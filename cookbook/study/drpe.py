@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_judges.datasets.rows import shuffled
 from pydantic import BaseModel
 from scipy.stats import kendalltau
 
@@ -32,6 +31,7 @@ from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.question import Question
 from langchain_judges.asking.steps import run
+from langchain_judges.datasets.source import shuffled
 from langchain_judges.datasets.summaries import SUMMARIZE
 from langchain_judges.errors import InputError
 from langchain_judges.methods.drpe.roles import SETS as ROLES
