@@ -1,7 +1,10 @@
-"""What a model of Anthropic's is told to cache, and which call goes ahead of the others."""
+"""Which call goes ahead of others that begin alike, what they are served, what is marked."""
 
 import asyncio
 import json
+import os.path
+import threading
+import time
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -11,12 +14,14 @@ import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, SecretStr
 
-from langchain_judges import load_judge
-from langchain_judges.asking.prompt_cache import PromptCache, marked
+from langchain_judges import load_judge, resolve_model
+from langchain_judges.asking.adapter import ModelAdapter
+from langchain_judges.asking.prompt_cache import PromptCache, beginnings
 from langchain_judges.asking.steps import Wait, arun
 from langchain_judges.testing import FakeChatModel
 from tests.batch_server import send
 from tests.fakes import goods, judged_by
+from tests.judges import answer
 
 LONG = "good advice on keeping basil " * 60
 PAIR = {"input": "How is basil kept?" + LONG, "output_a": LONG, "output_b": LONG + "in June"}
@@ -33,48 +38,56 @@ class ChatAnthropic(FakeChatModel):
     """Known by its name, as the real one is."""
 
 
+class ChatGoogleGenerativeAI(FakeChatModel):
+    """Known by its name, as the real one is."""
+
+
+Caching = ChatGoogleGenerativeAI
+
+
 def prompt(material, criterion="clarity"):
-    text = f"{material}\n\nEverything between the tags is material. Score {criterion}."
+    text = f"<text-0123456789>\n{material}\n</text-0123456789>\n\nScore {criterion}."
     return [SystemMessage("You judge."), HumanMessage(text)]
 
 
 def test_the_mark_stands_behind_the_material_and_no_word_changes():
-    prefix: Any = marked(prompt(LONG * 3), Reply)
-    system, human = prefix.messages
+    prefix: Any = beginnings(prompt(LONG * 3), Reply)
+    system, human = prefix.marked
     assert (system.content, human.text) == ("You judge.", prompt(LONG * 3)[1].text)
     assert [block.get("cache_control") for block in human.content] == [MARK, None]
-    assert human.content[0]["text"] == LONG * 3
+    assert human.content[1]["text"] == "\n\nScore clarity."
 
 
-def test_prompts_that_share_system_message_material_and_schema_share_a_prefix():
-    first: Any = marked(prompt(LONG * 3), Reply)
-    assert first.key == marked(prompt(LONG * 3, "depth"), Reply).key
-    assert first.key != marked(prompt(LONG * 4), Reply).key
-    # The schema goes out as a tool, which stands before the messages.
+def test_prompts_that_share_system_message_material_and_schema_begin_alike():
+    first: Any = beginnings(prompt(LONG * 3), Reply)
+    assert first.keys == beginnings(prompt(LONG * 3, "depth"), Reply).keys
+    assert first.keys != beginnings(prompt(LONG * 4), Reply).keys
+    # The schema goes out before the messages.
     other = type("Other", (Reply,), {"__annotations__": {"score": int}})
-    assert first.key != marked(prompt(LONG * 3), other).key
+    assert first.keys != beginnings(prompt(LONG * 3), other).keys
 
 
 def test_a_mark_stands_behind_pictures_too():
     image = {"type": "image", "base64": "A" * 4096, "mime_type": "image/png"}
     system, human = prompt("the end of the fence")
     blocks: list[Any] = [image, {"type": "text", "text": human.content}]
-    prefix: Any = marked([system, HumanMessage(blocks)], Reply)
-    content = prefix.messages[1].content
+    prefix: Any = beginnings([system, HumanMessage(blocks)], Reply)
+    content = prefix.marked[1].content
     assert [block.get("cache_control") for block in content] == [None, MARK, None]
 
 
 def test_what_is_too_short_for_the_cache_is_not_marked():
     # 1,024 tokens of about 4 bytes: 4,096 bytes.
-    assert marked(prompt("short"), Reply) is None
-    assert marked([SystemMessage("x" * 9_000)], Reply) is None
-    assert marked([HumanMessage("x" * 9_000)], Reply) is None
+    assert beginnings(prompt("short"), Reply) is None
+    assert beginnings([HumanMessage("x" * 9_000)], Reply) is None
 
 
-def test_only_models_of_anthropic_s_outside_of_batches_need_marks():
+def test_providers_that_cache_are_known_by_their_class():
     assert PromptCache.of(FakeChatModel(replies=[])) is None
     assert PromptCache.of(ChatAnthropic(replies=[], metadata={"batch": True})) is None
-    assert PromptCache.of(ChatAnthropic(replies=[])) is not None
+    marks: Any = PromptCache.of(ChatAnthropic(replies=[]))
+    none: Any = PromptCache.of(Caching(replies=[]))
+    assert (marks.needs_marks, none.needs_marks) == (True, False)
 
 
 def sent_by(model_class, method="bsm", **options):
@@ -125,7 +138,7 @@ async def order_of(outcomes):
         return outcomes[number]
 
     def steps(number):
-        return cache.behind_first("key", lambda: call(number), bool)
+        return cache.behind_first(["key"], lambda: call(number), bool)
 
     tasks = [asyncio.create_task(arun(steps(n))) for n in range(len(outcomes))]
     await asyncio.sleep(0)
@@ -194,3 +207,65 @@ def test_chat_anthropic_sends_the_same_marked_prefix_for_every_criterion(anthrop
     }
     assert (len(bodies), len(prefixes)) == (2, 1)
     assert (usage["input_tokens"], usage["cached_tokens"]) == (200, 180)
+
+
+class CachingProvider:
+    """Answers as a provider that caches: what begins as an answered prompt is served."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.answered: list[str] = []
+        self.sent = self.served = 0
+        self.lock = threading.Lock()
+
+    def __call__(self, prompt):
+        with self.lock:
+            begins = [len(os.path.commonprefix([prompt, each])) for each in self.answered]  # noqa: RUF071
+            shared = max(begins, default=0)
+            self.sent += len(prompt)
+            self.served += shared if shared >= 4096 else 0
+        # Calls that are not held back come meanwhile, and are served nothing.
+        time.sleep(0.05)
+        with self.lock:
+            self.answered.append(prompt)
+        return self.answer(prompt)
+
+
+TEXT = "The plants on the sill need more light than a window gives in winter. "
+LONG_PAIR = {"input": TEXT * 20, "output_a": TEXT * 40 + "A", "output_b": TEXT * 38 + "B"}
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "row", "least"),
+    [
+        ("bsm", {"criteria": ["a", "b", "c", "d", "e"]}, LONG_PAIR, 0.7),
+        ("sc2", {"aspects": ["Tone", "Depth"], "samples": 8}, LONG_PAIR, 0.75),
+        ("cot_sc", {"samples": 5}, LONG_PAIR, 0.75),
+    ],
+)
+def test_most_of_what_calls_share_is_read_from_the_cache(method, options, row, least):
+    provider = CachingProvider(answer)
+    load_judge(method, Caching(replies=provider), **options).invoke(row)
+    assert provider.served / provider.sent >= least
+
+
+def test_nobody_waits_where_the_option_says_so():
+    shares = []
+    for first in (True, False):
+        provider = CachingProvider(answer)
+        options = {"criteria": ["a", "b", "c", "d"], "orders": "none", "cache_first": first}
+        load_judge("bsm", Caching(replies=provider), **options).invoke(LONG_PAIR)
+        shares.append(provider.served / provider.sent)
+    assert shares[0] > 0.6 > 0.1 > shares[1]
+
+
+def test_openai_is_told_by_which_name_it_finds_the_beginning():
+    model = resolve_model("openai:m", api_key="x")
+    adapter = ModelAdapter(model)
+    request = adapter.request(Reply, {})
+    named = adapter.with_cache_key(request, "a key")
+    assert named.settings["prompt_cache_key"] == "a key"
+    assert adapter.with_cache_key(request, "") is request
+    elsewhere = ModelAdapter(resolve_model("m", base_url="http://127.0.0.1:1/v1"))
+    request = elsewhere.request(Reply, {})
+    assert elsewhere.with_cache_key(request, "a key") is request

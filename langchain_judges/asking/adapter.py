@@ -14,6 +14,7 @@ import json
 import logging
 import threading
 from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -109,7 +110,8 @@ class ModelAdapter:
         self.deadline = deadline_of(self.model)
         self.openai_compatible = is_openai_compatible(self.model)
         self.prompt_cache = PromptCache.of(self.model)
-        """What the model caches only where a mark stands; None for most models."""
+        """Lets the first of calls that begin alike go ahead; None where nothing is cached."""
+        self._names_caches = self.openai_compatible and _is_openai(self.model)
         self.identity = model_identity(self.model)
         self.temperature = temperature
         if temperature is not None:
@@ -170,6 +172,14 @@ class ModelAdapter:
             request = self._request(rung, shape, model, settings)
             place.requests[key] = request._replace(sent=tuple(sampling))
         return place.requests[key]
+
+    def with_cache_key(self, request: ReplyRequest, key: str) -> ReplyRequest:
+        """Return a request that names its cache, where the provider looks for it by a name."""
+        name = "prompt_cache_key"
+        if not key or not self._names_caches or name in self.refused:
+            return request
+        settings = {**request.settings, name: key}
+        return request._replace(settings=settings, sent=(*request.sent, name))
 
     def lacking(self, request: ReplyRequest, *, seed: bool, logprobs: bool) -> set[str]:
         """Return what a request should have carried, had the model not refused it before.
@@ -265,6 +275,13 @@ def deadline_of(model: BaseChatModel) -> float | None:
         if isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds > 0:
             return seconds + SLACK
     return None
+
+
+def _is_openai(model: BaseChatModel) -> bool:
+    """Say whether a model is asked at OpenAI's own address, or at Azure's."""
+    address = getattr(model, "openai_api_base", None) or "https://api.openai.com"
+    host = urlsplit(str(address)).hostname or ""
+    return host.endswith((".openai.com", ".openai.azure.com"))
 
 
 def _rungs(model: BaseChatModel, openai_compatible: bool) -> tuple[Rung, ...]:

@@ -1,101 +1,177 @@
-"""Where a provider reads a prompt's beginning from its cache only up to a mark: Anthropic's.
+"""Prompts that begin alike: the first of them is answered before the others are sent.
 
-A prefix that is written to the cache costs more than usual, one that is read costs little,
-and it can be read only once the first reply to it has begun. So only prompts whose material
-other calls show too are marked, and the first of them goes ahead of the others.
+Providers charge little for the beginning of a prompt that they read from their cache, where it
+stands once a prompt that begins so was answered. Calls of a pair that leave together would all
+miss it. What calls have in common ends where a judged text ends: at a closing tag.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from typing import Any, NamedTuple, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import BaseModel
 
+from langchain_judges.asking.models import is_openai_compatible
 from langchain_judges.asking.replies.reading import json_schema
-from langchain_judges.asking.steps import SingleFlight, Steps
+from langchain_judges.asking.steps import Steps, Wait
 from langchain_judges.asking.tokens import BYTES
 
 T = TypeVar("T")
 SHORTEST = 1024
-"""Tokens of the shortest prefix that Anthropic caches; for some models it is longer."""
-_END = "\n\nEverything between the tags is "
-"""What every prompt says behind the material that its other calls show too."""
+"""Tokens of the shortest beginning that providers cache; for some models it is longer."""
+_KEPT = 4096
+"""Beginnings that are remembered as answered."""
 _MARK = {"cache_control": {"type": "ephemeral"}}
+_CLOSING_TAG = re.compile(r"</[a-z][\w-]*-[0-9a-f]{10,}>")
+_GEMINI = {"ChatGoogleGenerativeAI", "ChatVertexAI"}
 
 
-class Prefix(NamedTuple):
-    """Messages with a mark behind what other calls send too."""
+class Beginnings(NamedTuple):
+    """What calls may have in common with a prompt, shortest first."""
 
-    messages: list[BaseMessage]
-    key: str
-    """Hash of what stands before the mark, and of the schema, which is sent first."""
+    keys: tuple[str, ...]
+    """Hashes of what stands up to each closing tag, where that is long enough to be cached."""
+    marked: list[BaseMessage]
+    """The messages with a mark behind the last of them, for models that need one."""
 
 
 class PromptCache:
-    """Marks what calls of a model share, and lets the first of them write it to the cache."""
+    """Lets the first call of each beginning be answered before the others are sent.
 
-    def __init__(self) -> None:
+    Args:
+        needs_marks: Whether the model caches only up to a mark, and charges for what it writes.
+    """
+
+    def __init__(self, *, needs_marks: bool = False) -> None:
         """Start without having sent anything."""
-        self._sent: SingleFlight[bool] = SingleFlight()
+        self.needs_marks = needs_marks
+        self._calls: OrderedDict[str, Future[None]] = OrderedDict()
+        """The call that was the first to send a beginning."""
+        self._lock = threading.Lock()
 
     @classmethod
     def of(cls, model: BaseChatModel) -> PromptCache | None:
-        """Return the cache of a model that needs marks, else None.
+        """Return the cache of a model whose provider has one, else None.
 
         In a batch job no call goes ahead of another, so nothing would be read.
         """
-        is_anthropic = any(base.__name__ == "ChatAnthropic" for base in type(model).__mro__)
-        in_batches = (getattr(model, "metadata", None) or {}).get("batch")
-        return cls() if is_anthropic and not in_batches else None
+        if (getattr(model, "metadata", None) or {}).get("batch"):
+            return None
+        classes = {base.__name__ for base in type(model).__mro__}
+        if "ChatAnthropic" in classes:
+            return cls(needs_marks=True)
+        return cls() if is_openai_compatible(model) or classes & _GEMINI else None
 
     def behind_first(
-        self, key: str, send: Callable[[], Steps[T]], succeeded: Callable[[T], bool]
+        self, keys: Sequence[str], send: Callable[[], Steps[T]], succeeded: Callable[[T], bool]
     ) -> Steps[T]:
-        """Send, but not before the first call with the same prefix has its reply."""
-        results: list[T] = []
+        """Send, but not before a call that begins alike and was earlier has its reply.
 
-        def ahead() -> Steps[bool]:
-            results.append((yield from send()))
-            return succeeded(results[0])
+        Args:
+            keys: Of the prompt's beginnings, shortest first.
+            send: Sends it.
+            succeeded: Says whether the beginning is in the cache then; if not, another call
+                goes ahead.
+        """
+        own: Future[None] = Future()
+        own.set_running_or_notify_cancel()  # nobody who waits for it can cancel it
+        while (first := self._ahead(keys, own)) is not None:
+            yield Wait(_thread_wait(first), _loop_wait(first))
+        answered = False
+        try:
+            result = yield from send()
+            answered = succeeded(result)
+            return result
+        finally:
+            with self._lock:
+                for key in () if answered else keys:
+                    if self._calls.get(key) is own:
+                        del self._calls[key]
+            own.set_result(None)
 
-        _, was_sent = yield from self._sent.get(key, ahead, bool)
-        return (yield from send()) if was_sent else results[0]
+    def _ahead(self, keys: Sequence[str], own: Future[None]) -> Future[None] | None:
+        """Return the call to wait for; None: this one may go, and others wait for it."""
+        with self._lock:
+            known = (self._calls[key] for key in reversed(keys) if key in self._calls)
+            first = next(known, None)
+            if first is not None and not first.done():
+                return first
+            for key in keys:
+                self._calls.setdefault(key, own)
+            while len(self._calls) > _KEPT:
+                self._calls.popitem(last=False)
+        return None
 
 
-def marked(messages: Sequence[BaseMessage], shape: type[BaseModel]) -> Prefix | None:
-    """Return messages with a mark behind their material; None where it is too short to cache.
+def _thread_wait(call: Future[None]) -> Callable[[], object]:
+    return lambda: wait([call])
+
+
+def _loop_wait(call: Future[None]) -> Callable[[], Any]:
+    return lambda: asyncio.wait([asyncio.wrap_future(call)])
+
+
+def beginnings(messages: Sequence[BaseMessage], shape: type[BaseModel]) -> Beginnings | None:
+    """Return what other calls may send too; None where all of it is too short to cache.
 
     Args:
-        messages: What is sent; the first message of the user shows the material.
-        shape: What the reply must look like.
+        messages: What is sent.
+        shape: What the reply must look like; its schema is sent first.
     """
-    place = next((i for i, each in enumerate(messages) if isinstance(each, HumanMessage)), None)
-    if place is None:
-        return None
-    content = _split(messages[place].content)
-    if content is None:
-        return None
-    before, after = content
-    shared = [each.content for each in messages[:place]] + [before]
-    data = json.dumps([shared, json_schema(shape)], sort_keys=True, default=str)
-    if len(json.dumps(shared, default=str, ensure_ascii=False).encode()) < SHORTEST * BYTES:
-        return None
-    message = messages[place].model_copy(update={"content": [*before, *after]})
-    key = hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()
-    return Prefix([*messages[:place], message, *messages[place + 1 :]], key)
+    keys: list[str] = []
+    digest, size, last = hashlib.sha256(_bytes(json_schema(shape))), 0, None
+    for number, message in enumerate(messages):
+        for place, block in enumerate(_blocks(message)):
+            text = block.get("text")
+            parts = _up_to_tags(text) if isinstance(text, str) else [(_bytes(block), None)]
+            for part, end in parts:
+                digest.update(part)
+                size += len(part)
+                if end is not None and size >= SHORTEST * BYTES:
+                    keys.append(digest.hexdigest()[:32])
+                    last = number, place, end
+    return Beginnings(tuple(keys), _marked(messages, *last)) if last else None
 
 
-def _split(content: str | list[Any]) -> tuple[list[Any], list[Any]] | None:
-    """Return the blocks of a message's material, the last one marked, and those behind it."""
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    for n, block in reversed(list(enumerate(blocks))):
-        text = block.get("text") if isinstance(block, dict) else None
-        if isinstance(text, str) and (end := text.rfind(_END)) > 0:
-            before = [*blocks[:n], {**block, "text": text[:end], **_MARK}]
-            return before, [{**block, "text": text[end:]}, *blocks[n + 1 :]]
-    return None
+def _up_to_tags(text: str) -> Iterator[tuple[bytes, int | None]]:
+    """Yield the parts of a text up to each closing tag and where each ends, then the rest."""
+    at = 0
+    for tag in _CLOSING_TAG.finditer(text):
+        yield text[at : tag.end()].encode("utf-8", "surrogatepass"), tag.end()
+        at = tag.end()
+    yield text[at:].encode("utf-8", "surrogatepass"), None
+
+
+def _bytes(data: object) -> bytes:
+    return json.dumps(data, sort_keys=True, default=str).encode()
+
+
+def _blocks(message: BaseMessage) -> list[Any]:
+    content = message.content
+    texts = [content] if isinstance(content, str) else content
+    return [{"type": "text", "text": each} if isinstance(each, str) else each for each in texts]
+
+
+def _marked(
+    messages: Sequence[BaseMessage], number: int, place: int, end: int
+) -> list[BaseMessage]:
+    """Return messages with a mark behind a place of a block of the user's message."""
+    message = messages[number]
+    if not isinstance(message, HumanMessage):
+        return list(messages)
+    blocks = _blocks(message)
+    block, text = blocks[place], blocks[place]["text"]
+    halves = [{**block, "text": text[:end], **_MARK}, {**block, "text": text[end:]}]
+    content = [*blocks[:place], *halves, *blocks[place + 1 :]]
+    changed = message.model_copy(update={"content": content})
+    return [*messages[:number], changed, *messages[number + 1 :]]

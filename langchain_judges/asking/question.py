@@ -50,6 +50,8 @@ class Question:
     """What `measure` reads, where it can read more than one thing; for cache keys."""
     sampled: bool = False
     """Whether several replies to the same prompt are wanted."""
+    cache_first: bool = True
+    """Whether the first of calls that begin alike is answered before the others are sent."""
     shares_material: bool = False
     """Whether other calls show the same material and take a reply of the same shape."""
     logprobs: bool = False
@@ -116,6 +118,8 @@ class Asking:
     cost: StepUsage = field(default_factory=no_step_usage)
     lacking: set[str] = field(default_factory=set)
     """What its requests lacked because the model refuses it."""
+    cache_key: str = ""
+    """Of what the prompt has in common with others, so that a provider finds its cache."""
     unwritten: int = 0
     """Replies that came, and that neither the graph nor the store has yet."""
 

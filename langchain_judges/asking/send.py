@@ -27,7 +27,7 @@ from langchain_judges.asking.faults import (
 from langchain_judges.asking.limiter import ROW_COST, TokenUsage, token_usage
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.models.secrets import without_secrets
-from langchain_judges.asking.prompt_cache import marked
+from langchain_judges.asking.prompt_cache import beginnings
 from langchain_judges.asking.question import Asking
 from langchain_judges.asking.replies.reading import Problem
 from langchain_judges.asking.signals import check_stop, pause
@@ -54,18 +54,23 @@ class Sent(NamedTuple):
 def send(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
     """Send the messages until a reply comes, or an error that will not pass.
 
-    Where a model caches only what is marked, what other calls send too is marked, and the
-    first of them is answered before the others are sent.
+    Where the provider caches how prompts begin, the first call that begins so is answered
+    before the others are sent.
     """
     question = asking.question
-    cache = question.adapter.prompt_cache if question.shares_material else None
-    prefix = marked(messages, question.shape) if cache else None
-    if cache is None or prefix is None:
+    cache = question.adapter.prompt_cache if question.cache_first else None
+    if cache is None or (cache.needs_marks and not question.shares_material):
         return (yield from _until_answered(asking, messages))
+    found = beginnings(messages, question.shape)
+    if found is None:
+        return (yield from _until_answered(asking, messages))
+    if cache.needs_marks:
+        messages = found.marked
+    asking.cache_key = found.keys[0]
     return (
         yield from cache.behind_first(
-            prefix.key,
-            lambda: _until_answered(asking, prefix.messages),
+            found.keys[-1:] if cache.needs_marks else found.keys,
+            lambda: _until_answered(asking, messages),
             lambda sent: sent.message is not None,
         )
     )
@@ -83,6 +88,7 @@ def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
             logprobs=question.logprobs,
             alternatives=question.alternatives,
         )
+        request = adapter.with_cache_key(request, asking.cache_key)
         outcome = yield from _call(asking, request, messages, sampling)
         if isinstance(outcome, AIMessage):
             return Sent(outcome, request, None)

@@ -166,6 +166,7 @@ class JudgeContext:
             version=self.version,
             repairs=self.options.repairs,
             cache=self.options.cache,
+            cache_first=self.options.cache_first,
             replies=self.replies,
             **more,
         )

@@ -227,6 +227,9 @@ class GraphOptions(Options):
         BaseCache | None, NotSerialisable(), Rule("a LangChain `BaseCache` or None")
     ] = None
     """LangChain cache for checked replies."""
+    cache_first: bool = True
+    """Send the first of several calls that begin alike ahead of the others: providers then read
+    what they share from their prompt cache, at the price of one reply's time a step."""
     store: Annotated[
         BaseStore | None, NotSerialisable(), Rule("a LangGraph `BaseStore` or None")
     ] = None
