@@ -11,6 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langchain_judges import FailureMemory, create_allure_judge, judge_many, load_judge
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.example import MEANINGS
+from langchain_judges.methods.registry import METHODS
 from langchain_judges.methods.rubric.criteria import ready
 from langchain_judges.methods.rubric.replies import label_probabilities, spoken_label
 from langchain_judges.testing import ServerReply, reply, with_logprobs
@@ -21,7 +22,7 @@ from tests.memories import ListMemory, example
 from tests.test_memory import Letters
 
 RUBRICS = {n: ready(n).criteria[0].description for n in ("correctness", "consistency")}
-STEPS = {name: ready(name).steps for name in RUBRICS}
+STEPS = METHODS["allure"].presets["steps"]["steps"]
 ITEM = {"input": "Which path?", "output": "Answer: 1, 3", "expected": "1, 3", "id": "one"}
 
 
@@ -117,9 +118,9 @@ def test_a_lesson_is_said_by_the_user_in_tags_of_its_own():
     lesson = f"What misled it: keywords. {MEANINGS['keywords']}"
     assert f"A judge said: 1. Right is: 0. {lesson}" in system
     assert "Answer: 1, 3" in question
-    assert not re.search("<(task|response|expected-answer)-", system)
+    assert not re.search("<(request|response|expected-answer)-", system)
     assert verdict["recalled"] == list(memory.examples)
-    assert system.startswith("You label responses")
+    assert system.startswith("You label how a response meets a criterion.")
 
 
 @for_each(
@@ -250,7 +251,7 @@ def test_the_ablation_of_instructions_adds_one_part_at_a_time():
     rows = {
         preset: (
             RUBRICS["correctness"] in prompt,
-            STEPS["correctness"][1] in prompt,
+            STEPS[1] in prompt,
             "Right is: 0." in prompt,
         )
         for preset, prompt in prompts.items()
@@ -300,7 +301,6 @@ def test_a_rubric_alone_speaks_of_nothing_to_compare_with():
     assert not re.search("expected|source", model.prompts[0])
     judge.invoke(bare | {"expected": "It comes today."})
     assert "It comes today." in model.prompts[1].split("<expected-answer-")[1]
-    assert not any(steps[1] in model.prompts[1] for steps in STEPS.values())
 
 
 def test_the_rubric_follows_the_item_or_the_caller():
@@ -325,7 +325,7 @@ def test_source_and_expected_answers_are_fenced_apart_and_shown_once():
     judge.invoke({**ITEM, "expected": ["1, 3", "1, 2, 3"]})
     assert model.prompts[0].count("<source-") == 1
     assert model.prompts[1].count("A dog.") == 1
-    assert "The text of the task is the source as well." in model.prompts[1]
+    assert "The request is the source as well." in model.prompts[1]
     assert "Any of these is right:\n- 1, 3\n- 1, 2, 3" in model.prompts[2]
 
 

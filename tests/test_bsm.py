@@ -254,7 +254,7 @@ def test_a_sample_that_fails_is_left_out_of_its_mean():
 
 
 def test_a_failed_plan_is_not_judged_and_says_so():
-    verdict = judged(replies=lambda p: "no" if "List at most" in p else None)[0]["verdict"]
+    verdict = judged(replies=lambda p: "no" if "really differ" in p else None)[0]["verdict"]
     assert verdict["preference"] is None
     assert [(f["step"], f["reason"]) for f in verdict["failures"]] == [("branch", "unparsable")]
     assert verdict["usage"]["calls"] == 2
@@ -262,7 +262,7 @@ def test_a_failed_plan_is_not_judged_and_says_so():
 
 def planned(*names):
     criteria = [{"name": name, "description": "d"} for name in names]
-    return lambda p: json.dumps({"criteria": criteria}) if "List at most" in p else None
+    return lambda p: json.dumps({"criteria": criteria}) if "really differ" in p else None
 
 
 def test_a_long_plan_is_cut_and_criteria_of_one_name_are_merged():
@@ -279,7 +279,8 @@ def test_a_plan_of_one_criterion_is_fine():
 def test_each_order_can_have_a_plan_of_its_own():
     plans = iter([planned("Depth", "Wit"), planned("Tone")])
     result, _ = judged(
-        replies=lambda p: next(plans)(p) if "List at most" in p else None, reuse_plan=False
+        replies=lambda p: next(plans)(p) if "really differ" in p else None,
+        reuse_plan=False,
     )
     assert sorted((c["name"], c["order"]) for c in result["criteria"]) in (
         [("Depth", "AB"), ("Tone", "BA"), ("Wit", "AB")],
@@ -384,15 +385,21 @@ TURNS = {
 def test_of_several_turns_the_last_is_judged_and_earlier_answers_are_hidden():
     result, model = judged(TURNS)
     assert result["verdict"]["preference"] == "A"
-    assert all("Judge the last turn only" in prompt for prompt in model.prompts)
-    assert not any("early" in prompt for prompt in model.prompts)
+    told = "the earlier turns are context. The responses to the earlier turns are not shown."
+    assert all(told in prompt for prompt in model.prompts)
+    assert not any("early A" in prompt or "early B" in prompt for prompt in model.prompts)
 
 
 def test_earlier_answers_are_shown_when_wanted():
     _, model = judged(TURNS, show_turn1_answers=True)
     solves = [prompt for prompt in model.prompts if is_solve(prompt)]
-    assert all("early A" in prompt and "early B" in prompt for prompt in solves)
-    assert "early" not in model.prompts[0]
+    for prompt in solves:
+        sides = re.findall(r"<response-\d-(\w+)>\n(.*?)\n</response-\d-\1>", prompt, re.DOTALL)
+        a, b = sorted((text for _, text in sides), key=lambda text: "late B" in text)
+        assert re.search("early A.*good A", a, re.DOTALL)
+        assert re.search("early B.*late B", b, re.DOTALL)
+        assert "not shown" not in prompt
+    assert "early A" not in model.prompts[0]
 
 
 def test_same_last_answers_differ_by_the_earlier_ones_only_when_those_are_shown():
@@ -427,10 +434,26 @@ def test_both_orders_share_the_fence_and_the_prefix():
     assert sum(prompt.startswith(head) for prompt in solves) == 5
 
 
-def test_all_steps_share_the_system_message_and_the_request():
-    _, model = judged(merge="model")
-    heads = {prompt.split("</request-")[0] for prompt in model.prompts}
+def test_the_solve_calls_of_an_order_share_all_but_the_criterion():
+    _, model = judged(orders="none")
+    heads = {prompt.split("The criterion:")[0] for prompt in model.prompts if is_solve(prompt)}
     assert len(heads) == 1
+    assert "fails" not in model.prompts[0]
+
+
+def test_only_a_criterion_of_what_is_right_is_told_how_that_is_scored():
+    _, model = judged(criteria=["Correctness", "Depth"], orders="none")
+    first, second = model.prompts
+    assert "a final answer that is wrong gets at most 2, one that is right at least 4" in first
+    assert "final answer" not in second
+
+
+@for_each(("preset", "first"), [({}, "explanation"), ({"preset": "paper"}, "score_1")])
+def test_the_explanation_stands_before_the_scores_but_for_the_paper(preset, first):
+    model = scripted()
+    load_judge("bsm", model, **preset).invoke(PAIR)
+    schema = next(prompt for prompt in model.prompts if is_solve(prompt)).split("schema:")[1]
+    assert next(iter(json.loads(schema)["properties"])) == first
 
 
 def test_the_merging_model_is_told_the_scale():
@@ -441,7 +464,7 @@ def test_the_merging_model_is_told_the_scale():
 
 
 def test_a_solve_is_told_what_a_reference_is_for_and_only_where_there_is_one():
-    sentence = "Hold what both responses say against the answer known"
+    sentence = "A response known to be good, to hold both against"
     prompts = judged({**PAIR, "reference": "r"})[1].prompts
     assert [sentence in prompt for prompt in prompts] == [
         is_solve(prompt) for prompt in prompts
@@ -453,14 +476,14 @@ def test_who_writes_a_reference_is_told_the_turn_before_the_task():
     writer = FakeChatModel()
     create_bsm_judge(scripted(), reference_model=writer).invoke(TURNS)
     prompt = writer.prompts[0]
-    assert prompt.index("Answer the last turn only") < prompt.index("give the answer")
-    assert "Judge the last turn" not in prompt
+    assert prompt.index("Respond to the last turn only") < prompt.index("give the response")
+    assert "Judged are" not in prompt
 
 
 def test_a_scale_of_two_has_no_anchor_between_its_ends():
     plain, narrow = (judged(scale=scale)[1].prompts[1] for scale in ((1, 5), (1, 2)))
-    assert "3: merits and faults are about even" in plain
-    assert "about even" not in narrow
+    assert "1: it fails; 2: more bad than good; 3: as much good as bad; 4: small" in plain
+    assert "1: it fails; 2: could not be better." in narrow
 
 
 def test_a_criterion_name_with_digits_is_no_score():
@@ -481,7 +504,7 @@ def test_a_refusal_to_score_is_reported_and_not_judged():
 
 def test_a_failed_merge_by_a_model_is_not_judged():
     def no_merge(prompt):
-        return "no" if "Weigh the criteria" in prompt else None
+        return "no" if "Each finding scores" in prompt else None
 
     verdict = judged(replies=no_merge, merge="model")[0]["verdict"]
     assert verdict["preference"] is None
@@ -664,7 +687,7 @@ def test_a_plan_that_is_weighted_is_asked_for_weights():
     criteria = [{"name": "Truth", "description": "d", "weight": 7}]
     scores = {"score_1": 1, "score_2": 1, "explanation": ""}
     model = FakeChatModel(
-        replies=lambda p: json.dumps({"criteria": criteria} if "List at most" in p else scores)
+        replies=lambda p: json.dumps({"criteria": criteria} if "really differ" in p else scores)
     )
     result = create_bsm_judge(model, merge="weighted").invoke(PAIR)
     assert result["criteria"][0]["weight"] == 7
@@ -681,7 +704,7 @@ def test_a_merging_model_reads_each_criterion_of_its_own_order_once():
     plans = iter([("Depth", "of A first"), ("Depth", "of B first")])
 
     def respond(prompt):
-        if "List at most" in prompt:
+        if "really differ" in prompt:
             name, about = next(plans)
             return json.dumps({"criteria": [{"name": name, "description": about}]})
         return None

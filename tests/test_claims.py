@@ -101,7 +101,7 @@ def test_correctness_is_asked_of_the_expected_answer_both_ways():
     split, check = model.prompts
     assert "<expected-answer-" in split
     assert "expected_4: For all." in check
-    assert "1 if the expected answer or the task states it" in check
+    assert "1 if the expected answer or the request states it" in check
     assert "<response-" in check
     assert "<source-" not in split + check
     assert all("adds: Be strict." in prompt for prompt in model.prompts)
@@ -111,7 +111,7 @@ def test_a_source_that_is_the_task_is_shown_once_and_said_to_be_both():
     model = says(named(1, 1, 1))
     judge_of(model).invoke({**SOURCED, "input": SOURCED["source"]})
     assert "Label a claim 1 if the source states it" in model.prompts[1]
-    assert "The text of the task is the source as well." in model.prompts[1]
+    assert "The request is the source as well." in model.prompts[1]
     assert model.prompts[1].count(SOURCED["source"]) == 1
 
 

@@ -433,7 +433,7 @@ def sheet(lines):
 
 def test_a_criterion_that_one_order_lacks_is_left_out_of_both():
     def answer(prompt):
-        if "Make the plan" in prompt:
+        if "really differ" in prompt:
             return plan("Depth", "Tone", "Order")
         lines = {f"criterion_{n}": {"score_1": 3, "score_2": 3} for n in (1, 2, 3)}
         if slots(prompt)[0] == PAIR["output_a"]:
@@ -609,7 +609,7 @@ def _with_shape(call):
 
 def test_a_scale_of_two_scores_is_explained_by_its_ends():
     _, model = asked(create_absolute_judge, scale=(0, 1), orders="none")
-    assert "1: nothing better could be asked for; 0: it fails." in model.prompts[0]
+    assert "0: it fails; 1: could not be better." in model.prompts[0]
 
 
 def test_the_reason_of_llm_score_names_passages_by_identity():

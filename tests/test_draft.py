@@ -47,7 +47,7 @@ def test_a_draft_sees_the_task_alone_and_its_questions_are_asked_of_the_response
     assert "Where is my parcel?" in draft
     assert "at most 5" in draft
     assert all(text not in draft for text in ("It comes today.", "the source", "expected"))
-    assert "Criterion 2, Does it name a place?\nIts labels: 0 or 1 (0: no; 1: yes)." in evaluate
+    assert "criterion_2, Does it name a place?\nIts labels: 0: no; 1: yes." in evaluate
     assert all("adds: Be strict." in prompt for prompt in model.prompts)
 
 

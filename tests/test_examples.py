@@ -170,7 +170,7 @@ def test_overall_verdicts_are_shown_to_the_plan_or_the_merge_and_never_to_a_solv
         model = FakeChatModel(replies=answer)
         create_bsm_judge(model, max_criteria=2, memory=memory, **options).invoke(PAIR)
         prompts = [prompt for prompt in model.prompts if "Salt of rivers" in prompt]
-        return len(prompts), {("List at most" in each, "findings" in each) for each in prompts}
+        return len(prompts), {("really differ" in each, "findings" in each) for each in prompts}
 
     assert shown_in() == (1, {(True, False)})
     assert shown_in(merge="model") == (2, {(False, True)})

@@ -67,7 +67,7 @@ async def test_a_label_is_against_the_reference_or_the_context(kind):
     assert "known" in first_prompt.split("<expected-answer-")[1].split("</expected")[0]
     assert ready("correctness").criteria[0].description in first_prompt
     alone = await prompt(outputs=BAD, context="It rained.")
-    assert "Why?" in alone.split("<task-")[1].split("</task")[0]
+    assert "Why?" in alone.split("<request-")[1].split("</request")[0]
     assert "It rained." in alone.split("<source-")[1].split("</source")[0]
     assert ready("consistency").criteria[0].description in alone
     assert "<expected-answer-" not in alone

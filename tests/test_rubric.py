@@ -72,12 +72,18 @@ def test_all_criteria_are_asked_in_one_prompt_with_what_their_labels_mean():
     model = says(1, 3)
     create_rubric_judge(model, rubric=TWO).invoke(ITEM)
     [prompt] = model.prompts
-    assert (
-        "Criterion 1, Tone: Is the reply polite?\nIts labels: 0 or 1 (0: no; 1: yes)." in prompt
-    )
+    assert "criterion_1, Tone: Is the reply polite?\nIts labels: 0: no; 1: yes." in prompt
     assert "1, 2, 3, 4 or 5 (1: it rambles; 5: it is brief; the others lie between)." in prompt
     assert "source" not in prompt
     assert "expected" not in prompt
+
+
+def test_the_calls_of_each_share_all_but_the_criterion():
+    model = FakeChatModel(replies=lambda p: {"explanation": "x", "label": "1"})
+    create_rubric_judge(model, rubric=TWO, each=True, instructions="Be strict.").invoke(ITEM)
+    heads = {prompt.split("The criterion:")[0] for prompt in model.prompts}
+    assert len(heads) == 1
+    assert ITEM["output"] in heads.pop()
 
 
 def test_each_asks_a_call_for_each_criterion_and_comes_to_the_same():
@@ -325,17 +331,17 @@ def test_ready_rubrics_have_the_names_that_people_search_for():
 
 def test_prompts_are_there_by_name_and_as_langchain_lists_them():
     judge = create_rubric_judge(says(1), rubric="Is it brief?")
-    assert set(judge.prompts) == {"evaluate", "example", "criteria"}
+    assert set(judge.prompts) == {"evaluate", "example", "each", "criteria"}
     assert judge.get_prompts() == list(judge.prompts.values())
     own = ChatPromptTemplate.from_messages(["human", "Is {response} brief? {labels}"][1:])
     model = says(1)
     create_rubric_judge(model, rubric="Is it brief?", prompts={"evaluate": own}).invoke(ITEM)
-    assert model.prompts[0].startswith("Is It comes today. brief? 0 or 1 (0: no; 1: yes)")
+    assert model.prompts[0].startswith("Is It comes today. brief? 0: no; 1: yes")
 
 
 def test_a_command_prints_the_prompts_of_a_method_and_the_text_of_a_rubric():
     result = CliRunner().invoke(app, ["show", "rubric", "--prompts"])
-    assert "=== evaluate: criteria, examples, expected, fence" in result.stdout
+    assert "=== evaluate: ask, criteria, examples, expected, fence" in result.stdout
     assert "needs: source" in CliRunner().invoke(app, ["show", "faithfulness"]).stdout
     assert CliRunner().invoke(app, ["show", "rubrik"]).exit_code == 2
 
@@ -358,7 +364,7 @@ def test_corrections_of_the_whole_are_not_shown_as_labels_of_a_criterion(each):
     assert len(result["verdict"]["recalled"]) == 1
     for messages in model.messages:
         assert [message.type for message in messages] == ["system", "human"]
-        words = messages[0].text
+        words = messages[1 if each else 0].text
         assert "a label in them says nothing of any one criterion" in words
         assert words.index("as a whole") < words.index("Vague.")
 

@@ -37,8 +37,6 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import serve
 from langchain_judges.integrations.classic import JudgePairwiseEvaluator, JudgeStringEvaluator
 from langchain_judges.integrations.tool import judge_tool
-from langchain_judges.methods.rubric.criteria import ready
-from langchain_judges.methods.rubric.prompts import FINAL
 from langchain_judges.rows.media import mark_of
 from langchain_judges.testing import FakeModelServer, reply
 from tests.cases import for_each
@@ -386,7 +384,7 @@ def test_the_answer_alone_is_judged_where_its_place_is_named():
     model = FakeChatModel(replies=answer)
     evaluator = as_evaluator(create_allure_judge(model, rubric=RUBRIC), output="messages.-1")
     evaluator(inputs={"question": TASK}, outputs={"messages": WORK})
-    assert blocks(model.prompts[0]) == {"task": TASK, "response": "Good evening, Ann."}
+    assert blocks(model.prompts[0]) == {"request": TASK, "response": "Good evening, Ann."}
 
 
 def test_an_agent_with_tools_is_judged_by_what_it_did(serve):
@@ -418,16 +416,8 @@ def test_a_prompt_holds_what_was_given_under_its_name_and_nothing_else(path, wha
     texts = {"reference": KNOWN, "source": SOURCE}
     prompt = prompt_of(path, {name: texts[name] for name in what}, rubric=RUBRIC)
     expected = {NAMES[name]: texts[name] for name in what}
-    assert blocks(prompt) == {"task": TASK, "response": TEXT, **expected}
-    assert RUBRIC in prompt.split("<task-")[0]
-
-
-@EACH
-@pytest.mark.parametrize("what", [{}, {"reference": KNOWN}, {"source": SOURCE}])
-def test_a_rubric_gets_the_steps_of_a_rubric_on_every_path(path, what):
-    prompt = prompt_of(path, what, rubric=RUBRIC)
-    assert FINAL[False][0] in prompt
-    assert not any(ready(name).steps[1] in prompt for name in ("correctness", "groundedness"))
+    assert blocks(prompt) == {"request": TASK, "response": TEXT, **expected}
+    assert RUBRIC in prompt.split("<request-")[0]
 
 
 @EACH
@@ -464,7 +454,7 @@ def test_a_rubric_is_not_shown_a_reference_that_nobody_named():
     model = FakeChatModel(replies=answer)
     evaluator = as_evaluator(create_allure_judge(model, rubric=RUBRIC))
     evaluator.evaluate_run(a_run({"answer": TEXT}), an_example({"answer": KNOWN}))
-    assert blocks(model.prompts[0]) == {"task": "Why?", "response": TEXT}
+    assert blocks(model.prompts[0]) == {"request": "Why?", "response": TEXT}
 
 
 CONTEXTS: dict[str, dict[str, Any]] = {
@@ -487,7 +477,7 @@ def test_the_context_is_the_source_wherever_it_stands(case):
     fields |= CONTEXTS[case]
     model, where = FakeChatModel(replies=answer), fields.pop("where", None)
     as_evaluator(create_allure_judge(model), context=where)(**fields)
-    assert blocks(model.prompts[0]) == {"task": TASK, "response": TEXT, "source": SOURCE}
+    assert blocks(model.prompts[0]) == {"request": TASK, "response": TEXT, "source": SOURCE}
 
 
 def test_a_context_that_is_not_there_is_not_judged():
@@ -528,9 +518,8 @@ def test_the_rubric_of_the_middleware_is_the_criteria():
         middleware=[JudgeMiddleware(create_allure_judge(model), **options)],
     )
     agent_made.invoke({"messages": [HumanMessage(TASK)]})
-    assert blocks(model.prompts[0]) == {"task": TASK, "response": TEXT}
-    assert RUBRIC in model.prompts[0].split("<task-")[0]
-    assert FINAL[False][0] in model.prompts[0]
+    assert blocks(model.prompts[0]) == {"request": TASK, "response": TEXT}
+    assert RUBRIC in model.prompts[0].split("<request-")[0]
 
 
 def test_a_tool_tells_the_model_that_there_is_nothing_to_judge_by():

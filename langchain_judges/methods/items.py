@@ -35,7 +35,7 @@ SOURCE = """
 {source}
 </source-{fence}>"""
 """Added where the item has a source that is not its task."""
-SAME = "\nThe text of the task is the source as well."
+SAME = "\nThe request is the source as well."
 """Added where its source is its task."""
 
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, ClassVar, Literal, NotRequired
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -51,7 +51,7 @@ INSTRUCTIONS = "\n\nThe person who asked for this judgment adds: {instructions}"
 """Put behind the material, where the caller gave instructions."""
 REFERENCE = """
 
-A response known to be good:
+A response known to be good, to hold both against; other words for the same are as good:
 <reference-{fence}>
 {reference}
 </reference-{fence}>
@@ -79,15 +79,22 @@ COMPARES = f"You compare two responses to the same request. {FAIR} {MATERIAL_RUL
 """The system message of every judge that is asked for a preference."""
 CHOOSE = "{question} {quality}"
 """What a preference is about: the words of a task, the same for every method."""
-ANCHORS = """{high}: nothing better could be asked for; {middle}: acceptable, but clearly \
-lacking; {low}: it fails."""
-ENDS = "{high}: nothing better could be asked for; {low}: it fails."
-"""What the scores of a scale mean; ENDS where it has no middle of its own."""
-BY_ITSELF = """Score each response by these marks and not against the other response: equal \
-scores are fine. What has no bearing on what is scored earns nothing."""
-"""How a score is given."""
-NOTHING_TO_SCORE = """A response that lacks what a criterion asks for scores low on it; only \
-where a criterion does not apply to the request at all do both get {middle}."""
+PLAN_CRITERIA = """List {count} on which two responses to this request could really differ, \
+the most important first; what both will plainly meet is none. If the request has one right \
+answer, call the first criterion Correctness, for being right, and add at most one more. Each \
+criterion is one property; its one sentence says what earns the highest score. Do not do what \
+the request asks, and hint at no result. A name has one to three words."""
+"""Asks for a plan of criteria from the request alone."""
+FIVE = """{low}: it fails; {low_1}: more bad than good; {middle}: as much good as bad; \
+{high_1}: small faults; {high}: could not be better."""
+THREE = "{low}: it fails; {middle}: as much good as bad; {high}: could not be better."
+TWO = "{low}: it fails; {high}: could not be better."
+"""What scores mean: of a scale of five, of one with a middle, of any other."""
+BY_ITSELF = "Score each response by itself; equal scores are fine."
+RIGHT_SCORES = """work out first what is right; a final answer that is wrong gets at most \
+{at_most}, one that is right at least {at_least}; of several steps or claims the share that \
+holds counts; a response that ends before its final answer gets {low}."""
+"""How what is right or wrong is scored."""
 
 
 class PairState(RememberedPair, total=False):
@@ -115,9 +122,6 @@ class PairResult(TypedDict):
 @dataclass(frozen=True)
 class PairSteps(RowSteps):
     """The steps of a judge of pairs; a method adds its own."""
-
-    focus: ClassVar[str] = ""
-    """What a prompt adds where the task has several turns."""
 
     @property
     def noun(self) -> str:
@@ -151,9 +155,13 @@ class PairSteps(RowSteps):
         """Return what stands around the material: focus, the caller's words, examples."""
         instructions = instructions_block(self.context.options.instructions)
         return {
-            "focus": self.focus if user_turns(pair["input"]) > 1 else "",
+            "focus": self.focus_on(pair),
             "instructions": instructions + examples,
         }
+
+    def focus_on(self, pair: Pair) -> str:
+        """Say which turn is judged, where the request has several."""
+        return FOCUS if user_turns(pair["input"]) > 1 else ""
 
     def request(self, pair: Pair) -> dict[str, object]:
         """Return the variables of a prompt that shows the request alone."""
@@ -189,20 +197,28 @@ def fences(request: str, first: str, second: str) -> dict[str, str]:
     }
 
 
-def middle(scale: tuple[int, int]) -> int:
-    """Return the score in the middle of a scale; of two, the lower one."""
-    return sum(scale) // 2
+def scale_words(scale: tuple[int, int]) -> dict[str, object]:
+    """Return what a prompt says of a scale: its ends, what scores mean, what is right or wrong.
 
-
-def anchors(scale: tuple[int, int]) -> str:
-    """Return what the scores of a scale mean, as a prompt says it.
-
-    >>> anchors((0, 1))
-    '1: nothing better could be asked for; 0: it fails.'
+    >>> scale_words((0, 1))["anchors"]
+    '0: it fails; 1: could not be better.'
     """
     low, high = scale
-    words = ANCHORS if high - low > 1 else ENDS
-    return words.format(low=low, middle=middle(scale), high=high)
+    words = FIVE if high - low == 4 else THREE if high - low > 1 else TWO
+    quarter = (high - low) // 4
+    marks = {"low": low, "low_1": low + 1, "middle": (low + high) // 2, "high_1": high - 1}
+    return {
+        "low": low,
+        "high": high,
+        "anchors": words.format(**marks, high=high),
+        "right": RIGHT_SCORES.format(low=low, at_most=low + quarter, at_least=high - quarter),
+    }
+
+
+def plan_words(max_criteria: int) -> str:
+    """Return how many criteria a plan is asked for."""
+    several = f"1 to {max_criteria} criteria, the fewest that suffice,"
+    return several if max_criteria > 1 else "1 criterion"
 
 
 def instructions_block(instructions: str | None) -> str:

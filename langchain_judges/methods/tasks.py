@@ -35,25 +35,11 @@ class Task(TypedDict):
     """The static roles of a panel."""
 
 
-_ASKED = """Go by what the request asks: what it demands in so many words (a number, a \
-length, a language, a form) has to be met, but where a literal reading misses its evident \
-purpose, the purpose counts; a good answer to another request is no answer."""
-_DETAIL = """Detail counts only where the request calls for it, and a slip of format counts \
-little unless that format was asked for."""
 CORRECT_FIRST = """If the request has a right answer, work it out first: a right final answer \
 beats a wrong one, and a response that ends before it states one has none. Where that does not \
 decide, go by how far each does what the request asks, in substance and in any form it \
 demands; then by how well."""
 """How correctness and the rest are weighed; the wording that all judges of answers share."""
-CORRECT_SCORES = (
-    _ASKED
-    + """ Where there is a right answer, work it out before you score. Correctness comes \
-first: a response whose final answer is wrong stays in the lower half of the scale, however \
-detailed it is, and scores higher the closer it comes and the sounder its reasoning is; a \
-false side remark costs little. """
-    + _DETAIL
-)
-"""The same where each text is scored by itself."""
 
 TASKS: dict[str, Task] = {
     "helpful": {

@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import model_validator
 
 from langchain_judges.memory.shown import Recaller
-from langchain_judges.methods.rubric.criteria import Labels, LabelsLike, Rubric, check_name
+from langchain_judges.methods.rubric.criteria import (
+    Explain,
+    Labels,
+    LabelsLike,
+    Rubric,
+    check_name,
+)
 from langchain_judges.methods.rubric.options import LabelOptions, rubric_of_text
 from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS
-from langchain_judges.methods.rubric.replies import Explain
 
 if TYPE_CHECKING:
     pass
@@ -70,8 +75,8 @@ class ALLURE(LabelOptions):
     presets = {
         "bare": {"instruct": "bare", "recall": "none"},
         "criteria": {"instruct": "criteria", "recall": "none"},
-        "steps": {"instruct": "steps", "recall": "none"},
-        "examples": {"instruct": "steps"},
+        "steps": {"steps": _STEPS, "recall": "none"},
+        "examples": {"steps": _STEPS},
         "e1": {**_PAPER, "rubric": "correctness", "steps": _STEPS},
         "e2": {**_PAPER, "rubric": "consistency"},
     }

@@ -92,7 +92,7 @@ class BSM(JudgeOptions):
     method = "bsm"
     summary = "Branch-Solve-Merge: a plan of criteria, each scored in both orders, summed."
     presets = {
-        "paper": {"reuse_plan": False},
+        "paper": {"reuse_plan": False, "explain_first": False},
         "neural_merge": {"merge": "model"},
         "self_consistency": {"samples": 5},
         "ten_points": {"scale": (1, 10)},
@@ -125,7 +125,7 @@ class BSM(JudgeOptions):
     """Plan once; False plans separately for each order, as printed in the paper."""
     show_turn1_answers: bool = False
     """Show the answers of earlier turns, which the paper hides."""
-    explain_first: bool = False
+    explain_first: bool = True
     """Ask for the explanation before the scores; the paper scores first."""
     min_valid: Annotated[int, Ge(1)] | None = None
     """Fewest criteria that must be scored for a verdict; default more than half."""

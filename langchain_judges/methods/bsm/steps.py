@@ -38,7 +38,9 @@ from langchain_judges.methods.pairs import (
     examples_in,
     fences,
     pair_of,
+    plan_words,
     reference_block,
+    scale_words,
 )
 from langchain_judges.methods.replies import (
     Choice,
@@ -68,25 +70,26 @@ class BSMSteps(PairSteps):
     options: BSM
     references: SingleFlight[Reply] = field(default_factory=SingleFlight)
     plans: SingleFlight[Reply] = field(default_factory=SingleFlight)
-    focus = texts.FOCUS
 
-    def seen(self, pair: Pair, side: str) -> tuple[str, str]:
-        """Return what a model sees of one side: its request and its judged text."""
+    def seen(self, pair: Pair, side: str) -> str:
+        """Return what a model sees of one side."""
         text = pair[side]  # type: ignore[literal-required]
-        task = pair["input"]
-        if not answers_in_turn(task, text):
-            return shown_task(task), shown(text)
-        earlier = text if self.options.show_turn1_answers else ""
-        return shown_task(task, earlier), shown(text[-1:])
+        return shown(text[-1:] if self._hides(pair, side) else text)
+
+    def _hides(self, pair: Pair, side: str) -> bool:
+        """Return whether a side has responses to earlier turns, which are not shown."""
+        text = pair[side]  # type: ignore[literal-required]
+        return answers_in_turn(pair["input"], text) and not self.options.show_turn1_answers
 
     @cached_property
     def scale(self) -> dict[str, object]:
-        """The variables of the system message, which all steps share."""
-        low, high = self.options.scale
-        middle = (low + high) // 2
-        anchors = texts.ANCHORS if low < middle else texts.ENDS
-        ends = {"low": low, "high": high, "middle": middle}
-        return {**ends, "anchors": anchors.format(**ends)}
+        """What a prompt says of the scale."""
+        return scale_words(self.options.scale)
+
+    def focus_on(self, pair: Pair) -> str:
+        """Say which turn is judged, where the request has several, and what is not shown."""
+        hidden = any(self._hides(pair, side) for side in ("output_a", "output_b"))
+        return super().focus_on(pair) + (texts.NOT_SHOWN if hidden else "")
 
     def reference(self, state: BSMState) -> Steps[Update]:
         """Take the pair's own reference, or write one, once for each request."""
@@ -140,9 +143,8 @@ class BSMSteps(PairSteps):
         variables = {
             "fence_request": fence(request),
             "request": request,
-            **self.scale,
             **self.frame(pair_of(state), lessons + (texts.LESSONS if lessons else "")),
-            "max_criteria": options.max_criteria,
+            "count": plan_words(options.max_criteria),
             "weight": texts.WEIGHT if options.weighted else "",
         }
         unit = ORDER_NAMES[order] if order else ""
@@ -170,13 +172,14 @@ class BSMSteps(PairSteps):
     def solve(self, work: SolveWork) -> Call:
         """Ask for the scores of both texts on one criterion, in one order."""
         options, order, criterion = self.options, work["order"], work["criterion"]
-        explanation = texts.EXPLAINED_FIRST if options.explain_first else texts.EXPLAINED
-        name, described = criterion["name"], criterion["description"]
+        name, words = criterion["name"], f"{criterion['name']}: {criterion['description']}"
+        rule = f"\nFor this criterion, {self.scale['right']}"
+        asks_right = name.casefold().startswith(texts.NAMED_RIGHT)
         variables = {
             **self.material(work["pair"], order),
             **self.scale,
-            "reply": texts.REPLY.format(explanation=explanation),
-            "criterion": f"{name}: {described}".strip(": "),
+            "reply": texts.EXPLAINED_FIRST if options.explain_first else texts.EXPLAINED,
+            "criterion": words.strip(": ") + (rule if asks_right else ""),
         }
         several = options.samples > 1
         question = self.context.question(
@@ -252,22 +255,14 @@ class BSMSteps(PairSteps):
     def material(self, pair: Pair, order: Order) -> dict[str, object]:
         """Return the variables of a prompt that shows request, reference and both texts.
 
-        What the memory recalled stands in the plan, or where the findings are weighed. With
-        the answers of earlier turns each side has a request of its own.
+        What the memory recalled stands in the plan, or where the findings are weighed.
         """
-        request_a, text_a = self.seen(pair, "output_a")
-        request_b, text_b = self.seen(pair, "output_b")
-        request = request_a
-        if request_a != request_b:
-            first, second = in_slots(order, request_a, request_b)
-            request = f"As response 1 saw it:\n{first}\n\nAs response 2 saw it:\n{second}"
-        first, second = in_slots(order, text_a, text_b)
-        reference = pair.get("reference") or ""
+        request = shown_task(pair["input"])
+        first, second = in_slots(order, *(self.seen(pair, f"output_{x}") for x in "ab"))
         return {
             **fences(request, first, second),
             "request": request,
-            "reference": reference_block(reference),
-            "known": texts.REFERENCE_NOTE if reference else "",
+            "reference": reference_block(pair.get("reference") or ""),
             "response_1": first,
             "response_2": second,
             **self.frame(pair),

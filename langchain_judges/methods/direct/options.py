@@ -68,6 +68,8 @@ class Form(NamedTuple):
     """What the texts are compared by."""
     scale: tuple[int, int] = (1, 10)
     """The lowest and the highest score."""
+    explain_first: bool = True
+    """Whether the explanation of scores stands before them."""
     criteria: int = 0
     """Most criteria of the plan; 0 where nothing is planned."""
     min_criteria: int | None = None
@@ -183,19 +185,21 @@ class Absolute(Baseline):
 
     method = "absolute"
     summary = "Zero-shot absolute: two scores in one call; both orders must agree."
-    presets = {"five_points": {"scale": (1, 5)}}
+    presets = {"paper": {"explain_first": False}, "five_points": {"scale": (1, 5)}}
     budgets = (Budget(2),)
     templates = {"judge": texts.ABSOLUTE}
 
     scale: Scale = (1, 10)
     """Lowest and highest score."""
+    explain_first: bool = True
+    """Ask for the explanation before the scores; the paper scores first."""
     orders: OrderRule = "strict"
     """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
 
     @property
     def form(self) -> Form:
         """What is asked in each order: two scores."""
-        return Form(reads="scores", scale=self.scale)
+        return Form(reads="scores", scale=self.scale, explain_first=self.explain_first)
 
 
 def _distinct(aspects: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -335,7 +339,7 @@ class PlanSolve(Baseline):
 
     method = "plan_solve"
     summary = "Plan & solve: a plan of criteria, then all of them scored in one call."
-    presets = {"ten_points": {"scale": (1, 10)}}
+    presets = {"paper": {"explain_first": False}, "ten_points": {"scale": (1, 10)}}
     budgets = (Budget(3),)
     evidence = (ANSWERS, SUBSCORES)
     sketches = (scores_by_criterion,)
@@ -346,6 +350,8 @@ class PlanSolve(Baseline):
     """Most criteria in the plan."""
     scale: Scale = (1, 5)
     """Lowest and highest score."""
+    explain_first: bool = True
+    """Ask for the explanation before the scores; the paper scores first."""
     orders: OrderRule = "strict"
     """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
     min_valid: Annotated[int, Ge(1)] | None = None
@@ -357,6 +363,7 @@ class PlanSolve(Baseline):
         return Form(
             reads="scores",
             scale=self.scale,
+            explain_first=self.explain_first,
             criteria=self.max_criteria,
             min_criteria=self.min_valid,
         )

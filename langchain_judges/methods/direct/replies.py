@@ -89,12 +89,15 @@ class JudgeWork(TypedDict):
 
 
 @cache
-def sheet_shape(scale: tuple[int, int], criteria: int, *, whole: bool) -> type[BaseModel]:
+def sheet_shape(
+    scale: tuple[int, int], criteria: int, explain_first: bool, *, whole: bool
+) -> type[BaseModel]:
     """Return the shape of the scores on every criterion, in the order of the plan.
 
     Args:
         scale: Lowest and highest score.
         criteria: How many criteria there are.
+        explain_first: Whether the explanation stands before the scores.
         whole: Whether each of them must be there; False reads what there is.
     """
     score = score_within(scale)
@@ -102,7 +105,9 @@ def sheet_shape(scale: tuple[int, int], criteria: int, *, whole: bool) -> type[B
     fields: dict[str, Any] = {
         f"criterion_{i + 1}": (line, ...) if whole else (Any, None) for i in range(criteria)
     }
-    return create_model("Sheet", **fields, explanation=(str, ... if whole else ""))
+    explanation: Any = {"explanation": (str, ... if whole else "")}
+    fields = {**explanation, **fields} if explain_first else {**fields, **explanation}
+    return create_model("Sheet", **fields)
 
 
 def read_sheet(

@@ -35,11 +35,10 @@ from langchain_judges.methods.direct.tally import (
 )
 from langchain_judges.methods.early_stop import in_waves, not_asked_sentence
 from langchain_judges.methods.pairs import (
-    FOCUS,
     PairSteps,
-    anchors,
-    middle,
     pair_of,
+    plan_words,
+    scale_words,
 )
 from langchain_judges.methods.replies import (
     Choice,
@@ -59,7 +58,6 @@ class BaselineSteps(PairSteps):
     """The steps of a baseline."""
 
     options: Baseline
-    focus = FOCUS
 
     @cached_property
     def form(self) -> Form:
@@ -80,7 +78,7 @@ class BaselineSteps(PairSteps):
         parse = spoken_scores if scores else spoken_choice
         return self.context.question(
             "judge",
-            scores_shape(form.scale) if scores else LABELS[form.reads],
+            scores_shape(form.scale, form.explain_first) if scores else LABELS[form.reads],
             sampled=several,
             shares_material=several,
             # The name of a sample is the whole name of its run.
@@ -98,8 +96,8 @@ class BaselineSteps(PairSteps):
     def plan(self, state: DirectState) -> Call:
         """Ask for criteria from the request alone."""
         question = self.context.question("plan", plan_shape(self.form.criteria))
-        size = {"max_criteria": self.form.criteria}
-        return Call(question, {**self.request(pair_of(state)), **size})
+        count = {"count": plan_words(self.form.criteria)}
+        return Call(question, {**self.request(pair_of(state)), **count})
 
     def planned(self, _: DirectState, reply: Reply) -> Update:
         """Keep the first criteria that a plan names."""
@@ -151,10 +149,11 @@ class BaselineSteps(PairSteps):
         """Ask for one verdict, in one order."""
         order, question = work["order"], self.question
         if work["criteria"]:
+            size = (self.form.scale, len(work["criteria"]), self.form.explain_first)
             question = replace(
                 question,
-                shape=sheet_shape(self.form.scale, len(work["criteria"]), whole=True),
-                partial=sheet_shape(self.form.scale, len(work["criteria"]), whole=False),
+                shape=sheet_shape(*size, whole=True),
+                partial=sheet_shape(*size, whole=False),
             )
         unit, seed = self._unit(order, work["sample"])
         return Call(question, self._variables(work), unit, order, seed)
@@ -218,7 +217,7 @@ class BaselineSteps(PairSteps):
         return name, sample_seed(self.form.seed, place)
 
     def _variables(self, work: JudgeWork) -> dict[str, object]:
-        low, high = self.form.scale
+        reply = texts.EXPLAINED_FIRST if self.form.explain_first else texts.EXPLAINED
         aspects = ", ".join(self.form.aspects)
         plan = [f"{i}. {_described(c)}" for i, c in enumerate(work["criteria"], 1)]
         return {
@@ -227,10 +226,8 @@ class BaselineSteps(PairSteps):
             "examples": self.shots,
             "aspects": texts.ASPECTS.format(aspects=aspects) if aspects else "",
             "criteria": "\n".join(plan),
-            "low": low,
-            "middle": middle(self.form.scale),
-            "anchors": anchors(self.form.scale),
-            "high": high,
+            **scale_words(self.form.scale),
+            "reply": reply.format(each=" on each criterion" if plan else ""),
         }
 
     def _task(self, pair: Pair) -> dict[str, str]:

@@ -23,11 +23,11 @@ from langchain_judges.asking.steps import Update
 from langchain_judges.methods.context import StateSchema, begin
 from langchain_judges.methods.items import ItemState, ItemSteps, item_of, material
 from langchain_judges.methods.pairs import instructions_block
+from langchain_judges.methods.rubric.criteria import Explain
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.prompts import AGREES, COVERED, RESPONSE, SUPPORTED
 from langchain_judges.methods.rubric.replies import (
     CriterionScore,
-    Explain,
     RubricResult,
     distinct_lines,
     label_shape,

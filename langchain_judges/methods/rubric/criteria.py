@@ -22,6 +22,9 @@ from langchain_judges.verdict import Label
 
 LabelsLike = Sequence[Label] | Mapping[Label, str]
 """Labels from lowest to highest, or each with what it means."""
+Explain = Literal["after", "first", "none"]
+"""Whether a reply gives its reason after the label, before it, or not at all."""
+
 YES_NO: Mapping[Label, str] = {
     0: "no, the response does not meet it",
     1: "yes, the response meets it",

@@ -16,6 +16,7 @@ from langchain_judges.methods.options import EvidenceTable, JudgeOptions, Seed, 
 from langchain_judges.methods.replies import SUBSCORES, scores_by_criterion
 from langchain_judges.methods.rubric.criteria import (
     Criterion,
+    Explain,
     Labels,
     LabelsLike,
     Needs,
@@ -28,7 +29,6 @@ from langchain_judges.methods.rubric.criteria import (
     ready_names,
 )
 from langchain_judges.methods.rubric.prompts import CLAIM_PROMPTS, DRAFT_PROMPTS, PROMPTS
-from langchain_judges.methods.rubric.replies import Explain
 from langchain_judges.methods.rubric.tally import Scoring
 from langchain_judges.options import Owner, Rule
 from langchain_judges.rows.checks import expected_answers

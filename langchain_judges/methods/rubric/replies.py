@@ -26,11 +26,8 @@ from langchain_judges.asking.replies.reading import Problem, shape_of
 from langchain_judges.asking.state import Gathered
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.items import ItemResult, ItemState
-from langchain_judges.methods.rubric.criteria import Criterion
+from langchain_judges.methods.rubric.criteria import Criterion, Explain
 from langchain_judges.verdict import ConfidenceSource, Failure, Item, Label
-
-Explain = Literal["after", "first", "none"]
-"""Whether a reply gives its reason after the label, before it, or not at all."""
 
 
 class CriterionScore(TypedDict):

@@ -28,9 +28,10 @@ from langchain_judges.methods.pairs import examples_in, instructions_block
 from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.options import ExampleOrder, LabelOptions
 from langchain_judges.methods.rubric.prompts import (
+    ASK,
     ASKED_ALREADY,
     LABELLED,
-    LESSONS,
+    ONE,
     WHOLE,
     criterion_words,
     label_words,
@@ -201,14 +202,16 @@ class LabelSteps(ItemSteps):
         corrections = block(lessons, fields["fence"])
         if corrections and self._is_whole(item):
             corrections = WHOLE + corrections
-        instruction = (LESSONS if lessons else LABELLED) if examples else ""
         variables = {
             **self._criteria_words(criteria),
-            "steps": self._steps(item, several=len(criteria) > 1, examples=instruction),
+            "steps": self._steps(item, LABELLED if examples and not lessons else ""),
+            "ask": ASK[self.options.explain].format(
+                each=" by each criterion" if len(criteria) > 1 else ""
+            ),
             "instructions": self.instructions + corrections,
             "examples": [] if lessons else self._turns(item, examples),
         }
-        return Call(self._question(criteria), {**fields, **variables}, name)
+        return Call(self._question(criteria, item), {**fields, **variables}, name)
 
     def evaluated(self, work: CriteriaWork, reply: Reply) -> Update:
         """Return what was found by each criterion that could be read."""
@@ -269,7 +272,7 @@ class LabelSteps(ItemSteps):
         criteria = self.criteria(work["item"], work["drafted"])
         return [criteria[position] for position in work["positions"]]
 
-    def _question(self, criteria: Sequence[Criterion]) -> Question:
+    def _question(self, criteria: Sequence[Criterion], item: Item) -> Question:
         explain = self.options.explain
         labels = {
             unit: criterion.names
@@ -284,7 +287,10 @@ class LabelSteps(ItemSteps):
             alternatives=_ALTERNATIVES,
         )
         if len(criteria) == 1:
-            prompt = self.context.prompts["evaluate" if self.options.shows_task else "answer"]
+            step = "evaluate" if self.options.shows_task else "answer"
+            prompt = self.context.prompts[
+                "each" if self.each and self._is_whole(item) else step
+            ]
             parse = partial(spoken_label, labels=criteria[0].names)
             return replace(question, parse=parse, prompt=prompt)
         return replace(
@@ -297,18 +303,17 @@ class LabelSteps(ItemSteps):
     def _criteria_words(self, criteria: Sequence[Criterion]) -> dict[str, str]:
         """Return what a prompt says of criteria: of one, the same for all items of a kind."""
         if len(criteria) > 1:
-            return {"criteria": listed_criteria(criteria)}
-        words = f"\n\n{criterion_words(criteria[0])}" if self.options.shows_criteria else ""
-        return {"labels": label_words(criteria[0]), "criteria": words}
+            return {"criteria": f"\n\n{listed_criteria(criteria)}"}
+        words = ONE.format(criterion=criterion_words(criteria[0]))
+        shown = words if self.options.shows_criteria else ""
+        return {"labels": label_words(criteria[0]), "criteria": shown}
 
-    def _steps(self, item: Item, *, several: bool, examples: str) -> str:
-        if not self.options.shows_steps:
-            return ""
-        steps = self.steps_of(item)
-        return f"\n\n{numbered_steps(steps, item, several=several, examples=examples)}"
+    def _steps(self, item: Item, note: str) -> str:
+        steps = self.steps_of(item) if self.options.shows_steps else ()
+        return numbered_steps(steps, note)
 
     def steps_of(self, item: Item) -> Sequence[str]:
-        """Return how to judge an item, step by step; none: as any rubric is judged by."""
+        """Return how to judge an item, step by step; none: the labels say it."""
         return self.options.steps or self.options.rubric_of(item).steps
 
     def _is_whole(self, item: Item) -> bool:
@@ -333,11 +338,14 @@ class LabelSteps(ItemSteps):
         prompt = self.context.prompts[
             "example" if self.options.shows_task else "answer_example"
         ]
+        ask_words = ASK["none"].format(each="")
         cases = [(shaped_as(item, each), reply_to(each)) for each in examples]
         return [
             turn
             for example, reply in cases
-            for turn in prompt.format_messages(**case(example, self.options), reply=reply)
+            for turn in prompt.format_messages(
+                **case(example, self.options), ask=ask_words, reply=reply
+            )
         ]
 
     def _length(self, item: Item, example: Example) -> int:
