@@ -17,7 +17,6 @@ from langchain_judges import create_bsm_writer
 from langchain_judges.asking.models.local import local_model
 from langchain_judges.cli import app
 from langchain_judges.errors import JudgeError, MissingExtraError
-from langchain_judges.report.charts import draw_shares
 from langchain_judges.report.report import frame
 from langchain_judges.report.versus import ComparisonReport, contests
 from langchain_judges.rows.files import read_table
@@ -74,7 +73,6 @@ USES = [
     ("trust", "pandas", "A data frame", lambda: frame([])),
     ("trust", "pandas", "A data frame",
      lambda: ComparisonReport.contests_dataframe(cast("Any", SimpleNamespace(contests=[])))),
-    ("trust", "matplotlib", "A plot", lambda: draw_shares([], "%", "nothing")),
 ]  # fmt: skip
 
 

@@ -31,16 +31,14 @@ def test_a_judge_that_rates_a_step_higher_orders_as_people_do():
     assert trust_report["ratings.offset"] == pytest.approx((60 + 2 + 2) / 62)
     assert trust_report["ratings.error"] == trust_report["ratings.offset"]
     assert trust_report.headline.key == "ratings.spearman"
-    assert trust_report.answer.text.startswith(
-        "Yes, for ordering many texts (rank correlation 0.9"
-    )
-    assert "it rates higher than the labels" in trust_report.answer.text
-    assert "rank correlation with the labels" in trust_report.to_html()
+    assert trust_report.uses["ordering"].word == "yes"
+    assert trust_report.uses["averages"].word == "no"
+    assert "Rank correlation with the labels" in trust_report.to_html()
 
 
 def test_a_judge_that_rates_by_chance_is_a_not_yet():
     trust_report = rated([(1 + i % 5, 1 + (i // 5) % 5) for i in range(50)])
-    assert trust_report.answer.word == "not yet"
+    assert trust_report.uses["ordering"].word != "yes"
 
 
 # Of 40 answers at 90 % 36 are right, of 40 at 60 % 20: off by 0 and by 0.1.
@@ -65,27 +63,15 @@ def test_the_surest_answers_are_taken_with_all_of_their_confidence():
     assert curve[1] == (0.5, pytest.approx(0.9))
 
 
-def test_the_page_draws_confidence_where_a_judge_has_some():
+def test_the_page_tells_of_confidence_where_a_judge_has_some():
     answers, labels, chances = sure()
     rows = run_of(answers)
     for row, chance in zip(rows, chances, strict=True):
         row["verdict"]["confidence"] = chance
     trust_report = report.trust(rows, data_of(labels))
     assert trust_report["confidence.surest.50"] == pytest.approx(0.9)
-    assert "How often it is right, by its confidence" in trust_report.to_html()
-    assert "Confidence</h2>" not in report.trust(run_of(answers), data_of(labels)).to_html()
-
-
-# Right on all of the surest 40, half of the next 40 and none of the last 20.
-def test_the_page_draws_what_abstaining_would_leave():
-    rows = run_of(["A"] * 100)
-    for number, row in enumerate(rows):
-        row["verdict"]["confidence"] = 0.9 if number < 40 else 0.7 if number < 80 else 0.6
-    labels = ["A"] * 40 + ["A", "B"] * 20 + ["B"] * 20
-    html = report.trust(rows, data_of(labels)).to_html()
-    steps = "surest 100 %: right 60 %; surest 80 %: right 75 %; surest 40 %: right 100 %"
-    assert steps in html
-    assert "if only its surest answers are taken" in html
+    assert "by chance alone up to" in trust_report.to_html()
+    assert "surest" not in report.trust(run_of(answers), data_of(labels)).details
 
 
 # Of ten groups of four all are right in five and wrong in five: ten items, not forty.

@@ -55,6 +55,7 @@ def opened(browser, page, width=1400, *, dark=False):
     browser.open(page, width, dark=dark)
     while browser.ask("document.getElementById('rows').hidden"):
         pass
+    browser.ask("document.querySelector('#rows details').open = true")
     return browser
 
 
@@ -125,3 +126,23 @@ def test_a_listed_text_is_shown_and_never_obeyed(browser, tmp_path):
     assert "onerror" in browser.ask("document.getElementById('rows-view').innerText")
     assert browser.ask("document.title") != "owned"
     assert browser.ask("document.documentElement.scrollWidth") == 400
+
+
+def test_rows_beyond_a_thousand_stand_in_a_file_beside_the_page(tmp_path):
+    labels = ["A", "B"] * 600
+    answers = ["A" if i % 3 else "tie" for i in range(1200)]
+    data = data_of(labels)
+    data[7]["id"] = "=1+1"
+    rows = run_of(answers)
+    rows[7]["id"] = "=1+1"
+    text = report.trust(rows, data).to_html(tmp_path / "r.html")
+    lines = (tmp_path / "r.rows.csv").read_text().splitlines()
+    assert len(lines) == 1 + 1200
+    assert lines[8].startswith("'=1+1,")  # no spreadsheet calculates it
+    packed = text.partition('id="rows-data">')[2].partition("<")[0]
+    listed = json.loads(gzip.decompress(base64.b64decode(packed)))["rows"]
+    assert len(listed) == 1000
+    assert "All 1,200 rows are in <code>r.rows.csv</code>" in text
+    assert not (tmp_path / "s.rows.csv").exists()
+    report.trust(rows[:9], data).to_html(tmp_path / "s.html")
+    assert not (tmp_path / "s.rows.csv").exists()

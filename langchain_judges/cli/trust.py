@@ -116,7 +116,7 @@ class ReportFlags:
         from langchain_judges.report import read_baseline
 
         return {
-            "min_agreement": self.min_agreement,
+            **({} if self.min_agreement is None else {"max_wrong": 1 - self.min_agreement}),
             "baseline": read_baseline(self.baseline) if self.baseline else None,
         }
 

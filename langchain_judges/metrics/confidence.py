@@ -337,7 +337,7 @@ def _on_average(levels: Floats, errors: Ints, n: int, alpha: float) -> tuple[int
     """Return most items that may be taken by conformal risk control, and their bound."""
     last = np.append(levels[1:] < levels[:-1], True)
     bounds = (errors + 1) / (n + 1)
-    fine = np.flatnonzero(last & (bounds <= alpha)) if len(levels) else []
+    fine = np.flatnonzero(last[: len(levels)] & (bounds <= alpha))
     return (int(fine[-1]) + 1, float(bounds[fine[-1]])) if len(fine) else (0, None)
 
 

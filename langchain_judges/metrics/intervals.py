@@ -203,20 +203,27 @@ class Difference(Result):
 
 
 def paired_difference(
-    first: Judgments, second: RightLabels, *, groups: GroupKeys = None, confidence: float = 0.95
+    first: Judgments,
+    second: RightLabels,
+    *,
+    spread: float | None = None,
+    groups: GroupKeys = None,
+    confidence: float = 0.95,
 ) -> Difference:
     """Return the mean of first − second over the items that both have, and whether it is 0.
 
     Args:
         first: One number for each item, such as 1 where the first judge was right.
         second: The same items, by the second judge.
+        spread: How far two scores can be apart. One more item is then added to the variance on
+            which each alone has the highest score, so that scores that are all alike by luck
+            have an interval too; None: 1 for hits (0, ½ and 1), else nothing is added.
         groups: The cluster of each item.
         confidence: The level of the interval.
 
     Returns:
         The mean difference in the units of the scores, with its standard error, which is
-        smaller than that of two separate samples as far as the judges err alike. The interval
-        of hits (0, ½ and 1) is that of one more item on which each alone was right. `p` is
+        smaller than that of two separate samples as far as the judges err alike. `p` is
         below 1 − confidence where the interval leaves out 0, and only there.
 
     Source: Miller 2024, arXiv 2411.00640, section 4; for hits Agresti & Min 2005 (Biometrics
@@ -226,8 +233,9 @@ def paired_difference(
     if not cases.n:
         return Difference.undefined("no items in common", n_failed=cases.failed, p=math.nan)
     (a, b), clusters = cases.floats(), cases.clusters(groups)
-    hits = bool(np.isin(np.concatenate([a, b]), (0, 0.5, 1)).all())
-    added = 1.0 if hits else 0.0
+    if spread is None and np.isin(np.concatenate([a, b]), (0, 0.5, 1)).all():
+        spread = 1.0
+    added = (spread or 0.0) ** 2
     change = mean_result(a - b, clusters, confidence, cases.failed, added=added)
     if change.interval is None:
         return Difference(change, **vars(change), p=1.0)
@@ -236,8 +244,8 @@ def paired_difference(
     statistic = abs(change) / half * student_quantile(confidence, freedom)
     p = 2 * float(scipy.stats.t.sf(statistic, freedom))
     parts = vars(change)
-    if hits:
-        parts = {**parts, "interval": change.interval.within(-1.0, 1.0)}
+    if spread:
+        parts = {**parts, "interval": change.interval.within(-spread, spread)}
     return Difference(change, **parts, p=p)
 
 

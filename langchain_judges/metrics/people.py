@@ -121,6 +121,7 @@ class BesidePeople(Findings):
 def beside_people(
     judge: Judgments,
     votes: Votes,
+    second: Judgments | None = None,
     *,
     margin: float = 0.05,
     groups: GroupKeys = None,
@@ -139,6 +140,9 @@ def beside_people(
             agrees with nobody.
         votes: The votes of people on each item, first those that were always asked for.
             Items with fewer than two are left out and counted.
+        second: Its answer in the other order of the texts, if it was asked in both: each order
+            is then held against people by itself, as a person sees the texts in one order, and
+            `judge` is the answer in the first.
         margin: How far below people a judge may be and still count as no worse.
         groups: The cluster of each item, for the intervals.
         confidence: The level of the intervals.
@@ -149,14 +153,16 @@ def beside_people(
     if not 0 <= margin < 1:
         raise OptionError(f"`margin` must lie in [0, 1), got {margin!r}")
     judgments, people, clusters = as_list(judge), votes_of(votes), as_list(groups)
-    same_length(judge=judgments, votes=people, groups=clusters)
+    other = judgments if second is None else as_list(second)
+    same_length(judge=judgments, votes=people, groups=clusters, second=other)
     indices = [index for index, own in enumerate(people) if len(own) > 1]
     rows = _comparable(take(people, indices))
     values, failed = values_of(take(judgments, indices))
     failed["fewer_than_two_votes"] = len(people) - len(indices)
+    answers = [values] if second is None else [values, values_of(take(other, indices))[0]]
     ours = [
-        sum(value == vote for vote in own) / len(own)
-        for value, own in zip(values, rows, strict=True)
+        fmean(sum(column[i] == vote for vote in own) / len(own) for column in answers)
+        for i, own in enumerate(rows)
     ]
     theirs = [fmean(_alike(own)) for own in rows]
     options = IntervalOptions(groups=take(clusters, indices), confidence=confidence)

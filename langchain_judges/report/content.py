@@ -10,11 +10,11 @@ from typing_extensions import TypedDict
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
-from langchain_judges.report.answer import answer_of, details
 from langchain_judges.report.evidence import costliest, differs
 from langchain_judges.report.measure import headline_key, measure
 from langchain_judges.report.number import Number
 from langchain_judges.report.sample import Sample
+from langchain_judges.report.uses import MARGIN, MOST_WRONG, Use, UseAnswer, answers_of, details
 from langchain_judges.rows.labels import SIDES
 from langchain_judges.verdict import Usage, add_usage, no_usage
 
@@ -104,7 +104,9 @@ class ReportContent:
         name: str,
         data_name: str,
         disagreements: int,
-        min_agreement: float | None = None,
+        *,
+        margin: float = MARGIN,
+        max_wrong: float = MOST_WRONG,
     ) -> None:
         """Measure a sample of judged rows."""
         self.sample = sample
@@ -118,9 +120,11 @@ class ReportContent:
         them."""
         self.numbers: dict[str, Number] = {n.key: n for n in measure(sample)}
         """Every number by its key, such as `agreement.label.wrong`."""
-        self.answer = answer_of(sample, self.numbers, min_agreement)
-        """Whether the judge may be trusted: `yes`, `no` or `not yet`, and a sentence."""
-        self.details = details(sample, self.numbers)
+        self.uses: dict[Use, UseAnswer] = answers_of(
+            sample, self.numbers, margin=margin, max_wrong=max_wrong
+        )
+        """For each use whether the judge may be trusted: `yes`, `no` or `not yet`, and why."""
+        self.details = details(sample, self.numbers, self.headline)
         """What was measured, in one sentence."""
         self.notes = sample.notes()
         """Which rows some numbers cannot count, a sentence each."""
@@ -141,19 +145,14 @@ class ReportContent:
 
     @property
     def sentence(self) -> str:
-        """The answer, and what was measured."""
-        return f"{self.answer.text} {self.details}"
+        """The answers, one a line, and what else was counted."""
+        lines = [f"{each.title}. {each.text}" for each in self.uses.values()]
+        return "\n".join([*lines, self.details])
 
     @property
     def headline(self) -> Number:
         """The agreement that the sentence tells."""
         return self.numbers[headline_key(self.sample, self.numbers)]
-
-    @property
-    def shares_headline(self) -> Number:
-        """The headline as a share: of ratings those that are the same as people's."""
-        share = self.headline.unit == "share"
-        return self.headline if share else self.numbers["agreement.label.wrong"]
 
     def __getitem__(self, key: str) -> metrics.Result:
         """Return a number by its key."""

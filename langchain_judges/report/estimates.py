@@ -23,6 +23,7 @@ def position(sample: Sample) -> list[Number]:
         bias = metrics.position_bias(*sample.in_orders(), **sample.settings)
         return [
             Number("bias.flips", "Flips when the texts swap places", bias.flip_rate),
+            *_kinds_of_flips(sample),
             Number("bias.toward_first", "The first slot won both orders", bias.toward_first),
             Number("bias.toward_second", "The second slot won both orders", bias.toward_second),
             Number(
@@ -38,6 +39,23 @@ def position(sample: Sample) -> list[Number]:
     else:
         rate = Result.undefined("one order was asked")
     return [Number("bias.flips", "Flips when the texts swap places", rate)]
+
+
+def _kinds_of_flips(sample: Sample) -> list[Number]:
+    """Return how many orders name different texts, and how many name one in one order alone."""
+    other: list[float | None] = []
+    undecided: list[float | None] = []
+    for pair in zip(*sample.in_orders(), strict=True):
+        differ = None not in pair and pair[0] != pair[1]
+        other.append(None if None in pair else float(differ and "tie" not in pair))
+        undecided.append(None if None in pair else float(differ and "tie" in pair))
+    return [
+        Number(f"bias.flips.{key}", title, metrics.rate(hits, **sample.settings))
+        for key, title, hits in (
+            ("other", "… of these, each order names another text", other),
+            ("undecided", "… of these, one order names none", undecided),
+        )
+    ]
 
 
 def style(sample: Sample) -> list[Number]:
@@ -244,7 +262,7 @@ def calibration(sample: Sample) -> list[Number]:
             "Distance of confidence from agreement (ECE)",
             fit.ece,
             "number",
-            "0: right as often as it says",
+            f"right as often as it says: 0, and by chance alone up to {fit.ece_by_chance:.2f}",
         ),
         Number(
             "confidence.brier",
@@ -288,12 +306,12 @@ def corrected(sample: Sample) -> list[Number]:
         [people[i] for i in both],
         [points[i] for i in both],
         [points[i] for i in alone],
+        groups=sample.groups and [sample.groups[i] for i in both],
         confidence=sample.confidence,
     )
     what = "A's win rate" if sample.pairs else "Share of label 1"
     title = f"{what} on all rows, as people would say"
     note = f"judgments of all rows, corrected by the {counts[True, True]:,} labels (PPI++)"
-    note += "; its range counts rows, not groups" if sample.groups else ""
     return [Number("people.corrected", title, result, note=note)]
 
 

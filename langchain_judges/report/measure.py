@@ -10,6 +10,7 @@ from typing import Any
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.agreement import Errors
+from langchain_judges.orders import Order
 from langchain_judges.report.estimates import (
     calibration,
     consistency,
@@ -26,6 +27,8 @@ from langchain_judges.report.number import ERRORS, Number
 from langchain_judges.report.rows import preference_points
 from langchain_judges.report.sample import Sample, are_numbers, gaps
 from langchain_judges.verdict import Label
+
+ORDERS: tuple[Order, ...] = ("AB", "BA")
 
 RULES = {
     "mean_of_orders": "The label, by one order alone (mean of both)",
@@ -135,18 +138,23 @@ def _people(sample: Sample) -> list[Number]:
     if math.isnan(people):
         return numbers
     oracle = metrics.oracle_agreement(sample.votes, **sample.settings)
-    beside = metrics.beside_people(sample.verdicts, sample.votes, **sample.settings)
+    first = second = sample.answers
+    if any(row.has_orders for row in sample.rows):
+        first, second = (
+            [row.in_order(order) if row.has_orders else row.answer for row in sample.rows]
+            for order in ORDERS
+        )
+    beside = metrics.beside_people(first, sample.votes, second, **sample.settings)
     lead_title = "Over people among themselves, every row counted alike"
-    margin = f"{100 * beside.margin:.0f} points"
-    details = {
-        True: f"no worse than one more person by {margin} or more",
-        False: f"not shown to be less than {margin} worse than one more person",
-        None: "too few rows to say whether it is as good as one more person",
-    }[beside.non_inferior]
     return [
         *numbers,
+        Number(
+            "agreement.people_rows",
+            "People among themselves, every row counted alike",
+            beside.people,
+        ),
         Number("agreement.oracle", "The most that any answers could reach", oracle),
-        Number("agreement.over_people", lead_title, beside.lead, "points", details),
+        Number("agreement.over_people", lead_title, beside.lead, "points"),
         Number(
             "agreement.winning_rate",
             "Annotators that it could replace (winning rate ω of the alt-test)",

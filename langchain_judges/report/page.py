@@ -7,30 +7,26 @@ import gzip
 import hashlib
 import json
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from langchain_judges.report import charts
-from langchain_judges.report.charts import ONE_ORDER
 from langchain_judges.report.content import Contest, ReportContent
 from langchain_judges.report.evidence import cost_of, differs, evidence, shown, texts_of
-from langchain_judges.report.measure import MEASURES, SIDES_OF_WINS, criterion_key
 from langchain_judges.report.number import (
-    ERRORS,
     Number,
-    count_text,
     p_text,
     percent,
     range_text,
     value_text,
 )
 from langchain_judges.report.rows import JudgedRow
+from langchain_judges.report.uses import TITLES, UseAnswer, label_first
+from langchain_judges.rows.printable import inert_cell
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
@@ -86,17 +82,12 @@ def script_hash() -> str:
 
 
 def packed_rows(reports: Sequence[ReportContent]) -> Markup:
-    """Return all rows, compressed, as letters that no markup can hide in."""
-    places: dict[Hashable, list[JudgedRow | None]] = {}
-    for number, report in enumerate(reports):
-        for row in report.sample.rows:
-            own = places.setdefault(row.place, [None] * len(reports))
-            own[number] = row
-    numbered = list(enumerate(places.values()))
+    """Return the costliest rows, compressed, as letters that no markup can hide in."""
+    numbered = list(enumerate(_by_place(reports).values()))
     numbered.sort(key=lambda pair: -max(_cost(row) for row in pair[1]))
     room = MOST_CHARACTERS
     rows: list[dict[str, Any]] = []
-    for number, judgments in numbered:
+    for number, judgments in numbered[:ROWS_ON_PAGE]:
         entry = _row(number, judgments, with_texts=room > 0)
         room -= sum(len(text) for _, text in entry["texts"]) + len(entry["task"])
         rows.append(entry)
@@ -155,26 +146,70 @@ def _cut(text: str) -> str:
     return f"{text[:LONGEST]} … ({len(text) - LONGEST:,} more characters)"
 
 
-_RATINGS = {
-    "ratings.kappa": "κ, weighted by squared distance",
-    "ratings.error": "mean distance",
-    "ratings.offset": "offset; above 0 it rates higher",
+ROWS_ON_PAGE = 1_000
+"""Rows that a page lists; where there are more, all stand in a file beside it."""
+MOST_PARTS = 6
+SECTIONS = {
+    "agreement": "Agreement",
+    "baseline": "What needs no judge",
+    "criterion": "By criterion",
+    "ratings": "Ratings",
+    "people": "Where people agree",
+    "difficulty": "By difficulty",
+    "category": "Agreement by category",
+    "confidence": "Is it right as often as it says?",
+    "bias": "Preferences unrelated to quality",
+    "wins": "Wins, a tie as half",
+    "system": "Systems at equal style, log-odds",
+    "failures": "Failures",
 }
-_BESIDE_PEOPLE = ("ratings.", "people.", "difficulty.")
 
 
-def render(reports: Sequence[ReportContent], contests: Sequence[Contest] = ()) -> str:
-    """Return the page of one report, or of several beside each other."""
-    numbered = count(1)
+def row_lines(reports: Sequence[ReportContent]) -> Iterator[list[object]]:
+    """Yield a table of all rows: what people say, and each judge's answer and reason."""
+    head: list[object] = ["id", "category", "label", "votes"]
+    for report in reports:
+        head += [f"{report.name}{part}" for part in ("", " score", " cost", " reason")]
+    yield [inert_cell(cell) for cell in head]
+    for judgments in _by_place(reports).values():
+        row = next(each for each in judgments if each is not None)
+        own = row.row.get("id")
+        line: list[object] = [row.place if own is None else own, row.category, row.label]
+        line.append(" ".join(map(str, row.votes)))
+        for each in judgments:
+            verdict = {} if each is None else each.verdict
+            answer = None if each is None else each.answer
+            line += [answer, verdict.get("score"), _cost(each), verdict.get("rationale")]
+        yield [inert_cell(cell) for cell in line]
+
+
+def _by_place(
+    reports: Sequence[ReportContent],
+) -> dict[Hashable, list[JudgedRow | None]]:
+    """Return the judgments of each row, one for each judge."""
+    places: dict[Hashable, list[JudgedRow | None]] = {}
+    for number, report in enumerate(reports):
+        for row in report.sample.rows:
+            own = places.setdefault(row.place, [None] * len(reports))
+            own[number] = row
+    return places
+
+
+def render(
+    reports: Sequence[ReportContent],
+    contests: Sequence[Contest] = (),
+    beside: str | None = None,
+) -> str:
+    """Return the page of one report, or of several; `beside` is the file with all rows."""
+    rows = max(len(report.sample.rows) for report in reports)
     return template("report.html").render(
-        views=[_view(report, next(numbered)) for report in reports],
+        views=[_view(report, number) for number, report in enumerate(reports, 1)],
         contests=contests,
-        one_order=next((ONE_ORDER for each in reports if ONE_ORDER in each.numbers), ""),
+        uses=TITLES.values(),
         level=percent(reports[0].sample.confidence),
-        whom=reports[0].sample.whom,
-        lead_plot=charts.judges_plot(reports) if len(reports) > 1 else None,
-        charts=charts,
-        measures=MEASURES.values(),
+        beyond=rows if rows > ROWS_ON_PAGE else 0,
+        beside=beside,
+        listed=min(rows, ROWS_ON_PAGE),
         rows=packed_rows(reports),
         script=Markup(script()),  # noqa: S704 - ours
         script_hash=script_hash(),
@@ -184,87 +219,70 @@ def render(reports: Sequence[ReportContent], contests: Sequence[Contest] = ()) -
 
 def _view(report: ReportContent, number: int) -> dict[str, object]:
     """Return what the page shows of a report, under the names of its template."""
-    numbers = report.numbers
     sample = report.sample
+    uses = [(answer, _scale(answer)) for answer in report.uses.values()]
+    parts = next((a.parts for a in report.uses.values() if a.parts), ())
+    open_uses = any(answer.labels is not None for answer in report.uses.values())
     return {
         "number": number,
         "report": report,
         "whom": "label" if sample.by_label else "people",
-        "lost": sum(row.answer is None for row in sample.rows),
-        "tiles": _tiles(report),
-        "note": _tie_note(report),
-        "agreement": [] if sample.by_criteria else _both_errors(report),
-        "criteria": criteria_table(report),
-        "singles": [] if sample.by_criteria else _singles(numbers),
-        "people": _numbers_of(numbers, _BESIDE_PEOPLE),
-        "confidence": _numbers_of(numbers, "confidence."),
-        "bias": _numbers_of(numbers, "bias."),
-        "systems": systems_table(report),
-        "wins": wins_table(report),
-        "win_columns": _win_columns(report),
-        "failures": _numbers_of(numbers, "failures."),
+        "uses": uses,
+        "parts": parts[:MOST_PARTS],
+        "more_parts": max(0, len(parts) - MOST_PARTS),
+        "label_first": label_first(sample) if open_uses else "",
+        "flips": [
+            report.numbers[key]
+            for key in ("bias.flips.other", "bias.flips.undecided")
+            if key in report.numbers
+        ],
+        "sections": _sections(report),
         "drift": _drift(report),
         "confusion": _confusion(report),
     }
 
 
-def _numbers_of(numbers: Mapping[str, Number], start: str | tuple[str, ...]) -> list[Number]:
-    """Return the numbers of some parts of the report."""
-    return [number for name, number in numbers.items() if name.startswith(start)]
+def _sections(report: ReportContent) -> list[tuple[str, list[Number]]]:
+    """Return all numbers, each once, under the title of its section."""
+    found: dict[str, list[Number]] = {name: [] for name in SECTIONS}
+    for number in report.numbers.values():
+        found[number.section].append(number)
+    return [(SECTIONS[name], own) for name, own in found.items() if own]
 
 
-def _singles(numbers: Mapping[str, Number]) -> list[Number]:
-    """Return the numbers of agreement that have a line of their own, and the baselines."""
-    names = ("kappa", "people", "oracle", "over_people", "winning_rate")
-    agreement = [numbers.get(f"agreement.{name}") for name in names]
-    return [n for n in agreement if n is not None] + _numbers_of(numbers, "baseline.")
-
-
-def _whom(report: ReportContent) -> str:
-    if report.sample.by_votes:
-        return "each person's vote"
-    return report.sample.whom
-
-
-def _headline_name(report: ReportContent) -> str:
-    if report.sample.by_criteria:
-        return f"{report.headline.title}, the least of {len(report.sample.criteria)} criteria"
-    if report.sample.rated:
-        return f"rank correlation with {report.sample.whom}"
-    coin = report.numbers.get("baseline.coin")
-    chance = f"; a coin in both orders {value_text(coin, 0)}" if coin else ""
-    return f"agrees with {_whom(report)}{chance}"
-
-
-def _tiles(report: ReportContent) -> list[dict[str, object]]:
-    """The numbers of the first screen."""
-    numbers = report.numbers
-    tiles = [(_headline_name(report), report.headline, "judge")]
-    if report.sample.rated:
-        tiles += [(_RATINGS[k], numbers[k], "") for k in _RATINGS]
+def _scale(answer: UseAnswer) -> dict[str, object] | None:
+    """Return where the number of an answer, its range and its limits stand, in percent."""
+    number = answer.number
+    if number is None or math.isnan(number.result):
+        return None
+    interval = number.result.interval or (float(number.result),) * 2
+    limits = [end for end in answer.limit if math.isfinite(end)]
+    ends = [
+        *interval,
+        *limits,
+        float(number.result),
+        *([0.0] if number.unit != "share" else []),
+    ]
+    low, high = min(ends), max(ends)
+    room = 0.12 * (high - low or 1.0)
+    if number.unit == "share":
+        low, high = max(0.0, low - room), min(1.0, high + room)
     else:
-        tiles += _beside_others(report)
-    if "bias.flips" in numbers:
-        tiles.append(("flips when the texts swap places", numbers["bias.flips"], ""))
-    elif "agreement.balanced.wrong" in numbers and not report.sample.rated:
-        tiles.append(("balanced accuracy", numbers["agreement.balanced.wrong"], ""))
-    tiles.append(("not judged", numbers["failures.failed"], ""))
-    return [{"name": name, "number": number, "kind": kind} for name, number, kind in tiles]
+        low, high = low - room, high + room
 
+    def place(value: float) -> float:
+        return round(100 * (min(max(value, low), high) - low) / (high - low), 2)
 
-def _beside_others(report: ReportContent) -> list[tuple[str, Number, str]]:
-    """The tiles of people and of the best baseline, each beside a number like itself."""
-    numbers, tiles = report.numbers, []
-    if not report.sample.by_label:
-        tiles.append(("people among themselves", numbers["agreement.people"], "people"))
-    if "baseline.coin" in numbers and ONE_ORDER in numbers:
-        tiles.append(("the same by one order alone", numbers[ONE_ORDER], "judge"))
-    lead = numbers.get("baseline.lead")
-    best = next((n for n in numbers.values() if lead and n.title == lead.note), None)
-    if best is not None:
-        name = f"best baseline: {best.title[0].lower()}{best.title[1:]}"
-        tiles.append((name, best, ""))
-    return tiles
+    least, most = (place(end) for end in answer.limit)
+    return {
+        "from": least,
+        "to": most,
+        "low": place(interval[0]),
+        "high": place(interval[1]),
+        "value": place(float(number.result)),
+        "zero": place(0.0) if number.unit != "share" else None,
+        "spoken": f"{answer.title}: {value_text(number)} {range_text(number)}",
+    }
 
 
 def _drift(report: ReportContent) -> list[Number]:
@@ -276,59 +294,6 @@ def _drift(report: ReportContent) -> list[Number]:
         Number("drift.change", "Change of the agreement", change, "points", since),
         Number("drift.changed", "Rows with another answer than before", changed),
     ]
-
-
-def criteria_table(report: ReportContent) -> list[tuple[str, list[Number | None]]]:
-    """Return by criterion its number of each measure; None where it has none."""
-    return [
-        (name, [report.numbers.get(criterion_key(name, measure)) for measure in MEASURES])
-        for name in report.sample.criteria
-    ]
-
-
-def systems_table(report: ReportContent) -> list[tuple[str, Number, Number | None]]:
-    """Return each system with its strength by the judge, and by people where they voted."""
-    numbers = report.numbers
-    return [
-        (number.title, number, numbers.get(key.removesuffix(".judge") + ".people"))
-        for key, number in numbers.items()
-        if key.startswith("system.") and key.endswith(".judge")
-    ]
-
-
-def _win_columns(report: ReportContent) -> list[str]:
-    there = {key.rpartition(".")[2] for key in report.numbers if key.startswith("wins.")}
-    return [side for side in SIDES_OF_WINS if side in there]
-
-
-def wins_table(report: ReportContent) -> list[tuple[str, list[Number | None]]]:
-    """Return each system with its win rate by each side, the judge's best first."""
-    numbers, columns = report.numbers, _win_columns(report)
-    keys = [key.removeprefix("wins.") for key in numbers if key.startswith("wins.")]
-    names = dict.fromkeys(key.rpartition(".")[0] for key in keys)
-    rows = [(name, [numbers.get(f"wins.{name}.{side}") for side in columns]) for name in names]
-    return sorted(rows, key=lambda row: -float(row[1][0].result) if row[1][0] else 0.0)
-
-
-def _tie_note(report: ReportContent) -> str:
-    sample = report.sample
-    if not sample.pairs or any("tie" in target for target in sample.targets):
-        return ""
-    ties = sum(row.answer == "tie" for row in sample.rows if row.target)
-    if not ties:
-        return ""
-    alone = report.numbers["agreement.no_ties.drop"]
-    subject = "People never say" if not sample.by_label else "No label is a"
-    note = f"{subject} tie here, so the judge's {count_text(ties, 'tie')} count as wrong. "
-    share = value_text(alone)
-    return note + f"Without them it agrees {share} of the time (n = {alone.result.n:,})."
-
-
-def _both_errors(report: ReportContent) -> list[tuple[Number, Number]]:
-    """Pair each agreement with failures as wrong and with failures left out."""
-    numbers = report.numbers
-    stems = [k.rpartition(".")[0] for k in numbers if k.endswith(f".{ERRORS[0]}")]
-    return [(numbers[f"{stem}.wrong"], numbers[f"{stem}.drop"]) for stem in stems]
 
 
 def _confusion(report: ReportContent) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import re
@@ -17,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_judges.errors import InputError, needs
 from langchain_judges.orders import OrderRule, orders_of
-from langchain_judges.report.content import ReportContent
+from langchain_judges.report.content import Contest, ReportContent
 from langchain_judges.report.number import range_text, value_text
 from langchain_judges.report.rows import JudgedRow, join, judges_of, rows_in
 from langchain_judges.report.sample import Sample
+from langchain_judges.report.uses import MARGIN, MOST_WRONG
 from langchain_judges.report.watch import BarCheck, answers_of, drift, moment
 from langchain_judges.rows.printable import clean, inert_cell, inert_json
 from langchain_judges.runs.rows import content_key
@@ -41,8 +43,8 @@ class WrittenReport(ABC):
         """Return the numbers, one a row: judge, key, value, interval, n and how many failed."""
 
     @abstractmethod
-    def _page(self) -> str:
-        """Return the HTML page."""
+    def _shown(self) -> tuple[Sequence[ReportContent], Sequence[Contest]]:
+        """Return what a page shows: the reports, and the tests between their judges."""
 
     def to_csv(self, path: str | PathLike[str] | None = None) -> str:
         """Return the numbers as CSV, and write them to a file if there is a path."""
@@ -58,9 +60,18 @@ class WrittenReport(ABC):
         """Return the report as one HTML page, and write it to a file if there is a path.
 
         The page holds everything it needs and loads nothing. Its only script, which its policy
-        names by hash, lists the rows.
+        names by hash, lists the rows: of more than a thousand the costliest, and all of them
+        are then written as CSV beside the page.
         """
-        return written(self._page(), path)
+        from langchain_judges.report.page import ROWS_ON_PAGE, render, row_lines
+
+        reports, contests = self._shown()
+        beside = None
+        if path is not None and max(len(r.sample.rows) for r in reports) > ROWS_ON_PAGE:
+            beside = Path(path).with_suffix(".rows.csv")
+            with beside.open("w", encoding="utf-8", errors="replace", newline="") as file:
+                csv.writer(file).writerows(row_lines(reports))
+        return written(render(reports, contests, beside and beside.name), path)
 
 
 def written(text: str, path: str | PathLike[str] | None) -> str:
@@ -170,7 +181,7 @@ class TrustReport(ReportContent, WrittenReport):
             "rows": len(self.sample.rows),
             "absent": self.absent,
             "left_out": self.left_out,
-            "answer": self.answer.word,
+            "uses": [each.to_dict() for each in self.uses.values()],
             "sentence": self.sentence,
             "notes": self.notes,
             "numbers": [number.to_dict() for number in self.numbers.values()],
@@ -193,10 +204,8 @@ class TrustReport(ReportContent, WrittenReport):
         """Return a short summary in Markdown, and write it to a file if there is a path."""
         return written(markdown(self), path)
 
-    def _page(self) -> str:
-        from langchain_judges.report.page import render
-
-        return render([self])
+    def _shown(self) -> tuple[Sequence[ReportContent], Sequence[Contest]]:
+        return [self], ()
 
 
 def check_installed() -> None:
@@ -229,8 +238,9 @@ def trust(  # noqa: PLR0913 - options
     *,
     name: str | None = None,
     data_name: str = "",
-    disagreements: int = 8,
-    min_agreement: float | None = None,
+    disagreements: int = 10,
+    margin: float = MARGIN,
+    max_wrong: float = MOST_WRONG,
     baseline: Mapping[str, Any] | None = None,
     orders: OrderRule | None = None,
     provenance: Mapping[str, str] | None = None,
@@ -253,9 +263,9 @@ def trust(  # noqa: PLR0913 - options
         name: What the judge is called; by default its model and method.
         data_name: What the data are called.
         disagreements: How many of the costliest disagreements are shown.
-        min_agreement: The agreement that is enough, such as 0.7. By default the judge is held
-            against people among themselves where rows have several votes, and against rules
-            that need no judge.
+        margin: How far the judge's mean may be from people's, as a share; of ratings, of their
+            range.
+        max_wrong: The share of single verdicts that may be wrong.
         baseline: An earlier report, as `to_dict` or its JSON gives it: the same rows are then
             compared, answer by answer (`report.drift`).
         orders: How two orders become one answer on the whole page: `strict` (a winner only
@@ -284,7 +294,9 @@ def trust(  # noqa: PLR0913 - options
         label += f" (orders combined by {orders})"
         joined = replace(joined, rows=[row.by_rule(orders) for row in joined.rows])
     sample = Sample(joined.rows, confidence, joined.repeats)
-    report = TrustReport(sample, label, data_name, disagreements, min_agreement)
+    report = TrustReport(
+        sample, label, data_name, disagreements, margin=margin, max_wrong=max_wrong
+    )
     if table is not None:
         report.absent = len(table) - len({row.place for row in joined.rows})
     report.left_out = joined.left_out

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from typing_extensions import TypedDict
 
@@ -78,9 +79,10 @@ class Sample:
         return [row.target for row in self.rows]
 
     @cached_property
-    def systems(self) -> list[tuple[str | None, str | None]]:
-        """Who wrote A and who wrote B, None where it is not known."""
-        return [_systems(row.data_row.get("systems")) for row in self.rows]
+    def systems(self) -> list[tuple[str | None, ...]]:
+        """Who wrote A and who wrote B, or the one text; None where it is not known."""
+        size = 2 if self.pairs else 1
+        return [_systems(row.data_row, size) for row in self.rows]
 
     @cached_property
     def groups(self) -> list[Hashable] | None:
@@ -172,6 +174,18 @@ class Sample:
         """Return the sample of some of the rows."""
         return Sample([self.rows[i] for i in places], self.confidence)
 
+    def by_criterion(self, name: str) -> Sample:
+        """Return the sample with what was said by one criterion in the place of the whole."""
+        rows = []
+        for row in self.rows:
+            label = row.by_criterion.get(name)
+            score = label if are_numbers([label]) else None
+            verdict = {**row.verdict, "label": label, "score": score, "confidence": None}
+            facts = {**row.data_row, "label": row.labels.get(name), "labels": None}
+            judged = {**row.row, "verdict": verdict, "subscores": None}
+            rows.append(JudgedRow(judged, facts, row.place))
+        return Sample(rows, self.confidence)
+
     def hits(self, answers: Iterable[Label | None]) -> list[float | None]:
         """Return for each row the share of its targets that an answer matches."""
         return [
@@ -201,11 +215,13 @@ class Sample:
         return notes
 
 
-def _systems(names: object) -> tuple[str | None, str | None]:
-    if not isinstance(names, list | tuple) or len(names) != 2:
-        return None, None
-    a, b = (None if name is None else str(name) for name in names)
-    return a, b
+def _systems(row: Mapping[str, Any], size: int) -> tuple[str | None, ...]:
+    names = row.get("systems")
+    if size == 1 and not isinstance(names, list | tuple):
+        names = [row.get("system", names)]
+    if not isinstance(names, list | tuple) or len(names) != size:
+        return (None,) * size
+    return tuple(None if name is None else str(name) for name in names)
 
 
 def gaps(answers: Sequence[Label | None], labels: Sequence[Label | None]) -> list[float | None]:

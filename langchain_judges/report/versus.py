@@ -17,6 +17,7 @@ from langchain_judges.report.content import Contest
 from langchain_judges.report.report import TrustReport, WrittenReport, frame, trust
 from langchain_judges.report.rows import JudgedRow, VerdictRow, join, rows_in
 from langchain_judges.report.sample import MetricSettings
+from langchain_judges.report.uses import MARGIN, MOST_WRONG
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -54,10 +55,8 @@ class ComparisonReport(WrittenReport):
 
         return DataFrame([contest.to_dict() for contest in self.contests])
 
-    def _page(self) -> str:
-        from langchain_judges.report.page import render
-
-        return render(self.reports, self.contests)
+    def _shown(self) -> tuple[Sequence[TrustReport], Sequence[Contest]]:
+        return self.reports, self.contests
 
 
 def compare(  # noqa: PLR0913 - options
@@ -65,8 +64,9 @@ def compare(  # noqa: PLR0913 - options
     data: Iterable[Mapping[str, Any]] | None = None,
     *,
     data_name: str = "",
-    disagreements: int = 4,
-    min_agreement: float | None = None,
+    disagreements: int = 10,
+    margin: float = MARGIN,
+    max_wrong: float = MOST_WRONG,
     orders: OrderRule | None = None,
     provenance: Mapping[str, str] | None = None,
     confidence: float = 0.95,
@@ -81,7 +81,8 @@ def compare(  # noqa: PLR0913 - options
         data: The rows that were judged.
         data_name: What the data are called.
         disagreements: How many are shown of each judge.
-        min_agreement: As for `trust`.
+        margin: As for `trust`.
+        max_wrong: As for `trust`.
         orders: As for `trust`.
         provenance: As for `trust`.
         confidence: The level of the intervals.
@@ -97,7 +98,8 @@ def compare(  # noqa: PLR0913 - options
             name=name,
             data_name=data_name,
             disagreements=disagreements,
-            min_agreement=min_agreement,
+            margin=margin,
+            max_wrong=max_wrong,
             orders=orders,
             provenance=provenance,
             confidence=confidence,

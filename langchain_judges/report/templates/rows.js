@@ -122,6 +122,7 @@
   part("rows-search").addEventListener("input", () => { clearTimeout(later); later = setTimeout(choose, 150); });
   list.addEventListener("scroll", draw);
   addEventListener("resize", draw);
+  part("rows").querySelector("details").addEventListener("toggle", draw);
   part("rows").hidden = false;
   choose();
 })();

@@ -1,0 +1,583 @@
+"""May this judge be used: for averages, single verdicts, in place of a person, for an order?
+
+Each use has its own number, test and margin; none is inferred from another. An answer is yes
+where the whole interval lies within the margin, no where all of it lies outside, else not yet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from langchain_judges import metrics
+from langchain_judges.errors import OptionError
+from langchain_judges.metrics import Result
+from langchain_judges.metrics.ordering import SystemOrder
+from langchain_judges.report.number import (
+    NO_BREAK,
+    Number,
+    count_text,
+    percent,
+    range_text,
+    rounded,
+    value_text,
+)
+from langchain_judges.report.rows import preference_points
+from langchain_judges.report.sample import Sample
+from langchain_judges.verdict import Label
+
+Word = Literal["yes", "no", "not yet"]
+Use = Literal["averages", "single", "person", "ordering"]
+
+TITLES: dict[Use, str] = {
+    "averages": "Averages over many rows",
+    "single": "Single verdicts",
+    "person": "In place of a person",
+    "ordering": "Putting systems in order",
+}
+MARGIN = 0.05
+"""How far the judge's mean may be from people's, and its agreement below one more person's."""
+MOST_WRONG = 0.2
+"""How many single verdicts may be wrong: about as often as two people differ."""
+LEAST_IN_ORDER = 0.75
+"""Of two texts that people rate apart, how often a judge must have the same one ahead."""
+LEAST_OF_A_LABEL = 8
+"""With fewer rows of a label its share of right answers is hardly known."""
+MOST_LABELS = 20_000
+
+
+@dataclass(frozen=True)
+class UseAnswer:
+    """Whether a judge may be used for one thing."""
+
+    use: Use
+    word: Word
+    reason: str
+    """What was found, beside what is asked for."""
+    number: Number | None = None
+    """The number that decides, with its interval."""
+    limit: tuple[float, float] = (-math.inf, math.inf)
+    """Between which values the number has to lie."""
+    labels: int | None = None
+    """How many more labels would settle it, if it goes on as here; None: not known, or none."""
+    parts: tuple[Number, ...] = ()
+    """The same number by system or category, furthest from 0 first."""
+
+    @property
+    def title(self) -> str:
+        """What the judge would be used for."""
+        return TITLES[self.use]
+
+    @property
+    def text(self) -> str:
+        """The answer in sentences."""
+        more = ""
+        if self.labels is not None:
+            more = f" About {self.labels:,} more labels would settle it."
+        return f"{self.word.capitalize()}: {self.reason}.{more}"
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain JSON data."""
+        return {
+            "use": self.use,
+            "answer": self.word,
+            "text": self.text,
+            "labels_needed": self.labels,
+            "limit": [end if math.isfinite(end) else None for end in self.limit],
+            "number": None if self.number is None else self.number.to_dict(),
+            "parts": [part.to_dict() for part in self.parts],
+        }
+
+
+def answers_of(
+    sample: Sample,
+    numbers: Mapping[str, Number],
+    *,
+    margin: float = MARGIN,
+    max_wrong: float = MOST_WRONG,
+) -> dict[Use, UseAnswer]:
+    """Return the answer for each use.
+
+    Args:
+        sample: The judged rows.
+        numbers: What else was measured, by key.
+        margin: How far the mean may be from people's, as a share; of ratings, of their range.
+        max_wrong: The share of single verdicts that may be wrong.
+
+    Raises:
+        OptionError: A margin or limit does not lie between 0 and 1.
+    """
+    for name, value in (("margin", margin), ("max_wrong", max_wrong)):
+        if not 0 < value < 1:
+            raise OptionError(f"`{name}` must lie between 0 and 1, got {value!r}")
+    if sample.by_criteria:
+        parts = {name: sample.by_criterion(name) for name in sample.criteria}
+        answers = {
+            name: answers_of(part, {}, margin=margin, max_wrong=max_wrong)
+            for name, part in parts.items()
+        }
+        return {use: _together({n: a[use] for n, a in answers.items()}) for use in TITLES}
+    if why := _nothing(sample):
+        return {use: UseAnswer(use, "not yet", why) for use in TITLES}
+    return {
+        "averages": _averages(sample, margin),
+        "single": _single(sample, numbers, max_wrong),
+        "person": _person(sample, numbers),
+        "ordering": _ordering(sample),
+    }
+
+
+def _nothing(sample: Sample) -> str:
+    if all(answer is None for answer in sample.answers):
+        return "no row was judged"
+    known = any(
+        answer is not None and label is not None
+        for answer, label in zip(sample.answers, sample.labels, strict=True)
+    )
+    if known:
+        return ""
+    return "no judged row has a label"
+
+
+def _together(answers: Mapping[str, UseAnswer]) -> UseAnswer:
+    """Return one answer for all criteria: the worst of theirs, with the number of each."""
+    by_word: dict[Word, list[str]] = {"no": [], "not yet": [], "yes": []}
+    for name, answer in answers.items():
+        value = "" if answer.number is None else f" ({_with_range(answer.number)})"
+        by_word[answer.word].append(f"{name}{value}")
+    worst = next(word for word, names in by_word.items() if names)
+    first = next(answer for answer in answers.values() if answer.word == worst)
+    if first.number is None:
+        return first
+    reason = "; ".join(f"{word} by {', '.join(own)}" for word, own in by_word.items() if own)
+    return replace(first, reason=reason)
+
+
+def _decided(result: Result, limit: tuple[float, float]) -> Word:
+    """Return yes or no where the whole interval lies on one side of the limit."""
+    if math.isnan(result) or result.interval is None:
+        return "not yet"
+    low, high = result.interval
+    if limit[0] <= low and high <= limit[1]:
+        return "yes"
+    return "no" if high < limit[0] or low > limit[1] else "not yet"
+
+
+def labels_to_settle(result: Result, limit: tuple[float, float]) -> int | None:
+    """Return how many more labels bring the interval to one side of the nearer limit.
+
+    An interval narrows with the root of the labels; the value is taken to stay. None where it
+    lies on the limit, so that more labels than anybody gives would be needed.
+    """
+    if math.isnan(result) or result.interval is None:
+        return None
+    ends = [end for end in limit if math.isfinite(end)]
+    away = min((abs(result - end) for end in ends), default=0.0)
+    half = (result.interval.high - result.interval.low) / 2
+    if away <= 0:
+        return None
+    more = result.n * (half / away) ** 2 - result.n
+    if not 0 < more <= MOST_LABELS:
+        return None
+    digits = 10 ** (max(2, len(str(int(more)))) - 2)
+    return int(math.ceil(more / digits) * digits)
+
+
+def _settle(answer: UseAnswer) -> UseAnswer:
+    if answer.word != "not yet" or answer.number is None:
+        return answer
+    return replace(answer, labels=labels_to_settle(answer.number.result, answer.limit))
+
+
+# ---- averages
+
+
+def _averages(sample: Sample, margin: float) -> UseAnswer:
+    judge, people, what, scale = _points(sample)
+    limit = (-margin * scale, margin * scale)
+    unit: Any = "number" if scale != 1 else "points"
+    title = f"{what}: the judge minus {sample.whom}"
+
+    def gap(
+        places: Sequence[int], level: float, one: Any = judge, other: Any = people
+    ) -> Result:
+        groups = sample.groups
+        return metrics.paired_difference(
+            [one[i] for i in places],
+            [other[i] for i in places],
+            groups=groups and [groups[i] for i in places],
+            confidence=level,
+            spread=scale,
+        )
+
+    places = range(len(sample.rows))
+    whole = Number("averages.all", title, gap(places, sample.confidence), unit)
+    parts = _parts(sample, gap, judge, people, unit)
+    apart = [part for part in parts if _decided(part.result, limit) == "no"]
+    word = _decided(whole.result, limit)
+    if apart:
+        word = "no"
+    both = [i for i in places if judge[i] is not None and people[i] is not None]
+    ours, theirs = (sum(side[i] for i in both) / len(both) for side in (judge, people))
+    shown = _percent if scale == 1 else (lambda value: rounded(value, 2))
+    allowed = f"{rounded(100 * margin, 1).removesuffix('.0')}{NO_BREAK}points"
+    if scale != 1:
+        allowed = f"{rounded(margin * scale, 2)} on a scale of {rounded(scale, 1)}"
+    reason = (
+        f"{what} is {shown(ours)} by the judge and {shown(theirs)} by {sample.whom}, "
+        f"{_with_range(whole)}; up to {allowed} either way are allowed"
+    )
+    if apart:
+        names = ", ".join(f"{part.title} ({value_text(part)})" for part in apart[:3])
+        reason += f". Too far off for {names}"
+    return _settle(UseAnswer("averages", word, reason, whole, limit, parts=tuple(parts)))
+
+
+def _points(sample: Sample) -> tuple[list[Any], list[Any], str, float]:
+    """Return by row what judge and people count for, what is counted, and its range."""
+    if sample.pairs:
+        judge = [None if a is None else preference_points([a]) for a in sample.answers]
+        people = [preference_points(target) for target in sample.targets]
+        return judge, people, "A's win rate", 1.0
+    labels, answers = sample.labels, sample.answers
+    if sample.rated:
+        values = [float(v) for v in [*labels, *answers] if v is not None]
+        return answers, labels, "The mean rating", max(values) - min(values) or 1.0
+    rare = rare_label(sample)
+    ours, theirs = (
+        [None if value is None else float(value == rare) for value in side]
+        for side in (answers, labels)
+    )
+    return ours, theirs, f"The share of label {rare}", 1.0
+
+
+def rare_label(sample: Sample) -> Label:
+    """Return the label that people give least often, the last of those that are equal."""
+    counts = Counter(label for label in sample.labels if label is not None)
+    return min(counts, key=lambda label: (counts[label], str(label) != "1", str(label)))
+
+
+def _parts(sample: Sample, gap: Any, judge: Any, people: Any, unit: Any) -> list[Number]:
+    """Return the gap by system where rows name some, else by category; all at one level."""
+    by_system: dict[str, list[int]] = {}
+    for place, pair in enumerate(sample.systems):
+        for name in dict.fromkeys(pair):
+            if name is not None:
+                by_system.setdefault(name, []).append(place)
+    if len(by_system) > 1:
+        level = 1 - (1 - sample.confidence) / len(by_system)
+        parts = []
+        for name, places in by_system.items():
+            sides = [_of_system(side, sample.systems, name) for side in (judge, people)]
+            parts.append(Number(f"averages.{name}", name, gap(places, level, *sides), unit))
+        return _furthest_first(parts)
+    by_category: dict[str, list[int]] = {}
+    for place, row in enumerate(sample.rows):
+        if row.category is not None:
+            by_category.setdefault(row.category, []).append(place)
+    if len(by_category) < 2:
+        return []
+    level = 1 - (1 - sample.confidence) / len(by_category)
+    return _furthest_first(
+        [Number(f"averages.{n}", n, gap(own, level), unit) for n, own in by_category.items()]
+    )
+
+
+def _furthest_first(parts: list[Number]) -> list[Number]:
+    return sorted(
+        parts, key=lambda part: -abs(part.result) if part.result == part.result else 1
+    )
+
+
+def _of_system(side: Sequence[Any], systems: Sequence[tuple[Any, ...]], name: str) -> list[Any]:
+    """Return the points of a system's own text in each row."""
+    return [
+        None if points is None else points if pair[0] == name else 1 - points
+        for points, pair in zip(side, systems, strict=True)
+    ]
+
+
+# ---- single verdicts
+
+
+def _single(sample: Sample, numbers: Mapping[str, Number], most: float) -> UseAnswer:
+    limit = (-math.inf, most)
+    found = _wrong(sample, limit)
+    if isinstance(found, UseAnswer):
+        return found
+    wrong, how = found
+    number = Number("single.wrong", f"Single verdicts that are wrong{how}", wrong)
+    word = _decided(wrong, limit)
+    reason = f"{_percent(wrong)} are wrong{how}"
+    span = range_text(number)
+    reason += f" ({span})" if span else ""
+    reason += f"; at most {_percent(most)} may be"
+    lead = numbers.get("baseline.lead")
+    if word == "yes" and sample.pairs and lead is not None:
+        low, high = lead.result.interval or (-math.inf, math.inf)
+        rule = f"{lead.note[0].lower()}{lead.note[1:]}"
+        if low <= 0:
+            word = "no" if high < 0 else "not yet"
+            verb = "Worse than" if high < 0 else "Not shown to be better than"
+            reason += f". {verb} a rule that needs no judge: {rule} ({_with_range(lead)})"
+            number_of_lead = labels_to_settle(lead.result, (0.0, math.inf))
+            return UseAnswer("single", word, reason, number, limit, number_of_lead)
+    reason += _surest(sample)
+    return _settle(UseAnswer("single", word, reason, number, limit))
+
+
+def _wrong(sample: Sample, limit: tuple[float, float]) -> tuple[Result, str] | UseAnswer:
+    """Return the share of wrong verdicts and how they are counted, or why it is not known."""
+    settings = sample.settings
+    if sample.pairs:
+        misses = [_miss(*pair) for pair in zip(sample.answers, sample.labels, strict=True)]
+        half = any(miss == 0.5 for miss in misses)
+        return metrics.rate(misses, **settings), ", a tie counted as half" if half else ""
+    if sample.rated:
+        answers, labels, _, scale = _points(sample)
+        step = scale / 4
+        far = [
+            None if label is None else 1.0 if own is None else abs(own - label) > step + 1e-9
+            for own, label in zip(answers, labels, strict=True)
+        ]
+        return metrics.rate(far, **settings), f", by more than {rounded(step, 1)}"
+    counts = Counter(label for label in sample.labels if label is not None)
+    rare = rare_label(sample)
+    if len(counts) < 2 or counts[rare] < LEAST_OF_A_LABEL:
+        if len(counts) < 2:
+            return UseAnswer("single", "not yet", "all labels are the same", limit=limit)
+        least = f"{counts[rare]}; {LEAST_OF_A_LABEL} are needed"
+        reason = f"too few labels of the class `{rare}`: {least}"
+        share = counts[rare] / counts.total()
+        more = math.ceil((LEAST_OF_A_LABEL - counts[rare]) / share)
+        return UseAnswer("single", "not yet", reason, limit=limit, labels=more)
+    right = numbers_of_balance(sample)
+    if math.isnan(right):
+        return right, ""
+    ends = right.interval and metrics.Interval(1 - right.interval.high, 1 - right.interval.low)
+    wrong = Result(
+        1 - right, n=right.n, n_failed=right.n_failed, interval=ends,
+        no_interval=right.no_interval,
+    )  # fmt: skip
+    return wrong, ", every label weighed alike"
+
+
+def numbers_of_balance(sample: Sample) -> Result:
+    """Return how often each label is found, on average over the labels."""
+    return metrics.balanced_accuracy(sample.verdicts, sample.labels, "wrong", **sample.settings)
+
+
+def _miss(answer: Label | None, label: Label | None) -> float | None:
+    """Return how far a verdict is from the label: a tie is half wrong where there is none."""
+    if label is None:
+        return None
+    ours, theirs = (preference_points([each]) for each in (answer, label))
+    return 1.0 if ours is None or theirs is None else abs(ours - theirs)
+
+
+def _surest(sample: Sample) -> str:
+    """Say which of its surest verdicts are right nearly always."""
+    if not sample.has_confidence or sample.rated:
+        return ""
+    shares = (0.8, 0.6, 0.4, 0.2)
+    level = 1 - (1 - sample.confidence) / len(shares)
+    settings: Any = {**sample.settings, "confidence": level}
+    curve = metrics.abstention_curve(sample.verdicts, sample.labels, shares=shares, **settings)
+    for share, right in curve:
+        if right.interval and right.interval.low >= 1 - MOST_WRONG / 2 and share < 0.95:
+            span = range_text(Number("", "", right), 0)
+            return (
+                f". The {_percent(share)} it is surest of are right {_percent(right)} ({span})"
+            )
+    return ""
+
+
+# ---- in place of a person
+
+
+def _person(sample: Sample, numbers: Mapping[str, Number]) -> UseAnswer:
+    gap = numbers.get("agreement.over_people")
+    limit = (-MARGIN, math.inf)
+    if gap is None or math.isnan(gap.result):
+        reason = "how often people agree is not known: no row has two people's answers"
+        return UseAnswer("person", "not yet", reason, limit=limit, labels=None)
+    word = _decided(gap.result, limit)
+    alone = ", each order by itself" if any(row.has_orders for row in sample.rows) else ""
+    people = numbers["agreement.people_rows"].result
+    reason = (
+        f"it agrees with people {_percent(people + gap.result)} of the time{alone}, one person "
+        f"with another {_percent(people)}: {_with_range(gap)}; {percent(MARGIN)} below are "
+        "allowed"
+    )
+    rate = numbers.get("agreement.winning_rate")
+    if rate is not None and not math.isnan(rate.result):
+        reason += f". It could replace {_percent(rate.result)} of the annotators (alt-test)"
+    return _settle(UseAnswer("person", word, reason, gap, limit))
+
+
+# ---- ordering systems
+
+
+def _ordering(sample: Sample) -> UseAnswer:
+    named = [[name for name in pair if name is not None] for pair in sample.systems]
+    names = {name for row in named for name in row}
+    if len(names) > 1:
+        return _of_systems(sample)
+    if sample.rated:
+        return _of_texts(sample)
+    reason = "the rows do not say which system wrote which text"
+    return UseAnswer("ordering", "not yet", reason)
+
+
+def _of_texts(sample: Sample) -> UseAnswer:
+    result = metrics.concordance(sample.answers, sample.labels, **sample.settings)
+    title = "Texts in the same order as by people"
+    number = Number("ordering.texts", title, result)
+    limit = (LEAST_IN_ORDER, math.inf)
+    if math.isnan(result):
+        return UseAnswer("ordering", "not yet", result.reason or "", number, limit)
+    reason = (
+        f"of two texts that {sample.whom} rate apart it has the same one ahead "
+        f"{_percent(result)} of the time"
+    )
+    span = range_text(number)
+    reason += f" ({span})" if span else ""
+    reason += f"; a coin would {_percent(0.5)}, {_percent(LEAST_IN_ORDER)} are asked for"
+    return _settle(UseAnswer("ordering", _decided(result, limit), reason, number, limit))
+
+
+def _of_systems(sample: Sample) -> UseAnswer:
+    order = order_of_systems(sample)
+    open_by_people = [p for p in order.pairs if not _apart(p.people)]
+    told = [pair for pair in order.pairs if _apart(pair.people)]
+    same = sum(pair.matches is True for pair in told)
+    turned = [pair for pair in told if pair.matches is False]
+    neighbours = sum(_apart(pair.judge) for pair in order.neighbours)
+    word: Word = "no" if turned else "yes" if told and same == len(told) else "not yet"
+    reason = (
+        f"by {sample.whom} {len(told)} of {count_text(len(order.pairs), 'pair')} of systems "
+        f"can be told apart, and the judge has {same} of these in the same order"
+    )
+    if turned:
+        pairs = ", ".join(f"{p.first} and {p.second}" for p in turned[:3])
+        reason += f". It turns round {pairs}"
+    reason += (
+        f". Of {count_text(len(order.neighbours), 'step')} in the ranking it can tell "
+        f"{neighbours} apart"
+    )
+    labels = None
+    if word == "not yet":
+        candidates = [
+            labels_to_settle(result, (0.0, math.inf))
+            for pair in order.pairs
+            for result in ([pair.people] if pair in open_by_people else [pair.judge])
+            if pair.matches is None
+        ]
+        labels = min((each for each in candidates if each is not None), default=None)
+    return UseAnswer("ordering", word, reason, labels=labels)
+
+
+def order_of_systems(sample: Sample) -> SystemOrder:
+    """Return the systems in the order of the judge and of people."""
+    judge, people, _, _ = _points(sample)
+    pairs = [tuple(name for name in pair if name is not None) for pair in sample.systems]
+    rows = [
+        (names, ours, theirs)
+        for names, ours, theirs in zip(pairs, judge, people, strict=True)
+        if names
+    ]
+
+    def of_each(names: tuple[str, ...], points: float | None) -> list[float | None]:
+        if len(names) < 2 or points is None:
+            return [points] * len(names)
+        return [points, 1 - points]
+
+    groups = sample.groups
+    return metrics.system_order(
+        [names for names, _, _ in rows],
+        [of_each(names, ours) for names, ours, _ in rows],
+        [of_each(names, theirs) for names, _, theirs in rows],
+        groups=groups and [g for g, names in zip(groups, pairs, strict=True) if names],
+        confidence=sample.confidence,
+    )
+
+
+def _apart(gap: Result) -> bool:
+    return gap.interval is not None and not gap.interval.covers(0.0)
+
+
+# ---- words
+
+
+def _percent(value: float) -> str:
+    return f"{percent(value, 1).removesuffix('.0')}{NO_BREAK}%"
+
+
+def _with_range(number: Number) -> str:
+    span = range_text(number) or number.result.no_interval or ""
+    return f"{value_text(number)} ({span})" if span else value_text(number)
+
+
+def label_first(sample: Sample) -> str:
+    """Say which rows to label first, where some have no label."""
+    open_rows = [row for row in sample.rows if not row.target]
+    doubtful = sum(bool(row.verdict.get("flipped")) for row in open_rows)
+    if not open_rows:
+        return "every row here has a label: take new ones"
+    if doubtful:
+        rows = count_text(doubtful, "row")
+        return f"first {rows} without a label whose two orders disagree; `label` picks them"
+    return f"`label` picks them from the {len(open_rows):,} rows without one"
+
+
+def details(sample: Sample, numbers: Mapping[str, Number], headline: Number) -> str:
+    """Return what else was counted, in one sentence."""
+    parts = [_agreed(sample, headline), _flips(numbers), _leanings(numbers)]
+    lost = sum(answer is None for answer in sample.answers)
+    parts.append(f"{lost:,} of {len(sample.rows):,} not judged")
+    sentence = "; ".join(part for part in parts if part)
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _agreed(sample: Sample, headline: Number) -> str:
+    if math.isnan(headline.result):
+        return "how far it agrees with people is unknown, because no judged row has a label"
+    if sample.by_criteria:
+        return f"least with {sample.whom} by {headline.title} {value_text(headline)}"
+    if sample.rated:
+        return f"rank correlation with {sample.whom} {_with_range(headline)}"
+    span = range_text(headline, 0) or headline.result.no_interval or ""
+    return f"agrees with {sample.whom} {value_text(headline, 0)} ({span}) of the time"
+
+
+def _flips(numbers: Mapping[str, Number]) -> str:
+    flips = numbers.get("bias.flips")
+    if flips is None:
+        return ""
+    if math.isnan(flips.result):
+        return f"flips unknown: {flips.result.reason}"
+    other, undecided = numbers.get("bias.flips.other"), numbers.get("bias.flips.undecided")
+    if other is None or undecided is None:
+        return f"flips on {value_text(flips, 0)}"
+    return (
+        f"when the texts swap places it names the other text on {value_text(other, 0)} of rows "
+        f"and is undecided on {value_text(undecided, 0)}"
+    )
+
+
+def _leanings(numbers: Mapping[str, Number]) -> str:
+    leans = []
+    for key, centre, high, low in (
+        ("bias.first_slot_rate", 0.5, "to the first slot", "to the second slot"),
+        ("bias.length_slope", 0.0, "to longer texts", "to shorter texts"),
+    ):
+        number = numbers.get(key)
+        interval = None if number is None else number.result.interval
+        if interval and interval.low > centre:
+            leans.append(high)
+        elif interval and interval.high < centre:
+            leans.append(low)
+    return f"leans {' and '.join(leans)}" if leans else ""

@@ -1,0 +1,294 @@
+"""Four uses, four answers: yes, no or not yet, each by its own number and margin."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from langchain_judges import report
+from langchain_judges.errors import OptionError
+from langchain_judges.report.uses import TITLES
+from tests.cases import for_each
+from tests.judged_rows import data_of, run_of
+
+NBSP = "\u00a0"
+OTHER = {"A": "B", "B": "A"}
+
+
+def uses(rows, data, **options):
+    return report.trust(rows, data, **options).uses
+
+
+def words(rows, data, **options):
+    return {use: answer.word for use, answer in uses(rows, data, **options).items()}
+
+
+def items_of(answers: list, **more: object) -> list[dict]:
+    """Rows of a run of a judge of single texts."""
+    usage = {"calls": 1, "input_tokens": 10, "cached_tokens": 0, "output_tokens": 1}
+    verdict = {"confidence": None, "confidence_source": "none", "rationale": "so"}
+    verdict |= {"failures": [], "usage": {**usage, "by_step": {}}}
+    return [
+        {"index": i, "id": f"r{i}", "verdict": {**verdict, "label": a, "score": a}, **more}
+        for i, a in enumerate(answers)
+    ]
+
+
+def texts_of(labels: list, **more: object) -> list[dict]:
+    return [
+        {"id": f"r{i}", "input": "q", "output": f"text {i}", "label": label, **more}
+        for i, label in enumerate(labels)
+    ]
+
+
+# ---- averages
+
+
+def test_a_judge_that_favours_one_side_has_no_averages():
+    # Right on all 200 A and on 96 of 200 B: A wins 304 of 400 by the judge, 200 by people.
+    labels = ["A"] * 200 + ["B"] * 200
+    answers = ["A"] * 304 + ["B"] * 96
+    answer = uses(run_of(answers), data_of(labels))["averages"]
+    assert answer.word == "no"
+    assert answer.number.result == pytest.approx(104 / 400)
+    assert f"76{NBSP}% by the judge and 50{NBSP}% by the label" in answer.text
+
+
+def test_averages_are_a_yes_where_mistakes_cancel_out():
+    # Wrong on 8 of 400, as often either way: (8/400 + 1/400²)^½ · 1.966 / 20 = 1.4 points.
+    labels = ["A", "B"] * 200
+    answers = [OTHER[each] if i < 8 else each for i, each in enumerate(labels)]
+    answer = uses(run_of(answers), data_of(labels))["averages"]
+    assert answer.word == "yes"
+    assert answer.number.result == 0
+    assert answer.number.result.interval.high == pytest.approx(0.0148, abs=2e-4)
+    assert words(run_of(answers), data_of(labels), margin=0.01)["averages"] == "not yet"
+
+
+def test_a_system_that_is_far_off_makes_averages_a_no():
+    # x wins 100 of 200 by people against y and z; the judge lets it beat y and lose to z.
+    data = data_of(["A", "B"] * 100)
+    for i, row in enumerate(data):
+        row["systems"] = ["x", "y" if i < 100 else "z"]
+    answer = uses(run_of(["A"] * 100 + ["B"] * 100), data)["averages"]
+    assert answer.number.result == 0
+    assert answer.word == "no"
+    assert {part.title: float(part.result) for part in answer.parts} == {
+        "y": pytest.approx(-0.5),
+        "z": pytest.approx(0.5),
+        "x": 0,
+    }
+    assert "Too far off for" in answer.text
+
+
+def test_ratings_are_held_within_a_share_of_their_range():
+    # One step of four too high everywhere but at the top: .75 on average, of .2 allowed.
+    labels = [1, 2, 3, 5] * 50
+    answer = uses(items_of([2, 3, 4, 5] * 50), texts_of(labels))["averages"]
+    assert (answer.word, answer.number.result) == ("no", pytest.approx(0.75))
+    same = uses(items_of(labels), texts_of(labels))
+    assert (same["averages"].word, same["single"].word) == ("yes", "yes")
+
+
+# ---- single verdicts
+
+
+@for_each(
+    ("found", "alarms", "word"),
+    # Forty of 400 are the class. Of those 38 and 20 are found; of 360 others 43 and 7 are
+    # called so: balanced errors of 8.5 % and 26 %; always saying 0 is wrong on 10 % of rows.
+    [(38, 43, "yes"), (20, 7, "not yet")],
+)
+def test_labels_are_weighed_alike_whatever_is_common(found, alarms, word):
+    labels = [1] * 40 + [0] * 360
+    answers = [1] * found + [0] * (40 - found) + [1] * alarms + [0] * (360 - alarms)
+    answer = uses(items_of(answers), texts_of(labels))["single"]
+    assert answer.word == word
+    balanced = (found / 40 + (360 - alarms) / 360) / 2
+    assert answer.number.result == pytest.approx(1 - balanced)
+
+
+def test_too_few_of_a_label_are_said_and_counted():
+    labels = ["unsafe"] * 3 + ["fine"] * 57
+    answer = uses(items_of(labels), texts_of(labels))["single"]
+    assert answer.text.startswith(
+        "Not yet: too few labels of the class `unsafe`: 3; 8 are needed."
+    )
+    assert answer.labels == 100  # five more, of which one in twenty is one
+    assert answer.number is None
+
+
+def test_a_tie_is_half_a_mistake_so_that_asking_twice_is_not_punished():
+    # Each order is right on 3 of 4: strictly half are right, half are ties.
+    run = run_of([("A", "A"), ("A", "B"), ("B", "B"), ("B", "A")] * 50)
+    answer = uses(run, data_of(["A", "A", "B", "B"] * 50))["single"]
+    assert answer.number.result == 0.25
+    assert "a tie counted as half" in answer.text
+
+
+def test_a_judge_that_is_no_better_than_a_rule_is_not_trusted_with_single_verdicts():
+    labels = ["A"] * 180 + ["B"] * 20
+    answer = uses(run_of(["A"] * 200), data_of(labels, output_a="x", output_b="y"))["single"]
+    assert answer.number.result == pytest.approx(0.1)
+    assert answer.word == "not yet"
+    assert "a rule that needs no judge" in answer.text
+
+
+@for_each(("wrong", "word"), [(10, "yes"), (40, "not yet"), (80, "no")])
+def test_the_whole_interval_decides(wrong, word):
+    labels = ["A", "B"] * 100
+    answers = [OTHER[a] if i < wrong else a for i, a in enumerate(labels)]
+    assert words(run_of(answers), data_of(labels))["single"] == word
+
+
+def test_the_surest_verdicts_are_named():
+    # Sure of the first 120 of 200, on which it is right; right on half of the others.
+    labels = ["A", "B"] * 100
+    answers = [a if i < 120 or i % 4 < 2 else OTHER[a] for i, a in enumerate(labels)]
+    rows = run_of(answers)
+    for i, row in enumerate(rows):
+        row["verdict"] |= {"confidence": 0.9 if i < 120 else 0.6}
+    text = uses(rows, data_of(labels))["single"].text.replace(NBSP, " ")
+    assert "The 60 % it is surest of are right 100 % (9" in text
+
+
+# ---- in place of a person
+
+
+def one_more_person(twice: bool):
+    """Votes of three people who are right four times in five, and a judge who is a fourth."""
+    rng = np.random.default_rng(0)
+    truth = rng.choice(["A", "B"], 400).tolist()
+
+    def person():
+        right = rng.random(400) < 0.8
+        return [t if r else OTHER[t] for t, r in zip(truth, right, strict=True)]
+
+    votes = [list(each) for each in zip(person(), person(), person(), strict=True)]
+    answers = list(zip(person(), person(), strict=True)) if twice else person()
+    return run_of(answers), data_of(votes)
+
+
+@for_each("twice", [False, True])
+def test_one_more_person_is_one_more_person_asked_once_or_twice(twice):
+    answer = uses(*one_more_person(twice))["person"]
+    assert answer.word == "yes"
+    # Two people agree .8² + .2² = .68 of the time.
+    assert abs(answer.number.result) < 0.045
+    assert ("each order by itself" in answer.text) == twice
+
+
+def test_a_judge_far_below_people_cannot_stand_in_for_one():
+    votes = [["A", "A"], ["B", "B"]] * 60
+    assert words(run_of(["A", "B", "B", "A"] * 30), data_of(votes))["person"] == "no"
+
+
+def test_without_two_votes_nobody_knows_how_people_agree():
+    answer = uses(run_of(["A"] * 20), data_of(["A", "B"] * 10))["person"]
+    assert answer.word == "not yet"
+    assert "no row has two people's answers" in answer.text
+
+
+# ---- an order
+
+
+def judged_systems(same: bool):
+    """x beats y nine times in ten by people, in 200 rows; by the judge the same or reversed."""
+    people = ["A"] * 180 + ["B"] * 20
+    answers = people if same else [OTHER[each] for each in people]
+    return run_of(answers), data_of(people, systems=["x", "y"])
+
+
+@for_each(("same", "word"), [(True, "yes"), (False, "no")])
+def test_systems_that_people_tell_apart_must_stand_the_same_way(same, word):
+    answer = uses(*judged_systems(same))["ordering"]
+    assert answer.word == word
+    assert "1 of 1 pair of systems" in answer.text
+    assert ("turns round x and y" in answer.text) != same
+
+
+def test_a_faint_order_is_no_order():
+    # Ratings that hardly go with people's: the rank correlation is about .1, and above 0.
+    rng = np.random.default_rng(1)
+    labels = rng.integers(1, 6, 3000)
+    answers = np.where(rng.random(3000) < 0.1, labels, rng.integers(1, 6, 3000))
+    trust_report = report.trust(items_of(answers.tolist()), texts_of(labels.tolist()))
+    assert trust_report["ratings.spearman"].interval.low > 0.03
+    assert trust_report.uses["ordering"].word == "no"
+    labels = labels.tolist()
+    assert words(items_of(labels), texts_of(labels))["ordering"] == "yes"
+
+
+# ---- all of them
+
+
+def test_nothing_to_go_by_is_not_yet_for_every_use():
+    for rows, data, why in (
+        (run_of(["A"]), data_of([None]), "no judged row has a label"),
+        (run_of([None] * 30), data_of(["A"] * 30), "no row was judged"),
+    ):
+        answers = uses(rows, data)
+        assert list(answers) == list(TITLES)
+        assert {answer.text for answer in answers.values()} == {f"Not yet: {why}."}
+
+
+def test_not_yet_says_how_many_labels_would_settle_it():
+    # Wrong on 40 of 200, with an interval of about ± 5.5 points around .2 and .16 allowed: the
+    # half width has to fall to 4 points.
+    labels = ["A", "B"] * 100
+    answers = [OTHER[a] if i < 40 else a for i, a in enumerate(labels)]
+    answer = uses(run_of(answers), data_of(labels), max_wrong=0.16)["single"]
+    low, high = answer.number.result.interval
+    assert answer.word == "not yet"
+    assert answer.labels == pytest.approx(200 * ((high - low) / 2 / 0.04) ** 2 - 200, abs=10)
+    assert f"About {answer.labels} more labels would settle it." in answer.text
+
+
+@for_each("options", [{"margin": 0}, {"margin": 1.5}, {"max_wrong": -0.1}])
+def test_margins_are_shares(options):
+    with pytest.raises(OptionError, match="must lie between 0 and 1"):
+        report.trust(run_of(["A"]), data_of(["A"]), **options)
+
+
+def test_rows_without_a_label_are_the_ones_to_label():
+    run = run_of([("A", "A"), ("A", "B"), ("B", "B"), ("A", "B")] * 5)
+    data = data_of(["A", None, "B", "A"] * 5)
+    html = report.trust(run, data).to_html()
+    assert "first 5 rows without a label whose two orders disagree" in html
+
+
+def seen(html: str) -> str:
+    """Return what a page shows before anything is opened."""
+    body = html.partition("<main>")[2].partition('<section id="rows"')[0]
+    body += html.partition("<footer>")[2].partition("</footer>")[0]
+    while "<details" in body:
+        start = body.rindex("<details")
+        end = body.index("</details>", start)
+        summary = re.search(r"<summary.*?</summary>", body[start:end], re.DOTALL)
+        body = body[:start] + (summary.group(0) if summary else "") + body[end + 10 :]
+    return re.sub(r"<[^>]*>", " ", body).replace("&nbsp;", " ").replace(NBSP, " ")
+
+
+def test_a_page_of_twelve_rows_is_read_in_a_minute():
+    run = run_of([("A", "A"), ("B", "B"), ("A", "B"), ("B", "B"), ("A", "A"), ("B", "tie")] * 2)
+    data = data_of(["A", "B"] * 6)
+    for i, row in enumerate(data):
+        row["category"] = "abc"[i % 3]
+    text = seen(report.trust(run, data).to_html())
+    assert len(text.split()) <= 350
+    assert len(re.findall(r"\d[\d.,]*", text)) <= 60
+    for title in TITLES.values():
+        assert title in text
+
+
+def test_the_chart_holds_the_numbers_of_the_sentences():
+    html = report.trust(*one_more_person(True)).to_html()
+    drawn = re.findall(r'class="scale" role="img" aria-label="([^"]*)"', html)
+    assert [each.split(":")[0] for each in drawn] == [
+        TITLES[use] for use in ("averages", "single", "person")
+    ]
+    said = report.trust(*one_more_person(True)).uses["person"].number.result
+    points = f"{100 * said:+.1f}".replace("-", "−")
+    assert f"{points}{NBSP}points" in drawn[2]
