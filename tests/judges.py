@@ -21,11 +21,7 @@ from tests.test_drpe import respond
 PAIR = {"input": "Why?", "output_a": "good good", "output_b": "bad"}
 ITEM = {"input": "Why?", "output": "good good", "expected": "good"}
 FEW: dict[str, dict[str, Any]] = {
-    "bsm": {"criteria": ["Depth", "Tone"]},
-    "drpe": {"panel": {"dynamic": 0}},
-    "sc2": {"aspects": ["Tone", "Depth"], "samples": 4},
-    "cot_sc": {"samples": 3},
-    "relative_sc": {"samples": 3},
+    name: dict(kind.few) for name, kind in METHODS.items() if kind.few
 }
 """Options by method that keep its calls few."""
 REMEMBERING: dict[str, dict[str, Any]] = {"bsm": {"merge": "model"}}

@@ -2,18 +2,22 @@
 
 import asyncio
 import json
+import operator
 import re
 import sys
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from langchain_core.prompts import ChatPromptTemplate
 from langgraph.checkpoint.memory import InMemorySaver
+from typing_extensions import TypedDict
 
 from langchain_judges import FailureMemory, as_evaluator, judge_many, load_judge
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.registry import BUILDERS, METHODS, register
+from langchain_judges.testing import check_method
 from tests.fakes import FakeChatModel
 
 PAGE = Path(__file__).parents[1] / "docs" / "adding-a-method.md"
@@ -21,12 +25,13 @@ PAIR = {"input": "Why is the sky blue?", "output_a": "Rayleigh.", "output_b": "I
 
 
 @pytest.fixture(scope="module")
-def page():
+def page(tmp_path_factory):
     [code] = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    module = ModuleType("merits")
-    sys.modules["merits"] = module
-    exec(compile(code, str(PAGE), "exec"), module.__dict__)
-    yield module
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "merits.py").write_text(code)
+    sys.path.insert(0, str(folder))
+    yield import_module("merits")
+    sys.path.remove(str(folder))
     del METHODS["merits"], BUILDERS["merits"], sys.modules["merits"]
 
 
@@ -103,6 +108,52 @@ def test_a_thread_keeps_nothing_of_the_pair_before(page):
     first, second = judge.invoke(PAIR, config), judge.invoke(other, config)
     assert (first["verdict"]["preference"], second["verdict"]["preference"]) == ("A", "B")
     assert len(second["ballots"]) == second["verdict"]["usage"]["calls"] == 2
+
+
+def test_it_keeps_the_contract(page):
+    check_method(page.MeritsOptions, page.build)
+
+
+def test_a_method_that_announces_too_few_calls_breaks_it(page):
+    class Modest(page.MeritsOptions):  # type: ignore[name-defined,misc]  # as below
+        """Announces half of its calls."""
+
+        def calls(self):
+            return 1
+
+    with pytest.raises(AssertionError, match="2 calls are made, and 1 announced"):
+        check_method(Modest, page.build)
+
+
+def test_a_method_that_shows_nothing_of_what_it_recalled_breaks_it(page, monkeypatch):
+    def blind(self, work):
+        question = self.context.question("compare", page.Merits)
+        pair = {**work["pair"], "examples": []}
+        return page.Call(question, self.material(pair, work["order"]), order=work["order"])
+
+    monkeypatch.setattr(page.MeritsSteps, "compare", blind)
+    with pytest.raises(AssertionError, match="1 recalled, in 0 prompts"):
+        check_method(page.MeritsOptions, page.build)
+
+
+def test_a_prompt_without_a_place_for_what_was_recalled_is_refused(page):
+    prompt = ChatPromptTemplate.from_messages(
+        [("human", "{request} {response_1} {response_2}")]
+    )
+    with pytest.raises(OptionError, match="'compare' has no `instructions`, where examples"):
+        page.create_merits_judge(
+            FakeChatModel(replies=[]), memory=FailureMemory(), prompts={"compare": prompt}
+        )
+
+
+@pytest.mark.parametrize("hint", [int, Annotated[list[str], operator.add], set[str]])
+def test_a_state_without_a_blank_for_the_next_run_builds_no_graph(page, monkeypatch, hint):
+    class State(TypedDict):
+        notes: hint  # type: ignore[valid-type]  # one of several
+
+    monkeypatch.setattr(page, "MeritsState", State)
+    with pytest.raises(OptionError, match="`notes` of State has no blank"):
+        page.create_merits_judge(FakeChatModel(replies=[]))
 
 
 def test_a_name_is_given_once(page, monkeypatch):

@@ -19,11 +19,11 @@ PACKAGE = Path(langchain_judges.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = [
     {"errors", "lazy", "verdict", "orders"},
-    {"options", "asking", "rows", "metrics", "testing"},
+    {"options", "asking", "rows", "metrics"},
     {"memory"},
     {"methods"},
     {"runs", "writing"},
-    {"integrations", "report", "datasets"},
+    {"integrations", "report", "datasets", "testing"},
     {"cli", "__init__"},
 ]
 """Who may import whom: only what stands on an earlier line, or on the same."""

@@ -247,7 +247,6 @@ class Start:
     def begin(self, state: Mapping[str, Any]) -> Update:
         """Check the row; two identical texts are a tie already, without a call."""
         update: Update = {**self.schema.blank}
-        update.pop("first_order", None)
         if self.kind == "item":
             check_item(state)
             return {**update, "verdict": None}

@@ -194,6 +194,8 @@ class GraphOptions(Options):
     """One line for lists of methods."""
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Options by name; a preset is data, not another code path."""
+    few: ClassVar[Mapping[str, Any]] = {}
+    """Options with which a judgment takes few calls, for examples and tests."""
     budgets: ClassVar[tuple[Budget, ...]] = ()
     """How it spends a budget of calls for a pair; the first rule that fits counts."""
     evidence: ClassVar[Sequence[EvidenceTable]] = ()

@@ -3,7 +3,8 @@
 `FakeChatModel` replies by a script. `RecordingChatModel` writes the replies of a real model to
 a file, and `ReplayChatModel` gives them again without it. `FakeModelServer` speaks the protocol
 of OpenAI on a loopback port, so that a real client meets errors, broken bodies and replies that
-do not come. Only recording needs a model; none needs a test framework.
+do not come. `check_method` checks a judging method of your own. Only recording needs a model;
+none needs a test framework.
 
     >>> model = FakeChatModel(replies=['{"label": "1", "explanation": "It is polite."}'])
     >>> model.invoke("Is it polite?").text
@@ -12,39 +13,33 @@ do not come. Only recording needs a model; none needs a test framework.
     ['Is it polite?']
 """
 
-from langchain_judges.testing.attack import WinRate, attack_rates, forged_rows
-from langchain_judges.testing.forgeries import Forgery, forgeries
-from langchain_judges.testing.model import (
-    FakeChatModel,
-    FakeToolModel,
-    ScriptEnded,
-    with_logprobs,
-)
-from langchain_judges.testing.replay import NotRecorded, RecordingChatModel, ReplayChatModel
-from langchain_judges.testing.server import (
-    FakeModelServer,
-    ServerCall,
-    ServerReply,
-    error,
-    reply,
-)
+from __future__ import annotations
 
-__all__ = [
-    "FakeChatModel",
-    "FakeModelServer",
-    "FakeToolModel",
-    "Forgery",
-    "NotRecorded",
-    "RecordingChatModel",
-    "ReplayChatModel",
-    "ScriptEnded",
-    "ServerCall",
-    "ServerReply",
-    "WinRate",
-    "attack_rates",
-    "error",
-    "forged_rows",
-    "forgeries",
-    "reply",
-    "with_logprobs",
-]
+from typing import TYPE_CHECKING
+
+from langchain_judges.lazy import exports
+
+# The one list of public names; each is loaded when it is asked for.
+if TYPE_CHECKING:
+    from langchain_judges.testing.attack import Forgery as Forgery
+    from langchain_judges.testing.attack import WinRate as WinRate
+    from langchain_judges.testing.attack import attack_rates as attack_rates
+    from langchain_judges.testing.attack import forged_rows as forged_rows
+    from langchain_judges.testing.attack import forgeries as forgeries
+    from langchain_judges.testing.contract import check_method as check_method
+    from langchain_judges.testing.contract import fitting_reply as fitting_reply
+    from langchain_judges.testing.model import FakeChatModel as FakeChatModel
+    from langchain_judges.testing.model import FakeToolModel as FakeToolModel
+    from langchain_judges.testing.model import ScriptEnded as ScriptEnded
+    from langchain_judges.testing.model import with_logprobs as with_logprobs
+    from langchain_judges.testing.replay import NotRecorded as NotRecorded
+    from langchain_judges.testing.replay import RecordingChatModel as RecordingChatModel
+    from langchain_judges.testing.replay import ReplayChatModel as ReplayChatModel
+    from langchain_judges.testing.server import FakeModelServer as FakeModelServer
+    from langchain_judges.testing.server import ServerCall as ServerCall
+    from langchain_judges.testing.server import ServerReply as ServerReply
+    from langchain_judges.testing.server import error as error
+    from langchain_judges.testing.server import reply as reply
+
+
+__getattr__, __dir__, __all__ = exports(__name__)

@@ -91,6 +91,7 @@ class BSM(JudgeOptions):
 
     method = "bsm"
     summary = "Branch-Solve-Merge: a plan of criteria, each scored in both orders, summed."
+    few = {"criteria": ["Depth", "Tone"]}
     presets = {
         "paper": {"reuse_plan": False, "explain_first": False},
         "neural_merge": {"merge": "model"},

@@ -399,6 +399,7 @@ class SelfConsistency(ShownExamples, AboutATask):
     method = "cot_sc"
     summary = "Self-consistency of SC²'s paper: the majority of eight chains of thought."
     presets = {"one_shot": {"shots": 1}, "few_shot": {"shots": 5}}
+    few = {"samples": 3}
     budgets = (Budget(0, 1, "samples"),)
     templates = {"judge": texts.COT}
     result = SelfConsistencyResult

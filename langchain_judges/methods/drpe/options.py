@@ -213,6 +213,7 @@ class DRPE(JudgeOptions):
 
     method = "drpe"
     summary = "DRPE: a panel of static and generated role-players votes; votes are weighed."
+    few = {"panel": {"dynamic": 0}}
     presets = {
         "drpe": {"voting": _OWN_VIEWS},
         "drpe_v1": {

@@ -67,6 +67,7 @@ class SC2(FewShot):
 
     method = "sc2"
     summary = "SC²: tables of what is shared and what differs; the most consistent decides."
+    few = {"aspects": ["Tone", "Depth"], "samples": 4}
     presets = {
         "paper": {"samples": 8, "inference": "tournament", "aspects": list(ASPECTS)},
         "one_table": {"samples": 1},
