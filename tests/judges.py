@@ -29,7 +29,7 @@ REMEMBERING: dict[str, dict[str, Any]] = {"bsm": {"merge": "model"}}
 
 
 _SC2 = (
-    "Name the aspects",
+    "aspects to compare them",
     "side by side in a table",
     "You compare two tables",
     '"preferred"',

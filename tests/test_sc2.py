@@ -67,7 +67,7 @@ def rows(prompt, first="polite", second="brief", common="on topic SEED"):
 
 
 def step_of(prompt):
-    if "Name the aspects" in prompt:
+    if "aspects to compare them" in prompt:
         return "aspects"
     if "side by side in a table" in prompt:
         return "table"

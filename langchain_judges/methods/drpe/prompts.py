@@ -18,13 +18,10 @@ _TEXT = """<text-{fence_text}>
 </text-{fence_text}>"""
 _GENERAL = "kinds of people, by occupation or interest, who would commonly read {sought}"
 _FAMILIAR = """from experts or people directly involved to complete beginners in its subject"""
-_READERS = """ Give each a type of one to three words and one sentence on what such a person \
-looks for in it: qualities that tell a better one from a worse one, not what it ought to \
-contain."""
+_READERS = """ Give each a type of one to three words and one sentence on the qualities that \
+such a person looks for in it."""
 
-COARSE = chat_prompt(
-    _SYSTEM, _TEXT, "\n\nName {pool} ", _GENERAL, ", no two of them alike.", _READERS
-)
+COARSE = chat_prompt(_SYSTEM, _TEXT, "\n\nName {pool} ", _GENERAL, ", no two alike.", _READERS)
 """Asks for readers by occupation (section 3.1, coarse). Returns `Readers`."""
 
 FINE = chat_prompt(
@@ -32,7 +29,7 @@ FINE = chat_prompt(
     _TEXT,
     "\n\nName {pool} kinds of people who may read {sought}, ",
     _FAMILIAR,
-    ", no two of them alike.",
+    ", no two alike.",
     _READERS,
 )
 """Asks for readers by their familiarity (section 3.1, fine). Returns `Readers`."""
@@ -44,7 +41,7 @@ MERGED = chat_prompt(
     _GENERAL,
     ", then {pool} who may read it, ",
     _FAMILIAR,
-    "; no two of them alike.",
+    "; no two alike.",
     _READERS,
 )
 """Asks for both kinds in one call (arXiv v1: two calls a case). Returns `BothReaders`."""
@@ -70,8 +67,8 @@ VOTE = chat_prompt(
     """The judges are:
 {roles}
 
-{question} For each judge, in this order, give the reason from that judge's own point of \
-view, in one sentence, then the vote: 1 or 2. Each judges alone, and none may abstain. """
+{question} For each judge, in this order, give one sentence of reason from their own point of \
+view, then their vote: 1 or 2. None may abstain. """
     + FAIR,
 )
 """Asks every role at once (section 3.2, batch prompting). Returns one `RoleVote` for each."""
@@ -82,8 +79,8 @@ VOTE_ALONE = chat_prompt(
     """You are this judge:
 {roles}
 
-{question} Give the reason from this judge's own point of view, in one sentence, then the \
-vote: 1 or 2. The judge may not abstain. """
+{question} Give one sentence of reason from your own point of view, then your vote: 1 or 2. \
+You may not abstain. """
     + FAIR,
 )
 """Asks one role by itself (the ablation without batch). Returns one `RoleVote`."""

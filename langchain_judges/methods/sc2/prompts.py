@@ -18,19 +18,16 @@ from langchain_judges.methods.pairs import (
     MATERIAL_RULE,
 )
 
-_NEUTRAL = """noun phrases of one to four words, no two alike, each neutral: "final answer", \
-not "correctness of the final answer"; "examples", not "better examples\""""
+_NEUTRAL = """neutral noun phrases, no two alike, the weightiest first: "final answer", not \
+"correctness of the final answer"; "examples", not "better examples"."""
 
 ASPECTS = chat_prompt(
     COMPARES,
     MATERIAL,
-    """Name the aspects in which the two responses are to be set side by side, for the \
-question: {question}
-
-In two or three sentences, say what the comparison turns on. Then list at most {n_aspects} \
-aspects, the weightiest first: """,
+    """They are to be compared for the question: {question}
+Say in two sentences what this turns on, then name at most {n_aspects} aspects to compare them \
+in, """,
     _NEUTRAL,
-    ".",
 )
 """Asks for aspects of one pair (section 4, online). Returns `Aspects`."""
 
@@ -42,9 +39,8 @@ EXTRACT = chat_prompt(
 </text-{fence}>{instructions}
 
 Texts of this kind are compared by the question: {question}
-List at most eight aspects of this text that matter for it: """,
+Name at most eight aspects of this text that matter for it, """,
     _NEUTRAL,
-    ".",
 )
 """Asks for the aspects of one text (section 4, offline). Returns `Extracted`."""
 
@@ -57,9 +53,8 @@ CONSOLIDATE = chat_prompt(
 These aspects were found in many texts, the most frequent first. Texts of this kind are \
 compared by the question: {question}
 Merge what means the same, leave out what has no bearing on the question, and give exactly {n} \
-aspects that together cover what matters, the weightiest first: """,
+aspects that together cover what matters, """,
     _NEUTRAL,
-    ".",
 )
 """Merges aspects of a corpus into exactly n (section 4, offline). Returns n phrases."""
 
@@ -68,16 +63,13 @@ TABLE = chat_prompt(
     MATERIAL_ALONE,
     """
 
-Set the two responses side by side in a table, with a row for each of these aspects, in \
-this order:
+Set them side by side in a table of these aspects, in this order:
 {aspects}
 
-A row has three cells: what both have, what only response 1 has, what only response 2 has. A \
-cell holds short entries with semicolons between, or none. A row of two recipes:
-aspect: baking | both: in a hot oven | only 1: 40 minutes | only 2: an hour; no temperature
-Entries say what stands in a response, or that something asked for is missing in it; they do \
-not say whether it is right or good. What stands in one cell of a row stands in no other, not \
-even reworded.""",
+Each cell holds short entries with semicolons between, or none. For example, of two recipes:
+baking | both: in a hot oven | only 1: 40 minutes | only 2: an hour; no temperature
+Entries say what stands in a response, or is missing though asked for, not whether it is good; \
+no cell repeats another of its row.""",
 )
 """Asks for a whole table (section 3.1). Returns one row of three cells for each aspect."""
 
