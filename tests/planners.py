@@ -7,7 +7,7 @@ import re
 
 from tests.fakes import FakeChatModel
 
-WARNING = "What misled it: keywords."
+WARNING = "It was misled by keywords"
 
 
 def planning(groups, *, first=0, family="maps"):

@@ -103,7 +103,7 @@ def test_the_judge_is_told_what_a_mode_of_ones_own_means():
         memory, model, modes=modes, auditor=lambda _: {"answer": "mode", "mode": "turned"}
     )
     audit.invoke({"items": planning(2)})
-    lesson = "What misled it: turned. The rooms stand the other way round."
+    lesson = "It was misled by turned: The rooms stand the other way round."
     assert lesson in model.prompts[-1]
 
 
@@ -281,7 +281,7 @@ def test_the_loop_goes_on_from_a_kill_at_each_node(node, when, calm, tmp_path, m
 def hurt(prompt):
     """Judge well, until an example is shown."""
     answer = json.loads(
-        fooled("What misled it: keywords.\n---\n" + prompt.split("\n---\n")[-1])
+        fooled("It was misled by keywords.\n---\n" + prompt.split("\n---\n")[-1])
     )
     wrong = "harmful" in prompt
     return json.dumps({**answer, "label": str(int(answer["label"]) ^ wrong)})
@@ -725,4 +725,4 @@ def test_a_judge_reads_that_a_case_was_judged_right():
     memory = ListMemory(example("Answer: 1, 20, 50", 1, wrong=1, family="maps", expected="1"))
     model = fooled_model()
     create_allure_judge(model, memory=memory).invoke(planning(1, first=7)[0])
-    assert "A judge said: 1. That is right." in model.prompts[0]
+    assert "Right: 1, as a judge said." in model.prompts[0]

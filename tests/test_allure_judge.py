@@ -114,9 +114,9 @@ def test_a_lesson_is_said_by_the_user_in_tags_of_its_own():
     verdict = create_allure_judge(model, memory=memory).invoke(ITEM)["verdict"]
     system, question = model.prompts[0].split("\n---\n")
     assert re.search(r"<example-response-\w+>\nAnswer: 3, 1\n", system)
-    assert re.search(r"<example-auditor-note-\w+>\nThe order counts.\n", system)
-    lesson = f"What misled it: keywords. {MEANINGS['keywords']}"
-    assert f"A judge said: 1. Right is: 0. {lesson}" in system
+    assert re.search(r"<example-why-\w+>\nThe order counts.\n", system)
+    lesson = f"It was misled by keywords: {MEANINGS['keywords']}"
+    assert f"Right: 0. A judge said 1. {lesson}" in system
     assert "Answer: 1, 3" in question
     assert not re.search("<(request|response|expected-answer)-", system)
     assert verdict["recalled"] == list(memory.examples)
@@ -126,9 +126,9 @@ def test_a_lesson_is_said_by_the_user_in_tags_of_its_own():
 @for_each(
     ("mode", "meaning", "lesson"),
     [
-        ("promise", "It promises a day.", "promise. It promises a day."),
+        ("promise", "It promises a day.", "promise: It promises a day."),
         # A user's own meaning stands before the paper's; an unknown name has none.
-        ("keywords", "Only the words agree.", "keywords. Only the words agree."),
+        ("keywords", "Only the words agree.", "keywords: Only the words agree."),
         ("promise", None, "promise."),
     ],
 )
@@ -136,7 +136,7 @@ def test_a_lesson_says_what_the_failure_mode_means(mode, meaning, lesson):
     memory = ListMemory(example("Answer: 3, 1", 0, mode=mode, mode_meaning=meaning))
     model = says("1")
     create_allure_judge(model, memory=memory).invoke(ITEM)
-    assert f"What misled it: {lesson}\n" in model.prompts[0]
+    assert f"It was misled by {lesson}\n" in model.prompts[0]
 
 
 def test_the_recall_strategy_reaches_the_memory_whose_own_it_is_by_default():
@@ -228,7 +228,7 @@ def test_examples_are_ordered(order, modes):
     memory = ListMemory(*(example(f"{n}", 0, mode="ab"[n % 2]) for n in range(4)))
     model = says("1")
     create_allure_judge(model, memory=memory, recall="all", example_order=order).invoke(ITEM)
-    assert "".join(re.findall("misled it: (.)", model.prompts[-1])) == modes
+    assert "".join(re.findall("was misled by (.)", model.prompts[-1])) == modes
 
 
 def test_shuffling_takes_a_seed():
@@ -252,7 +252,7 @@ def test_the_ablation_of_instructions_adds_one_part_at_a_time():
         preset: (
             RUBRICS["correctness"] in prompt,
             STEPS[1] in prompt,
-            "Right is: 0." in prompt,
+            "Right: 0." in prompt,
         )
         for preset, prompt in prompts.items()
     }

@@ -15,7 +15,7 @@ from tests.planners import fooled, planning
 
 def misled(prompt):
     """Judge well, until an example with a harmful note is shown."""
-    question = "What misled it: keywords.\n---\n" + prompt.split("\n---\n")[-1]
+    question = "It was misled by keywords.\n---\n" + prompt.split("\n---\n")[-1]
     label = int(json.loads(fooled(question))["label"])
     return json.dumps({"label": str(label ^ ("harmful" in prompt)), "explanation": "so"})
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 
 import pytest
 from langchain_core.runnables import RunnableConfig
@@ -146,17 +147,15 @@ def test_examples_are_fenced_and_stand_in_the_slots_of_the_call(make, memory):
     assert len(result["recalled"]["ids"]) == 1
     prompts = [prompt for prompt in model.prompts if "Why is the sea salty" in prompt]
     noun = "candidate" if make is drpe else "response"
-    first = [p for p in prompts if f"A judge said: {noun} 2 is better. Right is: {noun} 1" in p]
-    second = [
-        p for p in prompts if f"A judge said: {noun} 1 is better. Right is: {noun} 2" in p
-    ]
+    first = [p for p in prompts if f"Right: {noun} 1 is better. A judge said {noun} 2" in p]
+    second = [p for p in prompts if f"Right: {noun} 2 is better. A judge said {noun} 1" in p]
     assert len(first) == len(second) == len(prompts) / 2 > 0
     assert all(p.index("Salt of rivers") < p.index("Fish cry") for p in first)
     assert all(p.index("Fish cry") < p.index("Salt of rivers") for p in second)
     for prompt in prompts:
-        fence = prompt.split("<example-1-")[1].split(">")[0]
-        assert f"</example-1-{fence}>" in prompt
-        assert f"<example-auditor-note-{fence}>\nRivers carry salt.\n" in prompt
+        fence = re.search(r"<example-(\w+)>", prompt)[1]
+        assert f"</example-{fence}>" in prompt
+        assert f"<example-why-{fence}>\nRivers carry salt.\n" in prompt
         assert "Be fair." in prompt
     assert any("Why is the sea salty" not in prompt for prompt in model.prompts) == (
         make in BLIND
@@ -185,9 +184,9 @@ def test_an_example_that_was_judged_rightly_is_no_mistake(memory):
     memory.remember([lesson(wrong="A", corrected="A")])
     judge, model = bsm(memory)
     judge.invoke(PAIR)
-    right = "A judge said: response 1 is better. That is right."
+    right = "Right: response 1 is better, as a judge said."
     assert any(right in prompt for prompt in model.prompts)
-    assert not any("Right is" in prompt for prompt in model.prompts)
+    assert not any("A judge said" in prompt for prompt in model.prompts)
 
 
 @judges

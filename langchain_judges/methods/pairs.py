@@ -19,7 +19,6 @@ from langchain_judges.memory.shown import (
     RememberedPair,
     block,
     cut_failures,
-    example_texts,
 )
 from langchain_judges.methods.context import RowSteps
 from langchain_judges.methods.options import JudgeOptions
@@ -177,7 +176,7 @@ class PairSteps(RowSteps):
         request, reference = shown_task(pair["input"]), pair.get("reference") or ""
         a, b = shown(pair["output_a"]), shown(pair["output_b"])
         first, second = in_slots(order, a, b)
-        lessons = block(examples, fence(*example_texts(examples)), order=order, noun=self.noun)
+        lessons = block(examples, order=order, noun=self.noun)
         return {
             **fences(request, first, second),
             "request": request,

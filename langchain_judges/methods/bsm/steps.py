@@ -13,7 +13,7 @@ from langchain_judges.asking.ask import ask
 from langchain_judges.asking.nodes import Call, Next
 from langchain_judges.asking.question import Reply, sample_seed
 from langchain_judges.asking.steps import SingleFlight, Steps, Update, together
-from langchain_judges.memory.shown import block, example_texts
+from langchain_judges.memory.shown import block
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.replies import (
@@ -138,8 +138,7 @@ class BSMSteps(PairSteps):
         # Overall verdicts say what counts, and nothing of one criterion: where scores are
         # summed they are for the plan.
         examples = [] if options.merge == "model" else examples_in(state)
-        texts_shown = fence(*example_texts(examples))
-        lessons = block(examples, texts_shown, order=order or "AB", noun=self.noun)
+        lessons = block(examples, order=order or "AB", noun=self.noun)
         variables = {
             "fence_request": fence(request),
             "request": request,
@@ -240,7 +239,7 @@ class BSMSteps(PairSteps):
         criteria, request = state["criteria"], shown_task(state["input"])
         findings_text = findings(criteria, state["subscores"], order, cells)
         examples = examples_in(state)
-        lessons = block(examples, fence(*example_texts(examples)), order=order, noun=self.noun)
+        lessons = block(examples, order=order, noun=self.noun)
         variables = {
             "fence_request": fence(request),
             "fence_findings": fence(findings_text),

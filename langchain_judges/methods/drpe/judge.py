@@ -17,7 +17,7 @@ from langchain_judges.asking.nodes import Next, Route
 from langchain_judges.asking.question import Question, sample_seed
 from langchain_judges.asking.replies.reading import lax_shape
 from langchain_judges.asking.steps import SingleFlight, Steps, Update
-from langchain_judges.memory.shown import block, example_texts
+from langchain_judges.memory.shown import block
 from langchain_judges.methods.context import JudgeContext, StateSchema, begin
 from langchain_judges.methods.drpe import prompts as texts
 from langchain_judges.methods.drpe.options import DRPE
@@ -174,7 +174,7 @@ class VoteSteps(DRPESteps):
         answer, (_, task) = "", self.task(pair)
         if reference:
             answer = texts.REFERENCE.format(fence=fence(reference), reference=reference)
-        lessons = block(examples, fence(*example_texts(examples)), order=order, noun=self.noun)
+        lessons = block(examples, order=order, noun=self.noun)
         described = [f"{role['type']}: {role['description']}" for role in voters]
         lines = [f"{number}. {line}" for number, line in enumerate(described, 1)]
         return {

@@ -21,7 +21,7 @@ from langchain_judges.asking.replies.reading import check, lax_shape
 from langchain_judges.asking.steps import SingleFlight, Steps, Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
-from langchain_judges.memory.shown import Recaller, block, example_texts, fitting, nearest_last
+from langchain_judges.memory.shown import Recaller, block, fitting, length_of, nearest_last
 from langchain_judges.methods.context import begin
 from langchain_judges.methods.items import SOURCE, ItemSteps, item_of, material
 from langchain_judges.methods.pairs import examples_in, instructions_block
@@ -198,8 +198,8 @@ class LabelSteps(ItemSteps):
         criteria, item, examples = self._criteria_of(work), work["item"], work["examples"]
         name = criteria[0].name if self.each else str(item.get("id") or "")
         lessons = [] if self._in_turns(item) else examples
-        fields = case(item, self.options, example_texts(lessons))
-        corrections = block(lessons, fields["fence"])
+        fields = case(item, self.options)
+        corrections = block(lessons)
         if corrections and self._is_whole(item):
             corrections = WHOLE + corrections
         variables = {
@@ -352,7 +352,7 @@ class LabelSteps(ItemSteps):
         """Return the characters that an example takes."""
         if self._in_turns(item):
             return sum(len(turn.text) for turn in self._turns(item, [example]))
-        return sum(map(len, example_texts([example])))
+        return length_of(example)
 
     def _room(self, item: Item, recaller: Recaller) -> float:
         """Return how many characters of examples fit beside the item."""

@@ -22,7 +22,7 @@ from langchain_judges.asking.nodes import Call, Next, Route
 from langchain_judges.asking.question import Question, Reply, sample_seed
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.example import Example
-from langchain_judges.memory.shown import block, example_texts
+from langchain_judges.memory.shown import block
 from langchain_judges.methods.context import JudgeContext, StateSchema, begin
 from langchain_judges.methods.few_shot import shown_examples
 from langchain_judges.methods.pairs import (
@@ -363,7 +363,7 @@ class SC2Steps(PairSteps):
         request, answer = shown_task(pair["input"]), pair.get("reference") or ""
         # Behind the texts: calls that do not see the reference share the prefix before it.
         reference_text = reference_block(answer) if reference else ""
-        lessons = reference_text + block(examples, fence(*example_texts(examples)), order=order)
+        lessons = reference_text + block(examples, order=order)
         return {
             **fences(request, first, second),
             "request": request,
