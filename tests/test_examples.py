@@ -146,7 +146,7 @@ def test_examples_are_fenced_and_stand_in_the_slots_of_the_call(make, memory):
     assert result["verdict"]["preference"] == "A"
     assert len(result["recalled"]["ids"]) == 1
     prompts = [prompt for prompt in model.prompts if "Why is the sea salty" in prompt]
-    noun = "candidate" if make is drpe else "response"
+    noun = "response"
     first = [p for p in prompts if f"Right: {noun} 1 is better. A judge said {noun} 2" in p]
     second = [p for p in prompts if f"Right: {noun} 2 is better. A judge said {noun} 1" in p]
     assert len(first) == len(second) == len(prompts) / 2 > 0
@@ -160,6 +160,35 @@ def test_examples_are_fenced_and_stand_in_the_slots_of_the_call(make, memory):
     assert any("Why is the sea salty" not in prompt for prompt in model.prompts) == (
         make in BLIND
     )
+
+
+MANY = ["absolute", "allure", "bsm", "cot", "drpe", "plan_solve", "relative", "rubric", "sc2"]
+
+
+@pytest.mark.parametrize("method", MANY)
+@for_each("recall", ["all", "uniform:20"])
+def test_rows_share_what_stands_before_them(method, recall):
+    memory = FailureMemory(embeddings=Letters())
+    note = "Rivers carry salt. " * 24
+    of_text = METHODS[method].takes != "pair"
+    single = {"output": "Salt of rivers.", "wrong": 1, "corrected": 0} if of_text else {}
+    memory.remember([lesson(n, note=note, **single) for n in range(20)])
+    runs = []
+    for n in range(2):
+        model = FakeChatModel(replies=answer)
+        judge = of_method(method, model, memory=memory, recall=recall)
+        new = {"id": f"new {n}", "family": "tides", "group": None, "input": f"{n}?"}
+        judge.invoke({**item_of(method), **new})
+        runs.append([prompt for prompt in model.prompts if "Salt" in prompt])
+    before, after = runs
+    shares = [max(shared_by(one, two) for one in before) / len(two) for two in after]
+    assert shares
+    assert min(shares) > 0.9
+
+
+def shared_by(one, two):
+    """Return how many characters two prompts begin with in common."""
+    return next((n for n, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), len(one))
 
 
 def test_overall_verdicts_are_shown_to_the_plan_or_the_merge_and_never_to_a_solve(memory):

@@ -16,7 +16,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from langchain_core.caches import BaseCache
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.outputs import Generation
 from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel
@@ -94,10 +94,24 @@ def ask(
             row_cost.book(asking.usage())
 
 
+def _rendered(question: Question, variables: Mapping[str, object]) -> list[BaseMessage]:
+    """Return the messages of a question, before its fences are sealed.
+
+    What many rows share, the variable `shared`, ends the system message whatever the template
+    says: before the row, so that providers can cache it, and in templates of a caller's own.
+    """
+    messages = question.prompt.format_messages(**variables)
+    if not (shared := variables.get("shared")):
+        return messages
+    if not isinstance(first := messages[0], SystemMessage):
+        return [SystemMessage(str(shared).strip()), *messages]
+    return [SystemMessage(f"{first.content}{shared}"), *messages[1:]]
+
+
 def _paid_once(asking: Asking, variables: Mapping[str, object]) -> Steps[Reply]:
     """Take the reply that an earlier run has paid for, before a kill even, or ask."""
     question = asking.question
-    messages = _with_media(sealed_messages(question.prompt.format_messages(**variables)))
+    messages = _with_media(sealed_messages(_rendered(question, variables)))
     replies = row_cost.replies if (row_cost := ROW_COST.get()) else None
     if replies is None and question.replies:
         replies = yield from question.replies.running()

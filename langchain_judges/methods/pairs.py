@@ -151,11 +151,14 @@ class PairSteps(RowSteps):
         return {"shown": shown, "recalled": report, "failures": cut_failures(report)}
 
     def frame(self, pair: Pair, examples: str = "") -> dict[str, str]:
-        """Return what stands around the material: focus, the caller's words, examples."""
-        instructions = instructions_block(self.context.options.instructions)
+        """Return what stands around the material: focus, the caller's words, examples.
+
+        Examples stand before the row, where other rows have the same; see `asking.ask`.
+        """
         return {
             "focus": self.focus_on(pair),
-            "instructions": instructions + examples,
+            "instructions": instructions_block(self.context.options.instructions),
+            "shared": examples,
         }
 
     def focus_on(self, pair: Pair) -> str:

@@ -84,7 +84,7 @@ NOT_SHOWN = " The responses to the earlier turns are not shown."
 """Put behind what says which turn is judged, where there were some (section 4)."""
 
 LESSONS = "\nPlan so that the corrected verdicts would have come out, where they bear on this."
-"""Added to BRANCH behind remembered examples."""
+"""Added behind remembered examples where criteria are planned."""
 
 WEIGHT = """ Its weight says how much it counts beside the others, from 1 (little) to 10 \
 (decides by itself)."""

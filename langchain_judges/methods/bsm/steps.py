@@ -142,7 +142,7 @@ class BSMSteps(PairSteps):
         variables = {
             "fence_request": fence(request),
             "request": request,
-            **self.frame(pair_of(state), lessons + (texts.LESSONS if lessons else "")),
+            **self.frame(pair_of(state), lessons and lessons + texts.LESSONS),
             "count": plan_words(options.max_criteria),
             "weight": texts.WEIGHT if options.weighted else "",
         }

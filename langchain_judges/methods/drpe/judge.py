@@ -188,7 +188,8 @@ class VoteSteps(DRPESteps):
             "response_2": second,
             "roles": "\n".join(lines if self.options.poll.batch else described),
             "question": task["question"],
-            "instructions": self.frame(pair, answer + lessons)["instructions"],
+            **self.frame(pair, lessons),
+            "instructions": self.frame(pair)["instructions"] + answer,
         }
 
     def _place(self, work: VoteWork) -> str:

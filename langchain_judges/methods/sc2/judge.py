@@ -362,15 +362,15 @@ class SC2Steps(PairSteps):
         first, second = in_slots(order, a, b)
         request, answer = shown_task(pair["input"]), pair.get("reference") or ""
         # Behind the texts: calls that do not see the reference share the prefix before it.
-        reference_text = reference_block(answer) if reference else ""
-        lessons = reference_text + block(examples, order=order)
+        frame = self.frame(pair, block(examples, order=order))
+        frame["instructions"] += reference_block(answer) if reference else ""
         return {
             **fences(request, first, second),
             "request": request,
             "reference": "",
             "response_1": first,
             "response_2": second,
-            **self.frame(pair, lessons),
+            **frame,
         }
 
     def _texts_token(self, pair: Pair) -> str:
