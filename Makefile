@@ -24,7 +24,7 @@ SHOWS_write := Three drafts are written for each task, and the one that uses mos
 DEMO := $(or $(COMMAND_$(METHOD)),judge --method $(METHOD))
 PAIRS := $(or $(PAIRS_$(METHOD)),cookbook/data/pairs.jsonl)
 
-.PHONY: demo test test-fast lint format docs benchmark notebooks
+.PHONY: demo test test-fast lint format docs generated benchmark notebooks
 .DEFAULT_GOAL := help
 
 help:
@@ -33,6 +33,7 @@ help:
 	@echo "make test       run every test, those with the real local model too"
 	@echo "make test-fast  run the unit tests, which start no other program; under two minutes"
 	@echo "make lint       check style and types"
+	@echo "make generated  write anew what is made from the code: options, reference, drawings, prompts"
 	@echo "make docs       build the site into build/site; warnings are errors"
 	@echo "make benchmark  measure the cost of a run beside bare loops"
 	@echo "make notebooks  run the notebooks of the cookbook and store their outputs"
@@ -82,6 +83,9 @@ lint: .venv/.dev
 format: .venv/.dev
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format --quiet .
+
+generated: .venv/.dev
+	@$(BIN)/python -m website.generated
 
 docs: .venv/.dev
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

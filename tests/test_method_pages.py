@@ -15,7 +15,7 @@ from website.method_pages import PAGES, ROOT, written
 @pytest.mark.parametrize("name", PAGES)
 def test_the_end_of_a_methods_page_is_up_to_date(name):
     page = (ROOT / "docs" / f"{name}.md").read_text()
-    assert page == written(name), "python -m website.method_pages"
+    assert page == written(name), "stale: make generated"
     assert "](figures/" in page
 
 

@@ -1,6 +1,6 @@
 """Draw each method's compiled graph as docs/figures/METHOD.svg.
 
-`python -m website.figures` draws them; a test says when one is stale.
+`make generated` draws them; a test says when one is stale.
 """
 
 from __future__ import annotations
@@ -124,9 +124,3 @@ def figure(method: str, judge: Any) -> str:
 def figures() -> dict[str, str]:
     """Return every figure by the name of its file."""
     return {f"{name}.svg": figure(name, judge) for name, judge in judges().items()}
-
-
-if __name__ == "__main__":
-    FOLDER.mkdir(exist_ok=True)
-    for name, text in figures().items():
-        (FOLDER / name).write_text(text)

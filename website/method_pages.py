@@ -1,6 +1,6 @@
 """Write the end of each method's page: a worked example, replayed, and its options.
 
-`python -m website.method_pages` writes them; a test says when one is stale. The examples replay
+`make generated` writes them; a test says when one is stale. The examples replay
 what a large language model replied to the cookbook's notebooks, so they need no network.
 """
 
@@ -24,7 +24,7 @@ from website.options_page import summary, table
 
 ROOT = Path(__file__).parents[1]
 COOKBOOK = ROOT / "cookbook"
-MARK = "<!-- `python -m website.method_pages` writes what follows. -->"
+MARK = "<!-- `make generated` writes what follows. -->"
 MODEL = '"openai:gpt-5-mini"'
 WIDTH = 96
 
@@ -274,8 +274,3 @@ def written(name: str) -> str:
     """Return a page with a new ending."""
     text = (ROOT / "docs" / f"{name}.md").read_text()
     return text.partition(MARK)[0].rstrip() + "\n\n" + ending(name)
-
-
-if __name__ == "__main__":
-    for page_name in PAGES:
-        (ROOT / "docs" / f"{page_name}.md").write_text(written(page_name))

@@ -1,4 +1,4 @@
-"""Write docs/options.md from the options themselves: `python -m website.options_page`."""
+"""Write docs/options.md from the options themselves; `make generated` does."""
 
 from __future__ import annotations
 
@@ -55,7 +55,3 @@ def page() -> str:
         for name, method in methods.items():
             parts += [f"\n### `{name}`\n", summary(method) + "\n", table(method)]
     return "\n".join(parts) + "\n"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page())

@@ -1,0 +1,107 @@
+"""Every file that is made from the code, written anew: `python -m website.generated`.
+
+The table of options, the reference, the drawings, the end of each method's page, the graphs of
+the server, and what tests hold frozen. A test says which of them is stale.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+from langchain_judges.methods.registry import COMBINATIONS, METHODS
+from website import figures, method_pages, options_page
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+ROOMS = {
+    "": "Judges, rows and verdicts",
+    "runs": "Many rows",
+    "integrations": "LangChain, LangSmith and servers",
+    "memory": "Memory",
+    "report": "Reports",
+    "datasets": "Data sets",
+    "writing": "Writing",
+    "testing": "Testing",
+}
+"""The packages that export what they offer, and what a page calls them."""
+
+
+def served() -> list[str]:
+    """Return the graphs of a LangGraph server."""
+    return sorted([*METHODS, *COMBINATIONS, "audit", "write"])
+
+
+def reference() -> str:
+    """Return the page that shows every public name, each where it is exported first."""
+    lines = [
+        "# Reference\n",
+        "Every public name, from its docstring. Options with their types: "
+        "[options](options.md); statistics: [metrics](metrics.md).",
+    ]
+    seen: set[str] = set()
+    for room, title in ROOMS.items():
+        package = f"langchain_judges.{room}".rstrip(".")
+        lines.append(f"\n## {title}\n\n`from {package} import …`")
+        names = [name for name in import_module(package).__all__ if name not in seen]
+        lines += [f"\n::: {package}.{name}" for name in names]
+        seen.update(names)
+    return "\n".join(lines) + "\n"
+
+
+def server_graphs() -> str:
+    """Return `graphs/judges.py`."""
+    lines = [f'{name} = serve("{name}")' for name in served()]
+    head = '"""Entry points of a LangGraph server: one line a graph."""\n\n'
+    return (
+        f"{head}from langchain_judges.integrations import serve\n\n" + "\n".join(lines) + "\n"
+    )
+
+
+def server_config() -> str:
+    """Return `langgraph.json`."""
+    graphs = {name: f"./graphs/judges.py:{name}" for name in served()}
+    config = {"dependencies": ["."], "graphs": graphs, "python_version": "3.11"}
+    return json.dumps(config, indent=2) + "\n"
+
+
+FILES: dict[Path, Callable[[], str]] = {
+    DOCS / "options.md": options_page.page,
+    DOCS / "reference.md": reference,
+    ROOT / "graphs" / "judges.py": server_graphs,
+    ROOT / "langgraph.json": server_config,
+}
+"""What makes each file."""
+PAGES: dict[Path, Callable[[], str]] = {
+    DOCS / f"{name}.md": partial(method_pages.written, name) for name in method_pages.PAGES
+}
+"""The same of pages whose examples are replayed."""
+
+
+def write() -> None:
+    """Write every file that is stale, and record what tests hold frozen."""
+    for path, make in FILES.items():
+        _write(path, make())
+    for name, text in figures.figures().items():
+        _write(figures.FOLDER / name, text)
+    for path, make in PAGES.items():
+        _write(path, make())
+    subprocess.run(
+        [sys.executable, "-m", "tests.test_frozen", "--update"], check=True, cwd=ROOT
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    if not path.exists() or path.read_text() != text:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        sys.stdout.write(f"{path.relative_to(ROOT)}\n")
+
+
+if __name__ == "__main__":
+    write()
