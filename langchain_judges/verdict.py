@@ -27,10 +27,14 @@ PREFERENCE_WORDS: Mapping[Preference, str] = {
 Label = int | float | str
 """What a judge says of one text: 0 and 1, a grade, or a word."""
 
-ConfidenceSource = Literal["logprobs", "samples", "none"]
-"""Where a confidence comes from."""
+ConfidenceSource = Literal["logprobs", "samples", "scores", "none"]
+"""What a judge knows of its certainty: the probability of its label (`logprobs`: of its tokens,
+or as a decision model gives it), the agreement of samples or members (`samples`), the lead of
+its scores, which means something once it is calibrated (`scores`: there is no confidence then),
+or nothing (`none`). Nothing is never certain: a cascade asks its next judge."""
 
 FailureReason = Literal[
+    "no_majority",
     "unparsable",
     "invalid_label",
     "empty",

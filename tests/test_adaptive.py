@@ -2,8 +2,10 @@
 
 import json
 from itertools import product
+from typing import Any
 
 import pytest
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import (
@@ -74,9 +76,9 @@ def test_of_two_orders_only_the_open_one_is_asked_further():
 def test_samples_that_stop_early_are_streamed_one_by_one_on_every_run_of_a_thread():
     model = FakeChatModel(replies=lambda _: '{"explanation": "why", "preference": "1"}')
     judge = create_self_consistency_judge(model, adaptive=True, checkpointer=InMemorySaver())
-    config = {"configurable": {"thread_id": "1"}}
+    config: RunnableConfig = {"configurable": {"thread_id": "1"}}
     for run in (1, 2):
-        events = list(judge.stream(PAIR, config, stream_mode="custom"))
+        events: Any = list(judge.stream(PAIR, config, stream_mode="custom"))
         assert [event["kind"] for event in events].count("vote") == 5
         assert len(model.prompts) == 5 * run
         assert len(judge.get_state(config).values["ballots"]) == 5
@@ -113,8 +115,9 @@ def test_the_mean_score_is_not_settled_by_votes():
 
 
 def test_stopping_early_is_a_yes_or_a_no():
+    probability: Any = {"adaptive": 0.95}
     with pytest.raises(OptionError, match="`adaptive` must be"):
-        create_self_consistency_judge(FakeChatModel(), adaptive=0.95)
+        create_self_consistency_judge(FakeChatModel(), **probability)
 
 
 ROLES = [f"Role{n}: reads" for n in range(1, 8)]

@@ -3,13 +3,20 @@
 import asyncio
 import json
 import random
+import re
 from typing import Any
 
 import pytest
 from langchain_core.runnables import RunnableLambda
 from typer.testing import CliRunner
 
-from langchain_judges import create_cascade, create_relative_judge, judge_many, load_judge
+from langchain_judges import (
+    create_cascade,
+    create_relative_judge,
+    create_rubric_judge,
+    judge_many,
+    load_judge,
+)
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import certainty
@@ -44,7 +51,7 @@ def test_where_it_is_unsure_the_next_decides():
 def test_a_flip_and_a_failure_are_no_certainty():
     flipped = juror("flipped", "tie", flipped=True)
     result = create_cascade([flipped, failing(TimeoutError()), juror("dear", "B")]).invoke(PAIR)
-    assert [each["certainty"] for each in result["stages"]] == [0.0, None, 1.0]
+    assert [each["certainty"] for each in result["stages"]] == [0.0, None, None]
     assert result["stage"] == "dear"
     assert result["verdict"]["failures"][0]["unit"] == "broken"
 
@@ -100,8 +107,10 @@ def test_single_texts_and_event_loops_and_names():
     [
         ({"preference": "A", "confidence": 0.7, "flipped": True, "score": 0.5}, 0.7),
         ({"preference": "tie", "confidence": None, "flipped": True, "score": 0.5}, 0),
-        ({"preference": "B", "confidence": None, "flipped": False, "score": 0.25}, 0.5),
-        ({"label": 1, "confidence": None, "score": 0.9}, 0.8),
+        ({"preference": "B", "confidence": None, "flipped": False, "score": 0.25}, 1.0),
+        ({"preference": "B", "confidence": None, "flipped": None, "score": 0.0}, None),
+        ({"preference": "B", "flipped": False, "score": 0.25, "scores": {"A": 1}}, None),
+        ({"label": 1, "confidence": None, "score": 0.9}, None),
         ({"label": 4, "confidence": None, "score": 4.0}, None),
         ({"preference": None, "confidence": 0.9}, None),
         ({"verdict": {"preference": "A", "confidence": 0.6}}, 0.6),
@@ -109,6 +118,23 @@ def test_single_texts_and_event_loops_and_names():
 )
 def test_certainty_is_read_off_any_verdict(verdict, expected):
     assert certainty(verdict) == (expected if expected is None else pytest.approx(expected))
+
+
+def test_a_lead_of_scores_counts_only_where_thresholds_were_calibrated():
+    verdict = {"preference": "B", "flipped": False, "score": 0.25, "scores": {"A": 1, "B": 3}}
+    assert certainty(verdict, calibrated=True) == 0.5
+
+
+def test_a_cheap_judge_that_says_nothing_of_its_certainty_is_never_the_last_word():
+    cheap = FakeChatModel(replies=lambda _: {"explanation": "heads", "label": "1"})
+    strong = FakeChatModel(replies=lambda _: {"explanation": "tails", "label": "0"})
+    judges = [create_rubric_judge(model, rubric="Is it true?") for model in (cheap, strong)]
+    cascade = create_cascade(judges, thresholds=[0.99])
+    rows = [{"id": str(n), "input": f"Coin {n}?", "output": "Heads."} for n in range(20)]
+    for row in judge_many(cascade, rows, progress=False):
+        assert row["verdict"]["label"] == 0
+        assert [stage["certainty"] for stage in row["stages"]] == [None, None]
+    assert len(strong.prompts) == 20
 
 
 def rows_with_labels(count):
@@ -157,9 +183,8 @@ def test_without_labels_judges_are_held_against_the_last():
     calibrated: Any = calibrate_cascade(cascade, rows, by_last=True, progress=False)
     assert calibrated.options.thresholds == [0.6]
     wrong: Any = create_cascade([sure("cheap", "A", 0.6), sure("dear", "B", 0.2)])
-    with pytest.warns(UserWarning, match="every row is left to the last judge"):
-        calibrated = calibrate_cascade(wrong, rows, by_last=True, progress=False)
-    assert calibrated.options.thresholds == [None]
+    with pytest.raises(OptionError, match="no judge of the cascade reaches"):
+        calibrate_cascade(wrong, rows, by_last=True, progress=False)
     with pytest.raises(InputError, match="no row has a `label`"):
         calibrate_cascade(cascade, rows, progress=False)
     with pytest.raises(OptionError, match="must be a cascade, got"):
@@ -197,9 +222,18 @@ def test_the_command_runs_a_calibrated_cascade_from_its_spec(tmp_path, serve):
 def test_an_agreement_that_no_judge_reaches_is_said():
     rows = [{**PAIR, "id": f"{n}", "label": "B"} for n in range(5)]
     cascade: Any = create_cascade([sure("cheap", "A", 0.6), sure("dear", "A", 0.2)])
-    with pytest.warns(UserWarning, match="reaches an agreement of 90% on 5 rows .* nothing"):
-        calibrated: Any = calibrate_cascade(cascade, rows, progress=False)
-    assert calibrated.options.thresholds == [None, None]
+    with pytest.raises(OptionError, match=r"an `agreement` of 90% on 5 rows .*: none can be"):
+        calibrate_cascade(cascade, rows, progress=False)
+
+
+def test_the_best_agreement_that_can_be_promised_is_said():
+    rows = [{**PAIR, "id": f"{n}", "label": "AB"[n % 4 == 0]} for n in range(400)]
+    cascade: Any = create_cascade([sure("cheap", "A", 0.6), sure("dear", "A", 0.2)])
+    promise = r"the best that can be promised is (6|7)\d%"
+    with pytest.raises(OptionError, match=promise) as error:
+        calibrate_cascade(cascade, rows, agreement=0.9, progress=False)
+    best = int(re.search(r"is (\d+)%", str(error.value))[1]) / 100
+    assert calibrate_cascade(cascade, rows, agreement=best, progress=False)
 
 
 @for_each("thresholds", [1.5, -0.1, [0.5, 2], "high"])

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import random
 from typing import Any
 
 import pytest
@@ -52,15 +53,76 @@ def failing(exception):
     ("votes", "preference", "score", "confidence"),
     [
         ("AAB", "A", 2 / 3, 2 / 3),
-        ("AB", "tie", 0.5, 0.0),
         (["tie", "tie", "A"], "tie", 0.5, 2 / 3),
-        (["A", "tie"], "tie", 0.5, 0.5),
+        ("AAAB", "A", 3 / 4, 3 / 4),
     ],
 )
-def test_the_majority_decides_and_an_even_vote_is_a_tie(votes, preference, score, confidence):
+def test_more_than_half_of_the_members_decide(votes, preference, score, confidence):
     verdict = jury_of(*votes).invoke(PAIR)["verdict"]
     assert (verdict["preference"], verdict["confidence"]) == (preference, confidence)
     assert verdict["score"] == pytest.approx(score)
+
+
+@for_each("votes", [["A", "B"], ["A", "tie"], ["A", "A", "B", None], ["A", "B", "tie"]])
+def test_without_a_majority_of_all_members_nothing_is_decided(votes):
+    verdict = jury_of(*votes).invoke(PAIR)["verdict"]
+    assert (verdict["preference"], verdict["score"], verdict["confidence"]) == (
+        None,
+        None,
+        None,
+    )
+    reasons = [(each["step"], each["reason"]) for each in verdict["failures"]]
+    assert reasons == [("merge", "no_majority")]
+    assert "no answer has more than half of the members: A: j0" in verdict["rationale"]
+
+
+def labeller(name, label, labels):
+    verdict = {"label": label, "score": None, "confidence": None, "failures": []}
+    return RunnableLambda(lambda _: {"verdict": {**verdict, "rationale": name}}).with_config(
+        metadata={"takes": "item", "method": name, "options": {"labels": labels}}
+    )
+
+
+def decided(members, **options):
+    verdict = create_jury(members, **options).invoke(ITEM)["verdict"]
+    return [verdict[key] for key in ("label", "score", "confidence", "rationale")]
+
+
+def test_a_label_does_not_depend_on_the_order_of_the_members():
+    draw = random.Random(7)
+    undecided = 0
+    for _ in range(250):
+        size, combine = (
+            draw.randint(2, 5),
+            draw.choice(["majority", "mean", "median", "weighted"]),
+        )
+        said = [draw.choice([0, 1, 2, None]) for _ in range(size)]
+        weights = {f"j{n}": draw.choice([0.1, 0.2, 0.7]) for n in range(size)}
+        options = {"weights": weights} if combine == "weighted" else {}
+        members = [labeller(f"j{n}", each, [0, 1, 2]) for n, each in enumerate(said)]
+        verdicts = []
+        for _ in range(3):
+            draw.shuffle(members)
+            verdicts.append(decided(members, combine=combine, **options))
+        assert verdicts == verdicts[:1] * 3
+        undecided += verdicts[0][0] is None
+    assert 25 < undecided < 225
+
+
+def test_one_garbled_member_leaves_two_that_differ_undecided_in_either_order():
+    members = [
+        labeller(name, label, [0, 1]) for name, label in (("a", 1), ("b", None), ("c", 0))
+    ]
+    assert decided(members)[0] is None
+    assert decided(members[::-1]) == decided(members)
+
+
+def test_the_median_is_the_middle_of_labels_that_are_numbers():
+    members = [labeller(f"j{n}", label, [1, 2, 5]) for n, label in enumerate((5, 1, 2))]
+    assert decided(members, combine="median")[0] == 2
+    assert decided(members[:2], combine="median", min_valid=1)[0] == 1
+    with pytest.raises(OptionError, match="needs labels that are numbers"):
+        jury_of("A", "B", combine="median")
 
 
 def test_the_verdict_says_who_said_what():
@@ -96,13 +158,14 @@ def test_a_member_that_fails_is_reported_and_not_fatal():
     assert result["verdict"]["preference"] == "B"
     (failure,) = result["verdict"]["failures"]
     assert (failure["unit"], failure["reason"]) == ("broken", "timeout")
-    assert result["verdict"]["rationale"] == "not judged: broken; B: x, y. x"
+    assert result["verdict"]["rationale"] == "B: x, y; not judged: broken. x"
 
 
 def test_without_a_quorum_nothing_is_decided():
     members = [failing(ValueError("x")), juror("y", "B")]
     assert create_jury(members).invoke(PAIR)["verdict"]["preference"] is None
-    assert create_jury(members, min_valid=1).invoke(PAIR)["verdict"]["preference"] == "B"
+    alone = create_jury(members, min_valid=1, combine="mean").invoke(PAIR)
+    assert alone["verdict"]["preference"] == "B"
 
 
 def test_a_refused_key_ends_the_run_and_a_refused_prompt_costs_its_member():

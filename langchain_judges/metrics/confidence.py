@@ -41,35 +41,34 @@ from langchain_judges.metrics.result import Findings, Result
 from langchain_judges.verdict import Label
 
 
-def certainty(verdict: Mapping[str, object]) -> float | None:
-    """Return how sure a verdict is, from 0 to 1.
+def certainty(verdict: Mapping[str, object], *, calibrated: bool = False) -> float | None:
+    """Return how sure a verdict is, from 0 to 1; None where nothing says so.
 
-    Its confidence, where the method gives one (label probability, agreement of samples or of a
-    jury); else 0 where the orders disagree; else how far its score is from the middle,
-    |2 · score − 1|: the margin of a panel or of criteria, the probability of a label.
+    Its confidence, where the method gives one: the probability of the label, or the agreement
+    of samples or of a jury. Else by its orders: 0 where they disagree, 1 where both say the
+    same label. Else nothing: a label alone is no certainty. The lead of scores,
+    |2 · score − 1|, is one only for thresholds that were found on labelled rows.
 
     Args:
         verdict: A verdict, or a row that holds one.
+        calibrated: Whether the lead of scores counts.
 
     Returns:
-        None where nothing was judged, and of labels of one text that are not 0 and 1 and have
-        no confidence.
+        None where nothing was judged too.
 
-    >>> certainty({"preference": "A", "confidence": None, "flipped": False, "score": 0.9})
-    0.8
+    >>> certainty({"preference": "A", "confidence": None, "flipped": False, "score": 1.0})
+    1.0
     """
     own: Any = verdict.get("verdict", verdict) or {}
-    answer = own.get("preference", own.get("label"))
-    if answer is None:
+    if own.get("preference", own.get("label")) is None:
         return None
     if own.get("confidence") is not None:
         return float(own["confidence"])
     if own.get("flipped"):
         return 0.0
-    score = own.get("score")
-    if score is None or not 0 <= score <= 1 or answer not in ("A", "B", "tie", 0, 1):
-        return None
-    return abs(2 * float(score) - 1)
+    if own.get("scores"):
+        return abs(2 * float(own["score"]) - 1) if calibrated else None
+    return 1.0 if own.get("flipped") is False else None
 
 
 class Bin(NamedTuple):

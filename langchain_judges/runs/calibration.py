@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,8 +30,7 @@ def calibrate_cascade(
     cases; the probability that any of them does not is at most `delta`
     (`metrics.selective_cascade`). A judge that cannot give the guarantee never decides (None),
     and a row for which no judge is certain enough is not judged. The guarantee holds for rows
-    like these. If no judge can give it, a warning says so: that cascade would judge nothing, or
-    leave every row to the last judge.
+    like these.
 
     Args:
         cascade: A cascade; its thresholds do not matter.
@@ -44,7 +42,8 @@ def calibrate_cascade(
         guarantee, a hash of the rows, and the coverage and shares on them.
 
     Raises:
-        OptionError: `cascade` is not a cascade.
+        OptionError: `cascade` is not a cascade, or no judge reaches the agreement; the message
+            says which one can be reached.
         InputError: No row has a label.
 
     Source: Jung, Brahman & Choi 2024 (arXiv 2407.18370).
@@ -64,7 +63,7 @@ def calibrate_cascade(
         raise InputError("no row has a `label`; `by_last=True` asks the last judge for them")
     stages = len(runs) - 1 if options.by_last else len(runs)
     columns = [
-        (answers[place], [certainty(row["verdict"]) for row in runs[place]])
+        (answers[place], [certainty(row["verdict"], calibrated=True) for row in runs[place]])
         for place in range(stages)
     ]
     selection = selective_cascade(
@@ -81,7 +80,7 @@ def calibrate_cascade(
         "shares": selection.shares,
     }
     if not any(selection.shares):
-        _warn_unreachable(options, len(data))
+        raise _unreachable(columns, labels, options)
     changes = {"thresholds": gates, "calibration": calibration}
     options_with_gates = cascade_options.model_copy(update=changes)
     return cascade_of(options_with_gates, graph.members)
@@ -104,13 +103,26 @@ def _results(
         return list(run)
 
 
-def _warn_unreachable(options: CalibrationOptions, rows: int) -> None:
-    left = "every row is left to the last judge" if options.by_last else "it judges nothing"
-    warnings.warn(
-        f"No judge of the cascade reaches an agreement of {options.agreement:.0%} on {rows:,} "
-        f"rows (chance of error {options.delta:.0%}), so {left}. Lower `agreement`, label more "
-        "rows, or take a stronger judge.",
-        stacklevel=4,
+def _unreachable(
+    columns: Sequence[Any], labels: Sequence[object], options: CalibrationOptions
+) -> OptionError:
+    """Return an error that says which agreement can be promised."""
+    from langchain_judges.metrics import selective_cascade
+
+    steps = (percent / 100 for percent in range(int(options.agreement * 100), 0, -1))
+
+    def is_reached(agreement: float) -> bool:
+        gates = selective_cascade(columns, labels, alpha=1 - agreement, delta=options.delta)
+        return any(gates.shares)
+
+    best = next(filter(is_reached, steps), None)
+    reach = "none can be promised"
+    if best is not None:
+        reach = f"the best that can be promised is {best:.0%}"
+    return OptionError(
+        f"no judge of the cascade reaches an `agreement` of {options.agreement:.0%} on "
+        f"{len(labels):,} rows (chance of error {options.delta:.0%}): {reach}; lower it, label "
+        "more rows, take a stronger judge, or one that says how sure it is"
     )
 
 

@@ -149,7 +149,7 @@ def decide(
         "score": 0.5 if preference == "tie" else 0.5 + margin,
         "scores": totals,
         "confidence": None,
-        "confidence_source": "none",
+        "confidence_source": "none" if options.merge == "model" else "scores",
         "flipped": disagree(preferences),
         "rationale": _rationale(preference, totals, by_order, cells, weights),
         "failures": failures,

@@ -84,13 +84,16 @@ class CascadeSteps:
     members: tuple[Member, ...]
     kind: Kind
     gates: Sequence[float | None]
+    calibrated: bool
+    """Whether the thresholds were found on labelled rows, so that a lead of scores counts."""
 
     def ask(self, state: CascadeState | ItemCascadeState) -> Steps[Update]:
         """Ask the judge whose turn it is."""
         member = self.members[len(state["stages"])]
         answer = yield from ask_member(member, self.kind, row_of(self.kind, state))
+        sure = certainty(answer.verdict, calibrated=self.calibrated)
         return {
-            "stages": [{**answer.opinion, "certainty": certainty(answer.verdict)}],
+            "stages": [{**answer.opinion, "certainty": sure}],
             "answer": answer.verdict,
             "failures": answer.failures,
             "usages": [answer.usage],
@@ -147,7 +150,9 @@ def _blank(kind: Kind) -> dict[str, object]:
 
 def _how_sure(stage: Stage) -> str:
     sure = stage["certainty"]
-    return f"{stage['member']} {'has no certainty' if sure is None else format(sure, '.2f')}"
+    if sure is None:
+        return f"{stage['member']} says nothing of its certainty"
+    return f"{stage['member']} {sure:.2f}"
 
 
 def build(options: Cascade, members: MembersLike) -> CombinedGraph:
@@ -158,7 +163,8 @@ def build(options: Cascade, members: MembersLike) -> CombinedGraph:
 def cascade_of(options: Cascade, members: tuple[Member, ...]) -> CombinedGraph:
     """Return a cascade of ready judges."""
     kind = kind_of_members(members)
-    steps = CascadeSteps(members, kind, options.gates(len(members)))
+    gates = options.gates(len(members))
+    steps = CascadeSteps(members, kind, gates, options.calibration is not None)
     of_items = (ItemCascadeState, ItemCascadeResult)
     schema = schema_of(kind, (CascadeState, CascadeResult), of_items)
     graph = schema.graph()

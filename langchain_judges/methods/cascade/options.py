@@ -27,9 +27,11 @@ class Cascade(Combination):
 
     "Trust or Escalate" (Jung, Brahman & Choi 2024, arXiv:2407.18370): a judge's verdict is
     accepted if its certainty is at least the threshold; otherwise the next judge is asked. The
-    certainty (`metrics.certainty`) is the verdict's confidence, 0 if the orders disagree,
-    otherwise the margin of its score. `calibrate_cascade` finds thresholds on labelled rows,
-    with a guarantee on the agreement. Ours: the stages may be any judges, of any method.
+    certainty (`metrics.certainty`) is the verdict's confidence: the probability of its label,
+    or the agreement of samples or members; else whether both orders say the same. A judge that
+    says nothing of it (one order, no log-probabilities) is never certain, and neither is a lead
+    of scores, unless `calibrate_cascade` found the thresholds on labelled rows, with a
+    guarantee on the agreement. Ours: the stages may be any judges, of any method.
 
     Returns:
         A compiled graph to `{"verdict", "stage", "stages"}`: the verdict of the judge that

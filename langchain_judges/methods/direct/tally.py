@@ -156,12 +156,13 @@ def _verdict(  # noqa: PLR0913 - one argument for each thing that stands in a ve
     ballots = [ballot for ballots_of_order in by_order.values() for ballot in ballots_of_order]
     confidence = _confidence(options, ballots, preference, probable)
     source = "samples" if options.form.replies > 1 else "logprobs"
+    without = "scores" if options.form.reads == "scores" else "none"
     return {
         "preference": preference,
         "score": _beside(preference, mean),
         "scores": scores,
         "confidence": confidence,
-        "confidence_source": "none" if confidence is None else source,  # type: ignore[typeddict-item]
+        "confidence_source": without if confidence is None else source,  # type: ignore[typeddict-item]
         "flipped": disagree(preferences),
         "rationale": _rationale(options, preference, results, ballots, tossed),
         "failures": failures,

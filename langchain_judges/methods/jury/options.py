@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import fsum
+from statistics import median_low
 from textwrap import shorten
 from typing import Annotated, Any, Literal, Self
 
@@ -74,10 +76,11 @@ class Jury(Combination):
     evidence = (opinion_table("members", "What each member said", ("score", "Score")),)
     sketches = (opinion_sketch("members"),)
 
-    combine: Literal["majority", "mean", "weighted"] = "majority"
-    """`"majority"`: the most frequent answer (equal counts give a tie, for labels the first
-    member's label); `"mean"`: the mean score; `"weighted"`: a majority weighted by
-    `weights`."""
+    combine: Literal["majority", "mean", "median", "weighted"] = "majority"
+    """`"majority"`: what more than half of all members say; members that say a tie or nothing
+    count against it, and without a majority nothing is decided (`no_majority`). `"weighted"`:
+    the same by `weights`. `"mean"`: the mean score. `"median"`: of labels that are numbers, the
+    middle one; the lower of two."""
     weights: Annotated[
         Sequence[float] | Mapping[str, float] | None,
         AfterValidator(_usable),
@@ -106,8 +109,7 @@ class Ballots:
 
     opinions: Sequence[Opinion]
     weights: Mapping[str, float]
-    by_mean: bool
-    """Whether scores are averaged; else votes are counted."""
+    combine: str
     min_valid: int
 
     @property
@@ -118,55 +120,71 @@ class Ballots:
     def mean(self, value: Callable[[Opinion], float]) -> float:
         """Return the mean over the valid opinions, by weight."""
         weights = [self.weights[each["member"]] for each in self.valid]
-        total = sum(weights)
         parts = zip(weights, self.valid, strict=True)
-        return sum(weight * value(each) for weight, each in parts) / total
+        return fsum(weight * value(each) for weight, each in parts) / fsum(weights)
 
-    def votes(self) -> dict[Any, float]:
-        """Return the weight behind each answer, in the order in which members are named."""
-        votes: dict[Any, float] = {}
-        for each in self.valid:
-            answer = answer_of(each)
-            votes[answer] = votes.get(answer, 0.0) + self.weights[each["member"]]
-        return votes
+    def majority(self) -> Any:
+        """Return what members of more than half of all weight say; None: there is no such."""
+        half = self.weight_of(self.opinions) / 2
+        answers = {answer_of(each) for each in self.valid}
+        return next((a for a in answers if self.weight_of(self.saying(a)) > half), None)
+
+    def saying(self, answer: object) -> list[Opinion]:
+        """Return the opinions with an answer."""
+        return [each for each in self.valid if answer_of(each) == answer]
+
+    def weight_of(self, opinions: Sequence[Opinion]) -> float:
+        """Return how much some members weigh together."""
+        return fsum(self.weights[each["member"]] for each in opinions)
 
     def agreement(self, answer: object) -> float:
-        """Return the share of the votes, by weight, that say what the verdict says.
+        """Return the share of all members, by weight, that say what the verdict says.
 
         A tie that comes of two orders that disagree agrees with nobody: it is no judgment that
         the texts are equal.
         """
         agreeing = [
-            self.weights[each["member"]]
-            for each in self.valid
-            if answer_of(each) == answer and not (answer == "tie" and each.get("flipped"))
+            each
+            for each in self.saying(answer)
+            if not (answer == "tie" and each.get("flipped"))
         ]
-        return sum(agreeing) / sum(self.weights[each["member"]] for each in self.valid)
+        return self.weight_of(agreeing) / self.weight_of(self.opinions)
 
     @property
     def lost(self) -> str:
-        """Why there is no verdict; empty if there is one."""
+        """Why there is no verdict; empty if there may be one."""
         valid = self.valid
         if len(valid) < self.min_valid:
             return (
                 f"Not judged: {len(valid)} of {len(self.opinions)} members gave a verdict; "
                 f"{self.min_valid} are needed."
             )
-        if not any(self.weights[each["member"]] for each in valid):
+        if not self.weight_of(valid):
             return "Not judged: the members that gave a verdict weigh nothing."
         return ""
 
-    def rationale(self, answer: object) -> str:
-        """Say who said what, and the first reason of those who agree with the verdict."""
+    @property
+    def undecided(self) -> Failure:
+        """Why there is no majority."""
+        detail = f"no answer has more than half of the members: {self.votes}"
+        return {"step": "merge", "unit": "", "reason": "no_majority", "detail": detail}
+
+    @property
+    def votes(self) -> str:
+        """Who said what, in one line that does not depend on the order of the members."""
         sides: dict[str, list[str]] = {}
         for each in self.opinions:
-            member_answer = answer_of(each)
-            side = "not judged" if member_answer is None else str(member_answer)
+            answer = answer_of(each)
+            side = "not judged" if answer is None else str(answer)
             sides.setdefault(side, []).append(each["member"])
-        votes = "; ".join(f"{side}: {', '.join(names)}" for side, names in sides.items())
-        agreeing = (each["rationale"] for each in self.valid if answer_of(each) == answer)
-        reason = shorten(next(filter(None, agreeing), ""), 300, placeholder=" …")
-        return f"{votes}. {reason}".strip()
+        return "; ".join(f"{side}: {', '.join(sorted(sides[side]))}" for side in sorted(sides))
+
+    def rationale(self, answer: object) -> str:
+        """Say who said what, and a reason of those who agree with the verdict."""
+        agreeing = sorted(self.saying(answer), key=lambda each: each["member"])
+        reasons = filter(None, (each["rationale"] for each in agreeing))
+        reason = shorten(next(reasons, ""), 300, placeholder=" …")
+        return f"{self.votes}. {reason}".strip()
 
 
 def answer_of(opinion: Opinion) -> Any:
@@ -175,18 +193,19 @@ def answer_of(opinion: Opinion) -> Any:
 
 
 def pair_verdict(ballots: Ballots, failures: Sequence[Failure], usage: Usage) -> Verdict:
-    """Return the verdict on a pair; as many votes for each of two answers are a tie."""
+    """Return the verdict on a pair."""
     if ballots.lost:
         return not_judged(failures, usage, ballots.lost)
-    votes = ballots.votes()
-    if ballots.by_mean:
+    preference: Preference | None
+    if ballots.combine == "mean":
         score = ballots.mean(_pair_score)
-        preference: Preference = "A" if score > 0.5 else "B" if score < 0.5 else "tie"
+        preference = "A" if score > 0.5 else "B" if score < 0.5 else "tie"
     else:
-        most = max(votes.values())
-        first = [answer for answer, weight in votes.items() if weight == most]
-        preference = first[0] if len(first) == 1 else "tie"
+        preference = ballots.majority()
         score = ballots.mean(lambda each: POINTS[each["preference"] or "tie"])
+    if preference is None:
+        why = f"Not judged: {ballots.undecided['detail']}."
+        return not_judged([*failures, ballots.undecided], usage, why)
     return {
         "preference": preference,
         "score": 0.5 if preference == "tie" else score,
@@ -219,12 +238,18 @@ def label_verdict(
     """
     if ballots.lost:
         return not_labelled(failures, usage, ballots.lost)
-    votes = ballots.votes()
-    score = ballots.mean(partial(_item_score, grades, ballots.by_mean)) if grades else None
-    label = max(votes, key=lambda answer: votes[answer])
-    if ballots.by_mean and score is not None:
+    by_mean = ballots.combine == "mean"
+    score = ballots.mean(partial(_item_score, grades, by_mean)) if grades else None
+    if by_mean and score is not None:
         mean = grades[0] + score * (grades[-1] - grades[0])
-        label = min(grades, key=lambda grade: abs(grade - mean))
+        label: Any = min(grades, key=lambda grade: abs(grade - mean))
+    elif ballots.combine == "median":
+        label = median_low([answer_of(each) for each in ballots.valid])
+    else:
+        label = ballots.majority()
+    if label is None:
+        why = f"Not judged: {ballots.undecided['detail']}."
+        return not_labelled([*failures, ballots.undecided], usage, why)
     return {
         "label": label,
         "score": score,
