@@ -8,6 +8,7 @@ from langchain_judges.asking.replies.reading import read
 from langchain_judges.methods.bsm.replies import parse_plan
 from langchain_judges.writing.state import parse_split
 from tests.attacks.kinds import KINDS, odd_endings, odd_replies
+from tests.attacks.replies import attack, outcome
 from tests.cases import for_each
 
 THOUGHTS = odd_replies("thoughts.json")
@@ -74,3 +75,7 @@ def test_a_long_reply_is_read_in_a_moment(text):
     for parse in OTHER_PARSERS:
         parse(text)
     assert time.process_time() - began < 5
+
+
+def test_no_reply_of_the_grammar_is_read_as_the_verdict_that_it_quotes_or_takes_back():
+    assert [seed for seed in range(2_000) if outcome(attack(seed)) == "forged"] == []

@@ -253,7 +253,11 @@ def test_nobody_waits_where_the_option_says_so():
     shares = []
     for first in (True, False):
         provider = CachingProvider(answer)
-        options = {"criteria": ["a", "b", "c", "d"], "orders": "none", "cache_first": first}
+        options: dict[str, Any] = {
+            "criteria": ["a", "b", "c", "d"],
+            "orders": "none",
+            "cache_first": first,
+        }
         load_judge("bsm", Caching(replies=provider), **options).invoke(LONG_PAIR)
         shares.append(provider.served / provider.sent)
     assert shares[0] > 0.6 > 0.1 > shares[1]

@@ -3,10 +3,10 @@
 import json
 import signal
 import threading
+from dataclasses import replace
 
 import pytest
 
-from langchain_judges.testing import ServerReply
 from tests.judges import answer_call
 from tests.planners import planning
 from tests.processes import start
@@ -63,7 +63,7 @@ class Held:
                 return answer_call(call)
             if self.asked == 3:
                 self.held.set()
-        return ServerReply(answer_call(call).payload, hold=self.release)
+        return replace(answer_call(call), hold=self.release)
 
 
 @pytest.mark.parametrize("what", ["audit", "cot_sc", "sc2", "bsm", "jury", "batch"])

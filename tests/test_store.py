@@ -25,7 +25,7 @@ from tests.model_server import pairs
 from tests.test_runs import collect
 
 KINDS = pytest.mark.parametrize("kind", ["sync", "async"])
-THREAD = {"configurable": {"thread_id": "t"}}
+THREAD: Any = {"configurable": {"thread_id": "t"}}
 
 
 class LateSaver(InMemorySaver):
@@ -207,7 +207,7 @@ def test_what_an_earlier_run_kept_is_given_out_and_the_rest_is_asked(tmp_path):
 
 
 def test_threads_that_keep_at_the_same_time_share_a_write(tmp_path):
-    store, writes = ReplyStore(tmp_path / "r"), []
+    store, writes = ReplyStore(tmp_path / "r"), list[str]()
     store._file.set_trace_callback(writes.append)
     with ThreadPoolExecutor(8) as pool:
         with store._using:  # nobody can write
@@ -278,13 +278,13 @@ async def test_replies_of_a_thread_stand_beside_its_checkpoints(tmp_path):
     with SqliteSaver.from_conn_string(path) as saver:
         create_bsm_judge(FakeChatModel(), checkpointer=saver).invoke(pairs(1)[0], THREAD)
         assert _STORES[saver].path == tmp_path / "s.sqlite.replies"
-    async with AsyncSqliteSaver.from_conn_string(path) as saver:
-        judge = create_bsm_judge(FakeChatModel(), checkpointer=saver)
+    async with AsyncSqliteSaver.from_conn_string(path) as later:
+        judge = create_bsm_judge(FakeChatModel(), checkpointer=later)
         await judge.ainvoke(pairs(1)[0], THREAD)
-        assert _STORES[saver].path == tmp_path / "s.sqlite.replies"
-    saver = InMemorySaver()
-    create_bsm_judge(FakeChatModel(), checkpointer=saver).invoke(pairs(1)[0], THREAD)
-    assert _STORES[saver].path is None
+        assert _STORES[later].path == tmp_path / "s.sqlite.replies"
+    memory = InMemorySaver()
+    create_bsm_judge(FakeChatModel(), checkpointer=memory).invoke(pairs(1)[0], THREAD)
+    assert _STORES[memory].path is None
 
 
 def test_other_checkpointers_have_the_file_that_the_environment_names(tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ from langchain_core.messages import AIMessage
 from langchain_judges.asking.replies.objects import (
     DECODER,
     TextObject,
-    answer_of,
+    answer_start,
     objects,
     whole_object,
 )
@@ -218,7 +218,7 @@ def _candidates(text: str) -> list[TextObject]:
     """Return the objects that may be what was read, in the order in which they count."""
     if whole := whole_object(text):
         return [whole]
-    thoughts = answer_of(text).start
+    thoughts = answer_start(text) or 0
     return objects(text, thoughts).complete + (objects(text).complete if thoughts else [])
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from bisect import bisect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from langchain_judges.rows.texts import without_lone_surrogates
@@ -16,8 +17,14 @@ _DEEPEST = 50
 """Levels of an object; no reply shape has ten, and code that recurses must not run out."""
 _LONGEST_NUMBER = 300
 """Digits of a whole number; Python refuses to read some thousands."""
-_TAG = re.compile(r"<(?P<end>/?)think(?:ing)?>", re.IGNORECASE)
-_BEGUN = re.compile(r'\{\s*"(?P<name>[^"\n]{0,80})')
+_WRAPPER = re.compile(
+    r"<(?P<end>/?)(?P<name>[A-Za-z][\w:-]{0,40})>"
+    r"|\[(?P<end2>/?)(?P<name2>[A-Za-z_]{3,30})\]"
+    r"|\u25c1(?P<end3>/?)(?P<name3>\w{2,30})\u25b7"
+    r"|<\|(?P<name4>[^|<>]{1,40})\|>"
+)
+"""What models of all makers put around their thoughts: `<think>`, `[THINK]`, `◁think▷`, and
+Harmony's `<|channel|>`, which ends nothing by itself."""
 _WRAPPED = re.compile(r"```(?:json)?\s*(?P<inner>\{.*\})\s*```", re.DOTALL | re.IGNORECASE)
 
 
@@ -44,9 +51,9 @@ class Objects(NamedTuple):
     """The outermost objects of a text, in order."""
 
     complete: list[TextObject]
-    broken: list[str]
-    """First members of what begins like an object and is none: it may have been cut, and an
-    object inside of it is no answer."""
+    broken: bool
+    """Whether a brace begins none: it may have been cut, and an object inside of it is no
+    answer; or whether there are more braces than were tried."""
 
 
 def _members(members: list[tuple[str, object]]) -> dict[str, object]:
@@ -112,17 +119,17 @@ def whole_object(text: str) -> TextObject | None:
 def objects(text: str, at: int = 0) -> Objects:
     """Return the outermost JSON objects in a text, from a place on."""
     results: list[TextObject] = []
-    broken: list[str] = []
+    broken = False
     at = text.find("{", at)
     for _ in range(_MOST_OBJECTS):
         if at < 0:
             break
-        if one := object_at(text, at):
+        one = object_at(text, at)
+        if one:
             results.append(one)
-        elif opening := _BEGUN.match(text, at):
-            broken.append(opening["name"])
+        broken = broken or one is None
         at = text.find("{", one.end if one else at + 1)
-    return Objects(results, broken)
+    return Objects(results, broken or at >= 0)
 
 
 def without(text: str, objects_in: Sequence[TextObject]) -> str:
@@ -134,52 +141,70 @@ def without(text: str, objects_in: Sequence[TextObject]) -> str:
     return "".join([*parts, text[at:]])
 
 
-class AnswerStart(NamedTuple):
-    """Where a reply's answer begins, and how surely."""
+def answer_start(text: str) -> int | None:
+    """Return where the answer begins behind a model's thoughts; None if they do not end.
 
-    start: int
-    sure: bool
-    """Whether nothing but the model's own tags can have put the beginning there."""
-    plain: bool
-    """Whether the answer holds no further tags, so that its words may be read."""
-
-
-def answer_of(text: str, tagged: bool = False) -> AnswerStart:
-    """Return where the answer begins behind a model's thoughts.
-
-    Thoughts stand at the beginning, between `<think>` and the first `</think>` outside of
-    JSON. Some servers leave out the first tag; a reply that begins like JSON has no thoughts.
+    Thoughts stand at the beginning, in a wrapper that closes. Some servers leave out its
+    opening: then what closes `think` alone is the end of the thoughts.
 
     Args:
         text: The reply; not one that is a JSON object as a whole.
-        tagged: Whether the texts that the model was shown hold such tags. It may then be
-            quoting them, and without a tag at its beginning nobody knows.
     """
-    first_tag = _TAG.match(text.lstrip())
-    if first_tag and not first_tag["end"]:
-        inside = _tags(text)
-        start = next((tag.end() for tag in inside if tag["end"]), len(text))
-        return AnswerStart(start, True, not _TAG.search(text, start))
-    ends = [tag.end() for tag in _tags(text) if tag["end"]]
-    if not ends:
-        return AnswerStart(0, True, not _TAG.search(text))
-    if tagged or text.lstrip().startswith(("{", "```")):
-        return AnswerStart(0, False, False)
-    return AnswerStart(ends[-1], True, not _TAG.search(text, ends[-1]))
+    begin = len(text) - len(text.lstrip())
+    opening = _WRAPPER.match(text, begin)
+    if opening is None:
+        ends = [each for each in wrappers(text) if _is_end(each) and "think" in _named(each)]
+        if ends and text.startswith(("{", "[", "`"), begin):
+            return None  # a quotation in what begins like JSON
+        return ends[0].end() if len(ends) == 1 else 0
+    if _is_end(opening) or opening["name4"]:
+        return None
+    closing = [
+        each
+        for each in wrappers(text)
+        if _is_end(each) and _named(each) == _named(opening) and each.start() > begin
+    ]
+    # More than one: the thoughts may be quoting what closes them.
+    return closing[0].end() if len(closing) == 1 else None
 
 
-def _tags(text: str) -> list[re.Match[str]]:
-    """Return the tags of thoughts that stand outside of JSON objects."""
-    tags = list(_TAG.finditer(text))
-    if not tags:
-        return []
-    spans = objects(text).complete
+def _is_end(wrapper: re.Match[str]) -> bool:
+    return bool(wrapper["end"] or wrapper["end2"] or wrapper["end3"])
+
+
+def _named(wrapper: re.Match[str]) -> str:
+    names = (wrapper["name"], wrapper["name2"], wrapper["name3"], wrapper["name4"])
+    return str(next(filter(None, names))).casefold()
+
+
+def wrappers(text: str) -> list[re.Match[str]]:
+    """Return what may open or close thoughts outside of JSON objects."""
+    found = list(_WRAPPER.finditer(text))
+    spans = objects(text).complete if found else []
     ends = [0, *(one.end for one in spans)]
     starts = [one.start for one in spans]
-    # The end of the last object that begins before a tag; none of them overlap.
-    return [tag for tag in tags if ends[bisect(starts, tag.start())] <= tag.start()]
+    # The end of the last object that begins before a wrapper; none of them overlap.
+    return [each for each in found if ends[bisect(starts, each.start())] <= each.start()]
 
 
-def has_tags(text: str) -> bool:
-    """Say whether a text holds tags like those around thoughts."""
-    return _TAG.search(text) is not None
+def has_wrappers(text: str) -> bool:
+    """Say whether a text holds marks like those around thoughts."""
+    return any("think" in _named(each) for each in _WRAPPER.finditer(text))
+
+
+def repeats(value: Mapping[str, object], other: object) -> bool:
+    """Say whether an object says nothing, by letters and digits, that another does not."""
+    return (
+        isinstance(other, Mapping)
+        and bool(value)
+        and all(
+            name in other and (part == other[name] or letters(part) in letters(other[name]))
+            for name, part in value.items()
+        )
+    )
+
+
+def letters(data: object) -> str:
+    """Return the letters and digits of data, in one case: what a quotation keeps."""
+    plain = unicodedata.normalize("NFKC", data if isinstance(data, str) else str(data))
+    return "".join(filter(str.isalnum, plain.casefold()))

@@ -219,12 +219,6 @@ def own_words(text: str, material: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def quoted(part: str, material: Sequence[str]) -> bool:
-    """Say whether a part of a reply stands in what the model was shown."""
-    words = _comparable(part)
-    return bool(words) and any(words in _comparable(text) for text in material)
-
-
 _TELLING = 6
 """Characters from which a line is known again; a label alone is shorter."""
 

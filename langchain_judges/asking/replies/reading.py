@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -12,15 +12,18 @@ from langchain_core.utils.json_schema import dereference_refs
 from pydantic import BaseModel, ValidationError, create_model
 
 from langchain_judges.asking.replies.objects import (
-    Objects,
-    answer_of,
-    has_tags,
+    TextObject,
+    answer_start,
+    has_wrappers,
+    letters,
     objects,
+    repeats,
     too_deep,
     whole_object,
     without,
+    wrappers,
 )
-from langchain_judges.asking.replies.prose import own_words, quoted
+from langchain_judges.asking.replies.prose import own_words
 from langchain_judges.rows.texts import is_blank, without_lone_surrogates
 from langchain_judges.verdict import FailureReason
 
@@ -35,8 +38,15 @@ _FILTERED = {
     *("blocklist", "content_filter", "content_filtered", "guardrail_intervened"),
     *("prohibited_content", "recitation", "refusal", "safety", "spii"),
 }
-_OPENED = re.compile(r"(?:```\w*\s*)?[{\[]")
-_ENDED_EARLY = {"cancelled", "error", "failed", "incomplete"}
+_ENDED_EARLY = {"abort", "cancelled", "error", "failed", "incomplete"}
+_WHOLE = {
+    *("stop", "end_turn", "stop_sequence", "eos", "eos_token", "complete", "completed"),
+    *("tool_calls", "tool_call", "tool_use", "function_call", "finish", "finished"),
+    *("success", "succeeded", "done", "normal"),
+}
+_ENDINGS = ("finish_reason", "stop_reason", "stopReason", "done_reason", "status")
+_WORDS_AFTER = 12
+"""Words after the one object of a reply: more may take back what it says."""
 _LABEL_ERRORS = {
     "enum",
     "greater_than_equal",
@@ -92,16 +102,17 @@ def read(
 
 def _arguments(message: AIMessage, tool: str | None) -> list[object]:
     """Return what every call of a tool was given, as the model wrote it where that is known."""
+    calls = message.additional_kwargs.get("tool_calls")
     raw = {
-        call.get("id"): (call.get("function") or {}).get("arguments")
-        for call in message.additional_kwargs.get("tool_calls") or []
-        if isinstance(call, dict)
+        str(call.get("id")): call["function"].get("arguments")
+        for call in (calls if isinstance(calls, list) else [])
+        if isinstance(call, dict) and isinstance(call.get("function"), dict)
     }
     arguments: list[object] = []
     for call in message.tool_calls:
         if call["name"] == tool:
             # Client libraries keep the last of two members with one name.
-            parsed_object = whole_object(str(raw.get(call["id"], "")))
+            parsed_object = whole_object(str(raw.get(str(call["id"]), "")))
             arguments.append(parsed_object.value if parsed_object else call["args"])
     return arguments
 
@@ -111,16 +122,19 @@ def _ending(message: AIMessage) -> Problem | None:
     if refusal := message.additional_kwargs.get("refusal") or _refusal_block(message):
         return Problem("refusal", str(refusal))
     meta = message.response_metadata
-    reasons = [meta.get(name) for name in ("finish_reason", "stop_reason", "stopReason")]
-    reasons += [meta.get("done_reason"), (meta.get("incomplete_details") or {}).get("reason")]
-    reasons.append(meta.get("status"))
-    ending = next((str(reason).lower() for reason in reasons if reason), "")
-    if ending in _FILTERED:
-        return Problem("refusal", f"the provider stopped the reply: {ending}")
-    if ending in _CUT:
+    details = meta.get("incomplete_details")
+    said = [meta.get(name) for name in _ENDINGS]
+    said.append(details.get("reason") if isinstance(details, Mapping) else details)
+    endings = [str(each).lower().rpartition(".")[-1] for each in said if each]
+    if ending := _FILTERED.intersection(endings):
+        return Problem("refusal", f"the provider stopped the reply: {min(ending)}")
+    if _CUT.intersection(endings):
         return Problem("truncated", f"the reply was cut: {message.text[-80:]!r}")
-    if ending in _ENDED_EARLY:
-        return Problem("truncated", f"the provider ended the reply early: {ending}")
+    if ending := _ENDED_EARLY.intersection(endings):
+        return Problem("truncated", f"the provider ended the reply early: {min(ending)}")
+    unknown = next((each for each in endings if each not in _WHOLE), None)
+    if unknown:
+        return Problem("unparsable", f"whether the reply is whole is not known: {unknown[:80]}")
     return None
 
 
@@ -140,40 +154,65 @@ def _refusal_block(message: AIMessage) -> str | None:
 def _read_text(
     text: str, shape: type[BaseModel], parse: Parse | None, material: Sequence[str]
 ) -> Reading:
-    """Read a reply as one object, else behind its thoughts as objects, else as words."""
+    """Read a reply as one object, else behind its thoughts as one object or as words.
+
+    What might be another answer makes it none: a second object, a brace that closes nothing,
+    thoughts without an end, words after the object.
+    """
     if whole := whole_object(text):
         return check(whole.value, shape)
-    answer = answer_of(text, any(map(has_tags, material)))
-    if answer.start == len(text):
-        return None, Problem("unparsable", f"thoughts without an answer: {text[-200:]!r}")
-    answer_text = text[answer.start :].strip()
-    unread = Problem(
-        "unparsable", f"not the JSON object that was asked for: {answer_text[:200]!r}"
-    )
-    json_objects = objects(answer_text)
-    own_objects = [
-        one.value
-        for one in json_objects.complete
-        if not quoted(answer_text[one.start : one.end], material)
-    ]
-    fitting, problem = _fitting(own_objects, shape)
-    if _is_cut(answer_text, json_objects, shape) or (fitting and json_objects.broken):
-        return None, problem or unread
-    if problem and problem.reason != "unparsable" and not fitting:
-        return None, problem
-    words = own_words(without(answer_text, json_objects.complete), material)
-    prose_data = parse(words) if parse and answer.plain else None
-    if not fitting:
-        return check(prose_data, shape) if prose_data is not None else (None, problem or unread)
-    if prose_data is not None and _contradicts(prose_data, fitting[0], shape):
+    start = answer_start(text)
+    if start is None or start == len(text):
+        return _unread("thoughts without an answer", text[-200:])
+    answer = text[start:].strip()
+    if start and any(map(has_wrappers, material)):
+        # The thoughts may quote a text that closes them.
+        return _unread("thoughts about a text with marks of thoughts", answer[:200])
+    if whole := whole_object(answer):
+        return check(whole.value, shape)
+    if wrappers(answer):
+        return _unread("marks of thoughts outside of thoughts", answer[:200])
+    found = objects(answer)
+    if found.broken:
+        return _unread("not the JSON object that was asked for", answer[:200])
+    own = [one for one in found.complete if not _is_quotation(one, answer, material)]
+    words = own_words(without(answer, found.complete), material)
+    prose_data = parse(words) if parse else None
+    if own:
+        return _only_object(own, answer, prose_data, shape)
+    if prose_data is not None:
+        return check(prose_data, shape)
+    return _unread("not the JSON object that was asked for", answer[:200])
+
+
+def _only_object(
+    own: Sequence[TextObject], answer: str, prose_data: ReplyData | None, shape: type[BaseModel]
+) -> Reading:
+    """Return the one object among words that cannot be another answer."""
+    if len({json.dumps(one.value, sort_keys=True, default=str) for one in own}) > 1:
+        return None, Problem("unparsable", f"{len(own)} different answers in one reply")
+    data, problem = check(own[0].value, shape)
+    if data is None:
+        return None, problem or Problem("unparsable", answer[:200])
+    if prose_data is not None and _contradicts(prose_data, data, shape):
         return None, Problem("unparsable", "the words and the JSON of the reply differ")
-    return _only(fitting)
+    if len(answer[own[-1].end :].split()) > _WORDS_AFTER:
+        return _unread("words after the JSON object may take it back", answer[-200:])
+    return data, None
 
 
-def _is_cut(answer_text: str, json_objects: Objects, shape: type[BaseModel]) -> bool:
-    """Say whether a reply is a broken object of the form that was asked for."""
-    began = _OPENED.match(answer_text) is not None and not json_objects.complete
-    return began or bool(set(json_objects.broken) & shape.model_fields.keys())
+def _is_quotation(one: TextObject, answer: str, material: Sequence[str]) -> bool:
+    """Say whether an object stands in what the model was shown, reformatted even."""
+    written = letters(answer[one.start : one.end])
+    return any(
+        written in letters(text)
+        or any(repeats(one.value, other.value) for other in objects(text).complete)
+        for text in material
+    )
+
+
+def _unread(what: str, part: str) -> Reading:
+    return None, Problem("unparsable", f"{what}: {part!r}")
 
 
 def _contradicts(prose_data: ReplyData, data: ReplyData, shape: type[BaseModel]) -> bool:
