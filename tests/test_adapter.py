@@ -1,3 +1,4 @@
+import itertools
 from typing import Any
 
 import pytest
@@ -6,7 +7,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 
-from langchain_judges import create_absolute_judge, judge_many
+from langchain_judges import create_absolute_judge, create_self_consistency_judge, judge_many
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.question import Question
@@ -127,6 +128,39 @@ def test_a_verdict_says_what_it_was_asked_without_and_so_does_a_cached_one():
         (row,) = judge_many(judge, [pair], progress=False)
         asked_without.append([each.get("asked_without") for each in (*usages, row)])
     assert asked_without == [[["temperature"]] * 3, [None] * 3]
+
+
+class RefusesSeed(FakeToolModel):
+    """Answers like a provider whose model takes no seed."""
+
+    def _generate(self, messages, stop=None, run_manager=None, **settings):
+        if "seed" in settings:
+            refusal: Any = ValueError("unsupported")
+            refusal.status_code = 400
+            refusal.body = {"error": {"param": "seed", "message": "unsupported"}}
+            raise refusal
+        return super()._generate(messages, stop, run_manager, **settings)
+
+
+def test_samples_of_a_model_without_seeds_are_kept_apart_and_shared_by_their_seed():
+    """Two judges of one study: the second asks for the samples of the first, and for more."""
+    numbers = itertools.count()
+    replies = InMemoryCache()
+    pair = {"input": "Why?", "output_a": "good", "output_b": "bad"}
+    explanations = []
+    for samples in (3, 5):
+        model = RefusesSeed(
+            replies=lambda _: {"explanation": f"reply {next(numbers)}", "preference": "1"},
+            cache=replies,
+        )
+        judge = create_self_consistency_judge(model, samples=samples)
+        votes = judge.invoke(pair)["ballots"]
+        explanations.append({vote["explanation"] for vote in votes})
+        assert "seed" in judge.invoke(pair)["verdict"]["usage"]["asked_without"]
+    few, more = explanations
+    assert (len(few), len(more)) == (3, 5)
+    assert few < more
+    assert next(numbers) == 5
 
 
 def test_a_reply_is_found_again_by_a_process_that_has_not_learnt_what_the_model_refuses():

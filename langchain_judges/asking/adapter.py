@@ -16,6 +16,7 @@ import threading
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
+from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable
@@ -158,17 +159,27 @@ class ModelAdapter:
         *,
         logprobs: bool = False,
         alternatives: int = 0,
+        seed: int | None = None,
     ) -> ReplyRequest:
-        """Return how to ask for a reply of `shape` on the rung that the model is on."""
+        """Return how to ask for a reply of `shape` on the rung that the model is on.
+
+        Args:
+            shape: What the reply must look like.
+            sampling: The parameters that are bound.
+            logprobs: Whether log-probabilities are wanted.
+            alternatives: Tokens whose probabilities are wanted beside each one written.
+            seed: The seed that is wanted, of which `sampling` has none where it is refused.
+        """
         if logprobs and self.openai_compatible and "logprobs" not in self.refused:
             sampling = {**sampling, "logprobs": True}
             if alternatives and "top_logprobs" not in self.refused:
                 sampling["top_logprobs"] = alternatives
         place = self._place()
         rung = self.rungs[0]
-        key = (shape, rung, *sorted(sampling.items()))
+        unseeded = seed if "seed" not in sampling else None
+        key = (shape, rung, unseeded, *sorted(sampling.items()))
         if key not in place.requests:
-            model, settings = self._with(place.model, sampling)
+            model, settings = self._with(place.model, sampling, unseeded)
             request = self._request(rung, shape, model, settings)
             place.requests[key] = request._replace(sent=tuple(sampling))
         return place.requests[key]
@@ -251,21 +262,58 @@ class ModelAdapter:
         _LOG.warning("The model %r %s.", model_name(self.model), what)
 
     def _with(
-        self, model: BaseChatModel, sampling: Sampling
+        self, model: BaseChatModel, sampling: Sampling, unseeded: int | None
     ) -> tuple[BaseChatModel, dict[str, Any]]:
         """Split sampling parameters into what is set on the model and what is passed along.
 
         ChatOpenAI takes any of them as a keyword of the call. Other classes differ, but
         those that declare a field honour it.
         """
-        # Without a seed LangChain's cache would answer every sample with the first.
-        changes: dict[str, object] = {"cache": False} if "seed" in self.refused else {}
+        changes: dict[str, object] = {}
+        if unseeded is not None:
+            # Without a seed LangChain's cache would answer every sample with the first.
+            own = isinstance(model.cache, BaseCache)
+            changes["cache"] = SampleCache(model.cache, unseeded) if own else False
         if self.openai_compatible:
             return (model.model_copy(update=changes) if changes else model), dict(sampling)
         fields = type(model).model_fields
         changes |= {key: value for key, value in sampling.items() if key in fields}
         others = {key: value for key, value in sampling.items() if key not in fields}
         return (model.model_copy(update=changes) if changes else model), others
+
+
+class SampleCache(BaseCache):
+    """A model's cache for one sample where the model takes no seed.
+
+    The wanted seed keeps samples apart, so that whoever wants the same sample again has it.
+    """
+
+    def __init__(self, cache: BaseCache, seed: int) -> None:
+        """Keep a sample's replies in a cache of all."""
+        self._cache, self._seed = cache, seed
+
+    def _key(self, llm_string: str) -> str:
+        return f"{llm_string}, wanted seed {self._seed}"
+
+    def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
+        """Return the sample's reply to a prompt, or None."""
+        return self._cache.lookup(prompt, self._key(llm_string))
+
+    def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
+        """Keep the sample's reply to a prompt."""
+        self._cache.update(prompt, self._key(llm_string), return_val)
+
+    async def alookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
+        """Return the sample's reply to a prompt, or None, in an event loop."""
+        return await self._cache.alookup(prompt, self._key(llm_string))
+
+    async def aupdate(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
+        """Keep the sample's reply to a prompt, in an event loop."""
+        await self._cache.aupdate(prompt, self._key(llm_string), return_val)
+
+    def clear(self, **kwargs: Any) -> None:
+        """Forget all replies, of other samples too."""
+        self._cache.clear(**kwargs)
 
 
 def deadline_of(model: BaseChatModel) -> float | None:

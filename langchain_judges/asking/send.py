@@ -87,6 +87,7 @@ def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
             sampling,
             logprobs=question.logprobs,
             alternatives=question.alternatives,
+            seed=asking.seed,
         )
         request = adapter.with_cache_key(request, asking.cache_key)
         outcome = yield from _call(asking, request, messages, sampling)

@@ -77,20 +77,27 @@ def row_of(method: str, pair: Mapping[str, Any]) -> dict[str, Any]:
     return {"input": pair["input"], "output": pair["output_a"]}
 
 
+def prompts_of(method: str, pair: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what a method asks about a pair: each step with its prompt."""
+    recorder = Recorder()
+    judge = load_judge(method, model_of(recorder), **OPTIONS.get(method, {}))
+    judge.invoke(row_of(method, pair))
+    return [(re.split(r"[: ]", call.name)[0], call.prompt) for call in recorder.calls]
+
+
 def measured(
     method: str, pairs: Sequence[Mapping[str, Any]]
 ) -> dict[str, tuple[float, float, float]]:
     """Return by step: calls for a row, and mean tokens of instructions and of material."""
     steps: dict[str, list[tuple[int, int]]] = {}
-    for pair in pairs:
-        recorder = Recorder()
-        judge = load_judge(method, model_of(recorder), **OPTIONS.get(method, {}))
-        judge.invoke(row_of(method, pair))
-        for call in recorder.calls:
-            step = re.split(r"[: ]", call.name)[0]
-            steps.setdefault(step, []).append(sizes(call.prompt))
+    for step, prompt in [each for pair in pairs for each in prompts_of(method, pair)]:
+        steps.setdefault(step, []).append(sizes(prompt))
     return {
-        step: (len(each) / len(pairs), *(fmean(column) for column in zip(*each, strict=True)))
+        step: (
+            len(each) / len(pairs),
+            fmean(instructions for instructions, _ in each),
+            fmean(material for _, material in each),
+        )
         for step, each in steps.items()
     }
 

@@ -1,0 +1,52 @@
+"""Prompts are short and of one voice: what each step of each method sends beside the texts."""
+
+import doctest
+
+from langchain_judges.methods.pairs import MATERIAL_RULE
+from tests.benchmarks import prompts
+from tests.benchmarks.prompts import measured, prompts_of
+from tests.cases import for_each
+
+PAIR = {
+    "input": "How do I keep basil alive on a windowsill?",
+    "output_a": "Give it six hours of light.",
+    "output_b": "Water it every day.",
+}
+BUDGETS = {
+    "allure": {"evaluate": 60},
+    "rubric": {"evaluate": 60},
+    "bsm": {"branch": 130, "solve": 120},
+    # Of these the names and descriptions of seven roles are about a hundred.
+    "drpe": {"roles": 80, "vote": 230},
+    "sc2": {"aspects": 115, "table": 140, "match": 255, "preference": 165},
+    "relative": {"judge": 140},
+    "absolute": {"judge": 150},
+    "direct": {"judge": 140},
+    "cot": {"judge": 165},
+    "cot_sc": {"sample": 165},
+    "relative_sc": {"sample": 140},
+    "plan_solve": {"plan": 130, "judge": 205},
+    "llm_score": {"judge": 180},
+}
+"""Tokens of instructions, by method and step: at most so many."""
+
+
+@for_each("method", BUDGETS)
+def test_the_instructions_of_a_step_keep_within_their_budget(method):
+    sizes = {
+        step: instructions for step, (_, instructions, _) in measured(method, [PAIR]).items()
+    }
+    assert sizes.keys() == BUDGETS[method].keys()
+    assert {step: size for step, size in sizes.items() if size > BUDGETS[method][step]} == {}
+
+
+@for_each("method", BUDGETS)
+def test_every_prompt_says_once_and_first_that_texts_are_material(method):
+    for _, prompt in prompts_of(method, PAIR):
+        assert prompt.count(MATERIAL_RULE) == 1
+        assert prompt.index(MATERIAL_RULE) < prompt.index("<")
+
+
+def test_every_method_has_a_budget():
+    assert BUDGETS.keys() == prompts.METHODS.keys()
+    assert doctest.testmod(prompts).failed == 0
