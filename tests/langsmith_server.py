@@ -68,6 +68,11 @@ class LangSmithServer:
         self.datasets: dict[str, dict[str, Any]] = {}
         self.examples: dict[str, dict[str, Any]] = {}
         self.comparisons: list[dict[str, Any]] = []
+        self.queues: dict[str, dict[str, Any]] = {}
+        self.queued: list[tuple[str, str]] = []
+        """Queue and run of every run that was put into an annotation queue."""
+        self.busy = 0
+        """How many of the next requests are answered by 429."""
         self.tenant = str(uuid.uuid4())
         self._lock = threading.RLock()
         self._released = threading.Event()
@@ -138,7 +143,11 @@ class LangSmithServer:
             return self.info, 200
         if self.status >= 400:
             return {"detail": "no"}, self.status
-        if "/runs" in path and not path.endswith("/query") and method != "GET":
+        if self.busy:
+            self.busy -= 1
+            return {"detail": "slow down"}, 429
+        is_queue = "/annotation-queues" in path
+        if "/runs" in path and not path.endswith("/query") and method != "GET" and not is_queue:
             self._bodies.append((path, body, kind, encoding))
             return {}, 202
         payload = json.loads(_plain(body, encoding)) if body else None
@@ -171,6 +180,10 @@ class LangSmithServer:
             ("POST", "/runs/query", self._query_runs),
             ("POST", "/feedback", self._new_feedback),
             ("GET", "/feedback", self._list_feedback),
+            ("POST", "/annotation-queues", self._new_queue),
+            ("GET", "/annotation-queues", lambda m, q, b: _page(self.queues, q)),
+            ("POST", f"/annotation-queues{one}/runs/by-key", self._queue_runs),
+            ("GET", f"/annotation-queues{one}/runs", self._runs_in_queue),
             ("GET", "/settings", lambda m, q, b: self._settings()),
         ]
 
@@ -238,7 +251,22 @@ class LangSmithServer:
             "experiments_info": about,
         }
 
+    def _new_queue(self, _: Any, __: Any, payload: Any) -> Any:
+        queue = {"id": str(uuid.uuid4()), "tenant_id": self.tenant, **payload}
+        return self.queues.setdefault(queue["id"], queue)
+
+    def _queue_runs(self, result: re.Match[str], _: Any, payload: Any) -> Any:
+        self.queued += [(self.queues[result[1]]["name"], each["run_id"]) for each in payload]
+        return {}
+
+    def _runs_in_queue(self, result: re.Match[str], parameters: Any, _: Any) -> Any:
+        name = self.queues[result[1]]["name"]
+        runs = [self.runs[run] for queue, run in self.queued if queue == name]
+        return runs[int(parameters.get("offset", ["0"])[0]) :]
+
     def _new_feedback(self, _: Any, __: Any, payload: Any) -> Any:
+        # What has an id replaces what came under that id.
+        self.feedback = [f for f in self.feedback if f.get("id") != payload.get("id")]
         self.feedback.append(payload)
         return payload
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,7 +52,8 @@ def test_lone_surrogates_have_a_fence_too():
 def test_the_blocks_of_a_callers_prompt_are_seen_too():
     image = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
     taken = sealed([fence("Why?")])[0]
-    content = [{"type": "text", "text": f"<r-{fence('Why?')}>"}, taken, image]
+    content: list[Any] = [{"type": "text", "text": f"<r-{fence('Why?')}>"}, taken, image]
+    message: Any
     [message] = sealed_messages([HumanMessage(content)])
     assert message.content[0]["text"] == f"<r-{sealed([fence('Why?'), taken])[0]}>"
     assert message.content[1:] == [taken, image]

@@ -286,7 +286,7 @@ def test_a_thread_is_one_conversation_whether_runs_keep_the_history_or_not():
     runs = [a_run(i, {"answer": o}, at=n) for n, (i, o) in enumerate(zip(*turns, strict=True))]
     said = "[turn 1, user]\nHello\n\n[turn 1, assistant]\nHi.\n\n"
     said += f"[turn 2, user]\n{TASK}\n\n[turn 2, assistant]\nIn Oslo."
-    assert judged(thread_of(reversed(runs))) == said
+    assert judged(thread_of(runs[::-1])) == said
     talk = [HumanMessage("Hello"), AIMessage("Hi."), HumanMessage(TASK), AIMessage("In Oslo.")]
     states = [
         a_run({"messages": talk[:1]}, {"messages": talk[:2]}, at=0),

@@ -141,6 +141,15 @@ GUIDES: dict[str, Guide] = {
         ),
         (("Methods, for --method", _judges),),
     ),
+    "watch": Guide(
+        "Judge the latest runs of a LangSmith project.",
+        "a LangSmith project; the key is in LANGSMITH_API_KEY.",
+        (
+            "watch --project app --set rubric=helpfulness --model openai:gpt-5-mini",
+            "watch --project app --sample 0.05 --every 10m --spec judge.json",
+        ),
+        (("Ready rubrics, for --set rubric=", _ready_rubrics),),
+    ),
     "write": Guide(
         "Write texts that use every concept of a list.",
         "JSONL with concepts (a list) and instruction.",

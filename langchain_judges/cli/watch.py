@@ -1,0 +1,164 @@
+"""`langchain-judges watch`: the latest runs of a LangSmith project, judged as they come."""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from langchain_judges.cli.flags import Concurrency, MaxCalls, Method, flag, unfolded
+from langchain_judges.cli.judges import JudgeFlags, named_judge
+from langchain_judges.cli.messages import (
+    FAILED,
+    INTERRUPTED,
+    SIGNALS,
+    SPENT,
+    error_console,
+    leave_at_once,
+    refusals_as_exits,
+)
+from langchain_judges.errors import OptionError
+
+if TYPE_CHECKING:
+    from langchain_judges.integrations.watch import Watch
+
+_SPAN = re.compile(r"(\d+)\s*([smhd])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+@dataclass(frozen=True)
+class ItemJudgeFlags(JudgeFlags):
+    """The judge of one text."""
+
+    method: Method = "rubric"
+
+
+@dataclass(frozen=True)
+class SampleFlags:
+    """What is looked at."""
+
+    project: Annotated[str, typer.Option(help="Name of the LangSmith project.")]
+    sample: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of the runs, by a hash of their id.")
+    ] = 1.0
+    since: Annotated[str, typer.Option(help="How far to look back: 30m, 1h, 2d.")] = "1h"
+    filter: Annotated[
+        str | None, typer.Option(help="A filter in LangSmith's query language.")
+    ] = None
+    threads: Annotated[
+        bool, typer.Option("--threads", help="Judge each thread as one conversation.")
+    ] = False
+    context: Annotated[
+        str | None, typer.Option(help="Where the source is, in inputs or outputs.")
+    ] = None
+    key: Annotated[str | None, typer.Option(help="Name of the feedback.")] = None
+    queue: Annotated[
+        str | None, typer.Option(help="Annotation queue for what is doubtful.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class BudgetFlags:
+    """How much a look may cost."""
+
+    max_calls: MaxCalls = None
+    budget_dollars: Annotated[
+        float | None, typer.Option(help="Most dollars of a look; needs --prices.")
+    ] = None
+    prices: Annotated[Path | None, flag("prices", "--prices")] = None
+    max_concurrency: Concurrency = None
+
+    def options(self) -> dict[str, Any]:
+        """Return the limits of a look in Python."""
+        return {
+            "budget_calls": self.max_calls,
+            "budget_dollars": self.budget_dollars,
+            "prices": self.prices and str(self.prices),
+            "max_concurrency": self.max_concurrency,
+        }
+
+
+@unfolded
+def watch(
+    sample: SampleFlags,
+    judge: ItemJudgeFlags,
+    budget: BudgetFlags,
+    every: Annotated[
+        str | None, typer.Option(help="Look again and again: 10m, 1h. Default: once.")
+    ] = None,
+) -> None:
+    """Judge the latest runs of a LangSmith project; each gets its feedback once.
+
+    Exit codes: 0 done, 1 nothing could be judged, 2 wrong use or refused, 3 budget spent,
+    130 Ctrl-C.
+    """
+    errors, stop = error_console(), threading.Event()
+    with refusals_as_exits(errors, judge.address):
+        since, again = span(sample.since, "--since"), every and span(every, "--every")
+        built = named_judge(judge).build()
+        # Loaded here: help needs nothing of it.
+        from langsmith import Client
+
+        from langchain_judges.asking.signals import stoppable
+        from langchain_judges.integrations.watch import watch_every, watch_project
+
+        client = Client()
+        chosen = {
+            "sample": sample.sample,
+            "since": since,
+            "filter": sample.filter,
+            "threads": sample.threads,
+            "context": sample.context,
+            "key": sample.key,
+            "queue": sample.queue,
+        }
+
+        def look() -> Watch:
+            options = {**chosen, **budget.options(), "stop": stop}
+            return watch_project(client, built, sample.project, **options)
+
+        try:
+            with stoppable(SIGNALS, stop.set, leave_at_once):
+                for found in watch_every(look, again or timedelta(0), stop):
+                    errors.print(sentence(found), markup=False)
+                    if not again:
+                        break
+        except KeyboardInterrupt:
+            pass
+    if stop.is_set():
+        raise typer.Exit(INTERRUPTED)
+    if found.stopped:
+        raise typer.Exit(SPENT)
+    if found.failed and not found.judged:
+        raise typer.Exit(FAILED)
+
+
+def sentence(found: Watch) -> str:
+    """Return what a look found and did."""
+    parts = [
+        f"{found.sampled:,} of {found.listed:,} sampled",
+        f"{found.known:,} had feedback already",
+        f"{found.judged:,} judged by {found.calls:,} calls",
+        f"{found.failed:,} could not be judged",
+    ]
+    if found.queued:
+        parts.append(f"{found.queued:,} sent to the queue")
+    text = "; ".join(parts)
+    return f"{text}. Stopped: {found.stopped}." if found.stopped else f"{text}."
+
+
+def span(text: str, name: str) -> timedelta:
+    """Read a span of time such as `30m`.
+
+    Raises:
+        OptionError: It is none.
+    """
+    match = _SPAN.fullmatch(text.strip())
+    if not match:
+        raise OptionError(f"{name} must be a number with s, m, h or d, as 30m, got {text!r}")
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})

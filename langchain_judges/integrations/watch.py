@@ -1,0 +1,355 @@
+"""Runs of production judged as they come: sampled, within a budget, each of them once."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from langsmith.utils import LangSmithAPIError, LangSmithConnectionError, LangSmithRateLimitError
+
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.integrations.cases import (
+    CaseReader,
+    CaseScore,
+    EvaluatedRow,
+    JudgmentResult,
+    TextSources,
+    error_verdict,
+    feedback_key,
+    item_for,
+    scores_of,
+)
+from langchain_judges.integrations.evaluators import SCORES
+from langchain_judges.integrations.langsmith_runs import runs_of
+from langchain_judges.methods.describe import kind_of, marks_of
+from langchain_judges.rows.applications import TextSource, check_words, thread_of
+from langchain_judges.runs.many import judge_many
+from langchain_judges.runs.run_state import Judge
+from langchain_judges.verdict import decision, reason_of
+
+if TYPE_CHECKING:
+    from langsmith import Client
+    from langsmith.schemas import Feedback, Run
+
+T = TypeVar("T")
+_SPACE = uuid.UUID("0d4e5c1e-6d0c-4b4b-9a86-6f4a1b0f3f52")
+_TOGETHER = 100
+"""Runs whose feedback is looked up in one request."""
+_TRIES = 6
+_THREADS = ("thread_id", "session_id", "conversation_id")
+"""Metadata by which LangSmith joins runs to a thread."""
+
+
+@dataclass
+class Watch:
+    """What one look at a project found and did."""
+
+    listed: int = 0
+    """Runs, or threads, that the filter let through."""
+    sampled: int = 0
+    known: int = 0
+    """Sampled ones that had the feedback already."""
+    judged: int = 0
+    failed: int = 0
+    """Sampled ones that could not be judged; their feedback says why and has no score."""
+    queued: int = 0
+    """Doubtful ones sent to the annotation queue."""
+    calls: int = 0
+    stopped: str = ""
+    """Why not all were judged: a budget or a signal; empty if all were."""
+    scores: dict[str, float] = field(default_factory=dict)
+    """The score of each judged run, by its id."""
+
+
+@dataclass(frozen=True)
+class _Case:
+    """What is judged, and the run that gets the feedback."""
+
+    run: Run
+    name: str
+    """Decides whether it is sampled: the id of the run or of the thread."""
+    runs: tuple[Run, ...]
+
+
+def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
+    client: Client,
+    judge: Judge,
+    project: str,
+    *,
+    sample: float = 1.0,
+    since: timedelta | datetime = timedelta(hours=1),
+    filter: str | None = None,
+    threads: bool = False,
+    key: str | None = None,
+    input: TextSource = None,
+    output: TextSource = None,
+    context: TextSource = None,
+    queue: str | None = None,
+    doubtful: float = 0.6,
+    budget_calls: int | None = None,
+    budget_dollars: float | None = None,
+    prices: Mapping[str, Any] | None = None,
+    max_concurrency: int | None = None,
+    stop: threading.Event | None = None,
+) -> Watch:
+    """Judge the latest runs of a LangSmith project, and give each its feedback once.
+
+    The same run is always in the sample or always out of it. A run that has the feedback is not
+    judged again, and feedback is posted under an id that follows from the run and the key: a
+    second look, or one after a kill, posts nothing twice.
+
+    Args:
+        client: LangSmith's client.
+        judge: A judge of one text.
+        project: Name of the project.
+        sample: Share of the runs that are judged, by a hash of their id.
+        since: How far to look back, or from when.
+        filter: A filter in LangSmith's query language.
+        threads: Judge each thread as one conversation; its last run gets the feedback.
+        key: Name of the feedback; default as in `as_evaluator`.
+        input: Where the task is, as in `as_evaluator`.
+        output: Where the text is, as in `as_evaluator`.
+        context: Where the source is, as in `as_evaluator`.
+        queue: Name of an annotation queue for what a person should see: runs that could not be
+            judged, and verdicts of low confidence. It is made if there is none.
+        doubtful: The confidence below which a verdict is doubtful.
+        budget_calls: Stop after this many model calls.
+        budget_dollars: Stop after this many dollars; needs `prices`.
+        prices: Prices of models, as `judge_many` takes them.
+        max_concurrency: The most model calls in flight.
+        stop: Set it to end early: runs in progress are finished and posted.
+
+    Returns:
+        The counts.
+
+    Raises:
+        OptionError: An option is not allowed, or the judge compares pairs.
+        LangSmithError: LangSmith refuses a request, or cannot be reached after several tries.
+    """
+    _check(judge, sample, doubtful)
+    check_words(key=key, queue=queue, filter=filter)
+    watcher = _Watcher(
+        client=client,
+        judge=judge,
+        key=key or feedback_key(judge),
+        reader=CaseReader(judge, TextSources(input, output, None, context), None),
+        queue=queue,
+        doubtful=doubtful,
+        stop=stop or threading.Event(),
+    )
+    start = since if isinstance(since, datetime) else datetime.now(UTC) - since
+    which: dict[str, Any] = {"project_name": project, "start_time": start}
+    if filter:
+        which["filter"] = filter
+    runs = watcher.patiently(lambda: runs_of(client, is_root=True, **which))
+    limits = {
+        "max_calls": budget_calls,
+        "max_cost": budget_dollars,
+        "prices": prices,
+        "max_concurrency": max_concurrency,
+    }
+    cases = _threads(runs) if threads else [_Case(run, str(run.id), (run,)) for run in runs]
+    set_limits = {name: limit for name, limit in limits.items() if limit is not None}
+    watcher.look(cases, sample, set_limits)
+    return watcher.watch
+
+
+def _check(judge: Judge, sample: float, doubtful: float) -> None:
+    if kind_of(judge) != "item":
+        raise OptionError("`judge` must label one text; this one compares pairs")
+    for name, share in (("sample", sample), ("doubtful", doubtful)):
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+            raise OptionError(f"`{name}` must be a number from 0 to 1, got {share!r}")
+
+
+def in_sample(name: str, share: float) -> bool:
+    """Return whether a run is in a sample; in every larger one too."""
+    return int(hashlib.sha256(name.encode()).hexdigest()[:13], 16) < share * 16**13
+
+
+def _threads(runs: Sequence[Run]) -> list[_Case]:
+    by_thread: dict[str, list[Run]] = {}
+    for run in runs:
+        metadata = (run.extra or {}).get("metadata") or {}
+        name = next((metadata[each] for each in _THREADS if metadata.get(each)), run.id)
+        by_thread.setdefault(str(name), []).append(run)
+    cases = []
+    for name, several in by_thread.items():
+        ordered = sorted(several, key=lambda run: str(run.start_time))
+        cases.append(_Case(ordered[-1], name, tuple(ordered)))
+    return cases
+
+
+@dataclass
+class _Watcher:
+    client: Client
+    judge: Judge
+    key: str
+    reader: CaseReader
+    queue: str | None
+    doubtful: float
+    stop: threading.Event
+    watch: Watch = field(default_factory=Watch)
+    queue_id: uuid.UUID | None = None
+    in_queue: set[str] = field(default_factory=set)
+
+    def patiently(self, request: Callable[[], T]) -> T:
+        """Send a request; wait longer each time where LangSmith is busy or away."""
+        for number in range(_TRIES):
+            try:
+                return request()
+            except (LangSmithRateLimitError, LangSmithAPIError, LangSmithConnectionError):
+                if number == _TRIES - 1 or self.stop.wait(min(2**number, 30)):
+                    raise
+        raise AssertionError
+
+    def look(self, cases: Sequence[_Case], sample: float, limits: Mapping[str, Any]) -> None:
+        """Judge what is sampled and has no feedback yet."""
+        watch = self.watch
+        watch.listed = len(cases)
+        sampled = [case for case in cases if in_sample(case.name, sample)]
+        watch.sampled = len(sampled)
+        known = self._known([str(case.run.id) for case in sampled])
+        watch.known = len(known)
+        new = [case for case in sampled if str(case.run.id) not in known]
+        if not new:
+            return
+        self._open_queue()
+        readable: list[tuple[_Case, dict[str, object]]] = []
+        for case in new:
+            try:
+                readable.append((case, self._row(case)))
+            except InputError as exc:
+                self._post(case, {"verdict": error_verdict(exc)})
+        self._judge(readable, limits)
+
+    def _judge(
+        self, readable: Sequence[tuple[_Case, dict[str, object]]], limits: Mapping[str, Any]
+    ) -> None:
+        if not readable:
+            return
+        done = 0
+        with judge_many(self.judge, [row for _, row in readable], **limits) as run:
+            for result in run:
+                if reason_of(result["verdict"]) == "over_budget":
+                    continue
+                self._post(readable[result["index"]][0], cast("JudgmentResult", result))
+                done += 1
+                if self.stop.is_set():
+                    self.watch.stopped = "it was asked to stop"
+                    break
+            self.watch.calls = run.summary.calls
+        if done < len(readable) and not self.watch.stopped:
+            self.watch.stopped = "the budget is spent"
+
+    def _known(self, ids: Sequence[str]) -> set[str]:
+        """Return the runs that have the feedback already."""
+        known: set[str] = set()
+        rest = iter(ids)
+        while some := list(islice(rest, _TOGETHER)):
+            feedback = self.patiently(partial(self._feedback, some))
+            known |= {str(each.run_id) for each in feedback}
+        return known
+
+    def _row(self, case: _Case) -> dict[str, object]:
+        run = case.run
+        if len(case.runs) == 1:
+            if not run.outputs and run.error:
+                raise InputError(f"the run failed and has no output: {run.error[:300]}")
+            row = self.reader.case(EvaluatedRow(run.inputs, self.reader.outputs(run)))
+        else:
+            record = thread_of(case.runs)
+            row = item_for(self.judge, "(the conversation)", record)
+        return {**row, "id": str(run.id)}
+
+    def _post(self, case: _Case, outcome: JudgmentResult) -> None:
+        """Queue what is doubtful, then post the feedback, which says that all is done."""
+        run, verdict = case.run, outcome["verdict"]
+        answer, confidence = decision(verdict), verdict.get("confidence")
+        if answer is None or (confidence is not None and confidence < self.doubtful):
+            self._enqueue(run)
+        scores = scores_of(outcome, self.key)
+        for each in (*scores[1:], scores[0]):
+            self.patiently(partial(self._send, run, each))
+        if answer is None:
+            self.watch.failed += 1
+        else:
+            self.watch.judged += 1
+            if scores[0].score is not None:
+                self.watch.scores[str(run.id)] = scores[0].score
+
+    def _feedback(self, ids: list[str]) -> list[Feedback]:
+        return list(self.client.list_feedback(run_ids=ids, feedback_key=[self.key]))
+
+    def _send(self, run: Run, score: CaseScore) -> None:
+        self.client.create_feedback(
+            run.id,
+            score.key,
+            score=score.score,
+            value=score.value,
+            comment=score.comment,
+            feedback_id=uuid.uuid5(_SPACE, f"{run.id} {self.key} {score.key}"),
+            session_id=run.session_id,
+            feedback_source_type="model",
+            source_info=marks_of(self.judge),
+            feedback_config=cast("Any", SCORES),
+            extra=score.extra,
+            stop_after_attempt=1,
+        )
+
+    def _open_queue(self) -> None:
+        if self.queue is None:
+            return
+        queues = self.patiently(
+            lambda: list(self.client.list_annotation_queues(name=self.queue))
+        )
+        if queues:
+            self.queue_id = queues[0].id
+            runs = self.patiently(
+                lambda: list(
+                    self.client.list_runs_from_annotation_queue(cast("Any", self.queue_id))
+                )
+            )
+            self.in_queue = {str(run.id) for run in runs}
+        else:
+            created = self.patiently(
+                lambda: self.client.create_annotation_queue(name=cast("str", self.queue))
+            )
+            self.queue_id = created.id
+
+    def _enqueue(self, run: Run) -> None:
+        queue_id, run_id = self.queue_id, str(run.id)
+        if queue_id is None or run_id in self.in_queue:
+            return
+        entry: Any = {
+            "run_id": run.id,
+            "session_id": run.session_id,
+            "start_time": run.start_time,
+        }
+        self.patiently(lambda: self.client.add_runs_to_annotation_queue(queue_id, runs=[entry]))
+        self.in_queue.add(run_id)
+        self.watch.queued += 1
+
+
+def watch_every(
+    look: Callable[[], Watch], every: timedelta, stop: threading.Event
+) -> Iterator[Watch]:
+    """Look at a project again and again, and yield what each look did.
+
+    Args:
+        look: Calls `watch_project`.
+        every: From the beginning of one look to the next.
+        stop: Set it to end, also while it waits.
+    """
+    while not stop.is_set():
+        started = datetime.now(UTC)
+        yield look()
+        left = every - (datetime.now(UTC) - started)
+        stop.wait(max(left.total_seconds(), 0))

@@ -1,0 +1,227 @@
+"""A project watched: sampled, within a budget, each run once, whatever happens in between."""
+
+import signal
+import threading
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from langsmith import Client
+from typer.testing import CliRunner
+from urllib3.util import Retry
+
+from langchain_judges.cli import app
+from langchain_judges.errors import OptionError
+from langchain_judges.integrations.watch import in_sample, watch_every, watch_project
+from langchain_judges.testing import FakeModelServer
+from tests.fakes import FakeChatModel
+from tests.judges import answer, answer_call, bsm, labels, of_method
+from tests.langsmith_server import LangSmithServer, now
+from tests.processes import start, wait_until
+
+PROJECT = "production"
+
+
+@pytest.fixture
+def server():
+    with LangSmithServer() as server:
+        session = server._new_session(None, None, {"name": PROJECT})
+        session["reference_dataset_id"] = None
+        yield server
+
+
+@pytest.fixture
+def client(server):
+    # Its own retries off: they would hide ours.
+    options: dict[str, Any] = {"retry_config": Retry(0), "auto_batch_tracing": False}
+    return Client(api_url=server.url, api_key="x", info=server.info, **options)
+
+
+def production(server, *outputs, **also):
+    """Put one run with each output into the project; return their ids."""
+    [session] = server.sessions
+    ids = []
+    for number, output in enumerate(outputs):
+        own = str(uuid.uuid4())
+        server.runs[own] = {
+            "id": own,
+            "trace_id": own,
+            "name": "app",
+            "run_type": "chain",
+            "start_time": now(),
+            "dotted_order": f"{number}",
+            "session_id": session,
+            "inputs": {"question": f"Why {number}?"},
+            "outputs": output and {"answer": output},
+            "error": None if output else "Timeout",
+            "extra": {},
+            **also,
+        }
+        ids.append(own)
+    return ids
+
+
+def kept(server, key="labels"):
+    return {each["run_id"]: each for each in server.feedback if each["key"] == key}
+
+
+def test_each_run_gets_its_feedback_once(client, server):
+    good, bad = production(server, "good", "bad")
+    watch = watch_project(client, labels(), PROJECT)
+    assert (watch.listed, watch.judged, watch.known, watch.stopped) == (2, 2, 0, "")
+    feedback = kept(server)
+    assert {run: each["score"] for run, each in feedback.items()} == {good: 0.9, bad: 0.1}
+    assert (feedback[good]["value"], feedback[good]["comment"]) == (1, "against None")
+    assert feedback[good]["feedback_config"] == {"type": "continuous", "min": 0, "max": 1}
+    again = watch_project(client, labels(), PROJECT)
+    assert (again.known, again.judged) == (2, 0)
+    assert len(server.feedback) == 2
+    # Another key is another feedback.
+    assert watch_project(client, labels(), PROJECT, key="other").judged == 2
+
+
+def test_what_was_posted_before_a_kill_is_posted_again_under_the_same_id(client, server):
+    production(server, "good")
+    watch_project(client, labels(), PROJECT)
+    [first] = server.feedback
+    # The feedback is there, and the next look does not find it yet.
+    server._list_feedback = lambda *_: []
+    watch_project(client, labels(), PROJECT)
+    [second] = server.feedback
+    assert first["id"] == second["id"]
+
+
+def test_a_run_is_always_in_the_sample_or_always_out_of_it(client, server):
+    ids = production(server, *["good"] * 40)
+    watch = watch_project(client, labels(), PROJECT, sample=0.25)
+    chosen = {each for each in ids if in_sample(each, 0.25)}
+    assert 0 < len(chosen) < 40
+    assert kept(server).keys() == chosen
+    assert (watch.listed, watch.sampled) == (40, len(chosen))
+    assert chosen <= {each for each in ids if in_sample(each, 0.5)}
+    assert not any(in_sample(each, 0) for each in ids)
+    assert all(in_sample(each, 1) for each in ids)
+
+
+def test_what_could_not_be_judged_has_no_score_and_goes_to_the_queue(client, server):
+    _, lost = production(server, "good", None)
+    watch = watch_project(client, labels(), PROJECT, queue="doubtful")
+    assert (watch.judged, watch.failed, watch.queued) == (1, 1, 1)
+    assert server.queued == [("doubtful", lost)]
+    feedback = kept(server)[lost]
+    assert feedback.get("score") is None
+    assert "the run failed and has no output: Timeout" in feedback["comment"]
+    # What is in the queue is not put there again, even if its feedback is lost.
+    server.feedback.clear()
+    assert watch_project(client, labels(), PROJECT, queue="doubtful").queued == 0
+    assert (len(server.queues), len(server.queued)) == (1, 1)
+
+
+def test_a_budget_of_calls_ends_a_look_and_the_next_one_goes_on(client, server):
+    production(server, *["good"] * 6)
+    model = FakeChatModel(replies=answer)
+    judge = of_method("rubric", model, rubric=["Tone"])
+    options: dict[str, Any] = {"budget_calls": 3, "max_concurrency": 1}
+    watch = watch_project(client, judge, PROJECT, **options)
+    assert (watch.judged, watch.stopped) == (3, "the budget is spent")
+    assert len(model.prompts) == 3
+    assert watch_project(client, judge, PROJECT, **options).judged == 3
+    assert len(kept(server, "Tone")) == 6
+
+
+def test_a_busy_server_is_asked_again_later(client, server, monkeypatch):
+    production(server, "good")
+    waits: list[float] = []
+    stop = threading.Event()
+    monkeypatch.setattr(stop, "wait", waits.append)
+    server.busy = 2
+    watch = watch_project(client, labels(), PROJECT, stop=stop)
+    assert watch.judged == 1
+    assert waits == [1, 2]
+
+
+def test_a_stop_ends_a_look_after_what_was_begun(client, server):
+    production(server, *["good"] * 5)
+    stop = threading.Event()
+    stop.set()
+    watch = watch_project(client, labels(), PROJECT, stop=stop, max_concurrency=1)
+    assert (watch.judged, watch.stopped) == (1, "it was asked to stop")
+    assert list(watch_every(lambda: watch, timedelta(0), stop)) == []
+    stop.clear()
+    looks = watch_every(lambda: watch, timedelta(minutes=10), stop)
+    assert next(looks) is watch
+    stop.set()
+    assert list(looks) == []
+
+
+def test_a_thread_is_judged_as_one_conversation(client, server):
+    _, last = production(server, "Hi.", "good", extra={"metadata": {"thread_id": "t"}})
+    model = FakeChatModel(replies=answer)
+    judge = of_method("rubric", model, rubric=["Tone"])
+    watch = watch_project(client, judge, PROJECT, threads=True)
+    assert (watch.listed, watch.judged) == (1, 1)
+    assert kept(server, "Tone").keys() == {last}
+    [prompt] = model.prompts
+    places = [prompt.index(text) for text in ("Why 0?", "Hi.", "Why 1?", "good")]
+    assert places == sorted(places)
+
+
+def test_options_that_cannot_be_are_refused(client):
+    with pytest.raises(OptionError, match="this one compares pairs"):
+        watch_project(client, bsm(), PROJECT)
+    with pytest.raises(OptionError, match="`sample` must be a number from 0 to 1, got 5"):
+        watch_project(client, labels(), PROJECT, sample=5)
+
+
+def test_a_moment_says_from_when(client, server):
+    production(server, "good")
+    since = datetime(2026, 1, 1, tzinfo=UTC)
+    assert watch_project(client, labels(), PROJECT, since=since).judged == 1
+
+
+# ---- from the command line
+
+
+def command(server, *more):
+    return [
+        *("-m", "langchain_judges.cli", "watch", "--project", PROJECT, "--model", "fake"),
+        *("--base-url", server.url, "--set", 'rubric=["Tone"]', *more),
+    ]
+
+
+def environment(server):
+    return {
+        "LANGSMITH_ENDPOINT": server.url,
+        "LANGSMITH_API_KEY": "x",
+        "OPENAI_API_KEY": "none",
+    }
+
+
+def test_the_command_looks_once_and_says_what_it_did(server, monkeypatch):
+    production(server, "good", "good", None)
+    for name, value in environment(server).items():
+        monkeypatch.setenv(name, value)
+    with FakeModelServer(answer_call) as model:
+        result = CliRunner().invoke(app, command(model, "--queue", "doubtful")[2:])
+    assert result.exit_code == 0, result.output
+    said = "3 of 3 sampled; 0 had feedback already; 2 judged by 2 calls; 1 could not be judged"
+    assert said in " ".join(result.stderr.split())
+    assert len(kept(server, "Tone")) == 3
+    wrong = CliRunner().invoke(app, command(model, "--since", "yesterday")[2:])
+    assert wrong.exit_code == 2
+    assert "--since must be a number with s, m, h or d" in " ".join(wrong.stderr.split())
+
+
+@pytest.mark.system
+def test_a_signal_ends_the_command_while_it_waits(server, monkeypatch):
+    production(server, "good")
+    for name, value in environment(server).items():
+        monkeypatch.setenv(name, value)
+    with FakeModelServer(answer_call) as model:
+        program = start(*command(model, "--every", "10m"))
+        wait_until(lambda: kept(server, "Tone"))
+        program.send_signal(signal.SIGTERM)
+        program.communicate()
+    assert program.returncode == 130
+    assert len(kept(server, "Tone")) == 1
