@@ -28,7 +28,7 @@ from langchain_judges.testing import error, reply
 from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
-from tests.judges import PAIR, broken, bsm, fixed, labels, watched
+from tests.judges import PAIR, broken, bsm, fixed, labels, of_method, watched
 from tests.langsmith_server import LangSmithServer
 from tests.processes import wait_until
 
@@ -365,3 +365,19 @@ def test_a_message_is_an_answer_too():
 def test_a_judge_with_retries_is_taken_for_what_it_is():
     judge = create_allure_judge(FakeChatModel(), labels=[1, 2, 3], rubric="Is it polite?")
     assert JudgeMiddleware(judge.with_retry()).kind == "item"
+
+
+def test_the_request_to_revise_is_no_turn_of_the_user_for_other_middleware():
+    assistant, _ = agent(labels(), "bad", "good", rubric="says good")
+    requests = [m for m in assistant.invoke(ASKED)["messages"] if m.name == "judge"]
+    assert [m.additional_kwargs for m in requests] == [{"lc_source": "judge"}]
+    assert JudgeMiddleware.trace_policy.process_inputs({"messages": ["long"]}) == {}
+
+
+def test_a_tool_says_by_what_it_judges():
+    judge = of_method("rubric", rubric=["Tone: Is the reply polite?"])
+    assert judge_tool(judge).description == (
+        "Judge a text. It is judged by: Is the reply polite?"
+    )
+    assert "Be brief." in judge_tool(bsm(instructions="Be brief.")).description
+    assert judge_tool(judge, description="Ask it.").description == "Ask it."

@@ -80,7 +80,7 @@ def compared(judge, reference=None, source=None, output=TEXT):
 
 def middleware(judge, reference=None, source=None, output=TEXT):
     options = {"reference": reference, "context": source, "max_revisions": 0}
-    guard = JudgeMiddleware(judge, trajectory=isinstance(output, list), **options)
+    guard = JudgeMiddleware(judge, **options)
     final_text = output[-1] if isinstance(output, list) else output
     agent_made = create_agent(FakeChatModel(replies=[final_text]), middleware=[guard])
     before = output[:-1] if isinstance(output, list) else []
@@ -317,7 +317,7 @@ def test_a_pair_is_shown_with_its_reference_and_the_callers_rubric(path, referen
     model = FakeChatModel(replies=answer)
     path(create_relative_judge(model, orders="none", instructions=RUBRIC), reference)
     (prompt,) = model.prompts
-    reference_block = {"reference-answer": reference} if reference else {}
+    reference_block = {"reference": reference} if reference else {}
     texts = {"request": TASK, "response": blocks(prompt)["response"]}
     assert blocks(prompt) == {**texts, **reference_block}
     assert prompt.index(TEXT) < prompt.index(KNOWN)

@@ -113,7 +113,7 @@ def test_calls_of_tools_in_the_task_are_shown():
     judge.invoke({"input": HISTORY, "output": "Good."})
     judge.invoke({"input": {"messages": messages_to_dict(HISTORY)}, "output": "Good."})
     as_evaluator(judge)(inputs={"messages": HISTORY}, outputs="Good.")
-    assert [blocks(prompt)["task"] for prompt in model.prompts] == [TOLD] * 3
+    assert [blocks(prompt)["request"] for prompt in model.prompts] == [TOLD] * 3
 
 
 @for_each("field", ["reference", "expected"])
@@ -124,7 +124,7 @@ def test_a_reference_may_be_an_agents_work(field):
     texts = dict(zip(sides, ["good", "bad"], strict=False))
     for form in (WORK, {"messages": WORK}, json.loads(json.dumps(messages_to_dict(WORK)))):
         of_method(method, model).invoke({"input": TASK, **texts, field: form})
-    tag = "expected-answer" if field == "expected" else "reference-answer"
+    tag = "expected-answer" if field == "expected" else "reference"
     assert {blocks(prompt)[tag] for prompt in model.prompts} == {READABLE}
 
 
@@ -216,7 +216,7 @@ async def test_the_middleware_judges_the_work_or_the_answer(whole, expected):
     guard = JudgeMiddleware(judge, trajectory=whole, max_revisions=0)
     agent = an_agent(TURNS, [guard])
     state = await agent.ainvoke({"messages": [HumanMessage(TASK)]})
-    assert blocks(model.prompts[0]) == {"task": TASK, "response": expected}
+    assert blocks(model.prompts[0]) == {"request": TASK, "response": expected}
     assert state["messages"][-1].text == "Good evening, Ann."
 
 
@@ -244,11 +244,11 @@ def test_tools_of_earlier_turns_stand_in_the_task_of_the_middleware():
     judge = create_allure_judge(model, rubric=RUBRIC)
     agent = an_agent(["Good."], [JudgeMiddleware(judge, max_revisions=0)])
     agent.invoke({"messages": HISTORY})
-    assert blocks(model.prompts[0]) == {"task": TOLD, "response": "Good."}
+    assert blocks(model.prompts[0]) == {"request": TOLD, "response": "Good."}
 
 
 def test_an_evaluator_takes_the_state_of_an_agent_with_tools():
     state = an_agent(TURNS).invoke({"messages": [HumanMessage(TASK)]})
     model = FakeChatModel(replies=answer)
     as_evaluator(create_allure_judge(model, rubric=RUBRIC))(inputs=TASK, outputs=state)
-    assert blocks(model.prompts[0]) == {"task": TASK, "response": BY_TOOL}
+    assert blocks(model.prompts[0]) == {"request": TASK, "response": BY_TOOL}

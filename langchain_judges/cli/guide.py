@@ -145,8 +145,8 @@ GUIDES: dict[str, Guide] = {
         "Judge the latest runs of a LangSmith project.",
         "a LangSmith project; the key is in LANGSMITH_API_KEY.",
         (
-            "watch --project app --set rubric=helpfulness --model openai:gpt-5-mini",
-            "watch --project app --sample 0.05 --every 10m --spec judge.json",
+            "watch --project app --preset helpfulness --model local",
+            "watch --project app --sample 0.05 --every 10m --spec j.json",
         ),
         (("Ready rubrics, for --set rubric=", _ready_rubrics),),
     ),

@@ -10,7 +10,13 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, Literal, NotRequired, get_args
 
-from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    AgentState,
+    TracePolicy,
+    hook_config,
+    omit_payload,
+)
 from langchain_core.messages import (
     AIMessage,
     AnyMessage,
@@ -177,8 +183,8 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         request: The request for a better answer, in your own words; `{reasons}` in it is
             replaced by the judge's reasons. Default: two sentences around the reasons.
         trajectory: Judge everything that the agent did since the user's last message: its
-            tool calls, their results and the final answer. By default only the final answer
-            is judged. Rejected drafts are omitted.
+            tool calls, their results and the final answer, without rejected drafts. False:
+            only the final answer.
         keep_drafts: Whether rejected drafts and the requests to revise them stay in the
             agent's messages at the end. The state's `judged` has the drafts in any case.
         on_error: What to do if the judge raises an error, such as a rejected key: `"pass"`
@@ -190,6 +196,8 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
     """
 
     state_schema = JudgedState
+    # The messages stand in the runs of the agent already.
+    trace_policy = TracePolicy(process_inputs=omit_payload)
 
     def __init__(  # noqa: PLR0913 - the options
         self,
@@ -201,7 +209,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         rubric: str | None = None,
         context: Reference = None,
         request: str | None = None,
-        trajectory: bool = False,
+        trajectory: bool = True,
         keep_drafts: bool = True,
         on_error: OnError = "pass",
         key: str | None = None,
@@ -265,13 +273,13 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         current: Judged = {"answer": answer, "score": score, "verdict": verdict}
         if outcome and (parts := criteria_of(outcome, self.key)):
             current["criteria"] = parts
-        if self.trajectory:
+        if work != answer:
             current["work"] = work
         answers = [*earlier, current]
         if self._needs_revision(current) and len(answers) <= self.max_revisions:
             return {
                 "judged": answers,
-                "messages": [HumanMessage(self._reasons(current, reference), name=REVISER)],
+                "messages": [_request(self._reasons(current, reference))],
                 "jump_to": "model",
             }
         if verdict:
@@ -350,6 +358,11 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             f"Your answer was judged and is not good enough yet. {reasons}\n"
             "Give a better answer, whole and on its own."
         )
+
+
+def _request(text: str) -> HumanMessage:
+    """Return a request to revise, tagged as no turn of the user."""
+    return HumanMessage(text, name=REVISER, additional_kwargs={"lc_source": REVISER})
 
 
 def _text_of(source: Reference, state: JudgedState) -> str | None:

@@ -17,7 +17,7 @@ from langchain_judges.integrations.cases import (
     config_for,
     verdict_of,
 )
-from langchain_judges.methods.describe import kind_of
+from langchain_judges.methods.describe import kind_of, unwrapped
 from langchain_judges.rows.applications import check_words
 from langchain_judges.rows.checks import check_text
 from langchain_judges.rows.media import content_in
@@ -66,7 +66,7 @@ def judge_tool(
     Args:
         judge: A judge of this package, or a runnable that declares what it takes.
         name: Name of the tool; default `compare_texts` or `judge_text`.
-        description: The tool's description for the model.
+        description: The tool's description for the model; default what it judges, and by what.
 
     Raises:
         OptionError: `judge` takes neither a pair nor an item, or an option is not allowed.
@@ -94,13 +94,23 @@ def judge_tool(
     async def later(**arguments: object) -> tuple[str, CaseVerdict]:
         return await arun(steps(arguments))
 
-    purpose = "Say which of two texts answers a task better." if pairs else "Judge a text."
     return StructuredTool.from_function(
         func=now,
         coroutine=later,
         name=name or ("compare_texts" if pairs else "judge_text"),
-        description=description or purpose,
+        description=description or _purpose(judge, pairs),
         args_schema=PairArguments if pairs else ItemArguments,
         response_format="content_and_artifact",
         handle_tool_error=True,
     )
+
+
+def _purpose(judge: Judge, pairs: bool) -> str:
+    """Return what the tool does, and by what it judges."""
+    options = getattr(unwrapped(judge), "options", None)
+    rubric = getattr(options, "own_rubric", None)
+    by = [each.description or each.name for each in rubric.criteria] if rubric else []
+    if instructions := getattr(options, "instructions", None):
+        by.append(instructions)
+    purpose = "Say which of two texts answers a task better." if pairs else "Judge a text."
+    return f"{purpose} It is judged by: {' '.join(by)}"[:1000] if by else purpose
