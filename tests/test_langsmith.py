@@ -418,3 +418,21 @@ def test_corrections_become_proposals(client, server, dataset):
     assert proposal["source"] == str(rows[0]["example"].id)
     assert proposal["note"] == "too short"
     assert len(read_corrections(client, [first.id, second.id])) == 2
+
+
+def test_two_keys_of_feedback_are_a_report_in_one_line(client, server, dataset):
+    from langchain_judges.integrations import feedback_rows
+    from langchain_judges.report import trust_columns
+
+    name, rows = experiment(client, dataset, [as_evaluator(labels(), key="gpt")])
+    settle(client, server)
+    project = client.read_project(project_name=name).id
+    for place, row in enumerate(rows):
+        options = {"session_id": project, "start_time": row["run"].start_time}
+        client.create_feedback(row["run"].id, "human", score=place % 2, **options)
+    table = feedback_rows(client, name)
+    assert [set(row) >= {"id", "input", "output", "gpt", "human"} for row in table] == [
+        True
+    ] * len(rows)
+    report = trust_columns(table, judge="gpt", label="human")
+    assert report["agreement.label.wrong"].n == len(rows)

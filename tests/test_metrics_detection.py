@@ -45,7 +45,7 @@ def test_more_classes_than_two() -> None:
         sk.balanced_accuracy_score(truth, predictions)
     )
     letters = [[("A", "B", "tie")[v] for v in side] for side in (predictions, truth)]
-    assert balanced_accuracy(*letters) == balanced_accuracy(predictions, truth)
+    assert balanced_accuracy(letters[0], letters[1]) == balanced_accuracy(predictions, truth)
 
 
 def test_an_answer_that_is_no_label_is_wrong() -> None:

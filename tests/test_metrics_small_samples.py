@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -71,7 +72,7 @@ def test_a_perfectly_calibrated_judge_is_told_from_a_boastful_one() -> None:
     assert boastful.ece > boastful.ece_by_chance
 
 
-def abstained(guarantee: str, wrong: float, draws: int = 200) -> float:
+def abstained(guarantee: Literal["each", "average"], wrong: float, draws: int = 200) -> float:
     """Return how often nothing is taken of 200 labels, where confidence says nothing."""
     rng, count = np.random.default_rng(4), 0
     for _ in range(draws):

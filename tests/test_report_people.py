@@ -55,38 +55,3 @@ def test_the_likely_truth_behind_votes_is_nearer_to_a_judge_who_knows_it():
 def test_two_votes_a_row_show_no_likely_truth():
     trust_report = report.trust(run_of(["A"] * 20), data_of([["A", "B"]] * 20))
     assert "people.likely" not in trust_report.numbers
-
-
-# By people z is the best of three; the judge prefers whatever is longer, which is x's text.
-def systems_run():
-    pairs = [("x", "y"), ("y", "z"), ("z", "x")] * 40
-    rng, order = random.Random(1), "xyz"
-    labels, data = [], []
-    for a, b in pairs:
-        better = "A" if order.index(a) > order.index(b) else "B"
-        labels.append(better if rng.random() < 0.8 else "AB"[better == "A"])
-    data = data_of(labels)
-    for row, pair in zip(data, pairs, strict=True):
-        row["systems"] = list(pair)
-        row["output_a"], row["output_b"] = ("w" * rng.randint(5, 60) for _ in "ab")
-    longer = ["AB"[len(row["output_b"]) > len(row["output_a"])] for row in data]
-    noisy = [a if rng.random() < 0.9 else "AB"[a == "A"] for a in longer]
-    return run_of(noisy), data
-
-
-def test_systems_have_a_strength_by_the_judge_and_by_people():
-    trust_report = report.trust(*systems_run())
-    assert (
-        trust_report["system.z.people"].interval.low
-        > 0
-        > trust_report["system.x.people"].interval.high
-    )
-    judged = trust_report["system.z.judge"].interval
-    assert judged.low < 0 < judged.high
-    assert "Systems at equal style" in trust_report.to_html()
-
-
-def test_two_systems_need_no_strengths():
-    data = [{**row, "systems": ["x", "y"]} for row in data_of(["A", "B"] * 20)]
-    trust_report = report.trust(run_of(["A", "B"] * 20), data)
-    assert not any(key.startswith("system.") for key in trust_report.numbers)

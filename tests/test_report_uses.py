@@ -28,7 +28,11 @@ def words(rows, data, **options):
 def items_of(answers: list, **more: object) -> list[dict]:
     """Rows of a run of a judge of single texts."""
     usage = {"calls": 1, "input_tokens": 10, "cached_tokens": 0, "output_tokens": 1}
-    verdict = {"confidence": None, "confidence_source": "none", "rationale": "so"}
+    verdict: dict[str, object] = {
+        "confidence": None,
+        "confidence_source": "none",
+        "rationale": "so",
+    }
     verdict |= {"failures": [], "usage": {**usage, "by_step": {}}}
     return [
         {"index": i, "id": f"r{i}", "verdict": {**verdict, "label": a, "score": a}, **more}

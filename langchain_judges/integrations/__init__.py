@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         baseline_outputs as baseline_outputs,
     )
     from langchain_judges.integrations.langsmith_runs import end_traces as end_traces
+    from langchain_judges.integrations.langsmith_runs import feedback_rows as feedback_rows
     from langchain_judges.integrations.middleware import JudgeMiddleware as JudgeMiddleware
     from langchain_judges.integrations.server import serve as serve
     from langchain_judges.integrations.tool import judge_tool as judge_tool

@@ -30,6 +30,38 @@ def baseline_outputs(client: Client, experiment: str) -> dict[str, object]:
     }
 
 
+def feedback_rows(client: Client, experiment: str) -> list[dict[str, object]]:
+    """Return the runs of an experiment as rows, with a column for each key of feedback.
+
+    Scores of a judge and of people, such as an annotation queue's, then stand side by side:
+    `report.trust_columns(feedback_rows(client, "my-experiment"), judge="gpt", label="human")`.
+
+    Args:
+        client: LangSmith's client.
+        experiment: Its name or id.
+
+    Returns:
+        `id`, `input`, `output` and by key the score of its latest feedback, or its value.
+    """
+    try:
+        project = uuid.UUID(str(experiment))
+    except ValueError:
+        project = client.read_project(project_name=experiment).id
+    runs = runs_of(client, project_id=project, is_root=True)
+    rows: dict[str, dict[str, object]] = {
+        str(run.id): {
+            "id": str(run.id),
+            "input": str(run.inputs or ""),
+            "output": str(run.outputs or ""),
+        }
+        for run in runs
+    }
+    feedback = list(client.list_feedback(run_ids=list(rows))) if rows else []
+    for each in sorted(feedback, key=lambda one: one.created_at):
+        rows[str(each.run_id)][each.key] = each.value if each.score is None else each.score
+    return list(rows.values())
+
+
 def runs_of(client: Client, **which: Any) -> list[Run]:
     """Return the runs of a query, by the one call that every LangSmith server supports."""
     with warnings.catch_warnings():

@@ -33,12 +33,14 @@ def check_confidence(confidence: float) -> None:
 
 def normal_quantile(confidence: float) -> float:
     """Return how many standard errors the interval reaches to either side: 1.96 for 0.95."""
-    return float(scipy.stats.norm.ppf((1 + confidence) / 2))
+    return float(scipy.special.ndtri((1 + confidence) / 2))
 
 
 def student_quantile(confidence: float, freedom: float) -> float:
     """Return `normal_quantile` by Student's t, of an error with some degrees of freedom."""
-    return float(scipy.stats.t.ppf((1 + confidence) / 2, freedom))
+    if math.isinf(freedom):
+        return normal_quantile(confidence)
+    return float(scipy.special.stdtrit(freedom, (1 + confidence) / 2))
 
 
 def wilson_interval(successes: float, n: float, confidence: float = 0.95) -> Interval:
@@ -242,7 +244,7 @@ def paired_difference(
     freedom = int(clusters.max())
     half = change.interval.high - change
     statistic = abs(change) / half * student_quantile(confidence, freedom)
-    p = 2 * float(scipy.stats.t.sf(statistic, freedom))
+    p = 2 * float(scipy.special.stdtr(freedom, -statistic))
     parts = vars(change)
     if spread:
         parts = {**parts, "interval": change.interval.within(-spread, spread)}

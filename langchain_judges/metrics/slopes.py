@@ -251,7 +251,9 @@ def _fit(
 ) -> tuple[list[tuple[float, float]] | None, str]:
     """Return (coefficient, standard error) of each column, or None and why."""
     with needs("trust", "A regression on style"):
-        import statsmodels.api as sm
+        # `statsmodels.api` loads all of it, which takes a second.
+        from statsmodels.genmod.families import Binomial
+        from statsmodels.genmod.generalized_linear_model import GLM
         from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
 
     if len(y) <= x.shape[1] or np.linalg.matrix_rank(x) < x.shape[1]:
@@ -264,7 +266,7 @@ def _fit(
     with warnings.catch_warnings():
         warnings.simplefilter("error", PerfectSeparationWarning)
         try:
-            model = sm.GLM(y, x, family=sm.families.Binomial()).fit(**robust)
+            model = GLM(y, x, family=Binomial()).fit(**robust)
         except PerfectSeparationWarning:
             return None, "the features tell the verdicts apart without error"
     steep = np.abs(model.params * np.maximum(x.std(axis=0), 1e-300))[1:]

@@ -13,6 +13,8 @@ from langchain_judges.lazy import exports
 
 # The one list of public names; each is loaded when it is asked for.
 if TYPE_CHECKING:
+    from langchain_judges.report.any_judge import trust_columns as trust_columns
+    from langchain_judges.report.any_judge import trust_evaluator as trust_evaluator
     from langchain_judges.report.report import TrustReport as TrustReport
     from langchain_judges.report.report import trust as trust
     from langchain_judges.report.rows import read_verdicts as read_verdicts

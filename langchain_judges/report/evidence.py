@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from langchain_judges.methods.registry import evidence_tables
 from langchain_judges.report.rows import JudgedRow, VerdictRow, preference_points
 from langchain_judges.report.sample import Sample
 from langchain_judges.rows.checks import kind_of_verdict
@@ -121,6 +120,9 @@ def shown(text: object) -> str:
 
 def evidence(row: VerdictRow) -> list[TextTable]:
     """Return the evidence beside a verdict: votes, tables, scores, orders, failures."""
+    # Loaded on use: the methods take a second.
+    from langchain_judges.methods.registry import evidence_tables
+
     tables = [
         _table(each.title, each.columns, rows)
         for each in evidence_tables()

@@ -160,7 +160,6 @@ SECTIONS = {
     "confidence": "Is it right as often as it says?",
     "bias": "Preferences unrelated to quality",
     "wins": "Wins, a tie as half",
-    "system": "Systems at equal style, log-odds",
     "failures": "Failures",
 }
 

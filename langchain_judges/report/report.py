@@ -71,7 +71,7 @@ class WrittenReport(ABC):
             beside = Path(path).with_suffix(".rows.csv")
             with beside.open("w", encoding="utf-8", errors="replace", newline="") as file:
                 csv.writer(file).writerows(row_lines(reports))
-        return written(render(reports, contests, beside and beside.name), path)
+        return written(render(reports, contests, beside.name if beside else None), path)
 
 
 def written(text: str, path: str | PathLike[str] | None) -> str:

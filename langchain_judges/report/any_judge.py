@@ -1,0 +1,218 @@
+"""Trust any judge: columns of a table, or a function that evaluates a row."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from langchain_judges.errors import InputError
+from langchain_judges.report.report import TrustReport, trust
+from langchain_judges.report.rows import rows_in
+from langchain_judges.report.versus import ComparisonReport, compare
+from langchain_judges.rows.labels import SIDES, read_label
+from langchain_judges.verdict import Label, no_usage
+
+Table = Iterable[Mapping[str, Any]]
+
+
+def trust_columns(
+    rows: Table,
+    judge: str | Sequence[str],
+    label: str | Sequence[str],
+    *,
+    confidence_column: str | None = None,
+    **options: Any,
+) -> TrustReport | ComparisonReport:
+    """Report on judges whose answers stand in a column of a table, beside people's.
+
+    Any judge will do: answers may be sides of a pair (`A`, `B`, `tie`, `model_a` …), labels of
+    any kind, or ratings on any scale. Columns `input`, `output`, `output_a`, `output_b`,
+    `category`, `group`, `system` and `systems` are used where a table has them.
+
+    Args:
+        rows: A row for each item, such as of a CSV file; an empty cell is a missing answer.
+        judge: The column of the judge's answers; several compare judges.
+        label: The column of people's answers; several are the votes of several people.
+        confidence_column: How sure the judge is of each answer, in [0, 1].
+        options: As for `trust` and `compare`.
+
+    Raises:
+        InputError: There is no such column, or no row has an answer.
+    """
+    table = rows_in(rows, "rows")
+    judges, people = (
+        [name] if isinstance(name, str) else list(name) for name in (judge, label)
+    )
+    sure = [confidence_column] if confidence_column else []
+    for name in [*judges, *people, *sure]:
+        if not any(name in row for row in table):
+            there = ", ".join(dict.fromkeys(str(key) for row in table[:50] for key in row))
+            raise InputError(f"no row has a column {name!r}; there are {there}")
+    columns = {name: [_cell(row.get(name)) for row in table] for name in [*judges, *people]}
+    read = _reading([value for column in columns.values() for value in column])
+    columns = {name: [read(value) for value in own] for name, own in columns.items()}
+    votes = [[columns[name][i] for name in people] for i in range(len(table))]
+    data = [_facts(row, i, own) for i, (row, own) in enumerate(zip(table, votes, strict=True))]
+    pairs = read is read_label
+    runs = {
+        name: [
+            _verdict(
+                i, answer, _number(row.get(confidence_column)) if sure else None, pairs=pairs
+            )
+            for i, (row, answer) in enumerate(zip(table, columns[name], strict=True))
+        ]
+        for name in judges
+    }
+    if not any(value is not None for name in judges for value in columns[name]):
+        raise InputError(f"the column {judges[0]!r} is empty")
+    if len(runs) == 1:
+        return trust(runs[judges[0]], data, **{"name": judges[0], **options})
+    return compare(runs, data, **options)
+
+
+def trust_evaluator(
+    evaluator: Callable[..., Any],
+    rows: Table,
+    label: str | Sequence[str] = "label",
+    *,
+    name: str | None = None,
+    **options: Any,
+) -> TrustReport:
+    """Run an evaluator on rows that people labelled, and report how far it may be trusted.
+
+    Args:
+        evaluator: A function such as openevals makes (`create_llm_as_judge`), or one of
+            `evaluate` of LangSmith. It is given what its parameters name: `inputs`, `outputs`,
+            `reference_outputs` (also `input`, `output`, `expected`), any other field of the
+            row, or the whole `row`. It returns a score, a label, or `{"score": …}`; True and
+            False are 1 and 0. What raises is a row that was not judged.
+        rows: Rows with `input`, `output` (or `output_a` and `output_b`) and a label.
+        label: The column of people's answers; several are the votes of several people.
+        name: What the evaluator is called; by default its own name.
+        options: As for `trust`.
+
+    Raises:
+        InputError: The evaluator is asynchronous, or a parameter names no field.
+    """
+    if inspect.iscoroutinefunction(evaluator):
+        raise InputError("the evaluator must not be asynchronous: wrap it in `asyncio.run`")
+    own = name or getattr(evaluator, "__name__", type(evaluator).__name__)
+    table = [{**row} for row in rows_in(rows, "rows")]
+    wanted = _parameters(evaluator, table)
+    reasons: list[str] = []
+    for row in table:
+        try:
+            row[own] = _score_in(
+                evaluator(**{key: row.get(wanted[key], row) for key in wanted})
+            )
+        except Exception as exc:  # noqa: BLE001 - other people's code, whatever it raises
+            row[own] = None
+            reasons.append(f"{type(exc).__name__}: {exc}")
+    if len(reasons) == len(table):
+        raise InputError(f"the evaluator failed on every row; first {reasons[0]}")
+    report = trust_columns(table, own, label, **options)
+    assert isinstance(report, TrustReport)  # noqa: S101 - one judge
+    return report
+
+
+_FIELDS = {
+    "inputs": "input",
+    "outputs": "output",
+    "reference_outputs": "expected",
+    "reference": "expected",
+    "prediction": "output",
+}
+"""What evaluators call the fields of a row."""
+
+
+def _parameters(
+    evaluator: Callable[..., Any], rows: Sequence[Mapping[str, Any]]
+) -> dict[str, str]:
+    """Return by parameter of an evaluator the field that it is given; `row` has none."""
+    parameters = inspect.signature(evaluator).parameters.values()
+    named = [p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    fields = {str(key) for row in rows for key in row}
+    wanted: dict[str, str] = {}
+    for each in named:
+        field = _FIELDS.get(each.name, each.name)
+        if field in fields or each.name == "row":
+            wanted[each.name] = field
+        elif each.default is each.empty:
+            raise InputError(f"no row has what the evaluator calls {each.name!r}")
+    return wanted
+
+
+def _score_in(outcome: Any) -> Any:
+    """Return the score of what an evaluator returns: a number, a label, or a mapping."""
+    if isinstance(outcome, list | tuple) and outcome:
+        outcome = outcome[0]
+    if hasattr(outcome, "model_dump"):
+        outcome = outcome.model_dump()
+    if isinstance(outcome, Mapping):
+        outcome = next(
+            (outcome[k] for k in ("score", "value", "label") if outcome.get(k) is not None),
+            None,
+        )
+    return outcome
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, str):
+        return value.strip() or None
+    return None if value is None or value != value else value
+
+
+def _reading(values: Sequence[object]) -> Callable[[object], Label | None]:
+    """Return how all answers of a table are read: as sides, as numbers, or as they are."""
+    found = [value for value in values if value is not None]
+    sides = {read_label(value) for value in found}
+    if sides <= set(SIDES) and {"A", "B"} & sides:
+        return read_label
+    if found and all(_number(value) is not None for value in found):
+        return _number
+    return lambda value: None if value is None else str(value)
+
+
+def _number(value: object) -> Any:
+    """Return a number, whole where it is; None if it is none."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+    return int(number) if number.is_integer() else number
+
+
+def _facts(
+    row: Mapping[str, Any], number: int, votes: Sequence[Label | None]
+) -> dict[str, Any]:
+    """Return the row of the data, under the names of this package."""
+    known = [vote for vote in votes if vote is not None]
+    facts = {key: value for key, value in row.items() if value not in (None, "")}
+    facts |= {"id": str(number), "label": None}
+    if len(votes) > 1:
+        return {**facts, "human_votes": known}
+    return {**facts, "label": known[0] if known else None}
+
+
+def _verdict(
+    number: int, answer: Label | None, sure: float | None, *, pairs: bool
+) -> dict[str, Any]:
+    """Return a row of a run that says no more than this answer."""
+    failed = {"step": "judge", "unit": "", "reason": "empty", "detail": "no answer"}
+    verdict: dict[str, Any] = {
+        "confidence": sure,
+        "confidence_source": "none",
+        "rationale": "",
+        "failures": [failed] if answer is None else [],
+        "usage": no_usage(),
+    }
+    if pairs:
+        points = {"A": 1.0, "tie": 0.5, "B": 0.0}.get(str(answer))
+        verdict |= {"preference": answer, "score": points, "flipped": None}
+    else:
+        score = answer if isinstance(answer, int | float) else None
+        verdict |= {"label": answer, "score": score}
+    return {"index": number, "id": str(number), "verdict": verdict}

@@ -1,0 +1,106 @@
+"""Judges that are not ours: columns of a table, evaluators, and feedback of LangSmith."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from langchain_judges.errors import InputError
+from langchain_judges.report import trust_columns, trust_evaluator
+from tests.cases import for_each
+
+
+def table(judge: list, *people: list, **more: object) -> list[dict]:
+    rows = []
+    for place, answers in enumerate(zip(judge, *people, strict=True)):
+        names = ["gpt", *(f"ann{i}" for i in range(len(people)))]
+        rows.append({**dict(zip(names, answers, strict=True)), "input": f"q{place}", **more})
+    return rows
+
+
+def test_a_csv_with_two_columns_is_a_report(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("gpt,ann\n" + "A,model_a\nB,B\ntie,A\n,B\n" * 10)
+    with path.open() as file:
+        report = trust_columns(csv.DictReader(file), judge="gpt", label="ann")
+    assert report.name == "gpt"
+    assert report["agreement.label.wrong"] == 0.5
+    assert report["failures.failed"] == 0.25
+    assert report.uses["averages"].number.result == pytest.approx((1 + 0 + 0.5) / 3 - 2 / 3)
+
+
+@for_each(
+    ("judge", "people", "use", "value"),
+    [
+        # Labels as words: every label weighed alike, (1/2 + 1) / 2 are right.
+        (["safe", "safe", "unsafe"] * 10, ["unsafe", "safe", "unsafe"] * 10, "single", 0.25),
+        # Ratings as text, one step of four too high for a third of them.
+        (["2", "3", "5"] * 20, ["1", "3", "5"] * 20, "averages", 1 / 3),
+        ([True, False] * 20, [1, 0] * 20, "single", 0.0),
+    ],
+)
+def test_answers_may_be_labels_words_or_ratings(judge, people, use, value):
+    report = trust_columns(table(judge, people), "gpt", "ann0")
+    assert report.uses[use].number.result == pytest.approx(value)
+
+
+def test_several_columns_of_people_are_votes_and_of_judges_a_comparison():
+    rows = table(["A", "B"] * 30, ["A", "B"] * 30, ["A", "A"] * 30)
+    report = trust_columns(rows, "gpt", ["ann0", "ann1"])
+    assert report["agreement.people"] == 0.5
+    both = trust_columns(rows, ["gpt", "ann1"], "ann0")
+    assert [each.name for each in both.reports] == ["gpt", "ann1"]
+    assert both.contests[0].difference == 0.5
+
+
+def test_a_column_that_is_not_there_is_named():
+    with pytest.raises(InputError, match="no row has a column 'judge'; there are gpt, ann0"):
+        trust_columns(table(["A"], ["A"]), "judge", "ann0")
+
+
+def exact(*, outputs, reference_outputs, **kwargs):
+    """An evaluator as openevals makes them."""
+    return {"key": "exact", "score": outputs == reference_outputs, "comment": None}
+
+
+def test_an_evaluator_of_openevals_is_trusted_in_one_line():
+    rows = [
+        {"input": "q", "output": "x" if i % 4 else "y", "expected": "x", "label": i % 4 > 1}
+        for i in range(80)
+    ]
+    report = trust_evaluator(exact, rows)
+    assert report.name == "exact"
+    # Called right on three of four, by people on two of four: all of these are found.
+    assert report.uses["averages"].number.result == pytest.approx(0.25)
+    assert report["agreement.label.wrong"] == 0.75
+
+
+def test_an_evaluator_of_pairs_and_one_that_fails_now_and_then():
+    def longer(output_a: str, output_b: str) -> str:
+        if not output_a:
+            raise RuntimeError("nothing to read")
+        return "A" if len(output_a) > len(output_b) else "B"
+
+    rows = [
+        {"input": "q", "output_a": "" if i % 5 == 0 else "aaa", "output_b": "b", "label": "A"}
+        for i in range(20)
+    ]
+    report = trust_evaluator(longer, rows)
+    assert report["agreement.label.drop"] == 1
+    assert report["failures.failed"] == 0.2
+    for row in rows:
+        row["output_a"] = ""
+    with pytest.raises(InputError, match="failed on every row; first RuntimeError: nothing"):
+        trust_evaluator(longer, rows)
+
+
+def test_what_an_evaluator_asks_for_must_be_there():
+    with pytest.raises(InputError, match="no row has what the evaluator calls 'context'"):
+        trust_evaluator(lambda context: 1, [{"input": "q", "label": 1}])
+
+    async def later(outputs):
+        return 1
+
+    with pytest.raises(InputError, match="must not be asynchronous"):
+        trust_evaluator(later, [{"output": "q", "label": 1}])
