@@ -3,6 +3,7 @@
 import doctest
 
 from langchain_judges.methods.pairs import MATERIAL_RULE
+from langchain_judges.methods.registry import METHODS
 from tests.benchmarks import prompts
 from tests.benchmarks.prompts import measured, prompts_of
 from tests.cases import for_each
@@ -48,5 +49,5 @@ def test_every_prompt_says_once_and_first_that_texts_are_material(method):
 
 
 def test_every_method_has_a_budget():
-    assert BUDGETS.keys() == prompts.METHODS.keys()
+    assert BUDGETS.keys() == METHODS.keys()
     assert doctest.testmod(prompts).failed == 0

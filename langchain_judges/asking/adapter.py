@@ -272,8 +272,8 @@ class ModelAdapter:
         changes: dict[str, object] = {}
         if unseeded is not None:
             # Without a seed LangChain's cache would answer every sample with the first.
-            own = isinstance(model.cache, BaseCache)
-            changes["cache"] = SampleCache(model.cache, unseeded) if own else False
+            kept = model.cache if isinstance(model.cache, BaseCache) else None
+            changes["cache"] = SampleCache(kept, unseeded) if kept is not None else False
         if self.openai_compatible:
             return (model.model_copy(update=changes) if changes else model), dict(sampling)
         fields = type(model).model_fields
