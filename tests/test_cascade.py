@@ -208,7 +208,8 @@ def test_the_command_runs_a_calibrated_cascade_from_its_spec(tmp_path, serve):
     data.write_text("\n".join(map(json.dumps, rows)))
     model = {"name": "fake", "base_url": server.url}
     spec = {"method": "cascade", "model": model, "options": {"methods": ["relative", "direct"]}}
-    calibrated: Any = calibrate_cascade(load_judge(spec), rows, agreement=0.85, progress=False)
+    cascade: Any = load_judge(spec)
+    calibrated: Any = calibrate_cascade(cascade, rows, agreement=0.85, progress=False)
     # 30 of 30 right: the upper bound of the error at 0.05 is 1 - 0.05^(1/30) = 9.5 %.
     assert calibrated.options.thresholds == [1, None]
     assert calibrated.options.calibration["shares"][0] == 1

@@ -399,5 +399,6 @@ def test_a_path_is_the_file_of_a_rubric(tmp_path):
 
 @pytest.mark.parametrize("name", ["criteria", "prompt"])
 def test_the_names_that_other_packages_use_lead_to_rubric(name):
+    wrong: Any = {name: "Is it polite?"}
     with pytest.raises(OptionError, match="did you mean 'rubric'"):
-        create_rubric_judge(says(1), **{name: "Is it polite?"})
+        create_rubric_judge(says(1), **wrong)

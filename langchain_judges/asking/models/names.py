@@ -47,7 +47,8 @@ def resolve_model(
     """Return the chat model that `model` names.
 
     Args:
-        model: A chat model (returned as it is); `"local"`, the small model that runs in
+        model: A chat model (returned as it is); a decision model, such as `OpenAIDecisions`;
+            `"local"`, the small model that runs in
             this process; `"local:/path/to.gguf"`, any other model file; or a string as
             `langchain.chat_models.init_chat_model` takes it, such as `"openai:gpt-5-mini"`.
         base_url: Address of an OpenAI-compatible server (vLLM, Ollama, LM Studio …);
@@ -65,6 +66,10 @@ def resolve_model(
 
     if isinstance(model, BaseChatModel):
         return model
+    if is_decision_model(model):
+        from langchain_judges.asking.models.decisions import decision_chat_model
+
+        return decision_chat_model(model)
     if base_url and not base_url.startswith(("http://", "https://")):
         raise OptionError(f"`base_url` must begin with http:// or https://, got {base_url!r}")
     if not isinstance(model, str) or not model.strip():
@@ -105,6 +110,11 @@ def model_of_spec(spec: ModelSpec) -> BaseChatModel:
         timeout=spec.get("timeout", 120.0),
         settings=spec.get("settings"),
     )
+
+
+def is_decision_model(model: object) -> bool:
+    """Say whether a model answers closed questions only."""
+    return any(base.__name__ == "OpenAIDecisions" for base in type(model).__mro__)
 
 
 def _description(model: object) -> str:

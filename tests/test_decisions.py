@@ -1,0 +1,165 @@
+"""Decision models: the real client class against a server that speaks its API."""
+
+import json
+import threading
+import warnings
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from langchain_judges import (
+    create_bsm_judge,
+    create_cascade,
+    create_jury,
+    create_relative_judge,
+    create_rubric_judge,
+)
+from tests.cases import for_each
+from tests.fakes import FakeChatModel
+from tests.judges import ITEM, PAIR
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from langchain_openai.decisions import OpenAIDecisions
+
+
+class Decides(ThreadingHTTPServer):
+    """Answers every question by a function from its name and the input to probabilities."""
+
+    def __init__(self, chances: Any) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.chances = chances
+        self.bodies: list[Any] = []
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Any
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.server.bodies.append((self.path, body))
+        answers = []
+        for question in body["questions"]:
+            chances = self.server.chances(question, body["input"])
+            if chances is None:
+                answers.append({"type": "refusal", "name": question["name"]})
+                continue
+            listed = [{"value": value, "probability": p} for value, p in chances.items()]
+            best = max(chances, key=chances.get)
+            answer = {"type": "choice", "choice": best, "probabilities": listed}
+            answers.append({**answer, "name": question["name"], "confidence": 0.5})
+        usage = {"input_tokens": 100, "output_tokens": 1}
+        reply = {"model": body["model"], "answers": answers, "usage": usage}
+        content = json.dumps(reply).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def decides():
+    servers = []
+
+    def start(chances: Any) -> tuple[Any, Decides]:
+        server = Decides(chances)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            address = f"http://127.0.0.1:{server.server_port}/v1"
+            settings: Any = {"api_key": "sk-secret", "base_url": address}
+            return OpenAIDecisions(model="gpt-6-luna", **settings), server
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def likely(question: Any, _: str) -> dict[str, float]:
+    first, *others = [choice["value"] for choice in question["choices"]]
+    return {first: 0.2, **dict.fromkeys(others, 0.8 / len(others))}
+
+
+def test_a_label_comes_with_its_probability_and_without_a_reason(decides):
+    model, server = decides(likely)
+    verdict = create_rubric_judge(model, rubric="Is it polite?").invoke(ITEM)["verdict"]
+    assert (verdict["label"], verdict["confidence_source"]) == (1, "logprobs")
+    assert verdict["confidence"] == pytest.approx(0.8)
+    assert verdict["rationale"] == "A decision model gives no reason."
+    assert (verdict["usage"]["calls"], verdict["usage"]["input_tokens"]) == (1, 100)
+    ((path, body),) = server.bodies
+    assert (path, body["model"]) == ("/v1/decisions", "gpt-6-luna")
+    assert "Is it polite?" in body["input"]
+    (question,) = body["questions"]
+    assert (question["type"], question["name"]) == ("choice", "label")
+    assert [choice["value"] for choice in question["choices"]] == ["0", "1"]
+
+
+def test_several_criteria_are_asked_in_one_request(decides):
+    model, server = decides(likely)
+    rubric: Any = ["Tone: Is it polite?", {"name": "Length", "scale": (1, 3)}]
+    result = create_rubric_judge(model, rubric=rubric).invoke(ITEM)
+    assert [each["confidence"] for each in result["subscores"]] == pytest.approx([0.8, 0.4])
+    ((_, body),) = server.bodies
+    names = [question["name"] for question in body["questions"]]
+    assert names == ["criterion_1.label", "criterion_2.label"]
+
+
+def test_a_pair_is_asked_in_both_orders(decides):
+    def longer(question: Any, text: str) -> dict[str, float]:
+        first = text.find(PAIR["output_a"]) < text.find(PAIR["output_b"])
+        return {"1": 0.7, "2": 0.2, "tie": 0.1} if first else {"1": 0.2, "2": 0.7, "tie": 0.1}
+
+    model, server = decides(longer)
+    verdict = create_relative_judge(model).invoke(PAIR)["verdict"]
+    assert (verdict["preference"], verdict["flipped"]) == ("A", False)
+    assert verdict["confidence"] == pytest.approx(0.7)
+    assert len(server.bodies) == 2
+
+
+@pytest.mark.asyncio
+async def test_an_event_loop_gives_the_same(decides):
+    model, _ = decides(likely)
+    verdict = (await create_rubric_judge(model, rubric="Is it polite?").ainvoke(ITEM))[
+        "verdict"
+    ]
+    assert verdict["confidence"] == pytest.approx(0.8)
+
+
+@for_each(("threshold", "stage"), [(0.75, "decision"), (0.85, "strong")])
+def test_a_cascade_asks_on_where_a_decision_model_is_unsure(decides, threshold, stage):
+    model, _ = decides(likely)
+    strong = FakeChatModel(replies=lambda _: {"explanation": "x", "label": "1"})
+    judges = [
+        create_rubric_judge(model, rubric="Is it polite?", name="decision"),
+        create_rubric_judge(strong, rubric="Is it polite?", name="strong"),
+    ]
+    result = create_cascade(judges, thresholds=threshold).invoke(ITEM)
+    assert result["stage"] == stage
+    assert create_jury(judges).invoke(ITEM)["verdict"]["confidence"] == 1
+
+
+def test_a_refusal_is_a_failure_and_an_open_question_an_error(decides):
+    model, _ = decides(lambda *_: None)
+    verdict = create_rubric_judge(model, rubric="Is it polite?").invoke(ITEM)["verdict"]
+    assert verdict["label"] is None
+    assert [failure["reason"] for failure in verdict["failures"]] == ["refusal"]
+    verdict = create_bsm_judge(model).invoke(PAIR)["verdict"]
+    assert verdict["preference"] is None
+    assert "answers closed questions only, not 'criteria'" in verdict["failures"][0]["detail"]
+
+
+def test_a_judge_names_its_decision_model_and_no_key(decides):
+    model, _ = decides(likely)
+    judge = create_rubric_judge(model, rubric="Is it polite?")
+    marks = json.dumps(judge.config["metadata"], default=str)
+    assert "gpt-6-luna" in marks
+    assert "sk-secret" not in marks
+    assert "127.0.0.1" not in marks
