@@ -12,9 +12,9 @@ import pytest
 
 from langchain_judges import datasets as sets
 from langchain_judges.datasets.items import normalised
-from langchain_judges.datasets.source import NO_TEXT
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.checks import check_pair, check_text
+from langchain_judges.runs.columns import NO_TEXT
 from tests.cases import for_each
 from tests.conftest import DATA
 

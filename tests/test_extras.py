@@ -62,7 +62,6 @@ USES = [
     ("classic", "langchain_classic", "An evaluator of langchain-classic",
      lambda: importlib.reload(importlib.import_module(CLASSIC))),
     ("hub", "pyarrow", "Reading Parquet", lambda: list(read_table(Path("x.parquet")))),
-    ("hub", "pandas", "Reading Parquet", lambda: list(read_table(Path("x.parquet")))),
     ("local", "xllamacpp", "A model in this process", lambda: local_model(__file__)),
     ("overlap", "rouge_score", "ROUGE", lambda: overlap("rouge1", ["a"], [["a"]])),
     ("overlap", "sacrebleu", "BLEU", lambda: overlap("bleu", ["a"], [["a"]])),

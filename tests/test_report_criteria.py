@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from langchain_judges import report
-from langchain_judges.datasets.tables import TableForm
 from langchain_judges.errors import InputError
 from langchain_judges.report.watch import gates
 from langchain_judges.rows.labels import check_countable
+from langchain_judges.runs.columns import TableForm
 from langchain_judges.verdict import no_usage
 
 

@@ -31,12 +31,12 @@ from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.question import Question
 from langchain_judges.asking.steps import run
-from langchain_judges.datasets.source import shuffled
 from langchain_judges.datasets.summaries import SUMMARIZE
 from langchain_judges.errors import InputError
 from langchain_judges.methods.drpe.roles import SETS as ROLES
 from langchain_judges.methods.drpe.roles import SUBJECTIVE
 from langchain_judges.metrics import correlate, williams_test
+from langchain_judges.runs.columns import shuffled
 from langchain_judges.writing.overlap import OVERLAPS, overlap
 
 SETS = ("cnn2022", "summeval", "bbc2022")

@@ -17,11 +17,11 @@ from langchain_judges.cli.judges import json_hint
 from langchain_judges.cli.messages import MISUSED
 from langchain_judges.datasets import names as set_names
 from langchain_judges.datasets.row_file import PairsFile, PairsSet, ValueCheck, open_rows
-from langchain_judges.datasets.tables import FIELDS
 from langchain_judges.errors import InputError, LongRowWarning, OptionError, did_you_mean
 from langchain_judges.rows.checks import check_item, check_pair
 from langchain_judges.rows.files import nearest_file
 from langchain_judges.rows.labels import check_annotations
+from langchain_judges.runs.columns import FIELDS
 
 if TYPE_CHECKING:
     from langchain_judges.methods.describe import Outline

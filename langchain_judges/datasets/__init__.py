@@ -41,10 +41,10 @@ from langchain_judges.datasets import items, pairs, summaries
 from langchain_judges.datasets.items import answer_matches
 from langchain_judges.datasets.recorded import ratings, recorded
 from langchain_judges.datasets.replay import recorded_judge, replay
-from langchain_judges.datasets.source import RowStream, Source, shown
+from langchain_judges.datasets.source import Source
 from langchain_judges.datasets.summaries import news_choice
-from langchain_judges.datasets.tables import Columns, TableForm
 from langchain_judges.errors import OptionError, did_you_mean
+from langchain_judges.runs.columns import Columns, RowStream, TableForm, shown
 
 __all__ = [
     "answer_matches",

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from langchain_judges.datasets.source import NO_TEXT, RowStream, Source, SourceRecord
+from langchain_judges.datasets.source import Source
+from langchain_judges.runs.columns import NO_TEXT, RowStream, SourceRecord
 
 
 def answer_matches(

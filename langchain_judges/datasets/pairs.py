@@ -5,19 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from langchain_judges.datasets.source import (
-    NO_TEXT,
-    RowStream,
-    Source,
-    SourceRecord,
-    by_number,
-    digest,
-    numbered,
-    plurality,
-    shuffled,
-)
+from langchain_judges.datasets.source import Source, by_number, digest, numbered, plurality
 from langchain_judges.errors import OptionError
 from langchain_judges.rows.files import read_table
+from langchain_judges.runs.columns import NO_TEXT, RowStream, SourceRecord, shuffled
 
 
 def llmbar(source: Source, seed: int) -> RowStream:

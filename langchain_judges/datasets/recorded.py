@@ -25,10 +25,11 @@ from typing import Any, Literal, TypeVar
 
 from typing_extensions import TypedDict
 
-from langchain_judges.datasets.source import Source, SourceRecord, by_number
+from langchain_judges.datasets.source import Source, by_number
 from langchain_judges.errors import OptionError
 from langchain_judges.orders import Order, preferred_slot
 from langchain_judges.rows.files import read_table
+from langchain_judges.runs.columns import SourceRecord
 from langchain_judges.verdict import Preference
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from langchain_judges.datasets.source import SourceRecord
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.orders import ORDER_NAMES, Order, OrderRule, combine, disagree, orders_of
 from langchain_judges.rows.checks import kind_of_verdict
+from langchain_judges.runs.columns import SourceRecord
 from langchain_judges.verdict import (
     Failure,
     LabelVerdict,

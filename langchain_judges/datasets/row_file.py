@@ -11,12 +11,11 @@ from typing import IO, Any, ClassVar, cast
 
 from langchain_judges.asking.tokens import bytes_of
 from langchain_judges.datasets import knows, rows
-from langchain_judges.datasets.source import RowStream
-from langchain_judges.datasets.tables import Columns, TableForm
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.checks import check_pair
 from langchain_judges.rows.files import read_table
 from langchain_judges.rows.texts import texts_read
+from langchain_judges.runs.columns import Columns, RowStream, TableForm
 
 ValueCheck = Callable[[object], None]
 """Raises `InputError` for a bad row."""

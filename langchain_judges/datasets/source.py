@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from langchain_judges.errors import OptionError
 from langchain_judges.rows.files import read_table
-from langchain_judges.rows.texts import Text
+from langchain_judges.runs.columns import SourceRecord
 from langchain_judges.verdict import Preference
-
-SourceRecord = Mapping[str, Any]
-"""One record as its source has it."""
-
-NO_TEXT = "(no text)"
-"""Stands for an empty response, which people judged and no judge here accepts."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +57,6 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-def coin(seed: int, key: str) -> bool:
-    """Toss a coin that falls the same way for the same seed and key, in any order of rows."""
-    return hashlib.sha256(f"{seed}|{key}".encode()).digest()[0] % 2 == 1
-
-
 def by_number(value: object, *, swap: bool = False) -> Preference | None:
     """Map the number of the preferred text to A or B, 0 to a tie, anything else to None.
 
@@ -79,10 +68,6 @@ def by_number(value: object, *, swap: bool = False) -> Preference | None:
     return names.get(value)
 
 
-RowStream = Iterator[dict[str, Any]]
-"""Rows of pairs (`Row`), or items (`Item`), as plain dictionaries."""
-
-
 def numbered(record: SourceRecord, key: str) -> dict[str, Any]:
     """Return the pair of a record with `output_1`, `output_2` and the better one's number."""
     return {
@@ -92,36 +77,6 @@ def numbered(record: SourceRecord, key: str) -> dict[str, Any]:
         "output_b": record["output_2"],
         "label": by_number(record["label"]),
     }
-
-
-def shuffled(
-    seed: int, key: str, better: Text, worse: Text, systems: Sequence[str] | None = None
-) -> dict[str, Any]:
-    """Return the fields of a pair whose source puts the better text first.
-
-    Args:
-        seed: Of the coin that says which text is A.
-        key: The row's id; the coin depends on it and not on the order of rows.
-        better: The preferred text, or the messages of which the last is judged.
-        worse: The other text.
-        systems: Who wrote `better` and `worse`, in this order.
-    """
-    swap = coin(seed, key)
-    first, second = (worse, better) if swap else (better, worse)
-    row: dict[str, Any] = {
-        "id": key,
-        "output_a": shown(first),
-        "output_b": shown(second),
-        "label": "B" if swap else "A",
-    }
-    if systems is not None:
-        row["systems"] = list(reversed(systems)) if swap else list(systems)
-    return row
-
-
-def shown(text: Text) -> Text:
-    """Return a text as a judge is shown it: an empty one as `NO_TEXT`."""
-    return NO_TEXT if isinstance(text, str) and not text.strip() else text
 
 
 def plurality(votes: Sequence[Preference]) -> Preference:

@@ -8,8 +8,9 @@ from itertools import combinations
 from statistics import fmean
 from typing import Literal
 
-from langchain_judges.datasets.source import RowStream, Source, SourceRecord, shuffled
+from langchain_judges.datasets.source import Source
 from langchain_judges.errors import OptionError
+from langchain_judges.runs.columns import RowStream, SourceRecord, shuffled
 
 SUMMARIZE = "Summarize the article."
 

@@ -1,4 +1,4 @@
-"""Reading records from files: JSONL, JSON, CSV, TSV and Parquet."""
+"""Reading records from files: JSONL, JSON, CSV, TSV, Parquet and Excel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from langchain_judges.errors import InputError, did_you_mean, needs
+from langchain_judges.errors import InputError, OptionError, did_you_mean, needs
 
 
 def nearest_file(path: Path, names: Iterable[str] = ()) -> str:
@@ -44,6 +44,7 @@ def read_table(path: Path) -> Iterator[dict[str, Any]]:
         "csv": lambda file: _delimited(file, ","),
         "tsv": lambda file: _delimited(file, "\t"),
         "parquet": _parquet,
+        "xlsx": _sheet,
     }
     if ending not in readers:
         raise InputError(f"{path} must end in one of {sorted(readers)!r}")
@@ -92,22 +93,35 @@ def _delimited(path: Path, delimiter: str) -> Iterator[dict[str, Any]]:
 
 def _parquet(path: Path) -> Iterator[dict[str, Any]]:
     with needs("hub", "Reading Parquet"):
-        import pyarrow  # noqa: F401 - by which pandas reads it
-        from pandas import read_parquet
+        from pyarrow.parquet import ParquetFile
 
-    for record in read_parquet(path).to_dict("records"):
-        yield {name: _plain(value) for name, value in record.items()}
+    with ParquetFile(path) as file:
+        for batch in file.iter_batches(1_000):
+            yield from batch.to_pylist()
 
 
-def _plain(value: object) -> object:
+def _sheet(path: Path) -> Iterator[dict[str, Any]]:
+    with needs("hub", "Reading a sheet"):
+        from pandas import read_excel
+    try:
+        # As objects: a column of codes and texts must not become one of numbers.
+        sheet = read_excel(path, dtype=object)
+    except ImportError as exc:  # of the package that reads the format
+        raise OptionError(f"{path}: {exc}") from exc
+    for record in sheet.to_dict("records"):
+        yield {str(name): plain_cell(value) for name, value in record.items()}
+
+
+def plain_cell(value: object) -> object:
     """Convert arrays to lists, and missing values to None."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [plain_cell(each) for each in value]
     if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
-    return None if value is None or value != value else value
+        return {name: plain_cell(each) for name, each in value.items()}
+    # Of a missing value of pandas the comparison is missing too.
+    return value if value is not None and (value == value) is True else None
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:

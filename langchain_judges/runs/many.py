@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -12,17 +13,23 @@ from collections.abc import (
 )
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
+from pathlib import Path
 from queue import SimpleQueue
+from typing import TYPE_CHECKING
 
 from langchain_judges.asking.ask import GRACE
 from langchain_judges.asking.steps import arun, run
-from langchain_judges.errors import RunStopped
+from langchain_judges.errors import RunStopped, needs
 from langchain_judges.options import with_options
 from langchain_judges.runs.budget import Window
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.rows import ResultRow, RunRow
 from langchain_judges.runs.run_state import Judge, Rows, RunState
 from langchain_judges.runs.summary import Summary
+from langchain_judges.runs.tables import FORMS, joined_cells
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @with_options(RunOptions)
@@ -33,7 +40,10 @@ def judge_many(judge: Judge, rows: Rows, options: RunOptions) -> Run:
         judge: A judge of this package, or any runnable from a row to `{"verdict", …}`.
             With a checkpointer (with sync methods, such as `SqliteSaver`) each row has its
             own thread, and a row that a crash interrupted resumes where it stopped.
-        rows: The pairs, items or tasks, read only as fast as they are judged.
+        rows: Pairs, items or tasks, read only as fast as they are judged: any iterable, a
+            pandas or polars DataFrame, an Arrow table, a Hugging Face `Dataset`, the path of a
+            table (`.csv`, `.tsv`, `.jsonl`, `.json`, `.parquet`, `.xlsx`), or the name of a
+            LangSmith data set (`client=`).
         options: Each by its name.
 
     Returns:
@@ -94,6 +104,35 @@ class Run(Iterator[ResultRow]):
         """Stop the run: calls in flight may finish; unfinished rows are not written."""
         self._rows.close()
 
+    def to_pandas(self) -> DataFrame:
+        """Judge to the end; return your own columns as they came, then those of the judge.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        with needs("hub", "A DataFrame"):
+            import pandas
+        frame, rows = self._state.frame, []
+        for result in self:
+            own = {} if frame is not None else self._state.delivered[0]
+            rows.append(joined_cells(own, result, self._state.records.systems))
+        judged = pandas.DataFrame(rows)
+        if frame is None:
+            return judged
+        judged.index = frame.index
+        names = {name: f"judge.{name}" for name in judged if name in frame}
+        return pandas.concat([frame, judged.rename(columns=names)], axis=1)
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Judge to the end and write a table as `out` does: `.csv`, `.tsv` or `.parquet`."""
+        file = FORMS[Path(path).suffix](Path(path))
+        try:
+            for result in self:
+                own = self._state.delivered[0]
+                file.write(own, joined_cells(own, result, self._state.records.systems))
+        finally:
+            file.close()
+
     def __enter__(self) -> Run:
         """Return the run; it is closed at the end of the block."""
         return self
@@ -112,7 +151,7 @@ class Run(Iterator[ResultRow]):
         try:
             with state.display():
                 while self._next_is_there(window, pool, finished):
-                    yield self._result(window)
+                    yield state.deliver(self._result(window))
         except BaseException:
             state.stop()
             wait(window.rows, timeout=GRACE)
@@ -208,7 +247,7 @@ class AsyncRun(AsyncIterator[ResultRow]):
         try:
             with state.display():
                 while await self._next_is_there(window, changed):
-                    yield window.pop().result()
+                    yield state.deliver(window.pop().result())
         finally:
             # Each wait may itself be cancelled; the file is closed in any case.
             try:

@@ -16,7 +16,7 @@ from langchain_judges.rows.files import read_lines
 from langchain_judges.runs.remote import Remote, url_of
 from langchain_judges.runs.rows import ResultRow, judged_row
 from langchain_judges.runs.shards import Receipt, Shard, parts_of
-from langchain_judges.runs.tables import WRITERS
+from langchain_judges.runs.tables import FORMS, write_results
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,8 +60,8 @@ def merge(
         OptionError: The suffix of `out` is none of these.
         MissingExtraError: Parquet needs the extra `hub`.
     """
-    if Path(out).suffix not in WRITERS:
-        raise OptionError(f"`out` must end in {', '.join(WRITERS)}, got {Path(out).name!r}")
+    if Path(out).suffix not in FORMS:
+        raise OptionError(f"`out` must end in {', '.join(FORMS)}, got {Path(out).name!r}")
     with _fetched(source) as place, _delivered(out) as target:
         return _merge(place, target, mark, whole)
 
@@ -108,7 +108,7 @@ def _merge(place: Path, target: Path, mark: str | None, whole: bool) -> Merged:
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        WRITERS[target.suffix](draft, _count(_in_order(parts, places), counts))
+        write_results(draft, target.suffix, _count(_in_order(parts, places), counts))
         draft.replace(target)
     except OSError as exc:
         raise OutputError(f"{target} cannot be written: {exc}") from exc

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -32,7 +33,7 @@ class RunLimits(Options):
     """Options of every run over many rows."""
 
     max_concurrency: Annotated[int, Ge(1)] | None = None
-    """The most model calls in flight; None for 16, or 4 with a local model."""
+    """The most model calls in flight; by default 16, with a local model 4."""
     progress: bool = True
     """Show progress on the terminal."""
     keep_failed: bool = False
@@ -44,12 +45,24 @@ class RunOptions(RunLimits):
 
     called: ClassVar[str] = "judge_many"
 
+    columns: Annotated[Mapping[str, str | Sequence[str]] | None, Rule("columns by field")] = (
+        None
+    )
+    """Columns of a table by the field of a row, such as `{"output": "reply"}`; fields that are
+    not named are found by the names that people use."""
+    client: Annotated[object, NotSerialisable(), Rule("a LangSmith client or None")] = None
+    """Reads `rows` where they are the name of a LangSmith data set."""
     out: FilePath = None
-    """A JSONL file to which each result is appended as it comes. Rows that it already holds
+    """Where results go. A table (`.csv`, `.tsv`, `.parquet`) holds your own columns and then
+    the judge's; it is written as the run ends, and a hidden file stands beside it while rows
+    are open. A JSONL file gets each whole result as it comes. Rows that it already holds
     for the same texts, method, options, model and prompts are not judged again; rows that
     could not be judged are retried. A URL such as `s3://bucket/out.jsonl` is copied there
     every minute and at the end (extra `hub`; for stores other than S3 and Google's also
     fsspec's package for the store)."""
+    records: FilePath = None
+    """Of a table: a JSONL file that keeps each whole result; by default a hidden one that goes
+    when every row is judged."""
     shard: Annotated[str | None, Rule("NUMBER/OF, such as '3/16'")] = None
     """Judge only this share of the rows, such as `"3/16"`; `out` is then a folder with one
     part for each shard, and `merge` joins the parts."""

@@ -11,8 +11,35 @@ from langchain_judges.runs.remote import Remote, url_of
 from langchain_judges.runs.results import Results
 from langchain_judges.runs.rows import ResultRow
 from langchain_judges.runs.shards import Receipt, Shard
+from langchain_judges.runs.tables import TABLES, TableOut
 
-_TABLES = (".csv", ".tsv", ".parquet", ".xlsx")
+
+def table_of(
+    out: str | os.PathLike[str] | None,
+    records: str | os.PathLike[str] | None,
+    shard: Shard | None,
+) -> tuple[TableOut | None, str | os.PathLike[str] | None]:
+    """Return the table that `out` names, if it does, and where the results go.
+
+    Raises:
+        OptionError: The table has a form that is not written, or is not on this machine;
+            `records` is named without one.
+    """
+    suffix = Path(out).suffix if out is not None and not shard else ""
+    if suffix == ".xlsx":
+        raise OptionError("`out` may be .csv, .tsv, .parquet or .jsonl, got '.xlsx'")
+    if out is None or suffix not in TABLES:
+        if records is not None:
+            raise OptionError("`records` is for a table in `out`, such as scores.csv")
+        return None, out
+    if url_of(out):
+        raise OptionError(
+            f"a table is written on this machine; write "
+            f"{Path(out).with_suffix('.jsonl').name!r} there, and convert it by "
+            "`langchain-judges merge`"
+        )
+    path = Path(out)
+    return TableOut(path), records or path.with_name(f".{path.name}.run.jsonl")
 
 
 class RunFiles:
@@ -24,7 +51,7 @@ class RunFiles:
         keep_failed: Whether rows that were not judged are kept instead of judged again.
 
     Raises:
-        OptionError: `out` is a table, or a URL that nothing here can reach; or a shard has no
+        OptionError: `out` is a URL that nothing here can reach; or a shard has no
             `out`.
         OutputError: `out` is a file where a shard needs a folder.
     """
@@ -46,12 +73,6 @@ class RunFiles:
                 raise OptionError("`shard` needs `out`, the folder of the parts")
             return
         url = url_of(out)
-        if not shard and Path(out).suffix in _TABLES:
-            raise OptionError(
-                "`out` is written as JSONL, so that a run can resume; got "
-                f"{Path(out).name!r}. Write {Path(out).with_suffix('.jsonl').name!r} and "
-                "convert it by `langchain-judges merge`"
-            )
         self._out = shard.part(out) if shard else Path(out)
         folder = url if shard else (url or "").rpartition("/")[0]
         self._remote = Remote(folder) if url and folder else None
@@ -117,6 +138,10 @@ class RunFiles:
         # Of a row that was not judged only what failed is asked again.
         if self._replies and (result["judged"] or self._keep_failed):
             self._replies.forget(result["key"])
+
+    def remove(self) -> None:
+        """Delete the closed results: a table holds them."""
+        self._path.unlink(missing_ok=True)
 
     def close(self, receipt: Receipt | None) -> None:
         """Close the files and copy them to the store; a complete shard gets its receipt."""

@@ -9,9 +9,9 @@ import operator
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 from langchain_core.language_models import BaseLanguageModel
@@ -20,7 +20,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_judges.asking.limiter import ROW_COST, RowCost
 from langchain_judges.asking.steps import Steps, Wait
 from langchain_judges.errors import OptionError, OverBudget, RepeatedFailureError, RunStopped
-from langchain_judges.methods.describe import unwrapped
+from langchain_judges.methods.describe import kind_of, unwrapped
 from langchain_judges.runs.budget import (
     BUSY,
     F,
@@ -33,10 +33,9 @@ from langchain_judges.runs.budget import (
     prices_of,
 )
 from langchain_judges.runs.options import RunOptions
+from langchain_judges.runs.reader import RowFields, RowReader
 from langchain_judges.runs.rows import (
     ResultRow,
-    RowFields,
-    RowReader,
     RunRow,
     check_identity,
     ends_the_run,
@@ -49,9 +48,11 @@ from langchain_judges.runs.rows import (
     result_row,
     warn_if_long,
 )
-from langchain_judges.runs.run_files import RunFiles
+from langchain_judges.runs.run_files import RunFiles, table_of
 from langchain_judges.runs.shards import Receipt, Shard
+from langchain_judges.runs.sources import Records, source_of
 from langchain_judges.runs.summary import Summary
+from langchain_judges.runs.tables import joined_cells
 from langchain_judges.verdict import Failure
 
 ALIKE = 10
@@ -119,7 +120,8 @@ def common_error(failures: Sequence[Failure]) -> str | None:
 
 
 Judge = Runnable[Any, Any]
-Rows = Iterable[Mapping[str, object]]
+Rows = Any
+"""Rows or a table, as `source_of` takes them."""
 
 
 class RunState:
@@ -127,7 +129,8 @@ class RunState:
 
     def __init__(self, judge: Judge, rows: Rows, options: RunOptions) -> None:
         """Check the judge; nothing is opened before the first row is requested."""
-        _check(judge, rows)
+        _check(judge)
+        source = source_of(rows, cast("Any", options.client))
         self._judge = judge
         self._graph = unwrapped(judge)
         self._options = options
@@ -138,7 +141,9 @@ class RunState:
         self.fatal: BaseException | None = None
         self.when_stopped: Callable[[], object] | None = None
         self._shard = Shard.parse(options.shard) if options.shard is not None else None
-        self._files = RunFiles(options.out, self._shard, keep_failed=options.keep_failed)
+        self._table, out = table_of(options.out, options.records, self._shard)
+        self._records_stay = self._table is None or options.records is not None
+        self._files = RunFiles(out, self._shard, keep_failed=options.keep_failed)
         marks, self._calls_each = marks_of(judge)
         if options.out is not None:
             check_identity(judge.get_name(), marks)
@@ -146,14 +151,20 @@ class RunState:
         self.name = name_of(marks)
         shards = self._shard.of if self._shard else 1
         self.summary = Summary(
-            total=operator.length_hint(rows, 0) // shards or None,
+            total=(source.size or operator.length_hint(source.records, 0)) // shards or None,
             prices=prices.source if prices else None,
         )
+        self.records = records = Records(source, options.columns, _takes(judge))
         self._reader = RowReader(
-            *(rows, marks, self._shard),
+            *(records, marks, self._shard),
             fields=RowFields.of(judge),
             numbers_repeats=options.out is not None or self._keeps_threads,
         )
+        self.frame = source.frame
+        self._own: dict[int, Mapping[str, object]] = {}
+        """The user's own columns of the rows that are not returned yet, by index."""
+        self.delivered: tuple[Mapping[str, object], ResultRow] = {}, {}
+        """The row that was returned last: the user's own columns, and its result."""
         self._budget = RowBudget(self.limiter, self.summary, self._calls_each)
         self._memory_in_use = MemoryInUse(options.open_mb)
         self._next: RunRow | None = None
@@ -165,6 +176,8 @@ class RunState:
 
     def open(self) -> None:
         """Open the results, and find what earlier runs have finished."""
+        if self._table:
+            self._table.open()
         self.summary.others = self._files.open(self.name["mark"])
 
     def take(self) -> RunRow | None:
@@ -178,6 +191,7 @@ class RunState:
         if needs_calls and not self._has_room_for(row):
             return None
         self._next = None
+        self._own[row.index] = row.own
         row.over_budget = needs_calls and self._budget.exhausted
         if needs_calls and not row.over_budget:
             self._start(row)
@@ -302,6 +316,14 @@ class RunState:
                 self._budget.learn(outcome_of(result)["usage"]["calls"])
         return result
 
+    def deliver(self, result: ResultRow) -> ResultRow:
+        """Return a result whose turn has come, and write its row of the table."""
+        own = self._own.pop(result["index"], {})
+        self.delivered = own, result
+        if self._table:
+            self._table.write(own, joined_cells(own, result, self.records.systems))
+        return result
+
     def fail(self, exc: Exception) -> None:
         """Stop the run because of an error that concerns all rows."""
         self.fatal = self.fatal or exc
@@ -327,6 +349,21 @@ class RunState:
         self.summary.held_back = window.max_held_back
         self.summary.seconds_full = window.seconds_full
         self._files.close(self._receipt())
+        if self._table:
+            is_open = bool(self.summary.not_judged)
+            self._table.close(whole=self._is_whole(), is_open=is_open or self._records_stay)
+            if self._is_whole() and not is_open and not self._records_stay:
+                self._files.remove()
+
+    def _is_whole(self) -> bool:
+        """Return whether every row was read, and has a result that was returned."""
+        return (
+            self._reader.ended
+            and self._next is None
+            and not self._own
+            and self.fatal is None
+            and self.summary.rows == self._reader.own_rows
+        )
 
     def _receipt(self) -> Receipt | None:
         """Return the receipt of a shard whose rows are all in its part."""
@@ -357,16 +394,20 @@ class RunState:
         self.summary.seconds = time.monotonic() - self._start_time
 
 
-def _check(judge: object, rows: object) -> None:
-    """Reject a model in place of a judge, and values that are not rows."""
+def _takes(judge: object) -> str | None:
+    """Return what a judge takes, if it says it."""
+    try:
+        return kind_of(judge)
+    except OptionError:
+        return None
+
+
+def _check(judge: object) -> None:
+    """Reject a model in place of a judge."""
     if isinstance(model := unwrapped(judge), BaseLanguageModel):
         raise OptionError(
             f"`judge` must be a judge, got the model {type(model).__name__}; create a judge "
             "with a factory such as `create_bsm_judge`"
         )
-    if not isinstance(rows, Iterable):
-        raise OptionError(f"`rows` must be a list or another iterable of rows, got {rows!r}")
     if not isinstance(judge, Runnable):
         raise OptionError(f"`judge` must be a judge, got {type(judge).__name__}")
-    if isinstance(rows, Mapping | str):
-        raise OptionError("`rows` must be a list or another iterable of rows, not one")

@@ -1,124 +1,355 @@
-"""Results as a table: JSONL, CSV or Parquet."""
+"""A run as a table: the user's own columns as they came, then those of the judge."""
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from langchain_judges.errors import needs
+from langchain_judges.errors import OutputError, needs
 from langchain_judges.rows.checks import kind_of_result
+from langchain_judges.rows.labels import ANNOTATIONS
 from langchain_judges.rows.printable import clean, inert_cell, inert_json
-from langchain_judges.runs.rows import ResultRow, outcome_of
+from langchain_judges.runs.rows import JUDGED, ResultRow, outcome_of
 
 _AT_ONCE = 10_000
 """Rows of a group in a Parquet file."""
-_COLUMNS: dict[str, str] = {
-    "index": "int64",
-    "id": "string",
-    "key": "string",
-    "kind": "string",
-    "judged": "bool",
-    "method": "string",
-    "model": "string",
-    "mark": "string",
-    "preference": "string",
-    "label": "string",
+_TYPES = {
     "score": "double",
     "confidence": "double",
-    "confidence_source": "string",
     "flipped": "bool",
-    "rationale": "string",
-    "failures": "string",
     "calls": "int64",
-    "input_tokens": "int64",
-    "cached_tokens": "int64",
-    "output_tokens": "int64",
-    "known_label": "string",
-    "group": "string",
-    "category": "string",
-    "result": "string",
+    "cost": "double",
 }
-"""Columns of a table; `result` is the complete row as JSON."""
-_OF_VERDICT = "preference", "score", "confidence", "confidence_source", "flipped", "rationale"
-_OF_USAGE = "calls", "input_tokens", "cached_tokens", "output_tokens"
+"""Types of the judge's columns in Parquet; the others are texts, labels may be numbers."""
+TABLES = (".csv", ".tsv", ".parquet")
+"""Endings of tables that a run writes."""
 
 
-def table_row(row: ResultRow) -> dict[str, object]:
-    """Return a result as the cells of a table, by column.
+def judged_cells(result: ResultRow, systems: Sequence[str] | None = None) -> dict[str, object]:
+    """Return what a judge said of a row as cells by column.
 
     Args:
-        row: A row of `judge_many`.
+        result: A row of `judge_many`.
+        systems: Who wrote A and B; None: the row's own `systems`, else A and B.
     """
-    outcome: Mapping[str, Any] = outcome_of(row)
-    judge, usage = row.get("judge") or {}, outcome.get("usage") or {}
-    verdict = {} if kind_of_result(row) == "task" else outcome
-    cells = {
-        **{name: row.get(name) for name in ("index", "key", "kind", "judged")},
-        **{name: judge.get(name) for name in ("method", "model", "mark")},
-        **{name: verdict.get(name) for name in _OF_VERDICT},
-        **{name: usage.get(name) for name in _OF_USAGE},
-        "id": _text(row.get("id")),
-        "label": _text(verdict.get("label")),
-        "known_label": _text(row.get("label")),
-        "group": _text(row.get("group")),
-        "category": _text(row.get("category")),
-        "failures": _json(outcome.get("failures") or []),
-        "result": _json(row),
+    outcome: Mapping[str, Any] = outcome_of(result)
+    usage = outcome.get("usage") or {}
+    end = {
+        "failures": "; ".join(map(_failure, outcome.get("failures") or [])) or None,
+        "calls": usage.get("calls"),
+        **({"cost": result["cost"]} if "cost" in result else {}),
     }
-    return {name: _readable(cells[name]) for name in _COLUMNS}
+    kind = kind_of_result(result)
+    if kind == "task":
+        lost = [each.get("concept") for each in result.get("missing") or []]
+        return {"text": result.get("text"), "missing": ", ".join(map(str, lost)), **end}
+    shared = {
+        "score": outcome.get("score"),
+        "confidence": outcome.get("confidence"),
+        "reason": outcome.get("rationale") or None,
+    }
+    if kind == "item":
+        return {"label": outcome.get("label"), **shared, **_by_criterion(result), **end}
+    names = dict(zip("AB", systems or result.get("systems") or "AB", strict=False))
+    preference = outcome.get("preference")
+    return {
+        "preference": names.get(str(preference), preference),
+        **shared,
+        "flipped": outcome.get("flipped"),
+        **end,
+    }
 
 
-def _text(value: object) -> str | None:
-    return value if value is None or isinstance(value, str) else str(value)
+def _failure(failure: Mapping[str, Any]) -> str:
+    where = " ".join(filter(None, (failure.get("step"), failure.get("unit"))))
+    return f"{where}: {failure.get('reason')} {failure.get('detail') or ''}".strip()
 
 
-def _json(data: object) -> str:
-    return inert_json(json.dumps(data, ensure_ascii=False))
+def _by_criterion(result: ResultRow) -> dict[str, object]:
+    parts = [each for each in result.get("subscores") or [] if "criterion" in each]
+    cells: dict[str, object] = {}
+    for part in parts if len(parts) > 1 else []:
+        cells[part["criterion"]] = part.get("label")
+        cells[f"{part['criterion']}.reason"] = part.get("reason") or None
+    return cells
+
+
+def joined_cells(
+    own: Mapping[str, object], result: ResultRow, systems: Sequence[str] | None = None
+) -> dict[str, object]:
+    """Return a row of the table: own cells unchanged, the judge's behind them.
+
+    Where a column of one's own has a name of the judge's, the judge's becomes `judge.NAME`.
+    """
+    judged = judged_cells(result, systems).items()
+    named = {f"judge.{name}" if name in own else name: cell for name, cell in judged}
+    return {**own, **{name: _readable(cell) for name, cell in named.items()}}
+
+
+def known_cells(result: ResultRow) -> dict[str, object]:
+    """Return what a stored result knows of its row, in place of the user's own columns."""
+    known = {"id": result.get("id")} if result.get("id") is not None else {}
+    fields = (*JUDGED, *ANNOTATIONS)
+    named = {name: result[name] for name in fields if result.get(name) is not None}
+    # A label of the data must not stand where the judge's is looked for.
+    return {**known, **{"known_label" if n == "label" else n: v for n, v in named.items()}}
 
 
 def _readable(cell: object) -> object:
-    """Return a cell that steers no terminal; `result` keeps what is replaced elsewhere."""
+    """Return a cell that steers no terminal."""
     return clean(cell) if isinstance(cell, str) else cell
 
 
-def _write_lines(path: Path, rows: Iterable[ResultRow]) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        for row in rows:
-            file.write(_json(row) + "\n")
+def _text(cell: object) -> object:
+    return json.dumps(cell, ensure_ascii=False, default=str) if _is_nested(cell) else cell
 
 
-def _write_csv(path: Path, rows: Iterable[ResultRow]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(_COLUMNS))
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({name: inert_cell(cell) for name, cell in table_row(row).items()})
+def _is_nested(cell: object) -> bool:
+    return isinstance(cell, list | tuple | dict)
 
 
-def _write_parquet(path: Path, rows: Iterable[ResultRow]) -> None:
-    with needs("hub", "Writing Parquet"):
-        import pyarrow as pa
-        from pyarrow.parquet import ParquetWriter
-
-    types = {"int64": pa.int64(), "double": pa.float64(), "bool": pa.bool_()}
-    columns = [(name, types.get(kind, pa.string())) for name, kind in _COLUMNS.items()]
-    schema = pa.schema(columns)
-    with ParquetWriter(path, schema, compression="zstd") as writer:
-        batch: list[dict[str, object]] = []
-        for row in rows:
-            batch.append(table_row(row))
-            if len(batch) == _AT_ONCE:
-                writer.write_table(pa.Table.from_pylist(batch, schema))
-                batch.clear()
-        writer.write_table(pa.Table.from_pylist(batch, schema))
+def _valid(text: str) -> str:
+    """Return a text without lone surrogates, which Parquet cannot hold."""
+    return text.encode("utf-8", "replace").decode()
 
 
-WRITERS: dict[str, Callable[[Path, Iterable[ResultRow]], None]] = {
-    ".jsonl": _write_lines,
-    ".csv": _write_csv,
-    ".parquet": _write_parquet,
+class TableFile(Protocol):
+    """A table that is being written."""
+
+    def write(self, own: Mapping[str, object], cells: Mapping[str, object]) -> None:
+        """Write a row: the user's own cells, and all of them with the judge's."""
+
+    def close(self) -> None:
+        """Write what is left."""
+
+
+class Delimited:
+    """A CSV or TSV file; a column that appears later is added to the rows before."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file."""
+        self._path = path
+        self._delimiter = "\t" if path.suffix == ".tsv" else ","
+        self._columns: list[str] = []
+        self._file = path.open("w", encoding="utf-8", newline="", errors="surrogatepass")
+
+    def write(self, own: Mapping[str, object], cells: Mapping[str, object]) -> None:
+        """Write a row; own cells stay as they are, the judge's run in no spreadsheet."""
+        if new := [name for name in cells if name not in self._columns]:
+            self._widen(new, own)
+        row = {n: _text(c) if n in own else inert_cell(_text(c)) for n, c in cells.items()}
+        self._writer().writerow(row)
+
+    def _writer(self) -> csv.DictWriter[str]:
+        return csv.DictWriter(self._file, self._columns, delimiter=self._delimiter)
+
+    def _widen(self, new: list[str], own: Mapping[str, object]) -> None:
+        """Add columns: own ones before the judge's, as they came."""
+        self._file.close()
+        before = self._columns
+        first = next((n for n, name in enumerate(before) if name not in own), len(before))
+        mine = [name for name in new if name in own]
+        rest = [name for name in new if name not in own]
+        self._columns = [*before[:first], *mine, *before[first:], *rest]
+        copy = self._path.with_name(f"{self._path.name}.wide")
+        with self._path.open(encoding="utf-8", newline="", errors="surrogatepass") as old:
+            rows = csv.DictReader(old, delimiter=self._delimiter)
+            self._file = copy.open("w", encoding="utf-8", newline="", errors="surrogatepass")
+            self._writer().writeheader()
+            self._writer().writerows(rows if before else ())
+        copy.replace(self._path)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class Parquet:
+    """A Parquet file; its columns are those of its first ten thousand rows."""
+
+    def __init__(self, path: Path) -> None:
+        """Open nothing yet: the types of columns are those of their cells."""
+        with needs("hub", "Writing Parquet"):
+            import pyarrow
+            from pyarrow import parquet
+        self._arrow, self._parquet, self._path = pyarrow, parquet, path
+        self._rows: list[Mapping[str, object]] = []
+        self._own: set[str] = set()
+        self._writer: Any = None
+
+    def write(self, own: Mapping[str, object], cells: Mapping[str, object]) -> None:
+        """Keep a row; ten thousand are written together."""
+        self._rows.append(cells)
+        self._own |= own.keys()
+        if len(self._rows) == _AT_ONCE:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._writer is None:
+            self._schema = self._schema_of(self._rows)
+            self._writer = self._parquet.ParquetWriter(
+                self._path, self._schema, compression="zstd"
+            )
+        late = {name for row in self._rows for name in row} - set(self._schema.names)
+        if late:
+            raise OutputError(
+                f"{self._path.name}: the columns {sorted(late)!r} come too late for Parquet; "
+                "write .csv or .jsonl"
+            )
+        self._writer.write_table(self._table(self._rows, self._schema))
+        self._rows.clear()
+
+    def _schema_of(self, rows: Sequence[Mapping[str, object]]) -> Any:
+        pa, fields = self._arrow, []
+        for name in dict.fromkeys(name for row in rows for name in row):
+            cells = [row.get(name) for row in rows]
+            plain = name.removeprefix("judge.") if name not in self._own else ""
+            if plain in _TYPES:
+                fields.append((name, pa.type_for_alias(_TYPES[plain])))
+                continue
+            try:
+                kind = pa.infer_type(cells)
+            except pa.ArrowInvalid:
+                kind = pa.string()
+            fields.append((name, pa.string() if pa.types.is_null(kind) else kind))
+        return pa.schema(fields)
+
+    def _table(self, rows: Sequence[Mapping[str, object]], schema: Any) -> Any:
+        pa, columns = self._arrow, []
+        for field in schema:
+            cells = [row.get(field.name) for row in rows]
+            if pa.types.is_string(field.type):
+                cells = [None if cell is None else _valid(str(_text(cell))) for cell in cells]
+            columns.append(pa.array(cells, field.type))
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def close(self) -> None:
+        """Write the rows that are left."""
+        self._flush()
+        self._writer.close()
+
+
+class Lines:
+    """A JSONL file with an object of the same columns for each row."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file."""
+        self._file = path.open("w", encoding="utf-8")
+
+    def write(self, own: Mapping[str, object], cells: Mapping[str, object]) -> None:
+        """Write a row."""
+        data = json.dumps(cells, ensure_ascii=False, default=str)
+        self._file.write(inert_json(data) + "\n")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+FORMS: dict[str, Callable[[Path], TableFile]] = {
+    ".csv": Delimited,
+    ".tsv": Delimited,
+    ".parquet": Parquet,
+    ".jsonl": Lines,
 }
 """What writes a table, by the ending of its name."""
+
+
+def _write_lines(path: Path, results: Iterable[ResultRow]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for result in results:
+            file.write(inert_json(json.dumps(result, ensure_ascii=False)) + "\n")
+
+
+def write_results(path: Path, form: str, results: Iterable[ResultRow]) -> None:
+    """Write stored results: `.jsonl` unchanged, any other form as a table.
+
+    Args:
+        path: The file.
+        form: The ending of the name that it will have.
+        results: Rows of `judge_many`.
+    """
+    if form == ".jsonl":
+        _write_lines(path, results)
+        return
+    file = FORMS[form](path)
+    try:
+        for result in results:
+            known = {name: _readable(cell) for name, cell in known_cells(result).items()}
+            file.write({}, joined_cells(known, result))
+    finally:
+        file.close()
+
+
+class TableOut:
+    """The table of a run: written beside its name, and put there when the run ends.
+
+    A fingerprint beside a table with open rows tells it from one that somebody has edited.
+
+    Args:
+        path: The table.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Name the files; nothing is opened."""
+        self._path = path
+        self._draft = path.with_name(f".{path.name}.draft{path.suffix}")
+        self._print = path.with_name(f".{path.name}.sha256")
+        self._file: TableFile | None = None
+
+    def open(self) -> None:
+        """Check that no table of somebody else's is there, and open a draft.
+
+        Raises:
+            OutputError: There is one, or the folder cannot be written to.
+        """
+        if self._path.exists():
+            if not self._print.exists():
+                raise OutputError(
+                    f"{self._path} is there, and no run of it is unfinished; name another "
+                    "file, or delete it to judge again"
+                )
+            if self._print.read_text() != self._hash():
+                raise OutputError(
+                    f"{self._path} was changed since this run wrote it; move it away, and the "
+                    "same call resumes into a new one"
+                )
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._file = FORMS[self._path.suffix](self._draft)
+        except OSError as exc:
+            raise OutputError(f"{self._path} cannot be written: {exc.strerror}") from exc
+
+    def write(self, own: Mapping[str, object], cells: Mapping[str, object]) -> None:
+        """Write a row."""
+        if self._file is not None:
+            self._file.write(own, cells)
+
+    def close(self, *, whole: bool, is_open: bool) -> None:
+        """Put the table in its place, if it has every row.
+
+        Args:
+            whole: Whether it has.
+            is_open: Whether a later run has something to add.
+        """
+        if self._file is None:
+            return
+        file, self._file = self._file, None
+        try:
+            file.close()
+            if whole:
+                self._draft.replace(self._path)
+        finally:
+            self._draft.unlink(missing_ok=True)
+        if whole and is_open:
+            self._print.write_text(self._hash())
+        elif whole:
+            self._print.unlink(missing_ok=True)
+
+    def _hash(self) -> str:
+        with self._path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()

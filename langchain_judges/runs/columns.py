@@ -1,21 +1,28 @@
-"""Rows from any table: JSONL, JSON, CSV, TSV or Parquet, by a map of columns."""
+"""A record of any table as a row: its columns by the names that people use, or as named."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from langchain_judges.datasets.source import RowStream, SourceRecord, shuffled
 from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.rows.applications import plain_row
 from langchain_judges.rows.checks import kind_in, kind_of_row
 from langchain_judges.rows.files import read_table
 from langchain_judges.rows.labels import read_label
+from langchain_judges.rows.texts import Text
 
+SourceRecord = Mapping[str, Any]
+"""One record as its source has it."""
+RowStream = Iterator[dict[str, Any]]
+"""Rows of pairs (`Row`), or items (`Item`), as plain dictionaries."""
+NO_TEXT = "(no text)"
+"""Stands for an empty response, which people judged and no judge here accepts."""
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
 FIELDS = frozenset(
     {
@@ -171,3 +178,125 @@ def _mapped(record: SourceRecord, columns: Columns) -> dict[str, Any]:
         column_names |= others if mine & fields.keys() else set()
     rest = {name: value for name, value in record.items() if name not in column_names}
     return {**rest, **fields}
+
+
+USUAL: dict[str, tuple[str, ...]] = {
+    "input": (
+        *("question", "prompt", "query", "instruction", "task", "request", "user", "article"),
+        *("user_input", "inputs", "message", "problem"),
+    ),
+    "output": (
+        *("response", "reply", "completion", "prediction", "generation", "answer", "text"),
+        *("model_output", "assistant", "summary", "outputs", "actual_output"),
+    ),
+    "output_a": (
+        *("answer_a", "response_a", "text_a", "output_1", "answer_1", "response_1", "a"),
+        *("completion_a", "model_a_output"),
+    ),
+    "output_b": (
+        *("answer_b", "response_b", "text_b", "output_2", "answer_2", "response_2", "b"),
+        *("completion_b", "model_b_output"),
+    ),
+    "source": ("context", "contexts", "document", "documents", "retrieved_contexts"),
+    "expected": (
+        *("reference", "ground_truth", "expected_output", "reference_answer", "gold"),
+        "reference_output",
+    ),
+    "reference": ("reference_answer", "ground_truth", "expected_output"),
+}
+"""Usual names of columns, by the field that they stand for."""
+_OF_KIND = {
+    "pair": ("input", "output_a", "output_b", "reference"),
+    "item": ("input", "output", "expected", "source"),
+}
+_NEEDED = {"pair": ("input", "output_a", "output_b"), "item": ("input", "output")}
+
+
+def understood(
+    names: Sequence[str], columns: Columns | None, takes: str
+) -> dict[str, str | Sequence[str]]:
+    """Return the columns of a table by field: those named, and those with a usual name.
+
+    A field whose own name is a column keeps it.
+
+    Args:
+        names: The table's columns.
+        columns: Field → column, as a person named them.
+        takes: `"pair"` or `"item"`.
+
+    Raises:
+        InputError: A field that is needed has no column; the message names what is there.
+    """
+    found: dict[str, str | Sequence[str]] = dict(columns or {})
+    lists = [[own] if isinstance(own, str) else own for own in found.values()]
+    named = {each for own in lists for each in own}
+    plain = {_plain_name(name): name for name in names if name not in named}
+    rivals = {"chosen", "rejected"} <= {*names, *found}
+    for field in _OF_KIND[takes]:
+        if field in found or field in names or (rivals and field.startswith("output_")):
+            continue
+        usual = (plain[name] for name in (field, *USUAL[field]) if name in plain)
+        free = (name for name in usual if name not in FIELDS or name in _FREE)
+        if column := next(free, None):
+            found[field] = column
+            plain.pop(_plain_name(column))
+        elif field in _NEEDED[takes]:
+            raise _not_found(field, names, takes)
+    return found
+
+
+_FREE = {"reference"}
+"""A field of pairs whose name people use for what an item's is called `expected`."""
+
+
+def _plain_name(name: str) -> str:
+    return re.sub(r"[\s\-]+", "_", str(name).strip()).casefold()
+
+
+def _not_found(field: str, names: Sequence[str], takes: str) -> InputError:
+    own = set(names)
+    if takes == "pair" and "output" in own:
+        what = "these rows are single texts, and the judge compares two"
+    elif takes == "item" and "output_a" in own:
+        what = "these rows are pairs, and the judge takes one text"
+    else:
+        candidates = [field, *USUAL[field]]
+        near = next((n for n in names if did_you_mean(_plain_name(n), candidates)), None)
+        what = f"name it by columns={{{field!r}: {near or 'COLUMN'!r}}}"
+    there = ", ".join(map(repr, names)) or "none"
+    return InputError(f"no column for `{field}` is found; there are {there}; {what}")
+
+
+def coin(seed: int, key: str) -> bool:
+    """Toss a coin that falls the same way for the same seed and key, in any order of rows."""
+    return hashlib.sha256(f"{seed}|{key}".encode()).digest()[0] % 2 == 1
+
+
+def shuffled(
+    seed: int, key: str, better: Text, worse: Text, systems: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Return the fields of a pair whose source puts the better text first.
+
+    Args:
+        seed: Of the coin that says which text is A.
+        key: The row's id; the coin depends on it and not on the order of rows.
+        better: The preferred text, or the messages of which the last is judged.
+        worse: The other text.
+        systems: Who wrote `better` and `worse`, in this order.
+    """
+    swap = coin(seed, key)
+    first, second = (worse, better) if swap else (better, worse)
+    row: dict[str, Any] = {
+        "id": key,
+        "output_a": shown(first),
+        "output_b": shown(second),
+        "label": "B" if swap else "A",
+    }
+    if systems is not None:
+        row["systems"] = list(reversed(systems)) if swap else list(systems)
+    return row
+
+
+def shown(text: Text) -> Text:
+    """Return a text as a judge is shown it: an empty one as `NO_TEXT`."""
+    return NO_TEXT if isinstance(text, str) and not text.strip() else text

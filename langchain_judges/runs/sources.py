@@ -1,0 +1,172 @@
+"""The records of a table in any form people have it, read as they are wanted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.rows.applications import plain_row
+from langchain_judges.rows.checks import kind_in
+from langchain_judges.rows.files import nearest_file, plain_cell, read_table
+from langchain_judges.runs.columns import Columns, SourceRecord, TableForm, understood
+
+if TYPE_CHECKING:
+    from langsmith import Client
+    from pandas import DataFrame
+
+_AT_ONCE = 1_000
+"""Rows of a DataFrame that are turned into records at a time."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Records, and what is known of them before they are read."""
+
+    records: Iterable[Any]
+    is_table: bool
+    """Whether its columns have names of the user's own, and its cells may be empty."""
+    size: int | None = None
+    frame: DataFrame | None = None
+    """The pandas DataFrame that the records are of."""
+
+
+def source_of(rows: object, client: Client | None = None) -> Source:
+    """Return the records of a list, an iterator, a table in memory, a file or a data set.
+
+    Args:
+        rows: An iterable of dictionaries (a Hugging Face `Dataset` is one), a pandas or polars
+            DataFrame, an Arrow table, the path of a table, or the name of a LangSmith data set.
+        client: Reads the LangSmith data set.
+
+    Raises:
+        InputError: There is no such file or data set.
+        OptionError: `rows` is nothing of these.
+    """
+    if isinstance(rows, str | os.PathLike):
+        return _named(rows, client)
+    if isinstance(rows, Mapping):
+        raise OptionError("`rows` must be a list or another iterable of rows, not one")
+    library = type(rows).__module__.partition(".")[0]
+    size = len(rows) if hasattr(rows, "__len__") else None
+    if library == "pandas":
+        return Source(_Again(lambda: _of_pandas(rows)), True, size, rows)
+    if library == "polars":
+        return Source(_Again(lambda: rows.iter_rows(named=True)), True, size)  # type: ignore[attr-defined]
+    if library == "pyarrow":
+        return Source(_Again(lambda: _of_arrow(rows)), True, size)
+    if not isinstance(rows, Iterable):
+        raise OptionError(
+            f"`rows` must be a list or another iterable of rows, a table or a path, got "
+            f"{rows!r}"
+        )
+    return Source(rows, library == "datasets", size)
+
+
+class UnreadableTable(InputError):
+    """A table whose columns are not understood: no row of it can be read."""
+
+
+class Records:
+    """The records of a source, and how each becomes a row.
+
+    Args:
+        source: Where they are from.
+        columns: Columns of a table by field, as a person named them.
+        takes: `"pair"` or `"item"`, if the judge says which.
+    """
+
+    def __init__(self, source: Source, columns: Columns | None, takes: str | None) -> None:
+        """Read nothing yet."""
+        self._named = TableForm(columns)  # which refuses a field that there is not
+        self.source, self.takes = source, takes
+        self._columns = columns
+        self._form: TableForm | None = None
+        self._known = False
+        self.systems: list[str] | None = None
+        """The names of the columns of A and B, where a person named them."""
+
+    def row(self, record: Mapping[str, object], index: int) -> dict[str, Any]:
+        """Return a record as a row; the first one decides which columns are which fields.
+
+        Raises:
+            InputError: It cannot be read.
+            UnreadableTable: The columns of the table are not understood.
+        """
+        if not self._known:
+            self._form = self._form_of(record)
+            self._known = True
+        if self._form is None:
+            return plain_row(record)
+        read = self._form.cell_row if self.source.is_table else self._form.row
+        return read(record, index)
+
+    def _form_of(self, first: Mapping[str, object]) -> TableForm | None:
+        """Return how columns become fields; None for rows whose fields have their names."""
+        names = list(map(str, first))
+        takes, columns = self.takes or kind_in(names), self._columns
+        sides = [(columns or {}).get(field) for field in ("output_a", "output_b")]
+        if all(isinstance(side, str) for side in sides):
+            self.systems = [str(side) for side in sides]
+        if self.source.is_table:
+            try:
+                self._named.row(first, 0)
+            except InputError as exc:
+                if str(exc).startswith("no column"):
+                    raise UnreadableTable(str(exc)) from exc
+        if takes in ("pair", "item") and "concepts" not in first:
+            try:
+                columns = understood(names, columns, takes)
+            except InputError as exc:
+                if self.source.is_table or columns:
+                    raise UnreadableTable(str(exc)) from exc
+        return TableForm(columns) if columns or self.source.is_table else None
+
+
+@dataclass(frozen=True)
+class _Again:
+    """Records that can be read more than once."""
+
+    read: Any
+
+    def __iter__(self) -> Iterator[SourceRecord]:
+        return iter(self.read())
+
+
+def _named(name: str | os.PathLike[str], client: Client | None) -> Source:
+    path = Path(name)
+    if path.is_file():
+        is_table = path.name.removesuffix(".gz").rpartition(".")[2] not in ("jsonl", "ndjson")
+        return Source(_Again(lambda: read_table(path)), is_table)
+    if client is None:
+        raise InputError(
+            f"there is no file {name}{nearest_file(path)}; a LangSmith data set needs `client`"
+        )
+    return Source(_Again(lambda: _of_langsmith(str(name), client)), True)
+
+
+def _of_pandas(frame: Any) -> Iterator[SourceRecord]:
+    for start in range(0, len(frame), _AT_ONCE):
+        for record in frame.iloc[start : start + _AT_ONCE].to_dict("records"):
+            yield {str(name): plain_cell(value) for name, value in record.items()}
+
+
+def _of_arrow(table: Any) -> Iterator[SourceRecord]:
+    batches = table.to_batches(_AT_ONCE) if hasattr(table, "to_batches") else [table]
+    for batch in batches:
+        yield from batch.to_pylist()
+
+
+def _of_langsmith(name: str, client: Client) -> Iterator[SourceRecord]:
+    """Yield the examples of a data set: the fields of inputs and outputs beside each other."""
+    from langsmith.utils import LangSmithNotFoundError
+
+    try:
+        for example in client.list_examples(dataset_name=name):
+            known = {**(example.metadata or {}), **(example.outputs or {})}
+            yield {"id": str(example.id), **known, **(example.inputs or {})}
+    except LangSmithNotFoundError as exc:
+        raise InputError(f"LangSmith has no data set {name!r}") from exc

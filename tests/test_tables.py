@@ -1,0 +1,307 @@
+"""Tables in, tables out: any form that people have, their own columns unchanged to the byte."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import signal
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from datasets import Dataset
+from pyarrow import parquet
+
+from langchain_judges import create_relative_judge, create_rubric_judge, judge_many
+from langchain_judges.errors import InputError, OptionError, OutputError
+from langchain_judges.runs.columns import understood
+from tests.cases import for_each
+from tests.fakes import FakeChatModel
+from tests.judges import answer
+from tests.processes import held, rows_in, start, wait_until
+from tests.test_compare import over_the_wire
+
+REPLIES = [
+    {"question": "Where is my parcel?", "reply": "On its way.", "agent": "007", "day": "1/2/3"},
+    {
+        "question": "Um\nwelche Zeit?",
+        "reply": 'Er sagte "bald", 3 Uhr',
+        "agent": "",
+        "day": "=1+1",
+    },
+    {"question": "何時ですか", "reply": "三時です。", "agent": " x ", "day": "-"},
+]
+
+
+def labels(prompt: str) -> str:
+    return json.dumps({"label": "1", "explanation": "Kind."})
+
+
+def polite(**options: Any) -> Any:
+    return create_rubric_judge(FakeChatModel(replies=labels), rubric="Is it polite?", **options)
+
+
+def relative() -> Any:
+    return create_relative_judge(FakeChatModel(replies=answer))
+
+
+def written(path: Path, rows: list[dict[str, str]] = REPLIES) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+class Polars:
+    """What of a polars DataFrame is read, under the name of its library."""
+
+    __module__ = "polars.dataframe.frame"
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __len__(self):
+        return len(self.rows)
+
+    def iter_rows(self, *, named):
+        assert named
+        return iter(self.rows)
+
+
+FORMS = {
+    "list": lambda folder: REPLIES,
+    "iterator": lambda folder: iter(REPLIES),
+    "pandas": lambda folder: pd.DataFrame(REPLIES),
+    "polars": lambda folder: Polars(REPLIES),
+    "arrow": lambda folder: pa.Table.from_pylist(REPLIES),
+    "hugging face": lambda folder: Dataset.from_list(REPLIES),
+    "csv": lambda folder: written(folder / "r.csv"),
+    "path as text": lambda folder: str(written(folder / "r.csv")),
+}
+
+
+@for_each("form", FORMS)
+def test_a_table_of_any_form_is_judged_by_its_usual_columns(form, tmp_path):
+    model = FakeChatModel(replies=labels)
+    judge = create_rubric_judge(model, rubric="Is it polite?")
+    run = judge_many(judge, FORMS[form](tmp_path), progress=False)
+    assert [row["verdict"]["label"] for row in run] == [1, 1, 1]
+    assert all(each["reply"] in "\n".join(model.prompts) for each in REPLIES)
+
+
+@for_each("suffix", [".jsonl", ".json", ".tsv", ".parquet"])
+def test_files_of_every_form_are_read_by_their_path(suffix, tmp_path):
+    path, frame = tmp_path / f"r{suffix}", pd.DataFrame(REPLIES)
+    if suffix == ".parquet":
+        frame.to_parquet(path)
+    elif suffix == ".tsv":
+        frame.to_csv(path, sep="\t", index=False)
+    else:
+        frame.to_json(path, orient="records", lines=suffix == ".jsonl")
+    assert len(list(judge_many(polite(), path, progress=False))) == 3
+
+
+def test_a_sheet_is_read_where_its_reader_is_installed(tmp_path, monkeypatch):
+    path = tmp_path / "r.xlsx"
+    with ZipFile(path, "w") as sheet:
+        sheet.writestr("xl/workbook.xml", "")
+    with pytest.raises(OptionError, match="openpyxl"):
+        list(judge_many(polite(), path, progress=False))
+    monkeypatch.setattr(pd, "read_excel", lambda path, dtype: pd.DataFrame(REPLIES))
+    assert len(list(judge_many(polite(), path, progress=False))) == 3
+
+
+def test_columns_are_named_where_their_names_are_unusual():
+    rows = [{"frage": "Why?", "reply": "So."}]
+    with pytest.raises(InputError, match="no column for `input` is found; there are 'frage'"):
+        list(judge_many(polite(), pd.DataFrame(rows), progress=False))
+    columns = {"input": "frage"}
+    assert len(list(judge_many(polite(), pd.DataFrame(rows), columns=columns))) == 1
+    with pytest.raises(OptionError, match="names no field 'inptu'; did you mean 'input'"):
+        list(judge_many(polite(), pd.DataFrame(rows), columns={"inptu": "frage"}))
+    with pytest.raises(InputError, match="no column 'fraeg'; did you mean 'frage'"):
+        list(judge_many(polite(), rows, columns={"input": "fraeg"}))
+
+
+@for_each(
+    ("names", "takes", "found"),
+    [
+        (["Question", "Reply"], "item", {"input": "Question", "output": "Reply"}),
+        (["query", "answer", "response"], "item", {"input": "query", "output": "response"}),
+        (["prompt", "chosen", "rejected"], "pair", {"input": "prompt"}),
+        (["query", "response_a", "response_b"], "pair",
+         {"input": "query", "output_a": "response_a", "output_b": "response_b"}),
+        (["input", "output", "text"], "item", {}),
+        (["question", "output", "context", "ground_truth"], "item",
+         {"input": "question", "source": "context", "expected": "ground_truth"}),
+    ],
+)  # fmt: skip
+def test_usual_names_of_columns_are_understood(names, takes, found):
+    assert understood(names, None, takes) == found
+
+
+def test_rows_of_the_other_kind_are_said_to_be():
+    with pytest.raises(InputError, match="these rows are single texts"):
+        understood(["question", "output"], None, "pair")
+
+
+def test_a_bad_row_is_a_row_of_the_result_with_its_reason(tmp_path):
+    rows = [{**REPLIES[0], "reply": ""}, REPLIES[1]]
+    list(judge_many(polite(), written(tmp_path / "r.csv", rows), out=tmp_path / "s.csv"))
+    first, second = read(tmp_path / "s.csv")
+    assert (first["label"], second["label"]) == ("", "1")
+    assert "invalid_input" in first["failures"]
+    assert first["question"] == rows[0]["question"]
+
+
+# ---- out
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_own_cells_come_back_to_the_byte_and_the_judge_s_run_in_no_spreadsheet(
+    suffix, tmp_path
+):
+    replies = [json.dumps({"label": "1", "explanation": "=cmd|' /C calc'!A0"})]
+    judge = create_rubric_judge(
+        FakeChatModel(replies=lambda _: replies[0]), rubric="Is it polite?"
+    )
+    out = tmp_path / f"scores{suffix}"
+    list(judge_many(judge, written(tmp_path / "r.csv"), out=out, progress=False))
+    with out.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t" if suffix == ".tsv" else ","))
+    assert [{name: row[name] for name in REPLIES[0]} for row in rows] == REPLIES
+    assert list(rows[0])[: len(REPLIES[0])] == list(REPLIES[0])
+    assert list(rows[0])[len(REPLIES[0]) :] == [
+        *("label", "score", "confidence", "reason", "failures", "calls"),
+    ]
+    assert all(row["reason"].startswith("'=cmd") for row in rows)
+    assert {path.name for path in tmp_path.iterdir()} == {"r.csv", out.name}
+
+
+def test_parquet_keeps_the_types_of_the_columns(tmp_path):
+    frame = pd.DataFrame({"question": ["a", "b"], "reply": ["x", "y"], "n": [1, 2]})
+    frame["day"] = pd.to_datetime(["2026-01-01", "2026-01-02"])
+    frame.to_parquet(tmp_path / "r.parquet")
+    out = tmp_path / "s.parquet"
+    list(judge_many(polite(), tmp_path / "r.parquet", out=out, progress=False))
+    table = parquet.read_table(out)
+    assert table.column("n").to_pylist() == [1, 2]
+    assert str(table.schema.field("day").type).startswith("timestamp")
+    assert table.column("label").to_pylist() == [1, 1]
+
+
+def test_a_data_frame_comes_back_with_its_own_index_and_types():
+    frame = pd.DataFrame(
+        {"question": ["a", "b"], "reply": ["x", None], "label": ["billing", "other"]},
+        index=["p", "q"],
+    )
+    scored = judge_many(polite(), frame, progress=False).to_pandas()
+    pd.testing.assert_frame_equal(scored[list(frame)], frame)
+    assert scored.loc["p", "judge.label"] == 1
+    assert "invalid_input" in scored.loc["q", "failures"]
+
+
+def test_several_criteria_have_a_column_each_with_its_reason(tmp_path):
+    def replies(prompt):
+        return json.dumps({"label": "1", "explanation": "Because."})
+
+    judge = create_rubric_judge(
+        FakeChatModel(replies=replies), rubric=["Tone: Is it kind?", "Remedy: Does it help?"],
+        each=True,
+    )  # fmt: skip
+    (row,) = judge_many(judge, REPLIES[:1], progress=False).to_pandas().to_dict("records")
+    assert (row["Tone"], row["Tone.reason"], row["Remedy"]) == (1, "Because.", 1)
+
+
+def test_preferences_stand_under_the_names_of_the_systems(tmp_path):
+    pair = {"input": "Why?", "v1": "good", "v2": "bad"}
+    columns = {"output_a": "v1", "output_b": "v2"}
+    run = judge_many(relative(), [pair], columns=columns, progress=False)
+    assert run.to_pandas()["preference"].tolist() == ["v1"]
+
+
+def test_columns_that_come_later_are_added(tmp_path):
+    path = tmp_path / "r.jsonl"
+    rows = [REPLIES[0], {**REPLIES[1], "note": "late"}, REPLIES[2]]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    list(judge_many(polite(), path, out=tmp_path / "s.csv", progress=False))
+    table = read(tmp_path / "s.csv")
+    assert [row["note"] for row in table] == ["", "late", ""]
+    assert list(table[0])[:5] == [*REPLIES[0], "note"]
+
+
+def test_a_table_that_is_there_or_was_edited_is_not_written_over(tmp_path):
+    source, out = written(tmp_path / "r.csv"), tmp_path / "s.csv"
+    out.write_text("mine")
+    with pytest.raises(OutputError, match="is there, and no run of it is unfinished"):
+        list(judge_many(polite(), source, out=out, progress=False))
+    out.unlink()
+    model = FakeChatModel(replies=lambda prompt: labels(prompt) if "parcel" in prompt else "?")
+    judge = create_rubric_judge(model, rubric="Is it polite?")
+    list(judge_many(judge, source, out=out, progress=False))
+    assert [row["label"] for row in read(out)] == ["1", "", ""]
+    ours = out.read_bytes()
+    out.write_bytes(ours + b"edited")
+    with pytest.raises(OutputError, match="was changed since this run wrote it"):
+        list(judge_many(judge, source, out=out, progress=False))
+    out.write_bytes(ours)
+    model.replies = labels
+    before = len(model.prompts)
+    list(judge_many(judge, source, out=out, progress=False))
+    assert [row["label"] for row in read(out)] == ["1", "1", "1"]
+    assert len(model.prompts) - before == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.csv", "s.csv"]
+
+
+def test_the_whole_record_is_kept_where_it_is_named(tmp_path):
+    out, records = tmp_path / "s.csv", tmp_path / "run.jsonl"
+    model = FakeChatModel(replies=labels)
+    judge = create_rubric_judge(model, rubric="Is it polite?")
+    for calls in (3, 3):
+        list(judge_many(judge, REPLIES, out=out, records=records, progress=False))
+        assert len(model.prompts) == calls
+    assert len([json.loads(line) for line in records.read_text().splitlines()]) == 3
+    with pytest.raises(OptionError, match="`records` is for a table"):
+        judge_many(judge, REPLIES, records=records)
+
+
+@pytest.mark.system
+def test_a_run_killed_fifteen_times_ends_in_one_whole_table(serve, tmp_path):
+    rows = [{"question": f"Why {n}?", "reply": "Sorry.", "no": f"{n:04}"} for n in range(64)]
+    source, out = written(tmp_path / "r.csv", rows), tmp_path / "s.csv"
+    own = tmp_path / ".s.csv.run.jsonl"
+    words = ["judge", source, "--method", "rubric", "--set", "rubric=Is it polite?"]
+    calls = 0
+    for moment in range(1, 16):
+        least = 4 * moment
+        script, event = held(over_the_wire, lambda _, least=least: rows_in(own) >= least)
+        server = serve(script)
+        command = [*words, "--model", "m", "--base-url", server.url, "--concurrency", "2"]
+        process = start("-m", "langchain_judges.cli", *command, "-o", out)
+        wait_until(lambda least=least: rows_in(own) >= least)
+        process.send_signal(signal.SIGKILL)
+        event.set()
+        process.communicate()
+        calls += len(server.calls)
+        assert not out.exists()
+    server = serve(over_the_wire)
+    process = start("-m", "langchain_judges.cli", *words, "--model", "m", "--base-url",
+                    server.url, "-o", out)  # fmt: skip
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    table = read(out)
+    assert [row["no"] for row in table] == [row["no"] for row in rows]
+    assert all(row["label"] for row in table)
+    # A kill costs at most the calls that were in flight.
+    assert len(rows) <= calls + len(server.calls) <= len(rows) + 15 * 3
+    assert not [path for path in tmp_path.iterdir() if re.match(r"\.s\.csv", path.name)]
