@@ -12,7 +12,13 @@ from typing import Any
 
 from langchain_core.runnables.graph import Graph
 
-from langchain_judges import create_bsm_writer, create_cascade, create_jury, load_judge
+from langchain_judges import (
+    FailureMemory,
+    create_bsm_writer,
+    create_cascade,
+    create_jury,
+    load_judge,
+)
 from langchain_judges.testing import FakeChatModel
 
 FOLDER = Path(__file__).parents[1] / "docs" / "figures"
@@ -27,6 +33,7 @@ def judges() -> dict[str, Any]:
     """Return a judge for each figure, by the name of its method."""
     model = FakeChatModel(replies=[])
     by_name: dict[str, Any] = {name: load_judge(name, model) for name in ALONE}
+    by_name["allure"] = load_judge("allure", model, memory=FailureMemory())
     members = [load_judge(name, model) for name in ("relative", "bsm")]
     by_name["writing"] = create_bsm_writer(model)
     return by_name | {"jury": create_jury(members), "cascade": create_cascade(members)}

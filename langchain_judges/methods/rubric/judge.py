@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from langchain_core.language_models import BaseChatModel
-from langgraph.constants import END
+from langgraph.constants import END, START
 
+from langchain_judges.asking.nodes import in_one
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.rubric.claims import CLAIM_SCHEMA, ClaimSteps, claims_graph
@@ -45,7 +46,15 @@ def label_graph(steps: LabelSteps, **marks: object) -> JudgeGraph:
                 f"the prompt {step!r} has no `{place}`, where examples of the memory stand"
             )
     graph = context.graph()
-    graph.add_node("evaluate", context.asks(steps.evaluate, steps.evaluated))
+    evaluate = context.asks(steps.evaluate, steps.evaluated)
+    if not context.recaller and not isinstance(steps, DraftSteps):
+        # One round of calls is one node: LangGraph would take longer than all else of ours.
+        one_round = in_one(steps.begin, steps.ask, evaluate, steps.total)
+        graph.add_node("evaluate", context.node(one_round))
+        graph.add_edge(START, "evaluate")
+        graph.add_edge("evaluate", END)
+        return context.finish(graph, **marks)
+    graph.add_node("evaluate", evaluate)
     graph.add_node("total", context.plain(steps.total))
     steps.start(graph)
     graph.add_edge("evaluate", "total")

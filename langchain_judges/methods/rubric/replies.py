@@ -184,8 +184,10 @@ def label_probabilities(
         spell it, or they say nothing of the labels: a server that forces the format may
         report the probabilities of what the model would rather have said.
     """
+    if not (tokens := placed_tokens(message)):
+        return {}  # Before the reply is searched for where its label stands.
     at = _start_of(message.text, data, unit)
-    placed = next((each for each in placed_tokens(message) if each.end > at >= 0), None)
+    placed = next((each for each in tokens if each.end > at >= 0), None)
     if placed is None or not isinstance(placed.token.get("logprob"), int | float):
         return {}
     token, before = placed.token, placed.text[: at - placed.start]
