@@ -633,7 +633,7 @@ def audited_by_a_model(reason):
 def test_a_model_that_audits_is_told_by_what_the_judge_was_to_label():
     prompt = audited_by_a_model("It is short.")
     assert "Is the reply rude?" in prompt
-    assert "Labels: 0 or 1 (0: it is polite; 1: it is rude)." in prompt
+    assert "Labels: 0: it is polite; 1: it is rude." in prompt
     assert "It is short." in prompt
 
 

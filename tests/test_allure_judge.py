@@ -81,7 +81,7 @@ async def test_sync_and_async_agree():
         ((0, 1), "1", 1, 1.0),
         (("bad", "good"), "Good", "good", 1.0),
         (("bad", "good"), "bad", "bad", 0.0),
-        ((1, 2, 3, 4, 5), 4, 4, 4.0),
+        ((1, 2, 3, 4, 5), 4, 4, 0.75),
         ((0.0, 0.5, 1.0), "0.5", 0.5, 0.5),
     ],
 )
@@ -435,7 +435,7 @@ def test_grades_are_scored_by_their_mean():
         FakeChatModel(replies=respond), labels=(1, 2, 3), explain="none"
     )
     verdict = judge.invoke(ITEM)["verdict"]
-    assert (verdict["label"], verdict["score"]) == (2, pytest.approx(2.0))
+    assert (verdict["label"], verdict["score"]) == (2, pytest.approx(0.5))
 
 
 @for_each(

@@ -23,6 +23,7 @@ from langchain_judges.memory.recall import (
     knn,
     leave_out,
     mmr,
+    near,
     read_recall,
     uniform,
 )
@@ -299,6 +300,17 @@ def test_mmr_takes_unlike_examples(memory):
     memory.remember([*alike, example(3), example(4)])
     outputs = [e["output"] for e in memory.recall({**ITEM, "output": "apple"}, mmr(3))]
     assert len(set(outputs)) == 3
+
+
+def test_near_takes_the_nearest_of_each_label_in_turn(memory):
+    memory.remember([example(n, corrected=int(n > 5)) for n in range(8)])
+    nearest = [e["id"] for e in memory.recall(ITEM, knn(8))]
+    found = memory.recall(ITEM, near(4))
+    assert sorted(e["corrected"] for e in found) == [0, 0, 1, 1]
+    assert ids(found) == [name for name in nearest if name in ids(found)]
+    of_zero = [e["id"] for e in memory.recall(ITEM, knn(8)) if not e["corrected"]]
+    assert {e["id"] for e in found if not e["corrected"]} == set(of_zero[:2])
+    assert ids(memory.recall(ITEM)) == ids(memory.recall(ITEM, "near:8"))
 
 
 def test_uniform_is_seeded_and_grows_without_changing(memory):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from langchain_judges.memory.recall import knn as knn
     from langchain_judges.memory.recall import leave_out as leave_out
     from langchain_judges.memory.recall import mmr as mmr
+    from langchain_judges.memory.recall import near as near
     from langchain_judges.memory.recall import none as none
     from langchain_judges.memory.recall import uniform as uniform
 

@@ -40,7 +40,7 @@ CREATE TABLE documents (
     checksum INTEGER, text BLOB
 );
 CREATE TABLE removed (number INTEGER PRIMARY KEY AUTOINCREMENT, key INTEGER);
-INSERT INTO facts VALUES ('changes', 0), ('count', 0), ('embedder', ''), ('width', 0);
+INSERT INTO facts VALUES ('changes', 0), ('rows', 0), ('embedder', ''), ('width', 0);
 """
 
 
@@ -59,7 +59,7 @@ class Facts(NamedTuple):
 
     changes: int
     """A number that grows with every change."""
-    count: int
+    rows: int
     embedder: str
     width: int
     """Numbers in a vector."""
@@ -185,7 +185,7 @@ class DocumentFile:
             " VALUES (?, ?, ?, ?, ?)",
             map(_written, rows),
         ).rowcount
-        self._state(before._replace(count=before.count + added, embedder=embedder, width=width))
+        self._state(before._replace(rows=before.rows + added, embedder=embedder, width=width))
 
     def remove(self, keys: Sequence[int]) -> None:
         """Remove rows; within a transaction that writes."""
@@ -196,7 +196,7 @@ class DocumentFile:
             "DELETE FROM removed WHERE number <= (SELECT max(number) FROM removed) - ?",
             (_KEPT_REMOVALS,),
         )
-        self._state(before._replace(count=before.count - len(keys)))
+        self._state(before._replace(rows=before.rows - len(keys)))
 
     def erase(self) -> None:
         """Take what was removed out of SQLite's log too.

@@ -82,7 +82,7 @@ class FailureMemory(BaseExampleSelector):
         embeddings: Embeddings | None = None,
         path: str | os.PathLike[str] | None = None,
         *,
-        recall: How = "knn:8",
+        recall: How = "near:8",
         budget: int | None = None,
         name: str = "failures",
     ) -> None:
@@ -185,7 +185,7 @@ class FailureMemory(BaseExampleSelector):
             item: An `Item` or a `Pair`, with its family, group and id if it has them. The
                 source of an `Item` counts as a part of its task. An item without a family
                 recalls from every family.
-            how: The choice, such as `knn(8)` or `"knn:8"`; default the memory's own.
+            how: The choice, such as `near(8)` or `"near:8"`; default the memory's own.
             allow_leak: Allow the item itself and its group; the result says which.
         """
         return run(self._recall(item, how, allow_leak))
@@ -333,7 +333,8 @@ class StoredExamples:
         store = self.store
         if isinstance(store, FaissStore):
             own_store = store
-            return (yield aside(lambda: self._followed(own_store)))
+            followed: MemorySnapshot = yield aside(lambda: self._followed(own_store))
+            return followed
         if self._snapshot is None:
             yield from self._read_all()
         return cast("MemorySnapshot", self._snapshot)

@@ -104,7 +104,7 @@ class _Index:
         self.ids: dict[str, int] = {}
         self.names: dict[int, str] = {}
         self.metadata: dict[int, Mapping[str, Any]] = {}
-        self._values: dict[str, dict[Hashable, list[int]]] = {}
+        self._values: dict[str, dict[Hashable, array[int]]] = {}
 
     def follow(self, file: DocumentFile) -> None:
         """Take over what any process has changed.
@@ -124,10 +124,10 @@ class _Index:
             raise OutputError(f"{file.path} is damaged: a vector has another width")
         self.width, self.embedder = facts.width, facts.embedder
         self._append(news.added)
-        if len(self.keys) != facts.count:
+        if len(self.keys) != facts.rows:
             self.last = 0  # read everything again
             raise OutputError(
-                f"{file.path} is damaged: {len(self.keys)} of {facts.count} rows can be read"
+                f"{file.path} is damaged: {len(self.keys)} of {facts.rows} rows can be read"
             )
         self.changes, self.last_removal = facts.changes, news.last_removal
 
@@ -246,7 +246,8 @@ class _Index:
         places = np.searchsorted(self.keys, keys)
         there = places < len(self.keys)
         keys, places = keys[there], places[there]
-        return keys[self.keys[places] == keys]
+        living: Keys = keys[self.keys[places] == keys]
+        return living
 
     def _register(self, field: str, key: int, metadata: Mapping[str, Any]) -> None:
         """Note the values of a field; keys of rows that go later stay, and are passed over."""

@@ -11,7 +11,7 @@ from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example, copy_of
 from langchain_judges.verdict import Label
 
-RecallKind = Literal["none", "all", "uniform", "balanced", "knn", "mmr", "leave_out"]
+RecallKind = Literal["none", "all", "uniform", "balanced", "near", "knn", "mmr", "leave_out"]
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,14 @@ def balanced(m: int, *, seed: int = 0, any_family: bool = False) -> Recall:
     return Recall("balanced", _check_count(m), seed=seed, any_family=any_family)
 
 
+def near(m: int = 8, *, any_family: bool = False) -> Recall:
+    """Choose `m` examples near the item, equally many of each corrected label where there are.
+
+    A judge that is shown mistakes of one kind alone learns to turn its labels round.
+    """
+    return Recall("near", _check_count(m), any_family=any_family)
+
+
 def knn(m: int = 8, *, any_family: bool = False) -> Recall:
     """Choose the `m` examples nearest to the item, by task, response and expected answer."""
     return Recall("knn", _check_count(m), any_family=any_family)
@@ -106,6 +114,7 @@ def leave_out(mode: Label, how: Recall | str = "all") -> Recall:
 _FACTORIES: dict[str, Callable[[int], Recall]] = {
     "uniform": uniform,
     "balanced": balanced,
+    "near": near,
     "knn": knn,
     "mmr": mmr,
 }
@@ -127,11 +136,12 @@ def read_recall(how: Recall | str) -> Recall:
     if name == "leave_out" and rest:
         mode, _, then = rest.partition(":")
         return leave_out(int(mode) if mode.isdigit() else mode, then or "all")
-    if name in _FACTORIES and (rest.isdigit() or (not rest and name in {"knn", "mmr"})):
+    if name in _FACTORIES and (rest.isdigit() or (not rest and name in {"near", "knn", "mmr"})):
         return _FACTORIES[name](int(rest or 8))
     raise OptionError(
-        "`recall` must be 'none', 'all', 'uniform:m', 'balanced:m', 'knn:m', 'mmr:m', "
-        f"'leave_out:mode:…' or come from a function of `langchain_judges.memory`, got {how!r}"
+        "`recall` must be 'none', 'all', 'uniform:m', 'balanced:m', 'near:m', 'knn:m', "
+        "'mmr:m', 'leave_out:mode:…' or come from a function of `langchain_judges.memory`, "
+        f"got {how!r}"
     )
 
 

@@ -17,7 +17,7 @@ from langchain_judges.memory.example import Example, outputs_of, query_of, texts
 from langchain_judges.memory.faiss_store import FaissStore, unit
 from langchain_judges.memory.guard import Guard, Relatives
 from langchain_judges.memory.recall import Recall, Recalled
-from langchain_judges.memory.versions import MemorySnapshot, Pool, Record
+from langchain_judges.memory.versions import MemorySnapshot, Pool, Record, by_label
 
 Vector = Sequence[float]
 
@@ -121,10 +121,13 @@ class ExampleSelection:
         if how.kind == "knn":
             return (yield from self._nearest(query, vector, m))
         near = yield from self._nearest(query, vector, 4 * m)
+        if how.kind == "near":
+            chosen = by_label(near, m)
+            return [example for example in near if example in chosen]
         vector = yield from self._embedded(vector)
         vectors = yield from self._vectors_of(query, near)
         places = maximal_marginal_relevance(
-            np.array(vector), list(vectors), how.relevance, m if near else 0
+            np.array(vector), [list(each) for each in vectors], how.relevance, m if near else 0
         )
         return [near[place] for place in places]
 
@@ -196,8 +199,8 @@ class ExampleSelection:
         if query.family is not None:
             fields["family"] = query.family
         if isinstance(store, FaissStore):
-            own_store = store
-            keys: list[str] = yield aside(lambda: own_store.nearest(list(vector), k, fields))
+            own_store, number = store, (yield from self._embedded(vector))
+            keys: list[str] = yield aside(lambda: own_store.nearest(number, k, fields))
             return keys
         documents = yield from self.documents(vector, k, fields)
         return [each.metadata.get("key") for each in documents]

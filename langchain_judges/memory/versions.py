@@ -64,7 +64,7 @@ class Record:
     @classmethod
     def new(cls, fields: ExampleFields, seq: int, at: str, again: int = 0) -> Record:
         """Create a record; `again` is the number of equal earlier versions of the example."""
-        text = json.dumps({name: fields[name] for name in FIELDS}, sort_keys=True)
+        text = json.dumps(dict(fields), sort_keys=True)
         digest = hashlib.sha256(f"{text}{again}".encode()).digest()
         key = str(uuid.UUID(bytes=digest[:16], version=4))
         kind = (fields["family"], outputs_of(fields))
@@ -170,11 +170,7 @@ class Pool:
 
     def balanced(self, m: int, seed: int, allowed: Allowed) -> list[Example]:
         """Return `m` random allowed examples, balanced by corrected label."""
-        groups: dict[str, list[Example]] = {}
-        for example in self._shuffled(seed):
-            groups.setdefault(json.dumps(example["corrected"]), []).append(example)
-        turns = [filter(allowed, group) for _, group in sorted(groups.items())]
-        return self.in_order(islice(_by_turns(turns), m))
+        return self.in_order(by_label(filter(allowed, self._shuffled(seed)), m))
 
     def in_order(self, examples: Iterable[Example]) -> list[Example]:
         """Return examples of the pool in its order."""
@@ -193,6 +189,14 @@ def shuffled(examples: Iterable[Example], seed: int) -> list[Example]:
         return hashlib.sha256(f"{seed}:{example['id']}".encode()).hexdigest()
 
     return sorted(examples, key=rank)
+
+
+def by_label(examples: Iterable[Example], m: int) -> list[Example]:
+    """Return the first `m` examples, those of each corrected label in turn."""
+    groups: dict[str, list[Example]] = {}
+    for example in examples:
+        groups.setdefault(json.dumps(example["corrected"]), []).append(example)
+    return list(islice(_by_turns([iter(own) for _, own in sorted(groups.items())]), m))
 
 
 def _by_turns(turns: Sequence[Iterator[Example]]) -> Iterator[Example]:

@@ -287,7 +287,7 @@ class JudgeOptions(GraphOptions):
         AfterValidator(_choice),
         Rule("a choice of examples such as 'knn:8'"),
     ] = None
-    """How examples are chosen from the memory, such as `"knn:8"` or `"none"`; None uses the
+    """How examples are chosen from the memory, such as `"near:8"` or `"none"`; None uses the
     memory's own strategy."""
     allow_leak: bool = False
     """Allow examples of the row itself and of its group; results then say so."""

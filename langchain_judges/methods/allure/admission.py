@@ -17,7 +17,6 @@ from langchain_judges.asking.steps import Steps, Update, Wait
 from langchain_judges.memory.recall import Memory
 from langchain_judges.methods.allure.holdout import (
     Case,
-    Measured,
     balanced_accuracy,
     cases_of,
     fall_risk,
@@ -29,6 +28,7 @@ from langchain_judges.methods.allure.state import (
     AuditOptions,
     AuditState,
     Batch,
+    Measured,
     Round,
     Stopped,
     VerdictsById,

@@ -10,7 +10,6 @@ from pydantic import model_validator
 
 from langchain_judges.memory.shown import Recaller
 from langchain_judges.methods.rubric.criteria import (
-    Explain,
     Labels,
     LabelsLike,
     Rubric,
@@ -45,16 +44,16 @@ class ALLURE(LabelOptions):
     prompt is byte for byte the one without a memory.
 
     Where the paper is silent or we differ: examples are those of the item's family that are
-    nearest to it (the paper shows all of them, `recall="all"`), never the item itself nor
-    one of its group; the label comes first and a reason after it (the paper asks for the
-    label alone, `explain="none"`); temperature 0.
+    nearest to it, those of each label in turn (the paper shows all of them, `recall="all"`),
+    never the item itself nor one of its group; the reason comes first, then the label (the
+    paper asks for the label alone, `explain="none"`); temperature 0.
 
     Returns:
         A compiled graph from `Item` to `{"verdict", "memory_version", "leak_allowed"}`, and
         with a memory `recalled`, as judges of pairs return it: `{"ids", "left_out", "leaked",
         "allow_leak", "version"}`.
-        `verdict.score` is the mean of the labels by their probability if the model gives
-        log-probabilities, else the label; words stand at even distances from 0 to 1.
+        `verdict.score`, from 0 to 1, is the mean of the labels by their probability if the
+        model gives log-probabilities, else the label; words stand at even distances.
 
     Raises:
         OptionError: An option is not allowed.
@@ -89,9 +88,6 @@ class ALLURE(LabelOptions):
     where there is an expected answer, else groundedness."""
     instruct: Instruct = "steps"
     """`"bare"` shows neither rubric nor steps, `"criteria"` the rubric, `"steps"` both."""
-    explain: Explain = "after"
-    """When the reason is asked: `"after"` the label, `"first"` or `"none"`."""
-
     show_task: bool = True
     """Whether the prompt shows the task; the paper's prompts show only the response and its
     expected answer or source."""

@@ -208,7 +208,8 @@ class LabelSteps(ItemSteps):
             "ask": ASK[self.options.explain].format(
                 each=" by each criterion" if len(criteria) > 1 else ""
             ),
-            "instructions": self.instructions + corrections,
+            "instructions": self.instructions,
+            "shared": corrections,
             "examples": [] if lessons else self._turns(item, examples),
         }
         return Call(self._question(criteria, item), {**fields, **variables}, name)
