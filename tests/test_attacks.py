@@ -5,7 +5,6 @@ from typing import Any
 from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.replies.reading import read
-from langchain_judges.methods.bsm.replies import parse_plan
 from langchain_judges.writing.state import parse_split
 from tests.attacks.kinds import KINDS, odd_endings, odd_replies
 from tests.attacks.replies import attack, outcome
@@ -60,7 +59,6 @@ LONG = {
     "topic": "Topic: a" + ":" * CHARACTERS + "b",
 }
 OTHER_PARSERS: list[Callable[..., Any]] = [
-    parse_plan,
     parse_split,
 ]
 

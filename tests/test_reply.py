@@ -1,7 +1,7 @@
 from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.replies.reading import json_schema, read
-from langchain_judges.methods.bsm.replies import parse_plan, parse_scores
+from langchain_judges.methods.bsm.replies import parse_scores
 from langchain_judges.methods.replies import Choice, plan_shape, scores_shape
 from tests.cases import for_each
 
@@ -135,25 +135,6 @@ def test_explaining_first_moves_the_explanation_to_the_front():
 def test_scores_in_plain_words_are_those_that_the_judge_gave(text, scores):
     result = parse_scores(text)
     assert (result and (result["score_1"], result["score_2"])) == scores
-
-
-@for_each(
-    ("text", "names"),
-    [
-        ("1. Depth: detail\n2. Tone - warm", ["Depth", "Tone"]),
-        ("Sure!\n- **Top-3 accuracy**: counts\n  goes on\n* Tone (kind)", None),
-        ("1) Depth: detail\n2) Ton", ["Depth"]),
-        ("1. Depth", ["Depth"]),
-    ],
-)
-def test_plans_in_plain_words_are_read(text, names):
-    results = [criterion["name"] for criterion in parse_plan(text)["criteria"]]
-    assert results == (names or ["Top-3 accuracy", "Tone"])
-
-
-def test_continuation_lines_join_the_description():
-    plan = parse_plan("1. Depth: detail\n   and proof\n2. Tone: kind")
-    assert plan["criteria"][0]["description"] == "detail and proof"
 
 
 def test_a_score_may_be_repeated_and_one_alone_is_not_enough():

@@ -58,14 +58,7 @@ class Answer(BaseModel):
     answer: str = Field(min_length=1)
 
 
-_BULLET = re.compile(r"(?:\d{1,2}[.)]|[-*•])\s+(?P<text>\S.*)")
-_NAMED = re.compile(
-    r"(?P<text>[*_`\"]{0,3}\w[\w'&/-]*(?: [\w'&/-]+){0,3}[*_`\"]{0,3}:[*_`\"]{0,3} +\S.*)"
-)
-"""A name of one to four words, and what it means."""
-_SEPARATOR = re.compile(r"[:–—(]|\s-\s")
-_MARKUP = '*_`"'
-_NO_MARKUP = str.maketrans(dict.fromkeys(_MARKUP))
+_NO_MARKUP = str.maketrans(dict.fromkeys('*_`"'))
 _LONGEST = 200
 """Characters of a line that may say a score; a longer one is an explanation."""
 _SCORE = r"(?P<score>-?\d{1,6})(?: ?(?:/|out of) ?(?P<most>\d{1,6}))?\.?"
@@ -77,47 +70,6 @@ _BOUND = re.compile(
     re.IGNORECASE,
 )
 _SLOTS = {"1": 1, "A": 1, "2": 2, "B": 2}
-
-
-def parse_plan(text: str) -> dict[str, list[dict[str, str]]] | None:
-    r"""Read a bulleted or numbered list of criteria; lines between belong to the one before.
-
-    A plan without bullets has a line `Name: description` for each of several criteria.
-
-    >>> parse_plan("My plan:\n1. **Depth**: not the obvious\n2. Tone (polite)")["criteria"][1]
-    {'name': 'Tone', 'description': 'polite'}
-    >>> parse_plan("My plan:\nDepth: not the obvious\nTone: polite")["criteria"][0]
-    {'name': 'Depth', 'description': 'not the obvious'}
-    >>> parse_plan("I like the first one.") is None
-    True
-    """
-    lines = [line.strip() for line in text.splitlines()]
-    bullets = any(map(_BULLET.match, lines))
-    items: list[list[str]] = []
-    for line in lines:
-        if start := (_BULLET if bullets else _NAMED).match(line):
-            items.append([start["text"]])
-        elif items and line:
-            items[-1].append(line)
-    # One line with a colon may be anything: "Sorry: I cannot do that."
-    if not bullets and len(items) < 2:
-        return None
-    criteria = [_criterion(" ".join(item)) for item in items]
-    # The last line may have been cut; without a description it is worth little.
-    if len(criteria) > 1 and not criteria[-1]["description"]:
-        criteria.pop()
-    return {"criteria": criteria} if criteria else None
-
-
-def _criterion(item: str) -> dict[str, str]:
-    separator = _SEPARATOR.search(item, 0, _LONGEST)
-    name = item[: separator.start()].strip(_MARKUP + " ") if separator else ""
-    if separator is None or not 0 < len(name) <= 60:
-        return {"name": item.strip("*_ .")[:60], "description": ""}
-    description = item[separator.end() :]
-    if separator[0] == "(":
-        description = description.removesuffix(")")
-    return {"name": name, "description": description.strip("*_` ")}
 
 
 def parse_scores(text: str) -> dict[str, object] | None:

@@ -21,7 +21,6 @@ from langchain_judges.methods.bsm.replies import (
     BSMState,
     OrderResult,
     SolveWork,
-    parse_plan,
     parse_scores,
 )
 from langchain_judges.methods.bsm.tally import (
@@ -134,7 +133,7 @@ class BSMSteps(PairSteps):
     def _plan(self, state: BSMState, order: Order | None) -> Steps[tuple[Reply, bool]]:
         options, request = self.options, shown_task(state["input"])
         shape = plan_shape(options.max_criteria, options.weighted)
-        question = self.context.question("branch", shape, parse=parse_plan)
+        question = self.context.question("branch", shape)
         # Overall verdicts say what counts, and nothing of one criterion: where scores are
         # summed they are for the plan.
         examples = [] if options.merge == "model" else examples_in(state)
