@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges import FailureMemory, as_evaluator, judge_many, load_judge
 from langchain_judges.errors import OptionError
+from langchain_judges.methods import Call
 from langchain_judges.methods.registry import BUILDERS, METHODS, register
 from langchain_judges.testing import check_method
 from tests.fakes import FakeChatModel
@@ -26,7 +27,8 @@ PAIR = {"input": "Why is the sky blue?", "output_a": "Rayleigh.", "output_b": "I
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    [code] = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    code, check = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert "check_method(MeritsOptions, build)" in check
     folder = tmp_path_factory.mktemp("page")
     (folder / "merits.py").write_text(code)
     sys.path.insert(0, str(folder))
@@ -129,7 +131,7 @@ def test_a_method_that_shows_nothing_of_what_it_recalled_breaks_it(page, monkeyp
     def blind(self, work):
         question = self.context.question("compare", page.Merits)
         pair = {**work["pair"], "examples": []}
-        return page.Call(question, self.material(pair, work["order"]), order=work["order"])
+        return Call(question, self.material(pair, work["order"]), order=work["order"])
 
     monkeypatch.setattr(page.MeritsSteps, "compare", blind)
     with pytest.raises(AssertionError, match="1 recalled, in 0 prompts"):

@@ -1,1 +1,39 @@
-"""One folder a method, and what all methods share."""
+"""Judging methods, one folder each; and what a method of your own is made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_judges.lazy import exports
+
+# The one list of public names; each is loaded when it is asked for.
+if TYPE_CHECKING:
+    from langchain_judges.asking.nodes import Call as Call
+    from langchain_judges.asking.state import Emits as Emits
+    from langchain_judges.asking.state import Gathered as Gathered
+    from langchain_judges.asking.state import joined as joined
+    from langchain_judges.methods.context import JudgeContext as JudgeContext
+    from langchain_judges.methods.context import StateSchema as StateSchema
+    from langchain_judges.methods.context import begin as begin
+    from langchain_judges.methods.options import Budget as Budget
+    from langchain_judges.methods.options import JudgeOptions as JudgeOptions
+    from langchain_judges.methods.pairs import COMPARES as COMPARES
+    from langchain_judges.methods.pairs import MATERIAL as MATERIAL
+    from langchain_judges.methods.pairs import PairResult as PairResult
+    from langchain_judges.methods.pairs import PairState as PairState
+    from langchain_judges.methods.pairs import PairSteps as PairSteps
+    from langchain_judges.methods.pairs import order_verdict as order_verdict
+    from langchain_judges.methods.pairs import pair_of as pair_of
+    from langchain_judges.methods.registry import register as register
+    from langchain_judges.options import Rule as Rule
+    from langchain_judges.options import factory as factory
+    from langchain_judges.orders import ORDER_NAMES as ORDER_NAMES
+    from langchain_judges.orders import Order as Order
+    from langchain_judges.orders import OrderRule as OrderRule
+    from langchain_judges.orders import SlotOrTie as SlotOrTie
+    from langchain_judges.orders import preferred_slot as preferred_slot
+    from langchain_judges.verdict import Preference as Preference
+    from langchain_judges.verdict import add_usage as add_usage
+
+
+__getattr__, __dir__, __all__ = exports(__name__)
