@@ -434,5 +434,5 @@ def test_two_keys_of_feedback_are_a_report_in_one_line(client, server, dataset):
     assert [set(row) >= {"id", "input", "output", "gpt", "human"} for row in table] == [
         True
     ] * len(rows)
-    report = trust_columns(table, judge="gpt", label="human")
+    report: Any = trust_columns(table, judge="gpt", label="human")
     assert report["agreement.label.wrong"].n == len(rows)

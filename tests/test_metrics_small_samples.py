@@ -40,14 +40,14 @@ def test_an_estimate_of_a_share_stays_one() -> None:
 
 
 def test_few_labels_of_a_rare_class_leave_room_for_it() -> None:
-    # Ten labels, none of the class: 1.5 pseudo-labels of variance 1/n² each, by Student's t on
-    # 9 degrees of freedom: 2.2622 √1.5 / 10.
+    # Ten labels, none of the class: 2 pseudo-labels of variance 1/n² each, by Student's t on
+    # 9 degrees of freedom: 2.2622 √2 / 10.
     result = ppi_mean([0] * 10, [0] * 10, [0] * 100)
-    assert result.interval == pytest.approx((0, 2.262157 * math.sqrt(1.5) / 10), abs=1e-6)
+    assert result.interval == pytest.approx((0, 2.262157 * math.sqrt(2) / 10), abs=1e-6)
     halves = [0] * 5 + [1] * 5
     stratified = stratified_ppi_mean([0] * 10, [0] * 10, halves, [0] * 100, [0, 1] * 50)
-    # Each half weighs ½ and has 5 of the 10 labels: 2 · 1.5 · ¼ / 50, on 8 degrees of freedom.
-    half = 2.306004 * math.sqrt(2 * 1.5 / 4 / 50)
+    # Each half weighs ½ and has 5 of the 10 labels: 2 · 2 · ¼ / 50, on 8 degrees of freedom.
+    half = 2.306004 * math.sqrt(2 * 2 / 4 / 50)
     assert stratified.interval == pytest.approx((0, half), abs=1e-6)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from langchain_judges.report import trust_columns, trust_evaluator
 from tests.cases import for_each
 
 
-def table(judge: list, *people: list, **more: object) -> list[dict]:
+def table(judge: list, *people: list, **more: Any) -> list[dict]:
     rows = []
     for place, answers in enumerate(zip(judge, *people, strict=True)):
         names = ["gpt", *(f"ann{i}" for i in range(len(people)))]
@@ -23,7 +24,7 @@ def test_a_csv_with_two_columns_is_a_report(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("gpt,ann\n" + "A,model_a\nB,B\ntie,A\n,B\n" * 10)
     with path.open() as file:
-        report = trust_columns(csv.DictReader(file), judge="gpt", label="ann")
+        report: Any = trust_columns(csv.DictReader(file), judge="gpt", label="ann")
     assert report.name == "gpt"
     assert report["agreement.label.wrong"] == 0.5
     assert report["failures.failed"] == 0.25
@@ -41,15 +42,15 @@ def test_a_csv_with_two_columns_is_a_report(tmp_path):
     ],
 )
 def test_answers_may_be_labels_words_or_ratings(judge, people, use, value):
-    report = trust_columns(table(judge, people), "gpt", "ann0")
+    report: Any = trust_columns(table(judge, people), "gpt", "ann0")
     assert report.uses[use].number.result == pytest.approx(value)
 
 
 def test_several_columns_of_people_are_votes_and_of_judges_a_comparison():
     rows = table(["A", "B"] * 30, ["A", "B"] * 30, ["A", "A"] * 30)
-    report = trust_columns(rows, "gpt", ["ann0", "ann1"])
+    report: Any = trust_columns(rows, "gpt", ["ann0", "ann1"])
     assert report["agreement.people"] == 0.5
-    both = trust_columns(rows, ["gpt", "ann1"], "ann0")
+    both: Any = trust_columns(rows, ["gpt", "ann1"], "ann0")
     assert [each.name for each in both.reports] == ["gpt", "ann1"]
     assert both.contests[0].difference == 0.5
 

@@ -144,13 +144,12 @@ def value_of(item: Judgment, field: str | None = None) -> ValueOrReason:
         field: The verdict's field to read, such as `score`; by default its preference,
             or the label of a judge of one text.
     """
-    kind = type(item)
-    if kind is str or kind is int or item is None or (kind is float and item == item):
-        return item, NOT_JUDGED  # type: ignore[return-value]
     value: Any = item
-    reason = NOT_JUDGED
+    reason, kind = NOT_JUDGED, type(item)
+    if kind is str or kind is int or value is None or (kind is float and value == value):
+        return value, reason  # nearly all of them
     if kind is dict or isinstance(item, Mapping):
-        verdict: Any = item.get("verdict", item) or {}
+        verdict: Any = value.get("verdict", item) or {}
         names = (field,) if field else ("preference", "label")
         value = next((verdict[name] for name in names if name in verdict), None)
         failures = verdict.get("failures") or []

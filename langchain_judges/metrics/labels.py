@@ -99,7 +99,7 @@ def ppi_mean(
     return result(value, se=math.sqrt(variance), interval=interval, lam=weight)
 
 
-PSEUDO_LABELS = 1.5
+PSEUDO_LABELS = 2.0
 """What is added to the variance, in squares of the labels' range over n: of a rare class a few
 labels may hold nothing, and then vary less than the next ones."""
 

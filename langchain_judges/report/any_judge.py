@@ -51,20 +51,20 @@ def trust_columns(
             raise InputError(f"no row has a column {name!r}; there are {there}")
     columns = {name: [_cell(row.get(name)) for row in table] for name in [*judges, *people]}
     read = _reading([value for column in columns.values() for value in column])
-    columns = {name: [read(value) for value in own] for name, own in columns.items()}
-    votes = [[columns[name][i] for name in people] for i in range(len(table))]
+    answers: dict[str, list[Label | None]] = {
+        name: [read(value) for value in own] for name, own in columns.items()
+    }
+    votes = [[answers[name][i] for name in people] for i in range(len(table))]
     data = [_facts(row, i, own) for i, (row, own) in enumerate(zip(table, votes, strict=True))]
     pairs = read is read_label
     runs = {
         name: [
-            _verdict(
-                i, answer, _number(row.get(confidence_column)) if sure else None, pairs=pairs
-            )
-            for i, (row, answer) in enumerate(zip(table, columns[name], strict=True))
+            _verdict(i, answer, _number(row.get(sure[0])) if sure else None, pairs=pairs)
+            for i, (row, answer) in enumerate(zip(table, answers[name], strict=True))
         ]
         for name in judges
     }
-    if not any(value is not None for name in judges for value in columns[name]):
+    if not any(value is not None for name in judges for value in answers[name]):
         raise InputError(f"the column {judges[0]!r} is empty")
     if len(runs) == 1:
         return trust(runs[judges[0]], data, **{"name": judges[0], **options})
@@ -97,7 +97,7 @@ def trust_evaluator(
     """
     if inspect.iscoroutinefunction(evaluator):
         raise InputError("the evaluator must not be asynchronous: wrap it in `asyncio.run`")
-    own = name or getattr(evaluator, "__name__", type(evaluator).__name__)
+    own = name or str(getattr(evaluator, "__name__", type(evaluator).__name__))
     table = [{**row} for row in rows_in(rows, "rows")]
     wanted = _parameters(evaluator, table)
     reasons: list[str] = []
