@@ -42,9 +42,36 @@ def summary(method: type[Any]) -> str:
     return f"{method.summary} Presets: {presets}."
 
 
+def rows_once(kind: type[GraphOptions], told: dict[tuple[type, str], str]) -> str:
+    """Return the options of a method, each declaration once on the page.
+
+    Args:
+        kind: The method.
+        told: The method under which a declaration stands, by its class and name; added to.
+    """
+    new, as_of = [], dict[str, list[str]]()
+    for name, field in described(kind):
+        if name in SHARED:
+            continue
+        owner = next(
+            each for each in kind.__mro__ if name in vars(each).get("__annotations__", ())
+        )
+        if method := told.get((owner, name)):
+            as_of.setdefault(method, []).append(f"`{name}`")
+        else:
+            told[owner, name] = kind.method
+            new.append(row(kind, name, field))
+    lines = (
+        ["| option | type | default | what it is |", "|---|---|---|---|", *new] if new else []
+    )
+    lines += [f"\n{', '.join(names)}: as of `{each}`." for each, names in as_of.items()]
+    return "\n".join(lines)
+
+
 def page() -> str:
     """Return the page."""
     parts = [HEAD, "## What every judge takes\n", table(JudgeOptions, shared=True)]
+    told: dict[tuple[type, str], str] = {}
     tables: dict[str, Mapping[str, type[Any]]] = {
         "Judges": METHODS,
         "Judges made of judges": COMBINATIONS,
@@ -53,5 +80,5 @@ def page() -> str:
     for title, methods in tables.items():
         parts.append(f"\n## {title}")
         for name, method in methods.items():
-            parts += [f"\n### `{name}`\n", summary(method) + "\n", table(method)]
+            parts += [f"\n### `{name}`\n", summary(method) + "\n", rows_once(method, told)]
     return "\n".join(parts) + "\n"
