@@ -76,8 +76,8 @@ def test_the_recipe_for_langsmith_gives_feedback_and_compares_experiments(model,
         return [each["score"] for each in langsmith.read().feedback if each["key"] == key]
 
     # The client sends in its own time: of each output its score, and whether it is preferred.
-    wait_until(lambda: len(scores("rubric")) == len(scores("preference")) == 4)
-    assert set(scores("rubric")) == {4}
+    wait_until(lambda: len(scores("helpfulness")) == len(scores("preference")) == 4)
+    assert set(scores("helpfulness")) == {0.75}
     assert set(scores("preference")) == {0.5}
 
 

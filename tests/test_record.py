@@ -3,7 +3,9 @@
 import json
 import random
 from types import SimpleNamespace
+from typing import Any, cast
 
+import pytest
 from langchain_core.documents import Document
 from langchain_core.messages import (
     AIMessage,
@@ -18,6 +20,8 @@ from langgraph.types import Interrupt, StateSnapshot
 from pydantic import BaseModel
 
 from langchain_judges import as_evaluator, create_relative_judge, create_rubric_judge
+from langchain_judges.errors import OptionError
+from langchain_judges.integrations import trajectory_evaluator
 from langchain_judges.rows.applications import context_in, plain_row, record_of_run, thread_of
 from langchain_judges.rows.fences import sealed
 from langchain_judges.rows.record import record_in
@@ -358,3 +362,43 @@ def test_documents_are_numbered_with_title_and_source():
     assert context_in(documents[0]) == "It rained."
     assert context_in(["It rained."]) == context_in("It rained.") == "It rained."
     assert context_in([]) is None
+
+
+# ---- compared with a reference trajectory
+
+ONE = [AIMessage("", tool_calls=[call(7, "1")]), ToolMessage("in Kyiv", tool_call_id="1")]
+SWAPPED = [
+    AIMessage("", tool_calls=[call(9, "1")]),
+    ToolMessage("in Oslo", tool_call_id="1"),
+    AIMessage("", tool_calls=[call(7, "2")]),
+    ToolMessage("in Kyiv", tool_call_id="2"),
+]
+MATCHES = [
+    (PARALLEL, PARALLEL, {"same", "any", "subset", "superset"}),
+    (SWAPPED, PARALLEL, {"any", "subset", "superset"}),
+    (ONE, PARALLEL, {"subset"}),
+    (PARALLEL, ONE, {"superset"}),
+]
+
+
+@for_each("made, wanted, orders", MATCHES)
+def test_calls_are_compared_with_a_reference_trajectory(made, wanted, orders):
+    for order in ("same", "any", "subset", "superset"):
+        evaluate = trajectory_evaluator(order)
+        result = evaluate(outputs={"messages": made}, reference_outputs={"messages": wanted})
+        assert (result["key"], result["score"]) == ("trajectory_match", float(order in orders))
+
+
+def test_what_does_not_match_is_named_and_arguments_may_be_ignored():
+    fields: dict[str, Any] = {
+        "outputs": {"messages": ONE},
+        "reference_outputs": {"messages": PARALLEL},
+    }
+    assert trajectory_evaluator()(**fields)["comment"] == 'missing: track({"n": 9})'
+    fields = {"outputs": SWAPPED, "reference_outputs": PARALLEL}
+    assert trajectory_evaluator()(**fields)["comment"].startswith("another order: track(")
+    assert trajectory_evaluator(arguments="ignored")(**fields)["score"] == 1
+    nothing = trajectory_evaluator()(outputs={}, reference_outputs=PARALLEL)
+    assert nothing["score"] is None
+    with pytest.raises(OptionError, match="`order` must be one of"):
+        trajectory_evaluator(cast("Any", "strict"))

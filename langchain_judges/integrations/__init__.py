@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from langchain_judges.integrations.middleware import JudgeMiddleware as JudgeMiddleware
     from langchain_judges.integrations.server import serve as serve
     from langchain_judges.integrations.tool import judge_tool as judge_tool
+    from langchain_judges.integrations.trajectory_match import (
+        trajectory_evaluator as trajectory_evaluator,
+    )
     from langchain_judges.integrations.watch import watch_project as watch_project
 
 __getattr__, __dir__, __all__ = exports(__name__)
