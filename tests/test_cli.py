@@ -479,10 +479,9 @@ def test_a_named_column_leaves_the_others_their_names(serve, tmp_path):
 
 
 def test_fields_that_are_there_are_named_where_one_is_missing(serve, tmp_path, write):
-    result = judging(write([{"inputs": "q", "output_a": "a", "output_b": "b"}]), serve())
+    result = judging(write([{"frage": "q", "output_a": "a", "output_b": "b"}]), serve())
     assert (
-        "line 1: the field `input` is missing or null; the fields are 'inputs',"
-        in result.stderr
+        "line 1: the field `input` is missing or null; the fields are 'frage'," in result.stderr
     )
     path = tmp_path / "in.csv"
     path.write_text("input;output_a;output_b\nq;a;b\nq;c;d\n")

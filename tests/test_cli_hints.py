@@ -150,8 +150,8 @@ def test_rows_that_are_bad_in_several_ways_get_no_hint():
 def test_the_command_prints_the_hint(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     rows = tmp_path / "rows.csv"
-    rows.write_text("question,output\nWhere?,Here.\n")
+    rows.write_text("frage,output\nWhere?,Here.\n")
     words = ["judge", str(rows), "--method", "rubric", "--model", "openai:gpt-5-mini"]
     result = CliRunner().invoke(app, [*words, "--dry-run"], env={"COLUMNS": "200"})
     assert result.exit_code == 2
-    assert "Name its column, as in --column input=question." in result.output
+    assert "Name its column, as in --column input=COLUMN." in result.output

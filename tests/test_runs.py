@@ -1005,9 +1005,13 @@ def test_what_a_memory_chooses_by_does_make_a_row_new(tmp_path):
 
 
 def test_a_judge_of_your_own_may_read_the_id(tmp_path):
-    seen = []
-    own = RunnableLambda(lambda row: seen.append(row["id"]) or {"verdict": even_verdict()})
-    judge = own.with_config(metadata={"takes": "pair", "method": "mine"})
+    seen: list[str] = []
+
+    def own(row: dict[str, Any]) -> dict[str, Any]:
+        seen.append(row["id"])
+        return {"verdict": even_verdict()}
+
+    judge = RunnableLambda(own).with_config(metadata={"takes": "pair", "method": "mine"})
     for name in ("1", "2", "2"):
         list(judge_many(judge, [{**PAIR, "id": name}], out=tmp_path / "o.jsonl"))
     assert seen == ["1", "2"]

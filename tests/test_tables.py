@@ -6,6 +6,7 @@ import csv
 import json
 import re
 import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -15,10 +16,13 @@ import pyarrow as pa
 import pytest
 from datasets import Dataset
 from pyarrow import parquet
+from typer.testing import CliRunner
 
 from langchain_judges import create_relative_judge, create_rubric_judge, judge_many
+from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError, OutputError
 from langchain_judges.runs.columns import understood
+from langchain_judges.testing import reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import answer
@@ -275,6 +279,41 @@ def test_the_whole_record_is_kept_where_it_is_named(tmp_path):
         judge_many(judge, REPLIES, records=records)
 
 
+def kind(call):
+    return reply(labels(call.prompt))
+
+
+def command(server, *words):
+    line = ["judge", *words, "--model", "m", "--base-url", server.url]
+    return CliRunner().invoke(app, [str(word) for word in line])
+
+
+def test_the_command_takes_a_table_of_a_support_team_and_gives_it_back(serve, tmp_path):
+    out = tmp_path / "scores.csv"
+    rubric = ("--method", "rubric", "--set", "rubric=Is it polite?")
+    done = command(serve(kind), written(tmp_path / "r.csv"), *rubric, "-o", out)
+    assert done.exit_code == 0, done.output
+    table = read(out)
+    assert [{name: row[name] for name in REPLIES[0]} for row in table] == REPLIES
+    assert all(row["label"] for row in table)
+    assert "Label " in done.stdout
+    assert {path.name for path in tmp_path.iterdir()} == {"r.csv", "scores.csv"}
+
+
+def test_the_command_says_which_of_two_columns_is_better(serve, tmp_path):
+    rows = [{"question": f"Why {n}?", "v1": "bad", "v2": "good"} for n in range(30)]
+    source, out = written(tmp_path / "r.csv", rows), tmp_path / "s.csv"
+    columns = ("--column", "output_a=v1", "--column", "output_b=v2")
+    done = command(serve(over_the_wire), source, "--method", "relative", *columns, "-o", out)
+    assert done.exit_code == 0, done.output
+    assert "v2 is better in 30 of 30 (100 %, 89–100 %): settled." in done.stdout
+    assert {row["preference"] for row in read(out)} == {"v2"}
+
+
+def has_rows(file: Path, least: int, call: object = None) -> bool:
+    return rows_in(file) >= least
+
+
 @pytest.mark.system
 def test_a_run_killed_fifteen_times_ends_in_one_whole_table(serve, tmp_path):
     rows = [{"question": f"Why {n}?", "reply": "Sorry.", "no": f"{n:04}"} for n in range(64)]
@@ -283,18 +322,18 @@ def test_a_run_killed_fifteen_times_ends_in_one_whole_table(serve, tmp_path):
     words = ["judge", source, "--method", "rubric", "--set", "rubric=Is it polite?"]
     calls = 0
     for moment in range(1, 16):
-        least = 4 * moment
-        script, event = held(over_the_wire, lambda _, least=least: rows_in(own) >= least)
+        enough = partial(has_rows, own, 4 * moment)
+        script, event = held(kind, enough)
         server = serve(script)
         command = [*words, "--model", "m", "--base-url", server.url, "--concurrency", "2"]
         process = start("-m", "langchain_judges.cli", *command, "-o", out)
-        wait_until(lambda least=least: rows_in(own) >= least)
+        wait_until(enough)
         process.send_signal(signal.SIGKILL)
         event.set()
         process.communicate()
         calls += len(server.calls)
         assert not out.exists()
-    server = serve(over_the_wire)
+    server = serve(kind)
     process = start("-m", "langchain_judges.cli", *words, "--model", "m", "--base-url",
                     server.url, "-o", out)  # fmt: skip
     _, errors = process.communicate()

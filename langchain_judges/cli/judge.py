@@ -24,12 +24,14 @@ from langchain_judges.cli.rows import (
     checked_rows,
     judge_rows,
     price_list,
+    raw_source,
     tell_calls,
     tell_dry_run,
     warn_of_size,
 )
 from langchain_judges.errors import OptionError
 from langchain_judges.rows.printable import InertConsole
+from langchain_judges.runs.tables import TABLES
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -58,6 +60,7 @@ class OutputFlags:
     """What is written and printed of each row."""
 
     out: Results = None
+    records: Annotated[Path | None, flag("records")] = None
     shard: Annotated[str | None, flag("shard", "--shard", metavar="NUMBER/OF")] = None
     show: Annotated[
         bool, typer.Option("--show", help="Print every verdict; the default without --out.")
@@ -147,7 +150,12 @@ def judge(
             return
         options["rate_limiter"] = _limiter(run)
         show = output.show or not output.out
-        run_to_the_end(built, rows, options, show, strict=run.strict, address=judge.address)
+        if output.out and output.out.suffix in TABLES and not output.shard:
+            options |= {"records": output.records, "columns": rows.file.form.columns}
+            source: Any = raw_source(rows)
+        else:
+            source = rows
+        run_to_the_end(built, source, options, show, strict=run.strict, address=judge.address)
 
 
 def _tell_plan(plan: Outline, amount: Amount, run: LargeRunFlags, errors: Console) -> None:

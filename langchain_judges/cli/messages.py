@@ -200,6 +200,7 @@ async def run_rows(
     `collect` gets every row as it comes.
     """
     from langchain_judges.report.terminal import summary_table, text_panel, verdict_panel
+    from langchain_judges.runs.decision import decision
     from langchain_judges.runs.many import ajudge_many
 
     console = InertConsole(highlight=False)
@@ -225,4 +226,6 @@ async def run_rows(
     finally:
         if run.summary.rows:
             console.print(summary_table(run.summary))
+            for sentence in decision(run.summary, run.systems):
+                console.print(sentence, markup=False)
     return run.summary, bool(pressed)

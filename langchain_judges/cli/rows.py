@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 import typer
 from rich.console import Console
@@ -19,9 +20,10 @@ from langchain_judges.datasets import names as set_names
 from langchain_judges.datasets.row_file import PairsFile, PairsSet, ValueCheck, open_rows
 from langchain_judges.errors import InputError, LongRowWarning, OptionError, did_you_mean
 from langchain_judges.rows.checks import check_item, check_pair
-from langchain_judges.rows.files import nearest_file
+from langchain_judges.rows.files import nearest_file, read_table
 from langchain_judges.rows.labels import check_annotations
-from langchain_judges.runs.columns import FIELDS
+from langchain_judges.runs.columns import FIELDS, understood
+from langchain_judges.runs.sources import Source, source_of
 
 if TYPE_CHECKING:
     from langchain_judges.methods.describe import Outline
@@ -257,7 +259,33 @@ def judge_rows(
         judge: Its method, preset and options.
         flags: Which rows.
     """
-    return rows_of(path, check_of(*judge), flags)
+    from langchain_judges.methods.registry import kind_of_rows
+
+    check, columns = check_of(*judge), named_columns(flags.column)
+    if path.is_file():
+        method, _, options = judge
+        columns = _usual_columns(path, columns, kind_of_rows(method, options))
+    return open_rows(path, flags.limit, check, columns)
+
+
+def _usual_columns(path: Path, columns: Any, takes: str) -> Any:
+    """Return the columns that were named, and those with a usual name."""
+    try:
+        first = next(read_table(path), None)
+        return columns if first is None else understood(list(first), columns, takes) or None
+    except InputError:
+        return columns
+
+
+def raw_source(rows: CheckedRows) -> Source:
+    """Return the records of a table as they came, as many as are to be judged."""
+    file = rows.file
+    if isinstance(file, PairsSet):
+        return source_of(list(file))
+    source = source_of(file.path)
+    if file.limit is None:
+        return replace(source, size=rows.number)
+    return replace(source, records=islice(iter(source.records), file.limit), size=rows.number)
 
 
 def check_of(method: str, preset: str | None, options: Mapping[str, object]) -> ValueCheck:

@@ -60,7 +60,7 @@ def _sound(path: Path, records: Iterator[dict[str, Any]]) -> Iterator[dict[str, 
             if None in record:
                 raise InputError(f"{path}, record {number}: more cells than columns")
             yield record
-    except InputError:
+    except (InputError, OptionError):
         raise
     except (EOFError, ValueError, csv.Error, gzip.BadGzipFile, zlib.error) as exc:
         raise InputError(f"{path} is damaged or does not match its suffix ({exc})") from exc

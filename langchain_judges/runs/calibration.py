@@ -104,7 +104,7 @@ def _results(
 
 
 def _unreachable(
-    columns: Sequence[Any], labels: Sequence[object], options: CalibrationOptions
+    columns: Sequence[Any], labels: Sequence[Any], options: CalibrationOptions
 ) -> OptionError:
     """Return an error that says which agreement can be promised."""
     from langchain_judges.metrics import selective_cascade

@@ -10,6 +10,7 @@ from collections.abc import (
     Collection,
     Generator,
     Iterator,
+    Sequence,
 )
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
@@ -22,6 +23,7 @@ from langchain_judges.asking.steps import arun, run
 from langchain_judges.errors import RunStopped, needs
 from langchain_judges.options import with_options
 from langchain_judges.runs.budget import Window
+from langchain_judges.runs.decision import decision
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.rows import ResultRow, RunRow
 from langchain_judges.runs.run_state import Judge, Rows, RunState
@@ -103,6 +105,10 @@ class Run(Iterator[ResultRow]):
     def close(self) -> None:
         """Stop the run: calls in flight may finish; unfinished rows are not written."""
         self._rows.close()
+
+    def decision(self) -> list[str]:
+        """Return what the run decides so far, in sentences: see `runs.decision`."""
+        return decision(self.summary, self._state.records.systems)
 
     def to_pandas(self) -> DataFrame:
         """Judge to the end; return your own columns as they came, then those of the judge.
@@ -211,6 +217,11 @@ class AsyncRun(AsyncIterator[ResultRow]):
     def summary(self) -> Summary:
         """The counts of the run so far."""
         return self._state.summary
+
+    @property
+    def systems(self) -> Sequence[str] | None:
+        """The names of A and B, by the columns that were named for them."""
+        return self._state.records.systems
 
     def stop(self) -> None:
         """Start nothing new and let the iteration end; calls in flight get `GRACE` seconds."""

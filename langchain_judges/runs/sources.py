@@ -46,6 +46,8 @@ def source_of(rows: object, client: Client | None = None) -> Source:
         InputError: There is no such file or data set.
         OptionError: `rows` is nothing of these.
     """
+    if isinstance(rows, Source):
+        return rows
     if isinstance(rows, str | os.PathLike):
         return _named(rows, client)
     if isinstance(rows, Mapping):

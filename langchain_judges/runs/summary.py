@@ -50,6 +50,10 @@ class Summary:
     """Judged rows with a label (for pairs A, B or tie); `agreed` is out of these."""
     agreed: int = 0
     """Rows whose verdict equals their label."""
+    answers: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Judged rows by category and answer."""
+    right: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    """Judged rows with a label by category, and whether the verdict equals it."""
     others: int = 0
     """Rows of other judges in the results file, not counted otherwise."""
     panels: int = 0
@@ -104,10 +108,12 @@ class Summary:
         elif is_judged:
             answer = answer_of(verdict)
             self.preferences[str(answer)] += 1
-            label = row.get("label")
+            label, category = row.get("label"), str(row.get("category") or "")
+            self.answers[category, str(answer)] += 1
             if label in SIDES or (kind == "item" and label is not None):
                 self.labelled += 1
                 self.agreed += label == answer
+                self.right[category, label == answer] += 1
         else:
             reasons = (failure["reason"] for failure in verdict["failures"])
             self.not_judged[next(reasons, "unknown")] += 1

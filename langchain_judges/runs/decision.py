@@ -1,0 +1,130 @@
+"""What a run decides, in a sentence: the better system or each label's rate, and how sure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_judges.runs.summary import Summary
+
+_LEAST_LEAD = 0.02
+"""Smaller leads would take tens of thousands of pairs: no number is given."""
+
+
+def decision(summary: Summary, systems: Sequence[str] | None = None) -> list[str]:
+    """Return what a run decides, one sentence each; nothing where no row was judged.
+
+    Of pairs: who is better, in how many, with the 95 % interval of Wilson, whether that is
+    settled, and about how many more pairs would settle such a lead in 80 of 100 cases. Of
+    labels: the rate of each. Then the category that differs from all others, if one does.
+
+    Args:
+        summary: Of the run.
+        systems: The names of A and B; None: A and B.
+    """
+    if summary.wrote or not summary.preferences:
+        return []
+    lines = _of_labels(summary) if summary.labels else [_of_pairs(summary, systems or "AB")]
+    return [*lines, *_of_errors(summary)]
+
+
+def _of_pairs(summary: Summary, systems: Sequence[str]) -> str:
+    from langchain_judges.metrics import labels_needed
+
+    a, b, ties = (summary.preferences[side] for side in ("A", "B", "tie"))
+    decided = a + b
+    tied = f"; {ties:,} ties are left out" if ties else ""
+    if not decided:
+        return f"All {ties:,} pairs are ties: nothing is decided."
+    best, wins = (systems[0], a) if a >= b else (systems[1], b)
+    found = f"{best} is better in {rate_text(wins, decided)}"
+    if a == b:
+        return f"{systems[0]} and {systems[1]} are even, {a:,} to {b:,}{tied}: not settled."
+    if _interval(wins, decided)[0] > 0.5:
+        return f"{found}{tied}: settled."
+    lead = 2 * wins / decided - 1
+    if lead < _LEAST_LEAD:
+        return f"{found}{tied}: not settled, and too even for more pairs to settle it soon."
+    # Ties take pairs too, and settle nothing.
+    needed = labels_needed(lead, 1.0) * (decided + ties) / decided
+    more = max(1, round(needed - decided - ties))
+    settling = f"about {more:,} more pairs would settle a lead of this size"
+    return f"{found}{tied}: not settled; {settling}."
+
+
+def _of_labels(summary: Summary) -> list[str]:
+    counts, total = summary.preferences, summary.preferences.total()
+    rates = (f"{name} in {rate_text(counts[name], total)}" for name in sorted(counts))
+    lines = [f"Label {'; '.join(rates)}."]
+    top = max(sorted(counts), key=lambda name: counts[name])
+    if apart := differing(_by_category(summary.answers, top)):
+        category, (own, of), (rest, of_rest) = apart
+        lines.append(
+            f"In {category} label {top} is given in {rate_text(own, of)}, elsewhere in "
+            f"{rate_text(rest, of_rest)}."
+        )
+    return lines
+
+
+def _of_errors(summary: Summary) -> list[str]:
+    """Return the sentence on the category that carries the errors, if one does."""
+    if not (apart := differing(_by_category(summary.right, True))):
+        return []
+    category, (own, of), (rest, of_rest) = apart
+    return [
+        f"The label is met in {rate_text(own, of)} of {category}, elsewhere in "
+        f"{rate_text(rest, of_rest)}."
+    ]
+
+
+Counts = tuple[int, int]
+"""How many, of how many."""
+
+
+def _by_category(counts: Counter[Any], which: object) -> dict[str, Counts]:
+    """Return how often one answer was given in each category."""
+    categories: dict[str, Counts] = {}
+    for (category, answer), number in counts.items():
+        own, of = categories.get(category, (0, 0))
+        categories[category] = own + number * (answer == which), of + number
+    return categories
+
+
+def differing(categories: Mapping[str, Counts]) -> tuple[str, Counts, Counts] | None:
+    """Return the category that differs most from the others together, with both counts.
+
+    It differs where the two intervals do not meet; None where none does.
+    """
+    total = Counter[str]()
+    for count, of in categories.values():
+        total.update(count=count, of=of)
+    best: tuple[float, str, Counts, Counts] | None = None
+    for name, (count, of) in categories.items():
+        rest = total["count"] - count, total["of"] - of
+        if not of or not rest[1] or not name:
+            continue
+        (low, high), (low_rest, high_rest) = _interval(count, of), _interval(*rest)
+        gap = max(low - high_rest, low_rest - high)
+        if gap > 0 and (best is None or gap > best[0]):
+            best = gap, name, (count, of), rest
+    return best and best[1:]
+
+
+def rate_text(count: int, of: int) -> str:
+    """Return a count with its share and its 95 % interval of Wilson.
+
+    >>> rate_text(24, 40)
+    '24 of 40 (60 %, 45–74 %)'
+    """
+    low, high = _interval(count, of)
+    return f"{count:,} of {of:,} ({count / of:.0%}, {100 * low:.0f}–{high:.0%})".replace(
+        "%", " %"
+    )
+
+
+def _interval(count: int, of: int) -> tuple[float, float]:
+    # Loaded on use: statistics take longer to load than a short run.
+    from langchain_judges.metrics.intervals import wilson_interval
+
+    return wilson_interval(count, of)

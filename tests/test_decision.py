@@ -1,0 +1,78 @@
+"""What a run decides, in a sentence, against an independent calculation."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections import Counter
+
+from scipy.stats import binom, norm
+
+from langchain_judges.runs.decision import decision
+from langchain_judges.runs.summary import Summary
+
+
+def pairs(a: int, b: int, ties: int = 0) -> Summary:
+    return Summary(preferences=Counter({"A": a, "B": b, "tie": ties}))
+
+
+def wilson(count: int, of: int) -> tuple[float, float]:
+    """Wilson 1927, as the roots of (p − π)² = z² π (1 − π) / n."""
+    z, p = norm.ppf(0.975), count / of
+    a, b, c = 1 + z * z / of, -(2 * p + z * z / of), p * p
+    root = math.sqrt(b * b - 4 * a * c)
+    return (-b - root) / (2 * a), (-b + root) / (2 * a)
+
+
+def test_the_sentence_names_the_better_system_its_rate_and_what_would_settle_it():
+    (sentence,) = decision(pairs(16, 24), ["v1", "v2"])
+    assert sentence.startswith("v2 is better in 24 of 40 (60 %, 45–74 %): not settled; about ")
+    assert sentence.endswith(" more pairs would settle a lead of this size.")
+    assert decision(pairs(4, 26), ["v1", "v2"]) == [
+        "v2 is better in 26 of 30 (87 %, 70–95 %): settled."
+    ]
+    assert decision(pairs(0, 0, 5)) == ["All 5 pairs are ties: nothing is decided."]
+    assert "are even, 7 to 7; 2 ties are left out: not settled" in decision(pairs(7, 7, 2))[0]
+
+
+def test_sentences_are_those_of_an_independent_calculation_on_200_random_tables():
+    draw = random.Random(7)
+    for _ in range(200):
+        a, b, ties = draw.randrange(60), draw.randrange(60), draw.randrange(20)
+        if a == b:
+            continue
+        (sentence,) = decision(pairs(a, b, ties), ["x", "y"])
+        wins, of = max(a, b), a + b
+        low, high = wilson(wins, of)
+        shown = f"{100 * wins / of:.0f} %, {100 * low:.0f}–{100 * high:.0f} %"
+        assert sentence.startswith(
+            f"{'x' if a > b else 'y'} is better in {wins} of {of} ({shown})"
+        )
+        assert (": settled" in sentence) == (low > 0.5)
+        if found := re.search(r"about ([\d,]+) more", sentence):
+            size = (int(found[1].replace(",", "")) + of + ties) * of / (of + ties)
+            # The exact sign test finds a lead of this size in about 80 of 100 samples.
+            size = round(size)
+            least = next(k for k in range(size + 1) if 2 * binom.sf(k - 1, size, 0.5) <= 0.05)
+            power = binom.sf(least - 1, size, wins / of)
+            assert power > 0.7 or size <= of + ties, sentence
+
+
+def test_each_label_has_its_rate_and_the_category_that_carries_the_errors_is_named():
+    summary = Summary(preferences=Counter({"0": 10, "1": 50}), labels=60)
+    summary.answers.update({("billing", "0"): 10, ("billing", "1"): 10, ("other", "1"): 40})
+    summary.right.update({("billing", True): 10, ("billing", False): 10, ("other", True): 40})
+    rates, category, errors = decision(summary)
+    assert rates == "Label 0 in 10 of 60 (17 %, 9–28 %); 1 in 50 of 60 (83 %, 72–91 %)."
+    assert category.startswith("In billing label 1 is given in 10 of 20 (50 %, 30–70 %), else")
+    assert errors == (
+        "The label is met in 10 of 20 (50 %, 30–70 %) of billing, elsewhere in 40 of 40 "
+        "(100 %, 91–100 %)."
+    )
+
+
+def test_categories_that_may_be_alike_are_not_named():
+    summary = Summary(preferences=Counter({"0": 10, "1": 10}), labels=20)
+    summary.answers.update({("a", "0"): 6, ("a", "1"): 4, ("b", "0"): 4, ("b", "1"): 6})
+    assert len(decision(summary)) == 1
