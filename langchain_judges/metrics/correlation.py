@@ -115,10 +115,17 @@ def _global(
     if clusters is None:
         # Ratings are not normal, and normal scores need not be worse off for it by much.
         normal = _normal_error(kind, value, len(x))
-        error, freedom = (normal, math.inf) if normal > error else (error, freedom)
+        error = max(normal, error)
+        # Where most ratings are one and the same, few items tell how the others vary.
+        freedom = max(2.0, min(freedom, len(x) - 1.0 - max(_commonest(x), _commonest(y))))
     low, high = Interval.around(math.atanh(value), error * student_quantile(level, freedom))
     interval = Interval(math.tanh(low), math.tanh(high))
     return Result(value, n=len(x), n_failed=failed, interval=interval)
+
+
+def _commonest(column: Floats) -> int:
+    """Return how often the commonest value occurs beyond once."""
+    return int(np.unique(column, return_counts=True)[1].max()) - 1
 
 
 def _normal_error(kind: str, r: float, n: int) -> float:

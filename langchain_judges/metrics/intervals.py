@@ -65,16 +65,15 @@ def wilson_interval(successes: float, n: float, confidence: float = 0.95) -> Int
         raise InputError(f"`successes` must lie between 0 and `n`, got {successes!r} of {n!r}")
     if n == 0:
         return Interval(math.nan, math.nan)
-    low, high = wilson(successes / n, n, normal_quantile(confidence))
-    # Its ends at none and at all are exact; rounding must not leave the value outside.
-    return Interval(low if successes else 0.0, high if successes < n else 1.0)
+    return wilson(successes / n, n, normal_quantile(confidence))
 
 
 def wilson(p: float, n: float, z: float) -> Interval:
     """Return Wilson's interval of a share of n items that is z standard errors wide."""
     middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
-    return Interval.around(middle, half)
+    # Its ends at none and at all are exact; rounding must not leave the value outside.
+    return Interval(0.0 if p <= 0 else middle - half, 1.0 if p >= 1 else middle + half)
 
 
 def rate(hits: Judgments, *, groups: GroupKeys = None, confidence: float = 0.95) -> Result:

@@ -42,9 +42,8 @@ Tables = Floats
 """Tables of counts or shares, (tables, classes, classes); a row is a class of the labels."""
 
 DRAWS = 2000
-PRIOR = 1.0
-"""Items that each class of the labels has before any is seen, shared by its cells: half an item
-a cell for two classes."""
+PRIOR = 2.0
+"""Items that all the cells share before any is seen: half an item each for two classes."""
 
 
 class TableInterval(TypedDict, total=False):
@@ -111,9 +110,9 @@ def table_interval(
     groups, size = len(tables), tables.shape[1]
     if clustered and groups < LEAST_GROUPS:
         return {"no_interval": "too few groups"}
-    total, prior = tables.sum(axis=0), np.full((size, size), PRIOR / size)
+    total, prior = tables.sum(axis=0), np.full((size, size), PRIOR / size**2)
     # Of few items, or of many classes, Student's t allows for what the counts do not show.
-    freedom = max(2.0, float(total.sum()) - size)
+    freedom = max(2.0, float(total.sum()) - size * (size - 1))
     wider = student_quantile(confidence, freedom) / normal_quantile(confidence)
     shrink = wider**2
     if clustered:
