@@ -1,6 +1,8 @@
 """What enters a memory: tried where nobody else sees it, on all of dev that it can reach."""
 
 import json
+from operator import eq
+from typing import Any
 
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -8,6 +10,10 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_judges import FailureMemory, create_allure_audit, create_allure_judge
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import all_
+from langchain_judges.methods.allure.admission import Admission, Reach
+from langchain_judges.methods.allure.state import AuditOptions
+from langchain_judges.verdict import no_usage
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.memories import ListMemory
 from tests.planners import fooled, planning
@@ -143,3 +149,36 @@ def test_without_dev_all_that_was_accepted_is_remembered():
     memory = memory_in()
     result = audited(memory, planning(1), None, harmful={"0r"})
     assert (len(memory), result["trials"], result["waiting"]) == (2, [], [])
+
+
+def verdicts_of(labels):
+    usage = no_usage()
+    blank = {"score": None, "rationale": "", "usage": usage}
+    return {f"d{n}": {**blank, "label": label} for n, label in enumerate(labels)}
+
+
+@for_each(
+    ("before", "after", "admitted"),
+    [
+        # Two zeros and twenty ones. Balanced accuracy: .75, then .725.
+        ([0, 1, *[1] * 20], [0, 1, 0, *[1] * 19], False),
+        # Balanced accuracy rises from .5 to .525 (1, then 21 of 40), plain accuracy falls.
+        ([1, 1, *[1] * 20], [0, 0, *[0] * 18, 1, 1], False),
+        ([0, 1, *[1] * 20], [0, 0, *[1] * 20], True),
+    ],
+)
+def test_neither_accuracy_may_fall_whatever_the_risk(before, after, admitted):
+    options: Any = AuditOptions(risk=1.0)
+    memory: Any = ListMemory()
+    admission = Admission(memory, Reach(everywhere=True), (0, 1), options)
+    truths = [0, 0, *[1] * 20]
+    dev = [{"id": f"d{n}", "label": truth} for n, truth in enumerate(truths)]
+    state: Any = {
+        **{"batch": [{"family": "", "source": "s"}], "dev": dev, "round": 1},
+        **{"dev_verdicts": verdicts_of(before), "trial_verdicts": verdicts_of(after)},
+        **{"trials": [], "spent": []},
+    }
+    trial, _ = admission._judge(state)
+    right = [sum(map(eq, labels, truths)) / 22 for labels in (before, after)]
+    assert [trial["accuracy_before"], trial["accuracy_after"]] == right
+    assert trial["admitted"] is admitted

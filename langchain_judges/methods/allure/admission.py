@@ -16,7 +16,9 @@ from langgraph.types import Overwrite, Send
 from langchain_judges.asking.steps import Steps, Update, Wait
 from langchain_judges.memory.recall import Memory
 from langchain_judges.methods.allure.holdout import (
+    ROUNDING,
     Case,
+    accuracy,
     balanced_accuracy,
     cases_of,
     fall_risk,
@@ -148,15 +150,20 @@ class Admission:
         after = self._cases(state["dev"], {**state["dev_verdicts"], **verdicts})
         unseen = {e["family"] or "" for e in batch if not self._is_measured(e, state)}
         risk = fall_risk(before, after, self.options.seed) if verdicts else None
+        balanced = balanced_accuracy(before), balanced_accuracy(after)
+        plain = accuracy(before), accuracy(after)
+        fell = any(new < old - ROUNDING for old, new in (balanced, plain))
         trial: AdmissionTrial = {
             "round": state["round"],
             "examples": [],
             "sources": [example["source"] for example in batch],
-            "before": balanced_accuracy(before),
-            "after": balanced_accuracy(after),
+            "before": balanced[0],
+            "after": balanced[1],
+            "accuracy_before": plain[0],
+            "accuracy_after": plain[1],
             "risk": risk,
             "unmeasured": sorted(unseen),
-            "admitted": risk is None or risk <= self.options.risk,
+            "admitted": risk is None or (not fell and risk <= self.options.risk),
         }
         usages = [verdict["usage"] for verdict in verdicts.values()]
         return trial, {

@@ -25,7 +25,7 @@ Case = tuple[Hashable, Label, Label | None]
 """A group, the true label, and the judge's label (None: not judged)."""
 
 _RESAMPLES = 2000
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
 """What two sums of the same numbers may differ by."""
 
 
@@ -123,6 +123,12 @@ def balanced_accuracy(cases: Sequence[Case]) -> float:
     return float(mean_recall(_tables([cases])[0].sum(axis=0, keepdims=True))[0])
 
 
+def accuracy(cases: Sequence[Case]) -> float:
+    """Return the share of cases with the right label; NaN without cases."""
+    right = [truth == label for _, truth, label in cases]
+    return sum(right) / len(right) if right else float("nan")
+
+
 def measure(cases: Sequence[Case], seed: int = 0) -> Measured:
     """Return what a judge is worth on some cases, with the baseline beside it."""
     from langchain_judges.metrics.tables import mean_recall, table_interval
@@ -142,7 +148,7 @@ def measure(cases: Sequence[Case], seed: int = 0) -> Measured:
     return {
         "n": n,
         "not_judged": sum(label is None for *_, label in cases),
-        "accuracy": sum(truth == label for _, truth, label in cases) / n,
+        "accuracy": accuracy(cases),
         "majority": frequent[0][1] / n,
         "balanced_accuracy": value,
         "low": interval.low if interval else None,
@@ -171,7 +177,7 @@ def fall_risk(before: Sequence[Case], after: Sequence[Case], seed: int = 0) -> f
     falls = 0
     for counts in draws(_numbers(before), _RESAMPLES, seed):
         values = (mean_recall(np.tensordot(counts, each, 1)) for each in (earlier, later))
-        falls += int((next(values) - next(values) > _ROUNDING).sum())
+        falls += int((next(values) - next(values) > ROUNDING).sum())
     return falls / _RESAMPLES
 
 

@@ -88,10 +88,9 @@ class AuditOptions(GraphOptions):
         Rule("a list of items or a share above 0 and below 1"),
     ] = None
     """Items that are judged and never audited, each with its true label: a list, or the share
-    of the items to hold out, by group. With it, examples enter the memory only if balanced
-    accuracy does not fall on the items of dev for which the judge may show them; the others
-    wait. They are tried on an overlay of the memory that only this judge sees, in this
-    process."""
+    of the items to hold out, by group. With it, examples enter the memory only if neither
+    accuracy nor balanced accuracy falls on dev; the others wait. They are tried on an overlay
+    of the memory that only this judge sees, in this process."""
     admit: Literal["round", "example"] = "round"
     """Whether the examples of a round are tried together or one by one. A rejected batch is
     halved until the harmful examples are isolated; waiting examples are retried when the memory
@@ -197,6 +196,9 @@ class AdmissionTrial(TypedDict):
     before: float
     """Balanced accuracy on dev without them."""
     after: float
+    accuracy_before: float
+    """Plain accuracy on dev without them."""
+    accuracy_after: float
     risk: float | None
     """How likely it is that it fell, by a paired bootstrap; None: nothing was measured."""
     unmeasured: list[str]
