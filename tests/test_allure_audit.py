@@ -726,3 +726,33 @@ def test_a_judge_reads_that_a_case_was_judged_right():
     model = fooled_model()
     create_allure_judge(model, memory=memory).invoke(planning(1, first=7)[0])
     assert "Right: 1, as a judge said." in model.prompts[0]
+
+
+def test_no_task_stands_on_both_sides_of_a_split_half_of_which_has_groups():
+    items = planning(10)
+    rows = [
+        {
+            **item,
+            "group": item["group"] if n % 2 else None,
+            "input": f"{' ' * (n % 3)}{item['input']}",
+        }
+        for n, item in enumerate(items)
+    ]
+    for seed in range(20):
+        result = loop(ListMemory(), auditor=as_labelled, dev=0.4, seed=seed).invoke(
+            {"items": rows}
+        )
+        assert result["same_task_on_both_sides"] == 0
+        assert result["dev_verdicts"]
+        own = {row["id"]: row["input"].strip() for row in rows}
+        tasks = [{own[id] for id in result[side]} for side in ("verdicts", "dev_verdicts")]
+        assert tasks[0] & tasks[1] == set()
+
+
+def test_dev_is_refused_whose_task_differs_by_spaces_alone():
+    items = planning(4)
+    dev = [{**items[0], "id": "new", "group": None, "input": items[0]["input"].upper() + "  "}]
+    with pytest.raises(InputError, match="new of dev shares its id or group"):
+        loop(ListMemory(), dev=dev).invoke(
+            {"items": [{**item, "group": None} for item in items]}
+        )

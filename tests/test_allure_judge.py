@@ -150,7 +150,7 @@ def test_the_recall_strategy_reaches_the_memory_whose_own_it_is_by_default():
 
 def test_a_memory_whose_own_choice_is_none_shows_no_example():
     memory = FailureMemory(embeddings=Letters(), recall="none")
-    [own] = memory.remember([example("1", 0)])
+    [own] = memory.remember([example("1", 0, input="Which door?")])
     assert list(memory.recall(ITEM)) == judged_with(memory)["recalled"] == []
     assert judged_with(memory, recall="all")["recalled"] == [own]
 
@@ -287,7 +287,12 @@ def test_without_the_task_a_source_is_shown_alike_in_example_and_item():
 
 def test_the_nearest_example_stands_last():
     memory = FailureMemory(embeddings=Letters())
-    near, far = memory.remember([example("Answer: 1, 3 b", 0), example("zzzz zzzz zz", 0)])
+    near, far = memory.remember(
+        [
+            example("Answer: 1, 3 b", 0, input="Which path is it?"),
+            example("zzzz zzzz zz", 0, input="Which door?"),
+        ]
+    )
     assert judged_with(memory, recall="knn:2")["recalled"] == [far, near]
     assert judged_with(memory, recall="knn:1")["recalled"] == [near]
 

@@ -197,7 +197,9 @@ def acknowledged(lines):
 @pytest.mark.system
 def test_kills_of_two_writers_lose_nothing_that_was_acknowledged(tmp_path):
     chance = random.Random(0)
-    path, there, gone = tmp_path / "m", set(), set()
+    path = tmp_path / "m"
+    there: set[str] = set()
+    gone: set[str] = set()
     for attempt in range(4):
         both = [writer(path, f"{who}{attempt}-") for who in "vw"]
         lines = []
@@ -380,7 +382,7 @@ def test_a_full_disk_is_named_and_takes_nothing_by_halves(tmp_path):
 
 def test_a_store_in_a_folder_that_cannot_be_written_is_read(tmp_path, monkeypatch):
     filled(path=tmp_path / "m")
-    monkeypatch.setattr(document_file.os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "access", lambda *_: False)
     before = all_bytes(tmp_path)
     store = FaissStore(Plane(), path=tmp_path / "m")
     assert len(store) == 4

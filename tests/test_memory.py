@@ -381,9 +381,37 @@ def test_an_item_with_a_source_is_known_by_it(memory):
     memory.remember(texts)
     item = {"input": task, "source": cats, "output": response}
     results = memory.recall(item, "knn:1")
-    assert [e["source"] for e in results] == ["2"]
-    assert [e["source"] for e in memory.recall(item, "all")] == ["1", "2"]
-    assert len(memory.recall({**item, "source": dogs}, "all")) == 3
+    assert [e["source"] for e in results] == ["1"]
+    assert [e["source"] for e in memory.recall(item, "all")] == ["1"]
+    assert len(memory.recall({**item, "source": dogs}, "all")) == 2
+
+
+@for_each(
+    ("task", "shown"),
+    [
+        ("Name number 0 of the foods on the list.", 2),
+        ("  name NUMBER 0 of the foods,  on the list", 2),
+        ("Name number 7 of the foods on the list.", 3),
+    ],
+)
+def test_an_item_never_sees_an_example_of_its_own_task(memory, task, shown):
+    memory.remember([example(n, group="sheet 3") for n in range(3)])
+    item = {**ITEM, "input": task, "output": "Something else."}
+    for how in ("all", "uniform:9", "near:9"):
+        recalled = memory.recall(item, how)
+        assert len(recalled) == shown, how
+    opened = memory.recall(item, "all", allow_leak=True)
+    assert (len(opened), len(opened.leaked)) == (3, 3 - shown)
+    memory.forget([e["id"] for e in memory.examples()])
+
+
+def test_a_question_that_a_whole_family_shares_is_no_task(memory):
+    same = {"input": "Is the reply polite?", "group": None}
+    memory.remember([example(n, **same) for n in range(2)])
+    item = {**ITEM, "input": "Is the reply polite?"}
+    assert len(memory.recall(item, "all")) == 0
+    memory.remember([example(2, **same)])
+    assert len(memory.recall(item, "all")) == len(memory.recall(item, "near:8")) == 3
 
 
 def test_names_are_compared_as_texts(memory):
@@ -409,7 +437,7 @@ def test_a_pair_is_known_in_either_order(memory):
     assert memory.examples()[0]["expected"] == "God."
     turned = {**pair, "output_a": pair["output_b"], "output_b": pair["output_a"]}
     assert memory.recall(pair, "all") == memory.recall(turned, "knn:1") == []
-    other = {**pair, "output_a": "It was always so."}
+    other = {**pair, "input": "Why not?", "output_a": "It was always so."}
     [entry] = memory.recall(other, "all")
     assert memory.recall({"input": "Why?", "output": "It was always so."}, "all") == []
     assert entry["output"] == {name: pair[name] for name in ("output_a", "output_b")}

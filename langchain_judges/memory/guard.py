@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -18,19 +18,30 @@ ALIKE = 0.9
 class Guard:
     """Decides which examples would show a judge the item that it judges."""
 
-    def __init__(self, item: Mapping[str, Any]) -> None:
-        """Create the guard of an item, as `query_of` returns it."""
+    def __init__(
+        self, item: Mapping[str, Any], is_standing: Callable[[Example], bool] = lambda _: False
+    ) -> None:
+        """Create the guard of an item, as `query_of` returns it.
+
+        Args:
+            item: The item.
+            is_standing: Whether the task of an example is a standing question, which says
+                nothing of the item.
+        """
         self.id, self.group = item.get("id"), item.get("group")
-        if self.group is None and item.get("input") is not None:
-            # Its task already contains the source.
-            self.group = group_by_task(item["input"])
-        self.texts = texts_of(item)
+        # Its task already contains the source.
+        self.task = group_by_task(item["input"]) if item.get("input") is not None else None
+        self.texts, self._is_standing = texts_of(item), is_standing
 
     def bars(self, example: Example) -> bool:
-        """Return whether an example is the item, a near-duplicate of it, or of its group."""
+        """Return whether an example is the item or nearly so, or of its group or task."""
         if self.id is not None and self.id in (str(example["source"]), example["id"]):
             return True
-        if self.group is not None and self.group == str(example["group"]):
+        group = str(example["group"])
+        if (self.group is not None and self.group == group) or self.task == group:
+            return True
+        same_task = self.task is not None and self.task == group_by_task(example["input"])
+        if same_task and not self._is_standing(example):
             return True
         other, own = texts_of(example), self.texts
         if len(own.outputs) != len(other.outputs) or not same(own.task, other.task):
@@ -62,6 +73,7 @@ class Relatives:
     def near(self, guard: Guard) -> set[str]:
         """Return the keys of all examples that a guard bars, and possibly of others."""
         signs: list[Hashable] = [("id", guard.id), ("group", guard.group)]
+        signs += [("group", guard.task), ("task", guard.task)]
         # One output is enough: an example in the other order has it too.
         signs += [sign for text in guard.texts.outputs[:1] for sign in _signs(text)]
         return {key for sign in signs for key in self._keys.get(sign, ())}
@@ -71,6 +83,7 @@ def _signs_of(example: Example) -> Iterator[Hashable]:
     yield ("id", example["id"])
     yield ("id", str(example["source"]))
     yield ("group", str(example["group"]))
+    yield ("task", group_by_task(example["input"]))
     texts: Texts = texts_of(example)
     yield from {sign for text in texts.outputs for sign in _signs(text)}
 

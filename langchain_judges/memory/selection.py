@@ -46,7 +46,7 @@ class RecallQuery:
         self.item = query_of(item)
         self.choice, self.how = choice, choice.inner
         self.snapshot, self.extra, self.allow_leak = snapshot, extra, allow_leak
-        self.guard = Guard(self.item)
+        self.guard = Guard(self.item, snapshot.is_standing)
         self.family: str | None = None if choice.any_family else self.item.get("family")
         self.outputs = len(texts_of(self.item).outputs)
         self.barred: dict[str, None] = {}

@@ -24,10 +24,12 @@ from langchain_judges.memory.example import (
     outputs_of,
     texts_of,
 )
+from langchain_judges.rows.texts import group_by_task
 
 _CONTENT = ("family", "input", "output", "expected")
 _PROVENANCE = ("source", "group", "round", "auditor")
 _WIDTH = 1 << 128
+_STANDING = 3
 
 
 class HistoryEntry(TypedDict):
@@ -59,6 +61,8 @@ class Record:
     """A hash of what identifies the example."""
     kind: tuple[str, int]
     """Its family, and how many texts it judges."""
+    task: str
+    """A hash of its task."""
     json: str
 
     @classmethod
@@ -68,7 +72,8 @@ class Record:
         digest = hashlib.sha256(f"{text}{again}".encode()).digest()
         key = str(uuid.UUID(bytes=digest[:16], version=4))
         kind = (fields["family"], outputs_of(fields))
-        return cls(key, seq, at, fields["id"], content_of(fields), kind, text)
+        task = group_by_task(fields["input"])
+        return cls(key, seq, at, fields["id"], content_of(fields), kind, task, text)
 
     @classmethod
     def read(cls, id: str | None, fields: Mapping[str, Any]) -> Record:
@@ -82,7 +87,7 @@ class Record:
                 *(str(fields["key"]), int(fields["seq"]), str(fields["at"])),
                 *(str(fields["id"]), str(fields["content"])),
                 (str(fields["family"]), int(fields["outputs"])),
-                fields["example"],
+                *(str(fields["task"]), fields["example"]),
             )
         except (KeyError, TypeError, ValueError) as exc:
             raise OutputError(
@@ -101,6 +106,7 @@ class Record:
             "at": self.at,
             "id": self.id,
             "content": self.content,
+            "task": self.task,
             "example": self.json,
         }
         return Document(id=self.key, page_content=self.text, metadata=metadata)
@@ -223,6 +229,23 @@ class MemorySnapshot:
         self.kinds = Counter(each.last.kind for each in self.versions.values())
         """How many examples there are of each family and number of judged texts."""
         self._pools: dict[tuple[str | None, int, tuple[str, ...]], Pool] = {}
+
+    def is_standing(self, example: Example) -> bool:
+        """Return whether an example's task is a standing question: that of all in its family.
+
+        Three examples are needed to tell one from a task that was judged several times.
+        """
+        count, tasks = self._tasks.get(example["family"], (0, set()))
+        return count >= _STANDING and len(tasks) == 1
+
+    @cached_property
+    def _tasks(self) -> dict[str, tuple[int, set[str]]]:
+        """How many examples a family has, and their tasks."""
+        tasks: dict[str, set[str]] = {}
+        for each in self.versions.values():
+            tasks.setdefault(each.last.kind[0], set()).add(each.last.task)
+        families = Counter(each.last.kind[0] for each in self.versions.values())
+        return {family: (families[family], own) for family, own in tasks.items()}
 
     def with_changes(
         self, additions: Iterable[Record], removals: Iterable[str] = ()

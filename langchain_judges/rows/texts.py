@@ -342,8 +342,12 @@ def with_source(task: Text, source: str | None) -> str:
 
 
 def group_by_task(task: Text, source: str | None = None) -> str:
-    """Return the group of a row that names none: a hash of its task and source."""
-    text = with_source(task, source).strip()
+    """Return the group of a row that names none: a hash of the words of its task and source.
+
+    Tasks that differ in case, spaces or punctuation are one.
+    """
+    raw = with_source(task, source).strip()
+    text = " ".join(re.findall(r"\w+", raw.casefold())) or raw
     return f"task {hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
 

@@ -76,17 +76,41 @@ def group_of(item: Mapping[str, object], number: int, field: str = "group") -> H
 
 
 def grouped_by_task(items: Sequence[AuditItem]) -> list[AuditItem]:
-    """Return items of which those without a group are grouped by their task.
+    """Return items whose group joins all that share an explicit group or nearly a task.
 
-    Nothing is grouped where all items have the same task, such as a rubric's question.
+    No task is one where all items have the same, such as a rubric's question.
     """
     tasks = [group_by_task(item["input"], item.get("source")) for item in items]
     if len(set(tasks)) < 2:
         return list(items)
-    return [
-        {**item, "group": item.get("group") or task}
-        for item, task in zip(items, tasks, strict=True)
+    parents: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        while parents.setdefault(name, name) != name:
+            name = parents[name]
+        return name
+
+    for item, task in zip(items, tasks, strict=True):
+        # An explicit group becomes the root of a task, so that it names the whole.
+        own = root(str(item.get("group") or task))
+        if (other := root(task)) != own:
+            parents[other] = own
+    return [{**item, "group": root(task)} for item, task in zip(items, tasks, strict=True)]
+
+
+def tasks_on_both_sides(pool: Sequence[AuditItem], dev: Sequence[AuditItem]) -> int:
+    """Return how many items of dev nearly share a task with an audited one.
+
+    A task that all items share is a standing question, and counts as none.
+    """
+    tasks = [
+        {group_by_task(item["input"], item.get("source")): None for item in side}
+        for side in (pool, dev)
     ]
+    if len({**tasks[0], **tasks[1]}) < 2:
+        return 0
+    both = tasks[0].keys() & tasks[1].keys()
+    return sum(group_by_task(item["input"], item.get("source")) in both for item in dev)
 
 
 def cases_of(

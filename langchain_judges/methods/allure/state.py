@@ -276,6 +276,7 @@ class AuditState(AuditInput, total=False):
     stopped: Stopped | None
     leak_allowed: bool
     grouped_by_task: int
+    same_task_on_both_sides: int
 
 
 class AuditResult(TypedDict):
@@ -294,5 +295,7 @@ class AuditResult(TypedDict):
     stopped: Stopped | None
     leak_allowed: bool
     grouped_by_task: int
-    """Items without a `group`, which was taken to be their task: no example of a task is
+    """Items whose group was taken from their task, or joined by it: no example of a task is
     shown to an item of it, and dev has no task of the others."""
+    same_task_on_both_sides: int
+    """Items of dev that nearly share a task with an audited one; 0 unless `allow_leak`."""
