@@ -333,7 +333,7 @@ def test_feedback_is_called_as_the_judge_or_its_rubric(options, key):
     assert as_evaluator(rubric_judge(**options), key="own").key == "own"
 
 
-SOURCES = {
+SOURCES: dict[str, Any] = {
     "documents of the outputs": ({}, {"documents": [Document(FACTS)]}),
     "context of the outputs": ({}, {"context": [FACTS]}),
     "retrieved": ({}, {"retrieved": FACTS}),

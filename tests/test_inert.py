@@ -32,7 +32,16 @@ PAYLOADS = {
     "half a character": "\ud83d",
 }
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", " =1", "\ufeff=1"]
+FORMULAS = [
+    "=1+1",
+    "+cmd|' /C calc'!A0",
+    "-2+3",
+    "@SUM(A1)",
+    "\t=1",
+    " =1",
+    "\ufeff=1",
+    "\uff1d1+1",
+]
 
 
 def on_terminal(*printed):

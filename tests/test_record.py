@@ -22,6 +22,7 @@ from pydantic import BaseModel
 from langchain_judges import as_evaluator, create_relative_judge, create_rubric_judge
 from langchain_judges.errors import OptionError
 from langchain_judges.integrations import trajectory_evaluator
+from langchain_judges.rows import show
 from langchain_judges.rows.applications import context_in, plain_row, record_of_run, thread_of
 from langchain_judges.rows.fences import sealed
 from langchain_judges.rows.record import record_in
@@ -402,3 +403,51 @@ def test_what_does_not_match_is_named_and_arguments_may_be_ignored():
     assert nothing["score"] is None
     with pytest.raises(OptionError, match="`order` must be one of"):
         trajectory_evaluator(cast("Any", "strict"))
+
+
+# ---- seen without a model, and values of odd types
+
+
+def test_what_a_judge_is_shown_can_be_seen_without_a_model():
+    text = show({"input": TASK, "output": {"messages": PARALLEL}, "expected": ["Oslo", "Kyiv"]})
+    assert SHOWN in unfenced(text)
+    model = FakeChatModel(replies=answer)
+    create_rubric_judge(model, rubric="good").invoke({"input": TASK, "output": PARALLEL})
+    inside = text[text.index("<call-1") : text.index("</final-answer")]
+    assert inside in model.prompts[0]
+
+
+ODD: list[Any] = [
+    [{"role": "tool", "content": None, "tool_call_id": 3}],
+    [{"role": "assistant", "content": 5}],
+    [{"role": "assistant", "tool_calls": "x", "content": ""}],
+    [
+        {
+            "role": "assistant",
+            "tool_calls": [{"name": 3, "args": [1], "id": None}],
+            "content": "",
+        }
+    ],
+    [
+        {
+            "role": "assistant",
+            "content": "x",
+            "invalid_tool_calls": [1],
+            "additional_kwargs": [3],
+        }
+    ],
+    [{"lc": 1, "id": 5, "kwargs": {"content": "x"}}],
+    {"messages": 5},
+    {"messages": None, "structured_response": {}},
+    {"messages": [{"role": "user", "content": "x"}], "tools": 5, "__interrupt__": 7},
+    {"messages": [AIMessage("x", response_metadata={"incomplete_details": [1]})]},
+    {"choices": [{"message": 7}]},
+    {"generations": [[5]]},
+    {"object": "response", "output": [3]},
+    {"values": {}, "next": 1},
+]
+
+
+@for_each("value", ODD)
+def test_values_of_odd_types_do_not_raise(value):
+    plain_row({"input": value, "output": value})

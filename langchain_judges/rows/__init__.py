@@ -1,1 +1,12 @@
-"""What a judge takes, in every shape people have it: texts, messages, labels, files."""
+"""What a judge takes, in every shape people have it: texts, records, labels, files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_judges.lazy import exports
+
+if TYPE_CHECKING:
+    from langchain_judges.rows.applications import show as show
+
+__getattr__, __dir__, __all__ = exports(__name__)

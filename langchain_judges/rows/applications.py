@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeGuard
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.checks import kind_in
+from langchain_judges.rows.fences import fence, sealed
 from langchain_judges.rows.media import content_in, with_media
 from langchain_judges.rows.record import (
     answered,
@@ -24,7 +25,7 @@ from langchain_judges.rows.record import (
     record_in,
     text_in,
 )
-from langchain_judges.rows.texts import Message, PlainText, judged, plain
+from langchain_judges.rows.texts import Message, PlainText, judged, plain, shown, shown_task
 
 TextSource = str | Callable[[Any], object] | None
 """Where a text is found: a key, a path such as `"answer.text"` or `"choices.0"`, a function
@@ -96,6 +97,29 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     if isinstance(items := copy.get("items"), list):  # of an audit
         copy["items"] = [plain_row(i) if isinstance(i, Mapping) else i for i in items]
     return copy
+
+
+_SHOWN = ("input", "output", "output_a", "output_b", "reference", "expected", "source")
+
+
+def show(row: Mapping[str, object]) -> str:
+    """Return what a judge is shown of a row: each text in its fence, each step of a record too.
+
+    No model is asked. Prompts have other words around it, and call some of the texts otherwise.
+
+    >>> show({"input": "Why?", "output": [("ai", "So.")]}).splitlines()[1]
+    'Why?'
+    """
+    plain_texts = plain_row(row)
+    parts = []
+    for name in _SHOWN:
+        value = plain_texts.get(name)
+        texts = value if name == "expected" and isinstance(value, list) else [value]
+        for each in filter(None, texts):
+            text = shown_task(each) if name == "input" else shown(each)
+            tag = f"{name.replace('_', '-')}-{fence(text)}"
+            parts.append(f"<{tag}>\n{text}\n</{tag}>")
+    return sealed(["\n".join(parts)])[0]
 
 
 def kind_in_value(value: object) -> str | None:

@@ -80,7 +80,7 @@ def _read(value: object) -> Iterator[Message]:
     else:
         return
     content, calls = fields.get("content"), list(_tool_calls(fields))
-    if content is None and (calls or fields.get("refusal")):
+    if content is None and (calls or fields.get("refusal") or role == "tool"):
         content = fields.get("refusal") or ""
     if not isinstance(role, str) or not isinstance(content, str | list):
         return
@@ -123,7 +123,9 @@ def _of_tuple(value: tuple[Any, ...]) -> BaseMessage | None:
 def _fields(value: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the fields of a message that is a dictionary, a dump or a serialised form."""
     if value.get("lc") and isinstance(value.get("kwargs"), Mapping):
-        kind = str((value.get("id") or [""])[-1]).removesuffix("Chunk").removesuffix("Message")
+        path = value.get("id")
+        last = path[-1] if isinstance(path, list) and path else ""
+        kind = str(last).removesuffix("Chunk").removesuffix("Message")
         return {"type": kind.lower(), **value["kwargs"]}
     if isinstance(value.get("data"), Mapping) and "content" in value["data"]:
         return {**value["data"], "type": value.get("type")}
@@ -254,7 +256,8 @@ def _of_state(state: Mapping[str, Any]) -> list[Message]:
         # The call by which the answer came is part of it, and so is its acknowledgement.
         record = _without_answering_call(record, response)
         record.append({"role": "structured response", "content": _json(response)})
-    if waiting := state.get("__interrupt__"):
+    waiting = state.get("__interrupt__")
+    if isinstance(waiting, list | tuple) and waiting:
         values = [getattr(each, "value", each) for each in waiting]
         words = "; ".join(v if isinstance(v, str) else _json(v) for v in values)
         record.append(ended(f"It was interrupted and waits: {words}"))
