@@ -58,6 +58,10 @@ def always(answer):
     return lambda call: answer
 
 
+NO_CHOICES = {
+    **{"id": "x", "object": "chat.completion", "created": 1, "model": "m"},
+    "choices": [],
+}
 FAULTS = {
     # what the server does: (reason, replies paid, attempts without a reply)
     "garbage": (always(reply("I like the first one.")), "unparsable", 2, 0),
@@ -72,6 +76,10 @@ FAULTS = {
     "429 for ever": (always(error(429)), "provider_error", 0, 4),
     "500 for ever": (always(error(500)), "provider_error", 0, 4),
     "dropped": (always(ServerReply(drop=True)), "provider_error", 0, 4),
+    "no choices": (always(ServerReply(payload=NO_CHOICES)), "provider_error", 0, 4),
+    "nothing": (always(ServerReply(body=b"")), "provider_error", 0, 4),
+    "half": (always(ServerReply(body=b'{"id": "x", "ob')), "provider_error", 0, 4),
+    "a list": (always(ServerReply(body=b"[]")), "provider_error", 0, 4),
 }
 
 
@@ -91,6 +99,29 @@ def test_every_fault_is_a_failure_with_its_reason_and_its_cost(serve, monkeypatc
     assert answer.usage["calls"] == cost
     assert answer.usage["by_step"]["solve"]["retries"] == retries
     assert len(server.calls) == cost + retries
+
+
+@for_each(
+    ("answer", "words"),
+    [
+        (ServerReply(payload=NO_CHOICES), "without a reply"),
+        (ServerReply(body=b""), "empty, was cut or is no JSON"),
+        (ServerReply(body=b"[]"), "no chat completion"),
+    ],
+)
+def test_an_answer_that_is_no_reply_is_named_in_words(serve, monkeypatch, answer, words):
+    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.001)
+    detail = asked(serve(always(answer))).failures[0]["detail"]
+    assert detail.startswith("the server")
+    assert words in detail
+
+
+def test_redirects_in_a_circle_are_not_asked_again(serve):
+    server = serve(always(ServerReply(307, headers={"location": "/v1/chat/completions"})))
+    failure = asked(server).failures[0]
+    assert failure["detail"] == "the server redirects every request in a circle"
+    # As far as the client library follows them, once.
+    assert len(server.calls) <= 21
 
 
 def test_a_hanging_provider_is_a_time_out(serve, monkeypatch):

@@ -6,6 +6,7 @@ name: importing every provider's package to compare classes would slow every sta
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import re
@@ -122,6 +123,26 @@ def error_under_200(error: Exception) -> Mapping[str, object] | None:
     return body if isinstance(body, dict) and "message" in body else None
 
 
+def unreadable(error: Exception) -> str | None:
+    """Return in words what is wrong with an answer that is no reply; None for other errors."""
+    if isinstance(error, json.JSONDecodeError):
+        return "the server's answer is empty, was cut or is no JSON"
+    if isinstance(error, IndexError) or error_under_200(error) == {}:
+        return _NO_REPLY
+    if isinstance(error, ValueError) and "Unexpected response type" in str(error):
+        return f"the server's answer is no chat completion: {error}"
+    return None
+
+
+def redirects_in_circles(error: BaseException | None) -> bool:
+    """Say whether a server has redirected a request again and again."""
+    while error is not None:
+        if type(error).__name__ == "TooManyRedirects":
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def rejects(error: Exception) -> bool:
     """Say whether the request as such was rejected, by the provider or by its library."""
     library = isinstance(error, TypeError) and error_under_200(error) is None
@@ -130,11 +151,13 @@ def rejects(error: Exception) -> bool:
 
 def can_pass(error: Exception) -> bool:
     """Say whether the same request may succeed a little later."""
+    if redirects_in_circles(error):
+        return False
     if isinstance(error, ModelError):
         return error.is_retryable
     if (status := status_of(error)) is not None:
         return status in {408, 409, 425, 429} or status >= 500
-    if error_under_200(error) is not None:
+    if error_under_200(error) is not None or unreadable(error):
         return True
     if isinstance(error, RuntimeError) and "Event loop is closed" in str(error):
         # A client that the caller gave was used in an event loop that has ended since.
@@ -169,7 +192,12 @@ def in_a_line(error: Exception, mask: Callable[[str], str] = str) -> str:
     # Some providers repeat the key that they refuse, and failures are kept in files.
     hidden = error_under_200(error)
     text = str(error) if hidden is None else str(hidden.get("message") or _NO_REPLY)
+    text = unreadable(error) or text
+    if redirects_in_circles(error):
+        text = "the server redirects every request in a circle"
     message = clean(_KEYLIKE.sub(_masked, mask(" ".join(text.split())))[:300])
+    if status is None and message.startswith("the server"):
+        return message
     if status is None:
         return f"{type(error).__name__}: {message}"
     return f"HTTP {status}: {message.removeprefix(f'Error code: {status} - ')}"
