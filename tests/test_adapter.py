@@ -1,3 +1,4 @@
+import asyncio
 import itertools
 from typing import Any
 
@@ -7,7 +8,14 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 
-from langchain_judges import create_absolute_judge, create_self_consistency_judge, judge_many
+from langchain_judges import (
+    ajudge_many,
+    create_absolute_judge,
+    create_self_consistency_judge,
+    judge_many,
+    load_judge,
+    resolve_model,
+)
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.question import Question
@@ -15,7 +23,7 @@ from langchain_judges.asking.steps import run
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm.prompts import REFERENCE
 from langchain_judges.methods.replies import scores_shape
-from langchain_judges.testing import FakeToolModel
+from langchain_judges.testing import FakeToolModel, error, reply
 from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
@@ -173,3 +181,35 @@ def test_a_reply_is_found_again_by_a_process_that_has_not_learnt_what_the_model_
         verdicts = [judge.invoke({**pair, "input": each})["verdict"] for each in inputs]
         calls.append([verdict["usage"]["calls"] > 0 for verdict in verdicts])
     assert calls == [[True, True], [False]]
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_one_request_finds_out_what_a_model_refuses_while_the_others_wait(serve, caplog, kind):
+    def answer(call):
+        for setting in ("temperature", "logprobs"):
+            if setting in call.body:
+                return error(400, f"Unsupported parameter: {setting!r} is not supported.")
+        return reply('{"explanation": "clear", "preference": "1"}')
+
+    server = serve(answer, delay=0.01)
+    judge = load_judge("relative", chat(server), orders="none")
+    pairs = [{"input": str(n), "output_a": "a", "output_b": "b"} for n in range(50)]
+    settings: dict[str, Any] = {"max_concurrency": 16, "progress": False}
+    if kind == "sync":
+        rows = list(judge_many(judge, pairs, **settings))
+    else:
+
+        async def work():
+            return [row async for row in ajudge_many(judge, pairs, **settings)]
+
+        rows = asyncio.run(work())
+    assert all(row["judged"] for row in rows)
+    assert len(server.calls) == 50 + 2
+    assert [record.message.count("does not take") for record in caplog.records] == [1, 1]
+
+
+def test_what_a_profile_says_a_model_refuses_is_not_tried():
+    adapter = ModelAdapter(resolve_model("openai:o3", api_key="x"))
+    request = adapter.request(scores_shape((1, 5), False), adapter.sampling(False, None))
+    assert "temperature" not in request.settings
+    assert adapter.lacking(request, seed=False, logprobs=True) >= {"temperature", "logprobs"}

@@ -13,7 +13,8 @@ import asyncio
 import json
 import logging
 import threading
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
@@ -33,9 +34,11 @@ from langchain_judges.asking.models.clients import (
 from langchain_judges.asking.models.secrets import Secrets, masked, without_password
 from langchain_judges.asking.prompt_cache import PromptCache
 from langchain_judges.asking.replies.reading import json_schema
+from langchain_judges.asking.steps import SingleFlight, Steps
 from langchain_judges.errors import OptionError
 
 _LOG = logging.getLogger(__name__)
+T = TypeVar("T")
 Rung = Literal["response_format", "structured_output", "tools", "text"]
 
 _MEDIA = {
@@ -129,7 +132,12 @@ class ModelAdapter:
         """Kinds of content that its profile says it does not take."""
         self.rungs = _rungs(self.model, self.openai_compatible)
         self._best = self.rungs[0]
-        self.refused: set[str] = set()
+        self.refused: set[str] = _refused_by(profile)
+        """Settings that the model does not take, by its profile or by what it has said."""
+        # Of a model that has a profile it says enough; a batch job is sent as a whole.
+        in_batches = (getattr(self.model, "metadata", None) or {}).get("batch")
+        self._may_refuse = self.openai_compatible and not profile and not in_batches
+        self._tried: SingleFlight[bool] = SingleFlight()
         self.answered = False
         """Whether a reply has come: what is refused after that is one request, not access."""
         self._lock = threading.Lock()
@@ -192,6 +200,37 @@ class ModelAdapter:
         settings = {**request.settings, name: key}
         return request._replace(settings=settings, sent=(*request.sent, name))
 
+    def tried(
+        self, request: ReplyRequest, send: Callable[[], Steps[T]], taken: Callable[[T], bool]
+    ) -> Steps[T | None]:
+        """Send a request; the first with its settings goes ahead of the others.
+
+        Only where the model may refuse them.
+
+        Args:
+            request: What `send` sends.
+            send: Sends it.
+            taken: Says of what came whether the settings were taken.
+
+        Returns:
+            What came; None: another request found out that one like this would be refused.
+        """
+        results: list[T] = []
+
+        def first() -> Steps[bool]:
+            if self.refused.intersection(request.sent) or request.rung != self.rungs[0]:
+                return False
+            results.append((yield from send()))
+            return taken(results[0])
+
+        if not self._may_refuse:
+            return (yield from send())
+        key = repr((request.rung, sorted(request.sent)))
+        _, was_tried = yield from self._tried.get(key, first, bool)
+        if was_tried:
+            return (yield from send())
+        return results[0] if results else None
+
     def lacking(self, request: ReplyRequest, *, seed: bool, logprobs: bool) -> set[str]:
         """Return what a request should have carried, had the model not refused it before.
 
@@ -246,8 +285,11 @@ class ModelAdapter:
         Other calls may have learnt the same meanwhile: what counts is what this one sent.
         """
         if setting := complaint.refused(request.sent):
-            self._note(f"does not take {setting!r}: it is asked without it from here on")
-            self.refused.add(setting)
+            with self._lock:
+                is_new = setting not in self.refused
+                self.refused.add(setting)
+            if is_new:
+                self._note(f"does not take {setting!r}: it is asked without it from here on")
             return True
         if not complaint.format_rejected:
             return False
@@ -323,6 +365,13 @@ def deadline_of(model: BaseChatModel) -> float | None:
         if isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds > 0:
             return seconds + SLACK
     return None
+
+
+def _refused_by(profile: Mapping[str, Any]) -> set[str]:
+    """Return the settings that a model is known not to take: those of a reasoning model."""
+    if profile.get("temperature") is False:
+        return {"temperature", "logprobs", "top_logprobs"}
+    return set()
 
 
 def _is_openai(model: BaseChatModel) -> bool:

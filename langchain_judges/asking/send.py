@@ -7,6 +7,7 @@ import json
 import threading
 from concurrent.futures import Future
 from contextvars import copy_context
+from functools import partial
 from typing import NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -90,7 +91,11 @@ def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
             seed=asking.seed,
         )
         request = adapter.with_cache_key(request, asking.cache_key)
-        outcome = yield from _call(asking, request, messages, sampling)
+        outcome = yield from adapter.tried(
+            request, partial(_call, asking, request, messages, sampling), _taken
+        )
+        if outcome is None:
+            continue
         if isinstance(outcome, AIMessage):
             return Sent(outcome, request, None)
         error = outcome
@@ -106,6 +111,10 @@ def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
             return Sent(None, request, diagnosis(error, adapter.secrets.mask))
         yield _pause(wait_after(error, wait))
         wait *= 2
+
+
+def _taken(outcome: AIMessage | Exception) -> bool:
+    return isinstance(outcome, AIMessage) or not rejects(outcome)
 
 
 def _call(
