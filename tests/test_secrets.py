@@ -1,5 +1,6 @@
 import logging
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from langchain_core.callbacks import AsyncCallbackHandler
@@ -160,3 +161,12 @@ def test_a_placeholder_for_a_key_is_an_ordinary_word():
         api_key: str = "none"
 
     assert Secrets(Served()).mask("there is none") == "there is none"
+
+
+def test_repr_of_a_model_shows_no_password_of_its_address():
+    model: Any = resolve_model("m", base_url="http://user:pa55@127.0.0.1:1/v1")
+    assert "pa55" not in repr(model) + str(model)
+    assert (type(model).__name__, model.openai_api_base) == (
+        "ChatOpenAI",
+        "http://user:pa55@127.0.0.1:1/v1",
+    )

@@ -33,6 +33,7 @@ class ModelSpec(TypedDict):
     """What else the chat model takes, such as `{"reasoning_effort": "low"}`."""
 
 
+_ACCESS = re.compile(r"//[^/@\s]+@")
 _ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 
 
@@ -151,7 +152,21 @@ def _named_model(
         raise ModelSetupError(f"The model {model!r} is not known: {reason}") from exc
     except Exception as exc:  # each provider's package raises its own
         raise ModelSetupError(f"The model {model!r} cannot be used: {exc}") from exc
-    return chat
+    return _without_password_in_repr(chat) if "@" in (base_url or "") else chat
+
+
+def _without_password_in_repr(chat: BaseChatModel) -> BaseChatModel:
+    """Return a model that `repr` shows without the user and password of its address."""
+    kind: Any = type(chat)
+
+    def arguments(self: Any) -> Any:
+        for name, value in kind.__repr_args__(self):
+            yield name, _ACCESS.sub("//***@", value) if isinstance(value, str) else value
+
+    names = {"__module__": kind.__module__, "__repr_args__": arguments}
+    copy = chat.model_copy()
+    object.__setattr__(copy, "__class__", type(kind.__name__, (kind,), names))
+    return copy
 
 
 def own_address() -> str | None:
