@@ -14,6 +14,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
 from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -34,13 +35,15 @@ from langchain_judges.asking.models.clients import (
 from langchain_judges.asking.models.secrets import Secrets, masked, without_password
 from langchain_judges.asking.prompt_cache import PromptCache
 from langchain_judges.asking.replies.reading import json_schema
-from langchain_judges.asking.steps import SingleFlight, Steps
+from langchain_judges.asking.steps import Steps, Wait
 from langchain_judges.errors import OptionError
 
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 Rung = Literal["response_format", "structured_output", "tools", "text"]
 
+REFUSAL_WAIT = 2.0
+"""Seconds that requests wait for the first one: a refusal comes before a model writes."""
 _MEDIA = {
     "image": "image_inputs",
     "audio": "audio_inputs",
@@ -137,7 +140,7 @@ class ModelAdapter:
         # Of a model that has a profile it says enough; a batch job is sent as a whole.
         in_batches = (getattr(self.model, "metadata", None) or {}).get("batch")
         self._may_refuse = self.openai_compatible and not profile and not in_batches
-        self._tried: SingleFlight[bool] = SingleFlight()
+        self._tried: dict[str, Future[None]] = {}
         self.answered = False
         """Whether a reply has come: what is refused after that is one request, not access."""
         self._lock = threading.Lock()
@@ -200,36 +203,36 @@ class ModelAdapter:
         settings = {**request.settings, name: key}
         return request._replace(settings=settings, sent=(*request.sent, name))
 
-    def tried(
-        self, request: ReplyRequest, send: Callable[[], Steps[T]], taken: Callable[[T], bool]
-    ) -> Steps[T | None]:
+    def tried(self, request: ReplyRequest, send: Callable[[], Steps[T]]) -> Steps[T | None]:
         """Send a request; the first with its settings goes ahead of the others.
 
-        Only where the model may refuse them.
+        Only where the model may refuse them, and for `REFUSAL_WAIT` seconds at most.
 
         Args:
             request: What `send` sends.
             send: Sends it.
-            taken: Says of what came whether the settings were taken.
 
         Returns:
             What came; None: another request found out that one like this would be refused.
         """
-        results: list[T] = []
-
-        def first() -> Steps[bool]:
-            if self.refused.intersection(request.sent) or request.rung != self.rungs[0]:
-                return False
-            results.append((yield from send()))
-            return taken(results[0])
-
         if not self._may_refuse:
             return (yield from send())
-        key = repr((request.rung, sorted(request.sent)))
-        _, was_tried = yield from self._tried.get(key, first, bool)
-        if was_tried:
-            return (yield from send())
-        return results[0] if results else None
+        key, own = repr((request.rung, sorted(request.sent))), Future[None]()
+        own.set_running_or_notify_cancel()
+        first = self._tried.setdefault(key, own)
+        if first is not own:
+            if not first.done():
+                yield Wait(
+                    lambda: wait([first], REFUSAL_WAIT),
+                    lambda: asyncio.wait([asyncio.wrap_future(first)], timeout=REFUSAL_WAIT),
+                )
+            is_stale = self.refused.intersection(request.sent) or request.rung != self.rungs[0]
+            return None if is_stale else (yield from send())
+        try:
+            result = yield from send()
+        finally:
+            own.set_result(None)
+        return result
 
     def lacking(self, request: ReplyRequest, *, seed: bool, logprobs: bool) -> set[str]:
         """Return what a request should have carried, had the model not refused it before.

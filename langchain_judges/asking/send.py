@@ -91,21 +91,20 @@ def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
             seed=asking.seed,
         )
         request = adapter.with_cache_key(request, asking.cache_key)
-        outcome = yield from adapter.tried(
-            request, partial(_call, asking, request, messages, sampling), _taken
+        tried = yield from adapter.tried(
+            request, partial(_attempt, asking, request, messages, sampling)
         )
-        if outcome is None:
+        if tried is None:
             continue
+        outcome, has_learnt = tried
         if isinstance(outcome, AIMessage):
             return Sent(outcome, request, None)
         error = outcome
         if problem := paid_error(error):
             return Sent(None, request, problem)
         asking.cost["retries"] += 1
-        if rejects(error):
-            prompt = [message.text for message in messages]
-            if adapter.learn(request, complaint_of(error, prompt)):
-                continue
+        if has_learnt:
+            continue
         attempts -= 1
         if not attempts or not can_pass(error):
             return Sent(None, request, diagnosis(error, adapter.secrets.mask))
@@ -113,8 +112,18 @@ def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
         wait *= 2
 
 
-def _taken(outcome: AIMessage | Exception) -> bool:
-    return isinstance(outcome, AIMessage) or not rejects(outcome)
+def _attempt(
+    asking: Asking,
+    request: ReplyRequest,
+    messages: list[BaseMessage],
+    sampling: Sampling,
+) -> Steps[tuple[AIMessage | Exception, bool]]:
+    """Make one call; return what came, and whether a refusal says how to ask instead."""
+    outcome = yield from _call(asking, request, messages, sampling)
+    if isinstance(outcome, AIMessage) or paid_error(outcome) or not rejects(outcome):
+        return outcome, False
+    prompt = [message.text for message in messages]
+    return outcome, asking.question.adapter.learn(request, complaint_of(outcome, prompt))
 
 
 def _call(
