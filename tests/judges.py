@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -38,13 +39,15 @@ _SC2 = (
 
 def answer(prompt: str) -> str:
     """Answer as whichever judge or writer asks would have it: `good` is good."""
-    if "<concepts-" in prompt:
+    # What is asked, without what the judged texts say.
+    asked = re.sub(r"<response-.*?</response-", "", prompt, flags=re.DOTALL)
+    if "<concepts-" in asked:
         return writes(prompt)
-    if "You speak for different people" in prompt:
+    if "You speak for different people" in asked:
         return respond(prompt)
-    if any(text in prompt for text in _SC2):
+    if any(text in asked for text in _SC2):
         return test_sc2.respond(prompt)
-    if '"label"' in prompt:
+    if '"label"' in asked:
         text = prompt.split("<response-")[-1].partition("</response-")[0]
         return json.dumps({"label": str(int("good" in text)), "explanation": "because"})
     if "response 1 scored" in prompt:
