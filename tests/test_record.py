@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -451,3 +452,12 @@ ODD: list[Any] = [
 @for_each("value", ODD)
 def test_values_of_odd_types_do_not_raise(value):
     plain_row({"input": value, "output": value})
+
+
+def test_the_last_turn_alone_is_judged_where_that_is_asked_for():
+    model = FakeChatModel(replies=answer)
+    evaluator = as_evaluator(create_rubric_judge(model, rubric="good"), last_turn=True)
+    evaluator(inputs="A chat.", outputs={"messages": TALK[:4]})
+    response = re.findall(r"<response-(\w+)>\n(.*?)\n</response-\1>", model.prompts[0], re.S)
+    assert [text for _, text in response] == ["In Oslo."]
+    assert "Hi, what may I do?" in model.prompts[0]

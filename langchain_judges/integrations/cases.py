@@ -28,6 +28,7 @@ from langchain_judges.rows.applications import (
     work_in,
 )
 from langchain_judges.rows.checks import kind_of_verdict
+from langchain_judges.rows.record import last_turn
 from langchain_judges.rows.texts import Text
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import (
@@ -137,10 +138,16 @@ class CaseReader:
     """Reads pairs and items from inputs, outputs and references."""
 
     def __init__(
-        self, judge: Judge, places: TextSources, baseline: BaselineSource | None
+        self,
+        judge: Judge,
+        places: TextSources,
+        baseline: BaselineSource | None,
+        *,
+        last_turn: bool = False,
     ) -> None:
         """Set where each text is found; nothing is read yet."""
         self.judge, self.kind, self.places = judge, kind_of(judge), places
+        self.last_turn = last_turn
         check_sources(**places._asdict())
         if not (baseline is None or isinstance(baseline, Mapping) or callable(baseline)):
             raise OptionError(
@@ -163,6 +170,10 @@ class CaseReader:
         """
         task = task_in(row.inputs, self.places.input)
         text = work_in(row.outputs, self.places.output, task=task)
+        if self.last_turn and not isinstance(text, str):
+            before, text = last_turn(text)
+            asked = [{"role": "user", "content": task}] if isinstance(task, str) else task
+            task = [*asked, *before]
         source = context_in(row.context) or self._source(row.inputs, row.outputs)
         if source is None and wants_source(self.judge):
             raise InputError(
