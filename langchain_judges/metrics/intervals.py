@@ -172,6 +172,7 @@ def mean_result(
     failed: Mapping[str, int],
     *,
     added: float = 0.0,
+    freedom: float | None = None,
 ) -> Result:
     """Return the mean with Student's interval over groups.
 
@@ -183,6 +184,7 @@ def mean_result(
         added: What is added to the variance of the mean, in units of 1 / (items · groups);
             values that may all be alike by luck need it, others that are all alike have no
             interval.
+        freedom: Of Student's t, if not all groups tell how they vary.
     """
     check_confidence(confidence)
     centre, count = float(values.mean()), int(groups.max()) + 1
@@ -193,7 +195,7 @@ def mean_result(
     wide = math.sqrt(se**2 + added / (count * len(values)))
     if wide <= 1e-12 * max(1.0, abs(centre)):
         return result(se=se, no_interval="all values are equal")
-    half = wide * student_quantile(confidence, count - 1)
+    half = wide * student_quantile(confidence, freedom or count - 1)
     return result(se=se, interval=Interval.around(centre, half))
 
 
@@ -237,10 +239,15 @@ def paired_difference(
     if spread is None and np.isin(np.concatenate([a, b]), (0, 0.5, 1)).all():
         spread = 1.0
     added = (spread or 0.0) ** 2
-    change = mean_result(a - b, clusters, confidence, cases.failed, added=added)
+    freedom = float(clusters.max())
+    if groups is not None and spread and (a != b).any():
+        # Groups on which both are alike tell little of how leads vary.
+        freedom = max(2.0, min(freedom, float(len(np.unique(clusters[a != b])))))
+    change = mean_result(
+        a - b, clusters, confidence, cases.failed, added=added, freedom=freedom
+    )
     if change.interval is None:
         return Difference(change, **vars(change), p=1.0)
-    freedom = int(clusters.max())
     half = change.interval.high - change
     statistic = abs(change) / half * student_quantile(confidence, freedom)
     p = 2 * float(scipy.special.stdtr(freedom, -statistic))
