@@ -233,6 +233,8 @@ class CachingProvider:
 
 TEXT = "The plants on the sill need more light than a window gives in winter. "
 LONG_PAIR = {"input": TEXT * 20, "output_a": TEXT * 40 + "A", "output_b": TEXT * 38 + "B"}
+LONG_ITEM = {"input": TEXT * 20, "output": TEXT * 60, "expected": "x"}
+CRITERIA = [{"name": name, "description": f"It shows {name}."} for name in "abcdef"]
 
 
 @pytest.mark.parametrize(
@@ -241,6 +243,7 @@ LONG_PAIR = {"input": TEXT * 20, "output_a": TEXT * 40 + "A", "output_b": TEXT *
         ("bsm", {"criteria": ["a", "b", "c", "d", "e"]}, LONG_PAIR, 0.7),
         ("sc2", {"aspects": ["Tone", "Depth"], "samples": 8}, LONG_PAIR, 0.75),
         ("cot_sc", {"samples": 5}, LONG_PAIR, 0.75),
+        ("rubric", {"rubric": CRITERIA, "each": True}, LONG_ITEM, 0.7),
     ],
 )
 def test_most_of_what_calls_share_is_read_from_the_cache(method, options, row, least):
