@@ -11,6 +11,7 @@ from langchain_judges.rows.labels import read_label
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.rows import ResultRow, answer_of, judged_row, outcome_of
 from langchain_judges.runs.run_state import Judge, Rows
+from langchain_judges.runs.sources import source_of
 
 Passes = Callable[[ResultRow], bool]
 """Whether the result of a row passes."""
@@ -50,7 +51,8 @@ def assert_judged(
         AssertionError: Too few rows pass; it names each row that failed, with the reason.
         OptionError: An option is not allowed, or there are no rows.
     """
-    data = list(rows)
+    __tracebackhide__ = True  # pytest shows the message, not this function
+    data = list(source_of(rows).records)
     _check(data, min_pass, tries)
     passes_row = passes or _passes
     results: dict[int, ResultRow] = {}
