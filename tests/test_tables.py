@@ -310,6 +310,23 @@ def test_the_command_says_which_of_two_columns_is_better(serve, tmp_path):
     assert {row["preference"] for row in read(out)} == {"v2"}
 
 
+@pytest.mark.parametrize("systems", ["v1,v2", "v1,v2,v3"])
+def test_systems_in_columns_are_compared_or_ranked(serve, tmp_path, systems):
+    rows = [
+        {"question": f"Why {n}?", "v1": "bad", "v2": "good", "v3": f"bad too {n}"}
+        for n in range(12)
+    ]
+    server = serve(over_the_wire)
+    words = ["compare", written(tmp_path / "r.csv", rows), "--model", "m"]
+    line = [*words, "--base-url", server.url, "--systems", systems]
+    done = CliRunner().invoke(app, [str(word) for word in line])
+    assert done.exit_code == 0, done.output
+    if systems == "v1,v2":
+        assert "v2 is better in 12 of 12 (100 %, 76–100 %): settled." in done.stdout
+    else:
+        assert "v2 before v" in done.stdout
+
+
 def has_rows(file: Path, least: int, call: object = None) -> bool:
     return rows_in(file) >= least
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +23,7 @@ from langchain_judges.cli.messages import (
     ctrl_c_as_exit,
     error_console,
     refusals_as_exits,
+    run_to_the_end,
     table_console,
     tell_undone,
 )
@@ -30,10 +31,14 @@ from langchain_judges.cli.rows import (
     CheckedRows,
     check_labelled_pair,
     checked_rows,
+    judge_rows,
+    raw_source,
     rows_of,
+    tell_calls,
     warn_of_size,
 )
 from langchain_judges.errors import OptionError, did_you_mean
+from langchain_judges.methods.describe import metadata_of
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -56,6 +61,14 @@ class LineUpFlags:
         int | None,
         typer.Option(
             min=1, help="Most calls of a method for a pair; default: what each takes by itself."
+        ),
+    ] = None
+    systems: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN,COLUMN",
+            help="Compare systems instead: the columns with their outputs, a row for each "
+            "input; --methods names the judge, by default relative.",
         ),
     ] = None
     spec: Annotated[
@@ -160,6 +173,9 @@ def compare(
 
     errors = error_console()
     with refusals_as_exits(errors, model.address), ctrl_c_as_exit(errors, saved=bool(out)):
+        if contest.systems:
+            _compare_systems(pairs, model, contest, rows, run, out)
+            return
         names = contest.names()
         settings_by_method(names, contest.option or [])  # refused before the rows are read
         good = _labelled_pairs(pairs, rows, errors)
@@ -174,6 +190,50 @@ def compare(
         if out is not None:
             _write(comparison, out, pairs.name, errors)
     _print(comparison, errors, model.address, strict=run.strict)
+
+
+def _compare_systems(
+    path: Path,
+    model: ModelFlags,
+    contest: LineUpFlags,
+    rows: RowFlags,
+    run: RunFlags,
+    out: Path | None,
+) -> None:
+    """Say which of two systems is better, or rank several."""
+    from langchain_judges.methods.registry import load_judge
+    from langchain_judges.report.terminal import ranking_table
+    from langchain_judges.runs.ranking import rank
+
+    names = [name.strip() for name in (contest.systems or "").split(",") if name.strip()]
+    if len(set(names)) < 2:
+        raise OptionError(f"--systems must name two columns or more, got {contest.systems!r}")
+    columns = [*(rows.column or []), f"output_a={names[0]}", f"output_b={names[1]}"]
+    file = judge_rows(path, ("relative", None, {}), replace(rows, column=columns))
+    good = checked_rows(file, True, error_console())
+    judge = load_judge(contest.methods or "relative", model.chat(dry_run=run.dry_run))
+    tell_calls(
+        contest.methods or "relative", "pair", metadata_of(judge)["calls"],
+        good.number * len(names) * (len(names) - 1) // 2, error_console(), is_local=False,
+    )  # fmt: skip
+    if run.dry_run:
+        return
+    if len(names) == 2:
+        options = {"out": out, **run.options(), "columns": good.file.form.columns}
+        run_to_the_end(
+            judge, raw_source(good), options, False, strict=run.strict, address=model.address
+        )
+        return
+    tasks = (
+        {**row, "outputs": {name: record[name] for name in names if record.get(name)}}
+        for row, record in zip(good, raw_source(good).records, strict=False)
+    )
+    ranking = rank(tasks, judge, out=out, progress=False)
+    table_console().print(ranking_table(ranking))
+    for better, worse in zip(ranking["systems"], ranking["systems"][1:], strict=False):
+        word = "settled" if better["parted"] else "not settled"
+        print_line = f"{better['system']} before {worse['system']}: {word}."
+        table_console().print(print_line, markup=False)
 
 
 def _labelled_pairs(path: Path, flags: RowFlags, errors: Console) -> CheckedRows:
