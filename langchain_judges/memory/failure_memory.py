@@ -324,7 +324,7 @@ class StoredExamples:
         self.store, self.name = store, name
         self._selection = selection
         self._snapshot: MemorySnapshot | None = None
-        self._changes, self._last = -1, 0
+        self._changes, self._last, self._count = -1, 0, 0
         self._turn = Lock()
         self._reading = threading.Lock()
 
@@ -348,7 +348,9 @@ class StoredExamples:
             contents = store.contents(self._last)
             before = self._snapshot or MemorySnapshot()
             new = self._records(contents.added)
-            gone = before.records.keys() - contents.ids.keys()
+            # Only removals make fewer documents than were added.
+            count, self._count = self._count + len(contents.added), len(contents.ids)
+            gone = before.records.keys() - contents.ids.keys() if count > self._count else ()
             self._snapshot = before.with_changes(new, gone)
             self._changes, self._last = changes, contents.last
             return self._snapshot

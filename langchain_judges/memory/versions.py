@@ -286,11 +286,17 @@ class MemorySnapshot:
             elif before:
                 del after.versions[id]
         if "ids" in vars(self):  # what was gathered once need not be gathered again
-            ids = {content: id for content, id in self.ids.items() if id not in own}
-            vars(after)["ids"] = ids | {
-                left[-1].content: id for id, left in own.items() if left
-            }
+            vars(after)["ids"] = self._ids_after(own)
         return after
+
+    def _ids_after(self, changed: Mapping[str, Sequence[Record]]) -> dict[str, str]:
+        ids = self.ids.copy()
+        for id, left in changed.items():
+            if id in self.versions:
+                ids.pop(self.versions[id].last.content, None)
+            if left:
+                ids[left[-1].content] = id
+        return ids
 
     def _records_of(self, id: str) -> tuple[Record, ...]:
         return self.versions[id].records if id in self.versions else ()
