@@ -246,3 +246,61 @@ def test_thresholds_are_shares(thresholds):
 def test_there_is_a_threshold_for_each_judge():
     with pytest.raises(OptionError, match="`thresholds` must be 1, or 2"):
         create_cascade([juror("x", "A"), juror("y", "A")], thresholds=[0.1, 0.2, 0.3])
+
+
+def stages(count=400, **options):
+    rows = rows_with_labels(count)
+    create: Any = create_cascade
+    return create(first=skilled("cheap", rows), then=skilled("dear", rows), **options), rows
+
+
+def test_an_agreement_is_a_wish_that_calibration_must_reach():
+    cascade, rows = stages(agreement=0.85)
+    with pytest.raises(OptionError, match=r"no thresholds for an `agreement` of 85% yet"):
+        cascade.invoke(rows[0])
+    with pytest.raises(OptionError, match=r"`calibrate_cascade\(cascade, rows\)`"):
+        list(judge_many(cascade, rows[:3], progress=False))
+    calibrated: Any = calibrate_cascade(cascade, rows, progress=False)
+    found = calibrated.options.calibration
+    assert (found["agreement"], calibrated.options.agreement) == (0.85, 0.85)
+    run = list(judge_many(calibrated, rows, progress=False))
+    judged = [row for row in run if row["judged"]]
+    wrong = sum(row["verdict"]["preference"] != row["label"] for row in judged)
+    assert found["coverage"] == pytest.approx(len(judged) / 400)
+    assert found["risk"] == pytest.approx(wrong / len(judged), abs=1e-4)
+    assert 0 < found["risk"] < 0.15
+    other: Any = calibrate_cascade(cascade, rows, agreement=0.95, progress=False)
+    assert other.options.agreement == other.options.calibration["agreement"] == 0.95
+
+
+def test_a_model_first_judges_with_the_method_and_options_of_the_judge_that_follows():
+    first = FakeChatModel(replies=lambda _: {"label": "1"})
+    strong = create_rubric_judge(
+        FakeChatModel(replies=lambda _: {"label": "0"}),
+        rubric={"Tone": "Is it polite?"},
+        explain="none",
+        name="strong",
+    )
+    create: Any = create_cascade
+    cascade = create(first=first, then=strong, thresholds=0.9)
+    (name, judge), (last, _) = cascade.members
+    assert (judge.options.method, judge.options.explain) == ("rubric", "none")
+    assert name != last == "strong"
+    assert cascade.invoke(ITEM)["stage"] == "strong"
+    assert "Is it polite?" in str(first.prompts[0])
+
+
+@for_each(
+    ("given", "message"),
+    [
+        ({"first": "openai:a"}, "`first` and `then` go together"),
+        ({}, "give the judges as `members`, or as `first` and `then`"),
+        ({"members": ["openai:a"], "first": "openai:a", "then": "openai:b"}, "give the judges"),
+        ({"members": ["openai:a"], "agreement": 0.9, "thresholds": 0.5}, "not both"),
+        ({"members": ["openai:a"], "agreement": 1.5}, "`agreement` must be"),
+    ],
+)
+def test_the_judges_are_given_once_and_so_is_when_they_decide(given, message):
+    create: Any = create_cascade
+    with pytest.raises(OptionError, match=message):
+        create(**given)

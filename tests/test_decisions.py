@@ -14,7 +14,9 @@ from langchain_judges import (
     create_jury,
     create_relative_judge,
     create_rubric_judge,
+    judge_many,
 )
+from langchain_judges.runs import calibrate_cascade
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import ITEM, PAIR
@@ -144,6 +146,45 @@ def test_a_cascade_asks_on_where_a_decision_model_is_unsure(decides, threshold, 
     result = create_cascade(judges, thresholds=threshold).invoke(ITEM)
     assert result["stage"] == stage
     assert create_jury(judges).invoke(ITEM)["verdict"]["confidence"] == 1
+
+
+def clear(question: Any, text: str) -> dict[str, float]:
+    """Be sure and right of clear rows; of the others unsure, and right half the time."""
+    if "clear" in text:
+        return {"0": 0.05, "1": 0.95}
+    return {"0": 0.55, "1": 0.45} if "odd" in text else {"0": 0.45, "1": 0.55}
+
+
+def test_a_decision_model_first_keeps_the_agreement_for_fewer_dollars(decides, tmp_path):
+    model, server = decides(clear)
+    strong = FakeChatModel(replies=lambda _: {"explanation": "x", "label": "1"})
+    then = create_rubric_judge(strong, rubric="Is it polite?", name="strong")
+    create: Any = create_cascade
+    cascade = create(first=model, then=then, agreement=0.9)
+    assert "Is it polite?" in str(cascade.members[0].judge.options)
+    outputs = ["clear 1", "clear 2", "unsure odd", "unsure"]
+    rows = [
+        {"id": f"{n}", "input": f"Case {n}?", "output": outputs[n % 4], "label": 1}
+        for n in range(120)
+    ]
+    prices = tmp_path / "prices.json"
+    dear = {"input": 1000, "output": 1000}
+    models = {"gpt-6-luna": {"input": 1, "output": 0}, "FakeChatModel": dear}
+    prices.write_text(json.dumps({"date": "2026-11-01", "models": models}))
+    calibrated: Any = calibrate_cascade(cascade, rows, prices=prices, progress=False)
+    found = calibrated.options.calibration
+    first, _ = calibrated.options.thresholds
+    assert 0.55 < first <= 0.95
+    assert (found["coverage"], found["risk"], found["shares"]) == (1, 0, [0.5, 0.5])
+    # 100 tokens at a dollar a million, of every row; and the strong judge on every other.
+    own = 100 / 1_000_000
+    assert found["dollars"] == pytest.approx(own + found["dollars_last"] / 2)
+    asked = len(server.bodies)
+    run = judge_many(calibrated, rows, progress=False, prices=prices)
+    list(run)
+    assert len(server.bodies) - asked == 120
+    assert run.summary.stages == {"strong": 60, calibrated.members[0].name: 60}
+    assert run.summary.cost / 120 == pytest.approx(found["dollars"])
 
 
 def test_a_refusal_is_a_failure_and_an_open_question_an_error(decides):

@@ -14,6 +14,11 @@ from langgraph.constants import END, START
 from langgraph.errors import GraphBubbleUp
 
 from langchain_judges.asking.faults import diagnosis
+from langchain_judges.asking.models.names import (
+    ModelSpec,
+    is_decision_model,
+    model_of_spec,
+)
 from langchain_judges.asking.nodes import Next, Route, plain
 from langchain_judges.asking.steps import Steps, Update, Wait
 from langchain_judges.errors import InputError, JudgeError, ModelAccessError, OptionError
@@ -31,7 +36,7 @@ from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import item_of
 from langchain_judges.methods.options import JudgeSpec
 from langchain_judges.methods.pairs import pair_of
-from langchain_judges.methods.registry import load_judge
+from langchain_judges.methods.registry import BUILDERS, load_judge
 from langchain_judges.rows.checks import Kind, check_item, check_pair
 from langchain_judges.rows.texts import compared
 from langchain_judges.verdict import Failure, FailureReason, Item, Usage, even_verdict, no_usage
@@ -98,7 +103,28 @@ def _judge(value: object) -> Runnable[Any, Any]:
 def _is_model(value: object) -> bool:
     """Say whether a member is a model: an object, a name, or an object of JSON with a name."""
     is_model_spec = isinstance(value, Mapping) and "method" not in value
-    return is_model_spec or isinstance(value, str | BaseChatModel)
+    is_model = isinstance(value, str | BaseChatModel) or is_decision_model(value)
+    return is_model_spec or is_model
+
+
+def judges_as(value: Any, other: object) -> Any:
+    """Return a model as a judge of the method and options of another; a judge as it is.
+
+    Raises:
+        OptionError: The other is a judge whose method no single model can follow.
+    """
+    if not _is_model(value) or _is_model(other):
+        return value
+    judge = unwrapped(_judge(other))
+    if not isinstance(judge, JudgeGraph) or isinstance(judge.options, Combination):
+        raise OptionError("`first` must be a judge: a model cannot judge as `then` does")
+    options = judge.options.model_copy(update={"name": None, "checkpointer": None})
+    if not isinstance(value, Mapping):
+        return BUILDERS[options.method](options, value)
+    spec = cast("ModelSpec", value)
+    made = BUILDERS[options.method](options, model_of_spec(spec))
+    made.model = spec
+    return made
 
 
 def _with_names(judges: Sequence[Runnable[Any, Any]]) -> tuple[Member, ...]:

@@ -29,6 +29,7 @@ def factory(
     make: Callable[[Declared, A], T],
     name: str,
     first: str = "model",
+    needed: bool = True,
 ) -> Callable[Concatenate[A, P], T]:
     """Return a function that makes something of a first argument and the options of a kind.
 
@@ -40,6 +41,7 @@ def factory(
         make: Takes the checked options and the first argument.
         name: Of the function.
         first: Name of its first argument.
+        needed: Whether there must be one; otherwise `make` gets None.
     """
     options = cast("type[Options]", kind)
 
@@ -48,15 +50,15 @@ def factory(
             raise TypeError(f"{name}() takes `{first}` and options by name, got {len(args)}")
         if args and first in values:
             raise TypeError(f"{name}() got `{first}` twice")
-        if not args and first not in values:
+        if needed and not args and first not in values:
             raise TypeError(f"{name}() needs `{first}`")
-        what = args[0] if args else values.pop(first)
+        what = args[0] if args else values.pop(first, None)
         return make(cast("Declared", options(**values)), what)
 
     create.__name__ = create.__qualname__ = name
     create.__module__ = make.__module__
     create.__doc__ = _docstring(options, first)
-    create.__signature__ = _signature(options, first)  # type: ignore[attr-defined]
+    create.__signature__ = _signature(options, first, needed)  # type: ignore[attr-defined]
     return cast("Callable[Concatenate[A, P], T]", create)
 
 
@@ -95,8 +97,9 @@ def with_options(
     return decorate
 
 
-def _signature(kind: type[Options], first: str) -> inspect.Signature:
-    head = inspect.Parameter(first, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+def _signature(kind: type[Options], first: str, needed: bool) -> inspect.Signature:
+    default = inspect.Parameter.empty if needed else None
+    head = inspect.Parameter(first, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
     return inspect.Signature([head, *_keywords(kind)])
 
 

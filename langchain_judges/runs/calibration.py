@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from langchain_judges.errors import InputError, OptionError
@@ -29,17 +30,22 @@ def calibrate_cascade(
     which the verdicts that it decides agree with the labels in at least `agreement` of the
     cases; the probability that any of them does not is at most `delta`
     (`metrics.selective_cascade`). A judge that cannot give the guarantee never decides (None),
-    and a row for which no judge is certain enough is not judged. The guarantee holds for rows
-    like these.
+    and a row for which no judge is certain enough is not judged. A last judge that says nothing
+    of its certainty decides all rows that reach it, or none. The guarantee holds for rows like
+    these.
 
     Args:
-        cascade: A cascade; its thresholds do not matter.
+        cascade: A cascade; its thresholds do not matter, its `agreement` is the default.
         rows: Rows with a `label`; some hundreds.
         options: Each by its name.
 
     Returns:
         A cascade with `thresholds`, and with `calibration` in its options and its spec: the
-        guarantee, a hash of the rows, and the coverage and shares on them.
+        guarantee (`agreement`, `delta`), a hash of the rows, and what was found on them:
+        `coverage`, the share of rows that are judged; `risk`, the share of their verdicts that
+        differ from the label; `shares`, the share that each judge decides; and with `prices`
+        `dollars`, what a row costs in the mean, and `dollars_last`, what it costs if the last
+        judge is always asked.
 
     Raises:
         OptionError: `cascade` is not a cascade, or no judge reaches the agreement; the message
@@ -55,33 +61,37 @@ def calibrate_cascade(
     cascade_options = getattr(graph, "options", None)
     if not isinstance(cascade_options, Cascade):
         raise OptionError(f"`cascade` must be a cascade, got {type(graph).__name__}")
+    wish = options.agreement or cascade_options.agreement or 0.9
     data = list(rows)
     runs = [_results(member, data, options) for member in graph.members]
     answers = [[answer_of(row["verdict"]) for row in run] for run in runs]
     labels: list[Any] = answers[-1] if options.by_last else [row.get("label") for row in data]
     if all(label is None for label in labels):
         raise InputError("no row has a `label`; `by_last=True` asks the last judge for them")
-    stages = len(runs) - 1 if options.by_last else len(runs)
-    columns = [
-        (answers[place], [certainty(row["verdict"], calibrated=True) for row in runs[place]])
-        for place in range(stages)
-    ]
-    selection = selective_cascade(
-        columns, labels, alpha=1 - options.agreement, delta=options.delta
-    )
+    sure = [[certainty(row["verdict"], calibrated=True) for row in run] for run in runs]
+    columns = list(zip(answers, sure, strict=True))[: -1 if options.by_last else None]
+    is_silent = not options.by_last and all(chance is None for chance in sure[-1])
+    if is_silent:
+        # It decides whatever it is asked or nothing, by how often it is right there.
+        columns[-1] = answers[-1], [None if each is None else 1.0 for each in answers[-1]]
+    selection = selective_cascade(columns, labels, alpha=1 - wish, delta=options.delta)
+    if not any(selection.shares):
+        raise _unreachable(columns, labels, wish, options.delta)
     gates = [gate.value if gate.value <= 1 else None for gate in selection.thresholds]
+    if is_silent and gates[-1] is not None:
+        gates[-1] = 0.0
     calibration = {
-        "agreement": options.agreement,
+        "agreement": wish,
         "delta": options.delta,
         "against": "last judge" if options.by_last else "labels",
         "rows": len(data),
         "data": _mark(data, labels),
         "coverage": float(selection.coverage),
+        "risk": round(1 - float(selection.agreement), 4),
         "shares": selection.shares,
+        **_dollars(runs, columns, gates),
     }
-    if not any(selection.shares):
-        raise _unreachable(columns, labels, options)
-    changes = {"thresholds": gates, "calibration": calibration}
+    changes = {"agreement": wish, "thresholds": gates, "calibration": calibration}
     options_with_gates = cascade_options.model_copy(update=changes)
     return cascade_of(options_with_gates, graph.members)
 
@@ -98,21 +108,55 @@ def _results(
         max_concurrency=options.max_concurrency,
         progress=options.progress,
         keep_failed=options.keep_failed,
+        prices=options.prices,
     )
     with run:
         return list(run)
 
 
+def _dollars(
+    runs: Sequence[Sequence[ResultRow]],
+    columns: Sequence[tuple[object, Sequence[float | None]]],
+    gates: Sequence[float | None],
+) -> dict[str, float]:
+    """Return what a row costs in the cascade, and if the last judge alone is asked.
+
+    Args:
+        runs: The results of each judge.
+        columns: The certainties of each judge that has a threshold.
+        gates: Their thresholds.
+
+    Returns:
+        Nothing where the price of a reply is not known.
+    """
+    prices = [[row.get("cost") for row in run] for run in runs]
+    costs = [[each for each in run if each is not None] for run in prices]
+    if any(len(known) < len(run) for known, run in zip(costs, runs, strict=True)):
+        return {}
+    spent, waiting = 0.0, list(range(len(runs[0])))
+    for place, run in enumerate(costs):
+        spent += sum(run[row] for row in waiting)
+        gate = gates[place] if place < len(gates) else None
+        if gate is not None:
+            chances = columns[place][1]
+            waiting = [row for row in waiting if not _is_sure(chances[row], gate)]
+    return {"dollars": spent / len(runs[0]), "dollars_last": fmean(costs[-1])}
+
+
+def _is_sure(chance: float | None, gate: float) -> bool:
+    return chance is not None and chance >= gate
+
+
 def _unreachable(
-    columns: Sequence[Any], labels: Sequence[Any], options: CalibrationOptions
+    columns: Sequence[Any], labels: Sequence[Any], wish: float, delta: float
 ) -> OptionError:
     """Return an error that says which agreement can be promised."""
     from langchain_judges.metrics import selective_cascade
 
-    steps = (percent / 100 for percent in range(int(options.agreement * 100), 0, -1))
+    steps = (percent / 100 for percent in range(int(wish * 100), 0, -1))
 
     def is_reached(agreement: float) -> bool:
-        gates = selective_cascade(columns, labels, alpha=1 - agreement, delta=options.delta)
+        gates = selective_cascade(columns, labels, alpha=1 - agreement, delta=delta)
         return any(gates.shares)
 
     best = next(filter(is_reached, steps), None)
@@ -120,8 +164,8 @@ def _unreachable(
     if best is not None:
         reach = f"the best that can be promised is {best:.0%}"
     return OptionError(
-        f"no judge of the cascade reaches an `agreement` of {options.agreement:.0%} on "
-        f"{len(labels):,} rows (chance of error {options.delta:.0%}): {reach}; lower it, label "
+        f"no judge of the cascade reaches an `agreement` of {wish:.0%} on "
+        f"{len(labels):,} rows (chance of error {delta:.0%}): {reach}; lower it, label "
         "more rows, take a stronger judge, or one that says how sure it is"
     )
 

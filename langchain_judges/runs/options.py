@@ -105,11 +105,14 @@ class CalibrationOptions(RunLimits):
 
     called: ClassVar[str] = "calibrate_cascade"
 
-    agreement: Annotated[float, Gt(0), Lt(1)] = 0.9
-    """The share of verdicts that must equal the label, or the verdict of the last judge."""
+    agreement: Annotated[float, Gt(0), Lt(1)] | None = None
+    """The share of verdicts that must equal the label, or the verdict of the last judge.
+    Default: the cascade's own `agreement`, else 0.9."""
     delta: Annotated[float, Gt(0), Lt(1)] = 0.1
     """The probability that the guarantee does not hold."""
     by_last: bool = False
     """Compare the others with the last judge instead of labels; it then always decides."""
     out: FilePath = None
     """A JSONL file for the verdicts of all judges, from which an interrupted run resumes."""
+    prices: FilePath = None
+    """Prices of tokens, as for `judge_many`: the calibration then says what a row costs."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, Protocol, cast, overload
 
 from langgraph.constants import END
 
 from langchain_judges.asking.nodes import Node, Route, plain
 from langchain_judges.asking.state import Emits, joined
 from langchain_judges.asking.steps import Steps, Update
+from langchain_judges.errors import OptionError
 from langchain_judges.methods.cascade.options import Cascade
 from langchain_judges.methods.combination import MembersLike, Opinion
 from langchain_judges.methods.items import ItemResult, ItemState
@@ -20,6 +21,7 @@ from langchain_judges.methods.members import (
     ask_member,
     begin,
     finish,
+    judges_as,
     kind_of_members,
     read_members,
     row_of,
@@ -32,7 +34,12 @@ from langchain_judges.rows.checks import Kind
 from langchain_judges.verdict import Failure, add_usage, not_judged, not_labelled
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Concatenate
+
     from langchain_judges.methods.members import CombinedGraph
+
+P = ParamSpec("P")
 
 
 class Stage(Opinion):
@@ -86,9 +93,21 @@ class CascadeSteps:
     gates: Sequence[float | None]
     calibrated: bool
     """Whether the thresholds were found on labelled rows, so that a lead of scores counts."""
+    open_agreement: float | None = None
+    """The agreement for which thresholds are still to be found."""
 
     def ask(self, state: CascadeState | ItemCascadeState) -> Steps[Update]:
-        """Ask the judge whose turn it is."""
+        """Ask the judge whose turn it is.
+
+        Raises:
+            OptionError: The thresholds for the agreement were not found yet.
+        """
+        if self.open_agreement is not None:
+            raise OptionError(
+                "the cascade has no thresholds for an `agreement` of "
+                f"{self.open_agreement:.0%} yet: take the cascade that "
+                "`calibrate_cascade(cascade, rows)` returns, of some hundreds of labels"
+            )
         member = self.members[len(state["stages"])]
         answer = yield from ask_member(member, self.kind, row_of(self.kind, state))
         sure = certainty(answer.verdict, calibrated=self.calibrated)
@@ -155,16 +174,29 @@ def _how_sure(stage: Stage) -> str:
     return f"{stage['member']} {sure:.2f}"
 
 
-def build(options: Cascade, members: MembersLike) -> CombinedGraph:
+def build(options: Cascade, members: MembersLike | None) -> CombinedGraph:
     """Return the judge."""
-    return cascade_of(options.without_shared(), read_members(options, members))
+    if (members is None) == (options.first is None):
+        raise OptionError("give the judges as `members`, or as `first` and `then`")
+    stages = _stages(options) if members is None else members
+    own = options.without_shared().model_copy(update={"first": None, "then": None})
+    return cascade_of(own, read_members(options, stages))
+
+
+def _stages(options: Cascade) -> list[Any]:
+    """Return the judges of `first` and `then`; a model as `first` judges as `then` does."""
+    then: Any = options.then
+    others = list(then) if isinstance(then, list | tuple) else [then]
+    return [judges_as(options.first, others[0]), *others]
 
 
 def cascade_of(options: Cascade, members: tuple[Member, ...]) -> CombinedGraph:
     """Return a cascade of ready judges."""
     kind = kind_of_members(members)
     gates = options.gates(len(members))
-    steps = CascadeSteps(members, kind, gates, options.calibration is not None)
+    open_agreement = options.agreement if options.is_open else None
+    is_calibrated = options.calibration is not None
+    steps = CascadeSteps(members, kind, gates, is_calibrated, open_agreement)
     of_items = (ItemCascadeState, ItemCascadeResult)
     schema = schema_of(kind, (CascadeState, CascadeResult), of_items)
     graph = schema.graph()
@@ -176,4 +208,23 @@ def cascade_of(options: Cascade, members: tuple[Member, ...]) -> CombinedGraph:
     return finish(options, members, kind, graph)
 
 
-create_cascade = factory(Cascade, build, "create_cascade", "members")
+class _CreateCascade(Protocol[P]):
+    """A factory to which the judges are given as its argument, or by `first` and `then`."""
+
+    @overload
+    def __call__(
+        self, members: MembersLike, *args: P.args, **options: P.kwargs
+    ) -> CombinedGraph: ...
+    @overload
+    def __call__(self, *args: P.args, **options: P.kwargs) -> CombinedGraph: ...
+
+
+def _or_by_stages(
+    create: Callable[Concatenate[MembersLike | None, P], CombinedGraph],
+) -> _CreateCascade[P]:
+    return cast("_CreateCascade[P]", create)
+
+
+create_cascade = _or_by_stages(
+    factory(Cascade, build, "create_cascade", "members", needed=False)
+)

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import AfterValidator
+from annotated_types import Gt, Lt
+from pydantic import AfterValidator, SkipValidation, model_validator
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.combination import Combination, opinion_sketch, opinion_table
+from langchain_judges.methods.combination import (
+    Combination,
+    MemberLike,
+    MembersLike,
+    opinion_sketch,
+    opinion_table,
+)
 from langchain_judges.methods.options import Budget
-from langchain_judges.options import Owner, Rule
+from langchain_judges.options import NotSerialisable, Owner, Rule
 
 Thresholds = float | Sequence[float | None]
 
@@ -32,6 +39,9 @@ class Cascade(Combination):
     says nothing of it (one order, no log-probabilities) is never certain, and neither is a lead
     of scores, unless `calibrate_cascade` found the thresholds on labelled rows, with a
     guarantee on the agreement. Ours: the stages may be any judges, of any method.
+
+    The judges are given as `members`, or as `first` and `then`. With `agreement` the cascade
+    judges nothing until `calibrate_cascade` has found the thresholds that keep it.
 
     Returns:
         A compiled graph to `{"verdict", "stage", "stages"}`: the verdict of the judge that
@@ -58,6 +68,18 @@ class Cascade(Combination):
     evidence = (opinion_table("stages", "Judges asked in turn", ("certainty", "Certainty")),)
     sketches = (opinion_sketch("stages", "certainty"),)
 
+    first: Annotated[
+        MemberLike | None, SkipValidation, NotSerialisable(), Rule("a judge or a model")
+    ] = None
+    """In place of `members`: the judge that is asked first; a model, such as a decision model,
+    judges with the method and options of `then`."""
+    then: Annotated[
+        MembersLike | None, SkipValidation, NotSerialisable(), Rule("a judge, or several")
+    ] = None
+    """The judge that is asked where `first` is unsure, or several in turn."""
+    agreement: Annotated[float, Gt(0), Lt(1)] | None = None
+    """The share of verdicts that must equal people's labels. `calibrate_cascade` finds the
+    thresholds for it; until then the cascade refuses to judge."""
     thresholds: Annotated[
         float | Sequence[float | None],
         AfterValidator(_shares),
@@ -71,6 +93,19 @@ class Cascade(Combination):
     ] = None
     """The rows on which the thresholds were found, and the guarantee; set by
     `calibrate_cascade`."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Cascade:
+        if (self.first is None) != (self.then is None):
+            raise OptionError("`first` and `then` go together")
+        if self.is_open and "thresholds" in self.model_fields_set:
+            raise OptionError("give `thresholds`, or an `agreement` to find them for, not both")
+        return self
+
+    @property
+    def is_open(self) -> bool:
+        """Whether thresholds are still to be found for an agreement."""
+        return self.agreement is not None and self.calibration is None
 
     def gates(self, size: int) -> list[float | None]:
         """Return the threshold of each judge; 0 of one that always decides.
