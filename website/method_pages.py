@@ -150,7 +150,8 @@ result = judge.invoke(row)"""),
                 "09_rubric",
                 "replies",
                 2,
-                """from langchain_judges import Criterion, create_rubric_judge
+                """from langchain_judges import create_rubric_judge
+from langchain_judges.methods.rubric import Criterion
 
 rubric = [
     Criterion(
