@@ -34,6 +34,7 @@ its scores, which means something once it is calibrated (`scores`: there is no c
 or nothing (`none`). Nothing is never certain: a cascade asks its next judge."""
 
 FailureReason = Literal[
+    "cannot_assess",
     "no_majority",
     "unparsable",
     "invalid_label",
@@ -300,6 +301,17 @@ def decision(verdict: Mapping[str, Any]) -> Any:
 def reason_of(verdict: Mapping[str, Any]) -> str:
     """Return the reason of a verdict's first failure."""
     return next((str(f["reason"]) for f in verdict.get("failures") or []), "unknown")
+
+
+def is_abstention(verdict: Mapping[str, Any]) -> bool:
+    """Say whether a judge said that it cannot assess a row, and nothing else went wrong."""
+    reasons = {failure["reason"] for failure in verdict.get("failures") or []}
+    said_so = "cannot_assess" in reasons and reasons <= {"cannot_assess", *_NOTES}
+    return said_so and decision(verdict) is None
+
+
+_NOTES = ("input_cut", "no_logprobs")
+"""Reasons that note what a judgment lacked, not why there is none."""
 
 
 def comment_of(verdict: Mapping[str, Any]) -> str:

@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 from langchain_judges import (
     FailureMemory,
     as_evaluator,
+    create_allure_judge,
+    create_cascade,
     create_rubric_judge,
     judge_many,
     load_judge,
@@ -402,3 +404,85 @@ def test_the_names_that_other_packages_use_lead_to_rubric(name):
     wrong: Any = {name: "Is it polite?"}
     with pytest.raises(OptionError, match="did you mean 'rubric'"):
         create_rubric_judge(says(1), **wrong)
+
+
+def abstains(prompt):
+    """Cannot assess what is cut off; else give the label 1."""
+    if "cut off" in prompt:
+        return {"explanation": "The end is missing.", "label": "cannot_assess"}
+    return {"explanation": "Polite.", "label": "1"}
+
+
+@for_each("create", [create_rubric_judge, create_allure_judge])
+def test_a_judge_may_say_that_it_cannot_assess(create):
+    judge = create(FakeChatModel(replies=abstains), rubric="Is it polite?", abstain=True)
+    verdict = judge.invoke({**ITEM, "output": "Dear, cut off"})["verdict"]
+    assert (verdict["label"], verdict["score"], verdict["confidence"]) == (None, None, None)
+    assert verdict["rationale"] == "Cannot be assessed. The end is missing."
+    (failure,) = verdict["failures"]
+    assert (failure["reason"], failure["detail"]) == ("cannot_assess", "The end is missing.")
+    assert judge.invoke(ITEM)["verdict"]["label"] == 1
+
+
+def test_the_prompt_speaks_of_it_only_where_the_judge_may_abstain():
+    plain, may = (FakeChatModel(replies=abstains) for _ in range(2))
+    create_rubric_judge(plain, rubric="Is it polite?").invoke(ITEM)
+    create_rubric_judge(may, rubric="Is it polite?", abstain=True).invoke(ITEM)
+    sentence = " If what is shown does not suffice to tell, the label is cannot_assess."
+    assert "cannot_assess" not in plain.prompts[0]
+    assert may.prompts[0].count(sentence) == 1
+    assert '"cannot_assess"' in may.prompts[0].replace(sentence, "")
+    unasked = create_rubric_judge(FakeChatModel(replies=abstains), rubric="?", repairs=0)
+    (failure,) = unasked.invoke({**ITEM, "output": "cut off"})["verdict"]["failures"]
+    assert failure["reason"] == "invalid_label"
+
+
+def test_one_criterion_that_cannot_be_assessed_leaves_the_others():
+    result = judged([1, "cannot_assess", 1], rubric=["Tone", "Length", "Wit"], abstain=True)
+    assert (result["verdict"]["label"], result["subscores"][1]["label"]) == (1, None)
+    assert result["subscores"][1]["reason"] == "reason 2"
+    (failure,) = result["verdict"]["failures"]
+    assert (failure["reason"], failure["unit"]) == ("cannot_assess", "Length")
+    none = judged(["cannot_assess"] * 2, rubric=["Tone", "Length"], abstain=True)
+    assert none["verdict"]["label"] is None
+
+
+def test_the_chance_of_an_abstention_lowers_the_confidence_and_not_the_score():
+    part = subscore(
+        Criterion(name="Tone"),
+        {"label": "1", "explanation": ""},
+        {"0": 0.2, "1": 0.6, "cannot_assess": 0.2},
+        "mean",
+    )
+    assert (part["confidence"], part["score"]) == (0.6, pytest.approx(0.75))
+    assert part["chances"] == pytest.approx({"0": 0.25, "1": 0.75})
+
+
+def test_abstentions_are_counted_apart_and_asked_once(tmp_path):
+    model = FakeChatModel(replies=abstains)
+    judge = create_rubric_judge(model, rubric="Is it polite?", abstain=True)
+    outputs = ["Dear all", "cut off", "cut off too"]
+    rows = [{**ITEM, "id": str(n), "output": text} for n, text in enumerate(outputs)]
+    out = tmp_path / "out.jsonl"
+    run = judge_many(judge, rows, out=out, progress=False)
+    assert [row["judged"] for row in run] == [True, False, False]
+    assert (run.summary.abstained, run.summary.preferences) == (2, {"1": 1})
+    assert not run.summary.failures + run.summary.not_judged + run.summary.causes
+    again = judge_many(judge, rows, out=out, progress=False)
+    list(again)
+    assert (again.summary.abstained, again.summary.calls, len(model.prompts)) == (2, 0, 3)
+    broken = FakeChatModel(replies=lambda _: "?")
+    other = judge_many(create_rubric_judge(broken, rubric="?", abstain=True), rows[:1])
+    list(other)
+    assert (other.summary.abstained, other.summary.not_judged.total()) == (0, 1)
+
+
+def test_a_cascade_asks_on_where_a_judge_cannot_assess():
+    first = create_rubric_judge(
+        FakeChatModel(replies=abstains), rubric="?", abstain=True, name="first"
+    )
+    result = create_cascade([first, create_rubric_judge(says(0), rubric="?")]).invoke(
+        {**ITEM, "output": "cut off"}
+    )
+    assert (result["verdict"]["label"], result["stages"][0]["certainty"]) == (0, None)
+    assert result["stage"] != "first"

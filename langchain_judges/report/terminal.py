@@ -146,6 +146,9 @@ def _add_outcomes(table: Table, summary: Summary) -> None:
         for preference in summary.sides():
             table.add_row(preference, f"{summary.preferences[preference]:,}", "")
         table.add_row("not judged", undone, reasons)
+        if summary.abstained:
+            why = "what was shown does not suffice, says the judge"
+            table.add_row("cannot assess", f"{summary.abstained:,}", why)
         if not summary.labels:
             both = f"of {summary.both_orders:,} in both orders"
             table.add_row("flips", f"{summary.flips:,}", both)

@@ -16,6 +16,7 @@ from langchain_judges.errors import OutputError
 from langchain_judges.rows.checks import kind_of_result
 from langchain_judges.rows.printable import inert_json
 from langchain_judges.runs.rows import ResultRow, judged_row, outcome_of
+from langchain_judges.verdict import is_abstention
 
 try:
     import fcntl
@@ -73,7 +74,7 @@ def _is_result(row: object) -> TypeGuard[ResultRow]:
 
 
 def _try_again(row: ResultRow, keep_failed: bool) -> bool:
-    if judged_row(row):
+    if judged_row(row) or is_abstention(row.get("verdict") or {}):
         return False
     failures = outcome_of(row).get("failures") or []
     over_budget = any(failure.get("reason") == "over_budget" for failure in failures)

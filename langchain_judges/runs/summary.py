@@ -15,7 +15,7 @@ from langchain_judges.rows.checks import kind_of_result
 from langchain_judges.rows.labels import SIDES
 from langchain_judges.rows.printable import InertConsole
 from langchain_judges.runs.rows import AnyVerdict, ResultRow, answer_of, judged_row, outcome_of
-from langchain_judges.verdict import Label
+from langchain_judges.verdict import Label, is_abstention
 
 _MOST_CAUSES = 1000
 """How many different causes are counted: every row may fail with a different message."""
@@ -39,6 +39,8 @@ class Summary:
     """Rows of a judge of one text; `preferences` then counts its labels."""
     not_judged: Counter[str] = field(default_factory=Counter)
     """Rows without a verdict, by the reason of their first failure."""
+    abstained: int = 0
+    """Rows that the judge said it cannot assess; they are neither judged nor failed."""
     causes: Counter[str] = field(default_factory=Counter)
     """Rows without a verdict, by the message of their first failure."""
     failures: Counter[str] = field(default_factory=Counter)
@@ -101,7 +103,8 @@ class Summary:
         self.rows += 1
         kind = kind_of_result(row)
         self.wrote = kind == "task"
-        self.failures.update(failure["reason"] for failure in verdict["failures"])
+        reasons = [failure["reason"] for failure in verdict["failures"]]
+        self.failures.update(reason for reason in reasons if reason != "cannot_assess")
         self.labels += kind == "item"
         if is_judged and kind == "task":
             self._add_text(row)
@@ -114,9 +117,10 @@ class Summary:
                 self.labelled += 1
                 self.agreed += label == answer
                 self.right[category, label == answer] += 1
+        elif is_abstention(verdict):
+            self.abstained += 1
         else:
-            reasons = (failure["reason"] for failure in verdict["failures"])
-            self.not_judged[next(reasons, "unknown")] += 1
+            self.not_judged[next(iter(reasons), "unknown")] += 1
             cause = cause_of(verdict)
             if cause in self.causes or len(self.causes) < _MOST_CAUSES:
                 self.causes[cause] += 1

@@ -56,6 +56,9 @@ class LabelOptions(JudgeOptions):
     """How to judge, step by step; default the rubric's own steps."""
     explain: Explain = "first"
     """When the reason is asked: `"first"`, before the label, `"after"` or `"none"`."""
+    abstain: bool = False
+    """Let the model say that the material does not suffice: such a row has no label, and the
+    reason `cannot_assess`, which is no failure."""
     score: Scoring = "mean"
     """The score if the model gives log-probabilities: `"mean"`, the mean of the labels weighted
     by their probability (arXiv:2503.03064), or `"mode"`, only the label."""
@@ -271,7 +274,7 @@ class RubricOptions(LabelOptions):
             raise OptionError(
                 "`claims` goes with the ready rubrics 'correctness' and 'groundedness'"
             )
-        for name in ("draft", "each", "labels", "memory", "min_valid", "steps"):
+        for name in ("abstain", "draft", "each", "labels", "memory", "min_valid", "steps"):
             if getattr(self, name):
                 raise OptionError(f"`{name}` does not go with `claims`")
 

@@ -77,6 +77,11 @@ ASK: Mapping[Explain, str] = {
 }
 """How a label is asked for; `{each}` of several criteria."""
 
+CANNOT_ASSESS = "cannot_assess"
+"""The label of a text that cannot be assessed, where a judge may abstain."""
+ABSTAIN = f" If what is shown does not suffice to tell, the label is {CANNOT_ASSESS}."
+"""Added to how a label is asked for, where a judge may abstain."""
+
 SPLIT = chat_prompt(
     "You list the claims of {texts}. A claim states one fact that is true or false, and names "
     "what it is about, so that it can be understood alone; a bare answer claims to answer the "

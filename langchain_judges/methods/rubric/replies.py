@@ -103,10 +103,15 @@ def units_of(criteria: Sequence[Criterion]) -> list[str]:
     return [f"criterion_{number}" if several else "" for number in range(1, len(criteria) + 1)]
 
 
-def labels_shape(criteria: Sequence[Criterion], explain: Explain) -> type[BaseModel]:
-    """Return the shape of the labels by several criteria, all required."""
-    parts = zip(units_of(criteria), criteria, strict=True)
-    return shape_of("Labels", {unit: label_shape(c.names, explain) for unit, c in parts})
+def labels_shape(labels: Mapping[str, Sequence[Label]], explain: Explain) -> type[BaseModel]:
+    """Return the shape of the labels by several criteria, all required.
+
+    Args:
+        labels: What may be said by each, by what a reply calls it.
+        explain: When the reason is asked.
+    """
+    parts = {unit: label_shape(names, explain) for unit, names in labels.items()}
+    return shape_of("Labels", parts)
 
 
 def distinct_lines(texts: Iterable[str]) -> list[str]:

@@ -28,8 +28,10 @@ from langchain_judges.methods.pairs import examples_in, instructions_block
 from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.options import ExampleOrder, LabelOptions
 from langchain_judges.methods.rubric.prompts import (
+    ABSTAIN,
     ASK,
     ASKED_ALREADY,
+    CANNOT_ASSESS,
     LABELLED,
     ONE,
     WHOLE,
@@ -207,7 +209,8 @@ class LabelSteps(ItemSteps):
             "steps": self._steps(item, LABELLED if examples and not lessons else ""),
             "ask": ASK[self.options.explain].format(
                 each=" by each criterion" if len(criteria) > 1 else ""
-            ),
+            )
+            + (ABSTAIN if self.options.abstain else ""),
             "instructions": self.instructions,
             "shared": corrections,
             "examples": [] if lessons else self._turns(item, examples),
@@ -223,12 +226,16 @@ class LabelSteps(ItemSteps):
         failures: list[Failure] = []
         for unit, criterion in zip(units_of(criteria), criteria, strict=True):
             part = reply.data.get(unit) if unit else reply.data
-            data, problem = check(part, label_shape(criterion.names, self.options.explain))
+            names = self._names(criterion)
+            data, problem = check(part, label_shape(names, self.options.explain))
             if problem:
                 failures.append(part_failure("evaluate", criterion.name, problem))
                 continue
             probabilities = reply.measured.get(unit) or {}
-            subscores.append(subscore(criterion, data, probabilities, self.options.score))
+            found = subscore(criterion, data, probabilities, self.options.score)
+            subscores.append(found)
+            if found["label"] is None:
+                failures.append(_abstained(criterion, found["reason"]))
         return {"subscores": subscores, "failures": [*reply.failures, *failures]}
 
     def total(self, state: RubricState) -> Update:
@@ -276,12 +283,12 @@ class LabelSteps(ItemSteps):
     def _question(self, criteria: Sequence[Criterion], item: Item) -> Question:
         explain = self.options.explain
         labels = {
-            unit: criterion.names
+            unit: self._names(criterion)
             for unit, criterion in zip(units_of(criteria), criteria, strict=True)
         }
         question = self.context.question(
             "evaluate",
-            label_shape(criteria[0].names, explain),
+            label_shape(self._names(criteria[0]), explain),
             measure=partial(parts_probabilities, labels=labels),
             measured_as="label",
             logprobs=True,
@@ -292,14 +299,18 @@ class LabelSteps(ItemSteps):
             prompt = self.context.prompts[
                 "each" if self.each and self._is_whole(item) else step
             ]
-            parse = partial(spoken_label, labels=criteria[0].names)
+            parse = partial(spoken_label, labels=self._names(criteria[0]))
             return replace(question, parse=parse, prompt=prompt)
         return replace(
             question,
-            shape=labels_shape(criteria, explain),
+            shape=labels_shape(labels, explain),
             partial=lax_shape(tuple(labels)),
             prompt=self.context.prompts["criteria"],
         )
+
+    def _names(self, criterion: Criterion) -> tuple[Label, ...]:
+        """Return what may be said of a criterion: its labels, and perhaps that nobody can tell."""
+        return (*criterion.names, *([CANNOT_ASSESS] if self.options.abstain else []))
 
     def _criteria_words(self, criteria: Sequence[Criterion]) -> dict[str, str]:
         """Return what a prompt says of criteria: of one, the same for all items of a kind."""
@@ -364,6 +375,12 @@ class LabelSteps(ItemSteps):
             return most
         characters = sum(len(str(value)) for value in material(item).values())
         return min(most, _CHARACTERS * (context - _RESERVE) - characters)
+
+
+def _abstained(criterion: Criterion, reason: str) -> Failure:
+    """Return the note that a criterion cannot be assessed, with what is missing."""
+    unit = criterion.name
+    return {"step": "evaluate", "unit": unit, "reason": "cannot_assess", "detail": reason}
 
 
 @dataclass(frozen=True)

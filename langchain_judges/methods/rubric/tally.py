@@ -29,13 +29,18 @@ def subscore(
 
     Args:
         criterion: The criterion.
-        answer: The label and the reason; None: it was not judged.
-        probabilities: Of the labels, where the model gave any.
+        answer: The label and the reason; None: it was not judged. Another label than those
+            of the criterion says that it cannot be assessed.
+        probabilities: Of the labels, where the model gave any. Those of a judge that may
+            abstain hold the probability of that too: it lowers the confidence, and the score
+            is the mean of the other labels.
         scoring: Whether they decide the score (arXiv:2503.03064) or the label alone does.
     """
     label = None
     if answer is not None:
-        label = {str(each): each for each in criterion.names}[str(answer["label"])]
+        label = {str(each): each for each in criterion.names}.get(str(answer["label"]))
+    confidence = probabilities.get(str(label))
+    probabilities = _of_labels(criterion, probabilities)
     part: CriterionScore = {
         "criterion": criterion.name,
         "label": label,
@@ -44,12 +49,22 @@ def subscore(
         "holds": None if label is None else criterion.holds(label),
         "required": criterion.required,
         "reason": str((answer or {}).get("explanation") or "").strip(),
-        "confidence": probabilities.get(str(label)),
-        "confidence_source": "logprobs" if probabilities else "none",
+        "confidence": confidence,
+        "confidence_source": "none" if confidence is None else "logprobs",
     }
     if label is not None and len(probabilities) == len(criterion.names):
         part["chances"] = dict(probabilities)
     return part
+
+
+def _of_labels(criterion: Criterion, probabilities: Mapping[str, float]) -> dict[str, float]:
+    """Return the probabilities of the criterion's labels, given that it has one of them."""
+    known = {str(name): probabilities.get(str(name)) for name in criterion.names}
+    listed = {name: chance for name, chance in known.items() if chance is not None}
+    if len(listed) == len(probabilities):
+        return dict(probabilities)
+    total = fsum(listed.values())
+    return {name: chance / total for name, chance in listed.items()} if total else {}
 
 
 def _score(
@@ -65,7 +80,8 @@ def one_verdict(
 ) -> LabelVerdict:
     """Return the verdict of a rubric with one criterion: its label and its score."""
     if part["label"] is None:
-        return {**not_labelled(failures, usage), "recalled": recalled}
+        why = f"Cannot be assessed. {part['reason']}" if part["reason"] else ""
+        return {**not_labelled(failures, usage, why), "recalled": recalled}
     return {
         "label": part["label"],
         "score": part["score"],
