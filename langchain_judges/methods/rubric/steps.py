@@ -309,7 +309,7 @@ class LabelSteps(ItemSteps):
         )
 
     def _names(self, criterion: Criterion) -> tuple[Label, ...]:
-        """Return what may be said of a criterion: its labels, and perhaps that nobody can tell."""
+        """Return what may be said of a criterion: a label, or that nobody can tell."""
         return (*criterion.names, *([CANNOT_ASSESS] if self.options.abstain else []))
 
     def _criteria_words(self, criteria: Sequence[Criterion]) -> dict[str, str]:
