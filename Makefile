@@ -9,27 +9,17 @@ UV := $(BIN)/uv pip install -q --python $(BIN)/python
 INSTALL = $(shell test -x $(BIN)/uv && echo $(UV) || echo $(PIP)) -c constraints.txt
 # One for each core: each costs some seconds to start, and tests seldom wait.
 WORKERS := auto
-METHOD := bsm
-PAIRS_allure := cookbook/data/items.jsonl
-PAIRS_drpe := cookbook/data/summaries.jsonl
-SET_sc2 := --set samples=2 --set 'aspects=["Correctness", "Clarity"]'
-COMMAND_write := write
-SET_write := --method direct --preset best_coverage --set samples=3
-PAIRS_write := cookbook/data/demo_writing.jsonl
-SHOWS_bsm := Branch-Solve-Merge: criteria are planned, each scored in both orders, and summed.
-SHOWS_drpe := DRPE: static and generated role-players vote, each with a reason.
-SHOWS_sc2 := SC2: tables of what both texts share and where they differ; the most consistent decides.
-SHOWS_allure := ALLURE: one text is labelled by whether it is right.
-SHOWS_write := Three drafts are written for each task, and the one that uses most of its concepts is kept.
-DEMO := $(or $(COMMAND_$(METHOD)),judge --method $(METHOD))
-PAIRS := $(or $(PAIRS_$(METHOD)),cookbook/data/pairs.jsonl)
+# Of the demo: one method instead of all, and a model to ask instead of recorded replies.
+METHOD :=
+MODEL :=
 
 .PHONY: demo test test-fast lint format docs generated benchmark notebooks
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo       judge sample pairs with a real language model in this process;"
-	@echo "                METHOD=bsm (default), drpe, sc2 or allure; METHOD=write writes texts"
+	@echo "make demo       judge sample pairs and texts by recorded replies, then one pair live;"
+	@echo "                METHOD=bsm, drpe, sc2, allure, rubric, relative or write: one of them;"
+	@echo "                MODEL=local or MODEL=openai:gpt-5-mini: everything live"
 	@echo "make test       run every test, those with the real local model too"
 	@echo "make test-fast  run the unit tests, which start no other program; under two minutes"
 	@echo "make lint       check style and types"
@@ -56,9 +46,7 @@ help:
 	@touch $@
 
 demo: .venv/.package
-	@echo "$(SHOWS_$(METHOD)) It shows the steps, not good $(if $(COMMAND_$(METHOD)),texts,verdicts): the model has 135M parameters."
-	@$(BIN)/langchain-judges $(DEMO) $(PAIRS) --model local --limit $(or $(LIMIT_$(METHOD)),3) --show $(SET_$(METHOD))
-	@echo "With a real model: $(BIN)/langchain-judges $(DEMO) $(PAIRS) --model openai:gpt-5-mini --show"
+	@$(BIN)/python cookbook/demo.py $(if $(METHOD),--method $(METHOD)) $(if $(MODEL),--model $(MODEL))
 
 # Each part runs even where another failed; any failure counts. The real model takes every core.
 UNIT := -n $(WORKERS) -m "not (system or figures or real)"

@@ -30,22 +30,17 @@ def test_each_part_runs_whatever_else_fails_and_any_failure_counts(tmp_path, fai
 
 @pytest.mark.system
 @pytest.mark.parametrize(
-    ("method", "shown", "not_shown"),
+    ("words", "options"),
     [
-        ("bsm", "each scored in both orders", "not good verdicts"),
-        ("write", "Three drafts", "not good texts"),
+        ([], []),
+        (["METHOD=bsm"], ["--method", "bsm"]),
+        (["METHOD=drpe", "MODEL=local"], ["--method", "drpe", "--model", "local"]),
     ],
 )
-def test_the_demo_says_first_what_it_shows_and_last_how_to_use_a_real_model(
-    tmp_path, method, shown, not_shown
-):
-    program = tmp_path / "langchain-judges"
-    program.write_text("#!/bin/sh\necho verdicts\n")
-    program.chmod(0o755)
-    command = ["make", "-s", "-C", str(ROOT), "demo", f"BIN={tmp_path}", f"METHOD={method}"]
-    command += ["-o", ".venv/.package"]
-    first, verdicts, last = subprocess.check_output(command, text=True).splitlines()
-    assert shown in first
-    assert not_shown in first
-    assert verdicts == "verdicts"
-    assert last.endswith("--model openai:gpt-5-mini --show")
+def test_the_demo_takes_a_method_and_a_model(tmp_path, words, options):
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\necho "$@"\n')
+    python.chmod(0o755)
+    command = ["make", "-s", "-C", str(ROOT), "demo", f"BIN={tmp_path}", "-o", ".venv/.package"]
+    printed = subprocess.check_output([*command, *words], text=True).split()
+    assert printed == ["cookbook/demo.py", *options]
