@@ -191,7 +191,7 @@ def test_an_evaluator_gives_feedback_for_precision_and_recall():
         inputs=SOURCED["input"], outputs=SOURCED["output"], reference_outputs="Until six."
     )
     assert [each["key"] for each in feedback] == evaluator.feedback_keys
-    assert [each["key"] for each in feedback] == ["rubric", "precision", "recall"]
+    assert [each["key"] for each in feedback] == ["correctness", "precision", "recall"]
 
 
 def test_the_steps_have_names_in_a_trace():

@@ -521,7 +521,7 @@ def test_a_misspelt_memory_is_no_empty_one(serve, write, tmp_path):
     file.write_text("")
     result = judging(write(items(1)), server, *more)
     assert (result.exit_code, server.calls) == (2, [])
-    assert "is a file; a store lives in a folder" in result.stderr
+    assert "is not a store of this package" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["judge", "trust"])

@@ -166,7 +166,14 @@ GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
     "recipes/rag.md": dict,
     "rubrics.md": dict,
     "sc2.md": lambda: {"pairs": pairs(51)},
-    "trust.md": lambda: {"rows": judged(6), "others": judged(6), "data": many(6)},
+    "trust.md": lambda: {
+        **{"rows": judged(6), "others": judged(6), "data": many(6)},
+        "table": [
+            {"id": str(n), "output": "x", "gpt": n % 2, "ann": n % 2, "label": n % 2}
+            for n in range(20)
+        ],
+        "evaluator": lambda outputs: {"score": len(outputs)},
+    },
     "writing.md": dict,
 }
 """What a page says that its reader has: rows of their own, and a judge of an earlier block."""

@@ -377,7 +377,7 @@ def test_thoughts_and_other_objects_before_the_votes_do_not_weigh_them(serve):
     def behave(call):
         text = respond(call.prompt)
         shadow = text.replace('"2"', '"1"').replace("Critic says so", "?")
-        reply_text = f'<think>{shadow}</think> As {{"asked": 1}}: {text}'
+        reply_text = f"<think>{shadow}</think> {text}"
         answer = in_tokens(reply_text, -9.0)
         edge = len(reply_text) - len(text)
         answer.payload["choices"][0]["logprobs"]["content"] = [

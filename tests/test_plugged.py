@@ -44,7 +44,7 @@ async def test_an_evaluator_says_what_its_judge_says(method, kind):
     )
     assert (result.key, result.score) == (method, 1)
     assert result.comment == verdict["rationale"]
-    assert result.value == verdict.get("preference")
+    assert result.value == verdict.get("preference", verdict.get("label"))
     fields = {"inputs": QUESTION, "outputs": GOOD, "reference_outputs": BAD}
     feedback: Any = evaluator(**fields) if kind == "sync" else await evaluator.acall(**fields)
     assert (feedback["score"], feedback["comment"]) == (1, verdict["rationale"])
