@@ -1,5 +1,13 @@
 """A cascade: a cheap judge first, the next only where it is unsure."""
 
-from langchain_judges.methods.cascade.judge import create_cascade
+from __future__ import annotations
 
-__all__ = ["create_cascade"]
+from typing import TYPE_CHECKING
+
+from langchain_judges.lazy import exports
+
+# Loaded when asked for: reading a method's options loads no graph and no numpy.
+if TYPE_CHECKING:
+    from langchain_judges.methods.cascade.judge import create_cascade as create_cascade
+
+__getattr__, __dir__, __all__ = exports(__name__)

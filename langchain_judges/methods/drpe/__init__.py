@@ -1,6 +1,15 @@
 """Diverse role-players for evaluation (Wu et al., NLPCC 2023; arXiv:2303.15078)."""
 
-from langchain_judges.methods.drpe.judge import create_drpe_judge
-from langchain_judges.methods.drpe.options import Panel, Voting
+from __future__ import annotations
 
-__all__ = ["Panel", "Voting", "create_drpe_judge"]
+from typing import TYPE_CHECKING
+
+from langchain_judges.lazy import exports
+
+# Loaded when asked for: reading a method's options loads no graph and no numpy.
+if TYPE_CHECKING:
+    from langchain_judges.methods.drpe.judge import create_drpe_judge as create_drpe_judge
+    from langchain_judges.methods.drpe.options import Panel as Panel
+    from langchain_judges.methods.drpe.options import Voting as Voting
+
+__getattr__, __dir__, __all__ = exports(__name__)

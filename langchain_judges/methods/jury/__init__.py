@@ -1,5 +1,13 @@
 """A jury: several judges or models on the same row, and what most of them say."""
 
-from langchain_judges.methods.jury.judge import create_jury
+from __future__ import annotations
 
-__all__ = ["create_jury"]
+from typing import TYPE_CHECKING
+
+from langchain_judges.lazy import exports
+
+# Loaded when asked for: reading a method's options loads no graph and no numpy.
+if TYPE_CHECKING:
+    from langchain_judges.methods.jury.judge import create_jury as create_jury
+
+__getattr__, __dir__, __all__ = exports(__name__)

@@ -1,15 +1,18 @@
 """SC²: structured comparative reasoning (Yan et al. 2023; arXiv:2311.08390)."""
 
-from langchain_judges.methods.sc2.aspects import AspectSet, load_aspects
-from langchain_judges.methods.sc2.judge import create_sc2_judge
-from langchain_judges.methods.sc2.learn import alearn_aspects, learn_aspects
-from langchain_judges.methods.sc2.tables import render_table
+from __future__ import annotations
 
-__all__ = [
-    "AspectSet",
-    "alearn_aspects",
-    "create_sc2_judge",
-    "learn_aspects",
-    "load_aspects",
-    "render_table",
-]
+from typing import TYPE_CHECKING
+
+from langchain_judges.lazy import exports
+
+# Loaded when asked for: reading a method's options loads no graph and no numpy.
+if TYPE_CHECKING:
+    from langchain_judges.methods.sc2.aspects import AspectSet as AspectSet
+    from langchain_judges.methods.sc2.aspects import load_aspects as load_aspects
+    from langchain_judges.methods.sc2.judge import create_sc2_judge as create_sc2_judge
+    from langchain_judges.methods.sc2.learn import alearn_aspects as alearn_aspects
+    from langchain_judges.methods.sc2.learn import learn_aspects as learn_aspects
+    from langchain_judges.methods.sc2.tables import render_table as render_table
+
+__getattr__, __dir__, __all__ = exports(__name__)
