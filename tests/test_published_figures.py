@@ -343,7 +343,8 @@ def test_people_are_the_ceiling_where_several_voted():
     votes = [row["human_votes"] for row in data]
     groups = trust_report.sample.groups
     assert trust_report["agreement.people"] == metrics.people_agreement(votes, groups=groups)
-    assert "points under people among themselves" in trust_report.sentence
+    assert trust_report.uses["person"].word == "no"
+    assert "68.9\xa0% of the time, one person with another 92\xa0%" in trust_report.sentence
     assert "25 of 999 not judged" in trust_report.sentence
 
 
