@@ -355,7 +355,7 @@ def test_weighted_kappas_interval_covers_on_twenty_ratings_with_ties() -> None:
     for _ in range(300):
         ours, theirs = coverage.ratings(rng, at)
         interval = cohen_kappa(ours, theirs, weights="quadratic").interval
-        covered += interval.covers(coverage.true_weighted_kappa(0.5))
+        covered += interval.covers(coverage.true_weighted_kappa(0.5, at.skill))
     assert 0.93 < covered / 300 < 0.995
 
 

@@ -80,13 +80,14 @@ def mean_recall(tables: Tables, classes: int | None = None) -> Floats:
         return np.asarray(recalls.sum(axis=1) / (total > 0).sum(axis=1))
 
 
-def table_interval(
+def table_interval(  # noqa: PLR0913 - the table, its statistic, and knobs of the interval
     tables: Tables,
     statistic: Callable[[Tables], Floats],
     value: float,
     *,
     clustered: bool,
     confidence: float,
+    spent: int | None = None,
     seed: int = 0,
 ) -> TableInterval:
     """Return `interval` and `se` of a statistic of a table of counts.
@@ -97,6 +98,8 @@ def table_interval(
         value: The statistic of the whole table; the interval holds it.
         clustered: Whether each table is of a group.
         confidence: The level of the interval.
+        spent: Degrees of freedom that items on their own lose; None: one for each cell off the
+            diagonal, which each weigh alike.
         seed: Of the draws.
 
     Returns:
@@ -112,7 +115,8 @@ def table_interval(
         return {"no_interval": "too few groups"}
     total, prior = tables.sum(axis=0), np.full((size, size), PRIOR / size**2)
     # Of few items, or of many classes, Student's t allows for what the counts do not show.
-    freedom = max(2.0, float(total.sum()) - size * (size - 1))
+    lost = size * (size - 1) if spent is None else spent
+    freedom = max(2.0, float(total.sum()) - lost)
     wider = student_quantile(confidence, freedom) / normal_quantile(confidence)
     shrink = wider**2
     if clustered:
@@ -216,7 +220,14 @@ def cohen_kappa(  # noqa: PLR0913 - two raters, how labels lie apart, and the in
     value = float(compute(tables.sum(axis=0, keepdims=True))[0])
     clustered = clusters is not None
     interval = table_interval(
-        tables, compute, value, clustered=clustered, confidence=confidence, seed=seed
+        tables,
+        compute,
+        value,
+        clustered=clustered,
+        confidence=confidence,
+        # Weights tie the cells together: near ones tell of each other.
+        spent=1 if weights else None,
+        seed=seed,
     )
     if weights and not clustered:
         interval["interval"] = _wider(
