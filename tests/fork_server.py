@@ -69,6 +69,7 @@ def run(order: dict[str, Any]) -> None:
         os.close(file)
     os.environ.clear()
     os.environ.update(order["environment"])
+    os.chdir(order["directory"])
     signal.signal(signal.SIGINT, signal.default_int_handler)
     kind, *rest = order["arguments"]
     if kind == "-c":

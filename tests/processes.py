@@ -20,6 +20,7 @@ from pathlib import Path
 from langchain_judges.testing import ServerCall, ServerReply
 
 ROOT = Path(__file__).parents[1]
+LIMIT = 300  # seconds that a program may run
 _LOCK = threading.Lock()
 
 
@@ -29,16 +30,26 @@ class Program:
     def __init__(self, arguments: Sequence[object]) -> None:
         out, err = os.pipe(), os.pipe()
         self.stdout, self.stderr = open(out[0]), open(err[0])  # noqa: SIM115
-        order = {"arguments": [*map(str, arguments)], "environment": dict(os.environ)}
+        order = {
+            "arguments": [*map(str, arguments)],
+            "directory": os.getcwd(),
+            "environment": dict(os.environ),
+        }
         self.pid = _order({"do": "start", **order}, [out[1], err[1]])
         self.returncode: int | None = None
         os.close(out[1])
         os.close(err[1])
+        # Every read and wait of a test ends with its program, so one limit bounds them all.
+        self._limit = threading.Timer(LIMIT, self._end)
+        self._limit.daemon = True
+        self._limit.start()
 
     def poll(self) -> int | None:
         """Return the exit code, or None where it still runs."""
         if self.returncode is None:
             self.returncode = _order({"do": "poll", "pid": self.pid})
+        if self.returncode is not None:
+            self._limit.cancel()
         return self.returncode
 
     def communicate(self) -> tuple[str, str]:
@@ -49,6 +60,7 @@ class Program:
         self.stderr.close()
         if self.returncode is None:
             self.returncode = _order({"do": "wait", "pid": self.pid})
+        self._limit.cancel()
         return printed, errors
 
     def send_signal(self, number: int) -> None:
@@ -59,6 +71,10 @@ class Program:
     def kill(self) -> None:
         """Let the system end it at once."""
         self.send_signal(signal.SIGKILL)
+
+    def _end(self) -> None:
+        if self.returncode is None:  # without an order: one that waits would hold this up
+            os.kill(self.pid, signal.SIGKILL)
 
 
 def start(*arguments: object) -> Program:

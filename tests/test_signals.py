@@ -9,7 +9,7 @@ import pytest
 
 from tests.judges import answer_call
 from tests.planners import planning
-from tests.processes import start
+from tests.processes import start, wait_until
 
 pytestmark = pytest.mark.system
 
@@ -66,11 +66,17 @@ class Held:
         return replace(answer_call(call), hold=self.release)
 
 
+def wait_held(script, program):
+    """Wait until both lanes wait; a program that has ended will never ask."""
+    wait_until(lambda: script.held.is_set() or program.poll() is not None, 60)
+    assert script.held.is_set(), program.communicate()
+
+
 @pytest.mark.parametrize("what", ["audit", "cot_sc", "sc2", "bsm", "jury", "batch"])
 def test_a_graph_asks_nothing_after_ctrl_c(serve, what):
     script = Held()
     program = start("-c", GRAPH, serve(script).url, what)
-    assert script.held.wait(120)
+    wait_held(script, program)
     program.send_signal(signal.SIGINT)
     assert "caught" in program.stdout.readline()
     before = script.asked
@@ -112,7 +118,7 @@ def test_a_command_asks_nothing_after_a_signal(serve, tmp_path, monkeypatch, com
     script = Held()
     model = ("--model", "fake", "--base-url", serve(script).url, "--concurrency", 2)
     program = start("-m", "langchain_judges.cli", *COMMANDS[command], *model)
-    assert script.held.wait(120), program.communicate()
+    wait_held(script, program)
     program.send_signal(number)
     while "Stopping" not in (line := program.stderr.readline()):
         assert line, "it ended without a word"
@@ -128,10 +134,10 @@ def test_a_second_signal_leaves_at_once_with_one_sentence(serve, tmp_path):
     script = Held()
     model = ("--model", "fake", "--base-url", serve(script).url, "--concurrency", 2)
     program = start("-m", "langchain_judges.cli", "judge", tmp_path / "p.jsonl", *model)
-    assert script.held.wait(120)
+    wait_held(script, program)
     program.send_signal(signal.SIGINT)
-    while "Stopping" not in program.stderr.readline():
-        pass
+    while "Stopping" not in (line := program.stderr.readline()):
+        assert line, "it ended without a word"
     program.send_signal(signal.SIGINT)
     _, errors = program.communicate()
     assert "Stopped at once" in errors
