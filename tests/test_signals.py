@@ -40,7 +40,8 @@ elif what == "batch":
     pairs = [PAIR | {"input": str(n)} for n in range(12)]
     load_judge("relative", model, orders="none").batch(pairs, some)
 elif what == "jury":
-    members = [load_judge(each, model) for each in ("bsm", "relative", "cot")]
+    # One request at a time of each member: the limit is one of each graph.
+    members = [load_judge("relative", model, orders="none", name=each) for each in "abcdef"]
     create_jury(members).invoke(PAIR, some)
 else:
     more = {"cot_sc": {"samples": 20}}.get(what, FEW.get(what, {}))
