@@ -215,7 +215,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             model = resolve_model(options.model)
         for name in [options.method] if options.method else TOUR:
             PARTS[name](model, console)
-        if options.model == "recorded" and not options.record:
+        if options.model == "recorded" and not (options.record or options.method):
             live(console)
     except (JudgeError, NotRecorded, FileNotFoundError) as exc:
         print(f"{exc}", file=sys.stderr)
