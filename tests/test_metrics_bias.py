@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from langchain_judges.errors import OptionError
 from langchain_judges.metrics import (
-    accuracy,
     length_bias,
     length_slope,
     position_bias,
@@ -18,7 +16,7 @@ from langchain_judges.metrics import (
     win_rate,
 )
 from langchain_judges.metrics.slopes import preference_slopes, style_features
-from langchain_judges.orders import combine
+from tests.cases import for_each
 
 BETA, PHI, SHARPNESS = 0.8, 0.6, 1.5
 
@@ -87,26 +85,6 @@ def test_the_slopes_are_those_that_were_put_in() -> None:
     assert result["slot"].se < 0.05
 
 
-@pytest.mark.figures
-def test_the_slopes_intervals_cover_at_their_rate() -> None:
-    covered = 0
-    for seed in range(200):
-        first, _, quality, length, _ = simulated(seed, 300, beta=0.0)
-        result = length_slope(first, length, np.zeros(300), quality)
-        covered += result.interval.covers(PHI * float(np.std(length)))
-    assert 0.90 < covered / 200 < 0.985
-
-
-def test_a_judge_without_length_bias_has_slope_zero_beyond_quality() -> None:
-    # Better texts are longer: without the labels length looks like a bias.
-    rng = np.random.default_rng(3)
-    quality = rng.normal(size=4000)
-    length = quality + rng.normal(size=4000)
-    judged = np.where(rng.random(4000) < 1 / (1 + np.exp(-2 * quality)), "A", "B")
-    assert length_slope(judged, length, 0 * length).interval.low > 0.3
-    assert length_slope(judged, length, 0 * length, quality).interval.covers(0.0)
-
-
 def judged_by_quality(rng, items: int, label_accuracy: float, pull: float):
     """Return verdicts, lengths and labels; the better text is longer, the judge .9 right."""
     quality = rng.choice([1, -1], items)
@@ -117,23 +95,14 @@ def judged_by_quality(rng, items: int, label_accuracy: float, pull: float):
     return judged, length, np.where((quality > 0) == right, "A", "B").tolist()
 
 
-@pytest.mark.figures
-@pytest.mark.parametrize("label_accuracy", [0.8, 0.95, 1.0])
-def test_wrong_labels_do_not_accuse_a_judge_without_length_bias(label_accuracy) -> None:
-    rng, accused = np.random.default_rng(22), 0
-    for _ in range(25):
-        judged, length, labels = judged_by_quality(rng, 300, label_accuracy, 0.0)
-        accused += length_slope(judged, length, 0 * length, labels).interval.low > 0
-    assert accused <= 3
-
-
 # A judge right in .9 without a lean, labels right in .95 and .8: labels as they are taken for
 # the truth accuse it in nearly every sample of this size.
-@pytest.mark.parametrize("label_accuracy", [0.8, 0.95])
-def test_labels_that_are_sometimes_wrong_no_longer_accuse_the_judge(label_accuracy) -> None:
+@for_each("label_accuracy", [0.8, 0.95])
+def test_labels_that_are_sometimes_wrong_do_not_accuse_the_judge(label_accuracy) -> None:
     judged, length, labels = judged_by_quality(
         np.random.default_rng(24), 1000, label_accuracy, 0.0
     )
+    assert length_slope(judged, length, 0 * length).interval.low > 0  # better texts are longer
     exact = length_slope(judged, length, 0 * length, labels, label_accuracy=1)
     assert exact.interval.low > 0
     assert length_slope(judged, length, 0 * length, labels).interval.covers(0.0)
@@ -166,64 +135,42 @@ def test_slopes_are_as_sure_as_the_groups_that_hold_the_rarer_verdict() -> None:
 
 def test_items_without_a_feature_are_counted_apart() -> None:
     judged = ["A", "B", "A", "B", None, "A", "B"] * 3
-    results = length_slope(judged, range(21), [9] * 21, [None, *([1, -1] * 10)])
-    assert results.n_failed == {"no_feature": 1, "not_judged": 3}
-    assert results.n == 17
+    result = length_slope(judged, range(21), [9] * 21, [None, *([1, -1] * 10)])
+    assert (result.n, result.n_failed) == (17, {"no_feature": 1, "not_judged": 3})
+    nothing = length_slope([None, None], [1, 2], [2, 1], ["A", "B"])
+    assert (math.isnan(nothing), nothing.n) == (True, 0)
 
 
-def test_length_bias_is_the_papers() -> None:
+# Three and two votes; the second item's majority is a tie. The judge says longer, shorter.
+@for_each(("unit", "value", "n"), [("vote", 2 / 3, 3), ("sample", 1.0, 1)])
+def test_length_bias_counts_votes_or_items(unit, value, n) -> None:
+    votes = [["A", "A", "B"], ["A", "tie"]]
+    result = length_bias(["B", "A"], votes, [1, 1], [2, 2], unit=unit)
+    assert (result, result.n) == (pytest.approx(value), n)
+
+
+def test_length_bias_is_the_papers_and_leaves_out_equal_lengths_and_failures() -> None:
     # Four votes for the shorter text; the judge: shorter, longer, tie, longer.
     result = length_bias(["A", "B", "tie", "B"], ["A"] * 4, [1] * 4, [2] * 4)
     assert (result, result.n) == (pytest.approx(3 / 4), 4)
-
-
-def test_length_bias_counts_votes_or_items() -> None:
-    judged, votes = ["B", "A"], [["A", "A", "B"], ["A", "tie"]]
-    inputs = (judged, votes, [1, 1], [2, 2])
-    assert (length_bias(*inputs), length_bias(*inputs).n) == (pytest.approx(2 / 3), 3)
-    # The second item's majority is a tie.
-    assert (length_bias(*inputs, unit="sample"), length_bias(*inputs, unit="sample").n) == (
-        1.0,
-        1,
-    )
-    with pytest.raises(OptionError, match="'vote', 'sample'"):
-        length_bias(*inputs, unit=cast("Any", "item"))
-
-
-def test_length_bias_leaves_out_equal_lengths_and_failures() -> None:
-    results = length_bias(["B", None, "B", "A"], ["A"] * 4, [1, 1, 3, 9], [2, 2, 3, 2])
-    assert (results, results.n, results.n_failed) == (1.0, 1, {"not_judged": 1})
+    result = length_bias(["B", None, "B", "A"], ["A"] * 4, [1, 1, 3, 9], [2, 2, 3, 2])
+    assert (result, result.n, result.n_failed) == (1.0, 1, {"not_judged": 1})
     assert "never the preferred" in (length_bias(["A"], ["A"], [2], [1]).reason or "")
 
 
-PLAIN = "One line of prose, then - a dash and 3 apples."
-LISTED = "# Fruit\n- apples\n- pears\n1. first\n**bold**\n```\ncode\n```\n"
-
-
-def test_style_is_counted() -> None:
-    assert style_features(PLAIN) == {
-        "characters": len(PLAIN),
-        "list_items": 0,
-        "headers": 0,
-        "bold": 0,
-        "code_blocks": 0,
-    }
-    features = style_features(LISTED)
-    assert [features[name] for name in ("list_items", "headers", "bold", "code_blocks")] == [
-        3,
-        1,
-        1,
-        1,
-    ]
-
-
-def test_code_is_neither_a_header_nor_a_list() -> None:
-    code = "Run:\n```sh\n# a comment\n- x\n__init__\n```\n# Header"
-    features = style_features(code)
-    assert (features["headers"], features["list_items"], features["bold"]) == (1, 0, 0)
-    assert features["code_blocks"] == 1
-    open_ended = style_features("```\n# a comment\n- x")
-    assert (open_ended["headers"], open_ended["list_items"]) == (0, 0)
+@for_each(
+    ("text", "counts"),
+    [
+        ("One line of prose, then - a dash and 3 apples.", (0, 0, 0, 0)),
+        ("# Fruit\n- apples\n- pears\n1. first\n**bold**\n```\ncode\n```\n", (3, 1, 1, 1)),
+        ("Run:\n```sh\n# a comment\n- x\n__init__\n```\n# Header", (0, 1, 0, 1)),
+    ],
+)
+def test_style_is_counted_and_not_in_code(text, counts) -> None:
+    features = style_features(text)
+    assert features.pop("characters") == len(text)
+    names = ("list_items", "headers", "bold", "code_blocks")
+    assert tuple(features[name] for name in names) == counts
 
 
 def test_graded_preferences_win_as_far_as_they_prefer() -> None:
@@ -247,37 +194,3 @@ def test_self_enhancement_is_measured_on_the_judges_own_pairs() -> None:
     assert result.agreement.n_failed == {"not_judged": 1}
     family = self_enhancement(["tie"] * 5, ["A"] * 5, systems, ["me", "y"])
     assert family.agreement.n == 3
-
-
-def test_favour_for_the_own_model_is_recovered() -> None:
-    rng = np.random.default_rng(9)
-    n, favour = 3000, 0.15
-    own_wins = rng.random(n) < 0.5
-    answers = own_wins | (rng.random(n) < 2 * favour)
-    letters = [np.where(x, "A", "B") for x in (answers, own_wins)]
-    result = self_enhancement(letters[0], letters[1], [("me", "x")] * n, "me")
-    assert result.excess.interval.covers(favour)
-
-
-def test_asking_both_orders_takes_the_position_bias_out() -> None:
-    first, second, quality, _, _ = simulated(phi=0.0, beta=2.0)
-    labels = np.where(quality > 0, "A", "B")
-    combined = [combine("strict", pair) for pair in zip(first, second, strict=True)]
-    decided = [i for i, verdict in enumerate(combined) if verdict != "tie"]
-    share = accuracy([combined[i] for i in decided], labels[decided])
-    assert share > accuracy(first, labels) + 0.05
-    # A is better in half of the pairs: shown first it wins far more, combined it does not.
-    assert win_rate(first).interval.low > 0.6
-    assert win_rate(combined).interval.covers(0.5)
-
-
-def test_slopes_of_nothing_judged_are_undefined():
-    result = length_slope([None, None], [1, 2], [2, 1], ["A", "B"])
-    assert math.isnan(result)
-    assert result.n == 0
-
-
-def test_self_enhancement_refuses_lists_of_votes():
-    votes: Any = [["A", "B"]]
-    with pytest.raises(OptionError, match=r"one answer for each item, got the votes \['A'"):
-        self_enhancement(["A"], votes, [("me", "you")], "me")

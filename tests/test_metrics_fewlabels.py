@@ -1,66 +1,60 @@
-"""Few labels and many judgments; selective judging; rankings."""
+"""Few labels: what people would say, how many more, which rows, and when a judge may decide."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Sequence
-from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 
-from langchain_judges.errors import InputError
+from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import (
     alt_test,
+    confidence_calibration,
+    dawid_skene,
+    label_next,
+    labels_needed,
     mean,
     ppi_mean,
     selective_cascade,
     selective_threshold,
     stratified_ppi_mean,
+    style_controlled_strengths,
+    transitivity,
 )
-from langchain_judges.metrics.confidence import _upper_bound
-from langchain_judges.metrics.labels import neyman_allocation
+from langchain_judges.metrics.confidence import _upper_bounds
 from tests.cases import for_each
 
 Y, F, U = (list(map(int, digits)) for digits in ("11010101", "11011100", "1011011101101101"))
 
 
-def test_ppi_gives_the_figures_worked_out_beforehand() -> None:
-    result = ppi_mean(Y, F, U, lam=1)
-    assert (result, result.se) == pytest.approx((0.687500, 0.223690), abs=5e-7)
+# Worked out beforehand by the formulas of the papers: λ, the mean, its standard error.
+@for_each(
+    ("given", "expected"),
+    [
+        (1, (1, 0.687500, 0.223690)),
+        (None, (0.326848, 0.645428, 0.168449)),
+        (0, (0, np.mean(Y), mean(Y).se)),
+    ],
+)
+def test_ppi_gives_the_figures_worked_out_beforehand(given, expected) -> None:
+    result = ppi_mean(Y, F, U, lam=given)
+    assert (result.lam, result, result.se) == pytest.approx(expected, abs=5e-7)
     assert (result.n, result.n_unlabelled) == (8, 16)
 
 
-def test_ppi_plus_plus_gives_the_figures_worked_out_beforehand() -> None:
-    result = ppi_mean(Y, F, U)
-    measures = (result.lam, result, result.se)
-    assert measures == pytest.approx((0.326848, 0.645428, 0.168449), abs=5e-7)
-
-
-def test_lambda_zero_is_the_labels_alone() -> None:
-    assert ppi_mean(Y, F, U, lam=0) == pytest.approx(np.mean(Y))
-    assert ppi_mean(Y, F, U, lam=0).se == pytest.approx(mean(Y).se)
-
-
-def test_the_interval_nears_that_of_ppi_python_as_labels_grow() -> None:
+def test_ppi_is_that_of_ppi_python() -> None:
     rng = np.random.default_rng(0)
     f, u = rng.normal(size=2000), rng.normal(size=9000)
     y = f + rng.normal(size=2000)
-    # ppi_mean_ci(y, f, u, alpha=0.05, lam=1) of ppi-python 0.2.3
-    assert ppi_mean(y, f, u, lam=1).interval == pytest.approx(
-        (-0.02548805, 0.07044059), abs=3e-3
-    )
-
-
-@for_each(("lam", "theirs"), [(0.5, 0.00324496), (1, 0.02247627)])
-def test_the_mean_is_that_of_ppi_python(lam: float, theirs: float) -> None:
-    rng = np.random.default_rng(0)
-    f, u = rng.normal(size=2000), rng.normal(size=9000)
-    y = f + rng.normal(size=2000)
-    # ppi_mean_pointestimate(y, f, u, lam=lam) of ppi-python 0.2.3
-    assert ppi_mean(y, f, u, lam=lam) == pytest.approx(theirs, abs=5e-9)
+    # ppi_mean_pointestimate(y, f, u, lam=lam) and ppi_mean_ci(…, alpha=0.05) of 0.2.3
+    assert ppi_mean(y, f, u, lam=0.5) == pytest.approx(0.00324496, abs=5e-9)
+    result = ppi_mean(y, f, u, lam=1)
+    assert result == pytest.approx(0.02247627, abs=5e-9)
+    assert result.interval == pytest.approx((-0.02548805, 0.07044059), abs=3e-3)
 
 
 def test_missing_labels_and_failed_judgments_are_counted() -> None:
@@ -70,28 +64,22 @@ def test_missing_labels_and_failed_judgments_are_counted() -> None:
     assert "fewer than two" in (ppi_mean([1], [1], [1, 0]).reason or "")
 
 
-def draw(rng, n: int, rate: float = 0.6, tpr: float = 0.95, fpr: float = 0.4):
-    """Return labels, and a judge that says yes too readily."""
-    y = (rng.random(n) < rate).astype(int)
-    return y, (rng.random(n) < np.where(y == 1, tpr, fpr)).astype(int)
+def test_an_estimate_of_a_share_stays_one() -> None:
+    result = ppi_mean([1, 1, 0, 1, 1, 1], [1, 0, 0, 1, 0, 1], [1] * 50)
+    assert result <= 1
+    assert 0 <= result.interval.low < result.interval.high <= 1
 
 
-@pytest.mark.figures
-@pytest.mark.parametrize("estimate", [partial(ppi_mean, lam=1), ppi_mean])
-def test_ppi_takes_the_judges_bias_out_and_covers_at_its_rate(estimate) -> None:
-    rng, covered, results, naive, alone = np.random.default_rng(1), 0, [], [], []
-    for _ in range(250):
-        (y, f), (_, u) = draw(rng, 150), draw(rng, 3000)
-        result = estimate(y, f, u)
-        covered += result.interval.covers(0.6)
-        results.append(result)
-        naive.append(u.mean())
-        alone.append(mean(y).se)
-    assert np.mean(naive) > 0.7
-    assert np.mean(results) == pytest.approx(0.6, abs=0.01)
-    assert 0.915 < covered / 250 < 0.985
-    if estimate is ppi_mean:
-        assert np.mean([r.se for r in results]) < 0.9 * np.mean(alone)
+def test_few_labels_of_a_rare_class_leave_room_for_it() -> None:
+    # Ten labels, none of the class: 2 pseudo-labels of variance 1/n² each, by Student's t on
+    # 9 degrees of freedom: 2.2622 √2 / 10.
+    result = ppi_mean([0] * 10, [0] * 10, [0] * 100)
+    assert result.interval == pytest.approx((0, 2.262157 * math.sqrt(2) / 10), abs=1e-6)
+    halves = [0] * 5 + [1] * 5
+    stratified = stratified_ppi_mean([0] * 10, [0] * 10, halves, [0] * 100, [0, 1] * 50)
+    # Each half weighs ½ and has 5 of the 10 labels: 2 · 2 · ¼ / 50, on 8 degrees of freedom.
+    half = 2.306004 * math.sqrt(2 * 2 / 4 / 50)
+    assert stratified.interval == pytest.approx((0, half), abs=1e-6)
 
 
 def test_a_useless_judge_does_no_harm_to_ppi_plus_plus() -> None:
@@ -103,56 +91,11 @@ def test_a_useless_judge_does_no_harm_to_ppi_plus_plus() -> None:
     assert ppi_mean(y, -y, u).lam == 0.0
 
 
-@pytest.mark.figures
-def test_strata_help_where_the_judge_differs_and_cover_at_their_rate() -> None:
-    rng, covered, narrower = np.random.default_rng(2), 0, 0
-    for _ in range(120):
-        strata, strata_u = np.repeat([0, 1], 100), np.repeat([0, 1], 1500)
-        estimates = []
-        for where in (strata, strata_u):
-            y = (rng.random(len(where)) < np.where(where, 0.8, 0.3)).astype(int)
-            good = np.where(y, rng.random(len(where)) < 0.97, rng.random(len(where)) < 0.03)
-            bad = rng.random(len(where)) < 0.9
-            estimates.append((y, np.where(where, bad, good).astype(int)))
-        (y, f), (_, u) = estimates
-        result = stratified_ppi_mean(y, f, strata, u, strata_u)
-        covered += result.interval.covers(0.55)
-        narrower += result.se < ppi_mean(y, f, u).se
-    assert 0.89 < covered / 120 <= 0.99
-    assert narrower > 114
-
-
 def test_a_stratum_that_is_unknown_or_unlabelled() -> None:
     with pytest.raises(InputError, match="every stratum"):
         stratified_ppi_mean(Y, F, list("aabbccdd"), U, ["a", "b"] * 8)
     lacking = stratified_ppi_mean(Y, F, ["a"] * 8, U, ["a", "b"] * 8)
     assert "a stratum has fewer" in (lacking.reason or "")
-
-
-def test_neyman_buys_labels_where_they_cut_most() -> None:
-    assert neyman_allocation([100, 100], [1, 3], 40) == [10, 30]
-    assert sum(neyman_allocation([5, 7, 9], [0.1, 0, 2.2], 17)) == 17
-    assert neyman_allocation([1, 1], [0, 0], 10) == [5, 5]
-    with pytest.raises(InputError, match="two labels"):
-        neyman_allocation([1, 1], [1, 1], 3)
-
-
-def annotators(rng, items: int, skills: dict[str, float]):
-    truth = rng.integers(0, 3, items)
-    return truth, {
-        name: np.where(rng.random(items) < skill, truth, rng.integers(0, 3, items)).tolist()
-        for name, skill in skills.items()
-    }
-
-
-def test_a_judge_as_good_as_people_passes_and_a_poor_one_does_not() -> None:
-    rng = np.random.default_rng(6)
-    truth, people = annotators(rng, 200, {"a": 0.8, "b": 0.8, "c": 0.8})
-    good = alt_test(truth.tolist(), people, 0.15)
-    assert (good.winning_rate, good.passed, good.n) == (1.0, True, 3)
-    assert good.advantage > 0.85
-    poor = alt_test(rng.integers(0, 3, 200).tolist(), people, 0.15)
-    assert (poor.winning_rate, poor.passed) == (0.0, False)
 
 
 def test_the_alt_test_by_hand() -> None:
@@ -194,50 +137,31 @@ def sure(rng, n: int, skill: float = 1.0):
     return np.where(rng.random(n) < confidence, "A", "B"), confidence, ["A"] * n
 
 
-@pytest.mark.figures
-def test_the_threshold_keeps_its_promise() -> None:
-    # Confidences are calibrated: from λ on the judge errs in (1 − λ) / 2 of the items.
-    rng, broken = np.random.default_rng(8), 0
-    for _ in range(300):
-        result = selective_threshold(*sure(rng, 400), alpha=0.1, delta=0.1)
-        if math.isfinite(result.value):
-            broken += (1 - result.value) / 2 > 0.1
-    assert broken / 300 < 0.13
-
-
+# The first 60 are right, then all are wrong. Of the walks from 100, 50 and 42 items (and 25
+# and 10, which is fewer than can pass), that from 100 fails at once; the one from 50 has a
+# sixth of δ = .1, and goes on while its bound holds. Half of all items were not judged.
 def test_the_threshold_by_hand() -> None:
-    # The first 60 are right, then all are wrong. Of the walks from 100, 50 and 42 items (and 25
-    # and 10, which is fewer than can pass), that from 100 fails at once; the one from 50 has a
-    # sixth of δ = .1, and goes on while its bound holds.
     answers = ["A"] * 60 + ["B"] * 40
     levels = [1 - i / 1000 for i in range(100)]
-    result = selective_threshold(answers, levels, ["A"] * 100, alpha=0.1)
-    part = 0.1 / 6
-    level = next(n for n in range(60, 100) if _upper_bound(n + 1 - 60, n + 1, part) > 0.1)
+    verdicts = [
+        {"preference": answer, "confidence": level, "failures": []}
+        for answer, level in zip(answers, levels, strict=True)
+    ]
+    verdicts += [{"preference": None, "failures": [{"reason": "timeout"}]}] * 100
+    result = selective_threshold(verdicts, None, ["A"] * 200, alpha=0.1)
+    sizes = np.arange(61, 101)
+    bounds = _upper_bounds(sizes - 60, sizes, 0.1 / 6)
+    level = int(sizes[bounds > 0.1][0]) - 1
     assert result.value == levels[level - 1]
-    assert result.coverage == pytest.approx(level / 100)
-    assert result.bound == pytest.approx(_upper_bound(level - 60, level, part))
+    assert result.bound == pytest.approx(bounds[level - 61])
     assert result.agreement == pytest.approx(60 / level)
+    assert (result.coverage, result.n_failed) == (level / 200, {"timeout": 100})
 
 
-def test_a_good_judge_with_flat_confidence_does_not_abstain_from_everything() -> None:
-    rng, abstained = np.random.default_rng(20), 0
-    for _ in range(100):
-        answers = np.where(rng.random(300) < 0.95, "A", "B")
-        result = selective_threshold(answers, rng.random(300), ["A"] * 300)
-        abstained += math.isinf(result.value)
-    assert abstained < 10
-
-
-@pytest.mark.figures
-def test_the_threshold_keeps_its_promise_where_confidence_says_nothing() -> None:
-    # Wrong in 11 % everywhere: whatever is taken breaks α = .1.
-    rng, broken = np.random.default_rng(21), 0
-    for _ in range(300):
-        answers = np.where(rng.random(300) < 0.89, "A", "B")
-        result = selective_threshold(answers, rng.random(300), ["A"] * 300)
-        broken += math.isfinite(result.value)
-    assert broken / 300 < 0.13
+# Clopper and Pearson 1934, as any table has it: none of 30 at 95 % is 1 - .05 ** (1 / 30).
+def test_the_bound_of_a_threshold_is_exact() -> None:
+    bounds = _upper_bounds(np.array([0, 40]), np.array([30, 40]), 0.05)
+    assert bounds.tolist() == pytest.approx([1 - 0.05 ** (1 / 30), 1.0])
 
 
 def test_where_nothing_meets_the_guarantee_the_judge_abstains() -> None:
@@ -246,13 +170,6 @@ def test_where_nothing_meets_the_guarantee_the_judge_abstains() -> None:
     assert result.agreement.reason == "nothing is taken"
     few = selective_threshold(["A"] * 29, [0.9] * 29, ["A"] * 29)
     assert few.value == math.inf
-
-
-def test_failed_judgments_count_against_coverage() -> None:
-    verdicts = [{"preference": "A", "confidence": 0.9, "failures": []}] * 50
-    verdicts += [{"preference": None, "failures": [{"reason": "timeout"}]}] * 50
-    results = selective_threshold(verdicts, None, ["A"] * 100)
-    assert (results.coverage, results.n_failed) == (0.5, {"timeout": 50})
 
 
 def test_a_cascade_hands_on_what_the_cheap_judge_is_not_sure_of() -> None:
@@ -271,18 +188,161 @@ def test_a_cascade_hands_on_what_the_cheap_judge_is_not_sure_of() -> None:
     assert result.decide([(None, None), ("B", 0.0)]) is None
 
 
-def played(rng, strengths: dict[str, float], nu: float, games: int):
-    names = list(strengths)
-    pairs = [tuple(rng.choice(names, 2, replace=False).tolist()) for _ in range(games)]
-    answers = []
-    for a, b in pairs:
-        x, y = math.exp(strengths[a]), math.exp(strengths[b])
-        weights = np.array([x, y, nu * math.sqrt(x * y)])
-        answers.append(str(rng.choice(["A", "B", "tie"], p=weights / weights.sum())))
-    return answers, pairs
-
-
 def test_findings_are_json_that_every_reader_takes() -> None:
     result = selective_threshold(["A"], [0.9], ["A"])
     assert result.value == math.inf
     assert json.loads(json.dumps(result.to_dict(), allow_nan=False))["value"] is None
+
+
+def test_a_perfectly_calibrated_judge_is_told_from_a_boastful_one() -> None:
+    rng = np.random.default_rng(0)
+    sure = rng.uniform(0.5, 1, 60)
+    right = np.where(rng.random(60) < sure, "A", "B")
+    honest = confidence_calibration(right, ["A"] * 60, sure)
+    assert 0.05 < honest.ece_by_chance < 0.25
+    assert honest.ece < honest.ece_by_chance
+    boastful = confidence_calibration(["A", "B"] * 30, ["A"] * 60, [0.95] * 60)
+    assert boastful.ece == pytest.approx(0.45)
+    assert boastful.ece > boastful.ece_by_chance
+
+
+def abstained(guarantee: Literal["each", "average"], wrong: float, draws: int = 200) -> float:
+    """Return how often nothing is taken of 200 labels, where confidence says nothing."""
+    rng, count = np.random.default_rng(4), 0
+    for _ in range(draws):
+        answers = np.where(rng.random(200) < wrong, "B", "A")
+        result = selective_threshold(answers, rng.random(200), ["A"] * 200, guarantee=guarantee)
+        count += math.isinf(result.value)
+    return count / draws
+
+
+@pytest.mark.figures
+def test_a_guarantee_on_average_halves_the_abstention_of_a_good_judge() -> None:
+    # Wrong 8 times in 100 where 10 are allowed: no test at .1 passes more than P(X ≤ 14) of
+    # Bin(200, .08) = .37 of samples, and with half of δ it is .18; the average needs X ≤ 19,
+    # which is .83.
+    assert abstained("each", 0.08) == pytest.approx(0.82, abs=0.1)
+    assert abstained("average", 0.08) < 0.35
+    # Wrong 11 times in 100: whatever is taken breaks the limit.
+    assert abstained("each", 0.11) > 0.87
+
+
+def test_the_average_rule_by_hand() -> None:
+    # Nine right, then one wrong: with all ten (1 + 1) / (10 + 1) = .18, without it 1 / 11.
+    answers, sure = ["A"] * 9 + ["B"], [1 - i / 100 for i in range(10)]
+    result = selective_threshold(answers, sure, ["A"] * 10, guarantee="average")
+    assert (result.value, result.bound) == (pytest.approx(0.92), pytest.approx(1 / 11))
+    assert selective_threshold(answers, sure, ["A"] * 10).value == math.inf
+
+
+def test_abstaining_says_how_many_labels_would_do() -> None:
+    answers = ["A"] * 46 + ["B"] * 4
+    result = selective_threshold(answers, [0.9] * 50, ["A"] * 50)
+    assert result.value == math.inf
+    # 8 % wrong where 10 % are allowed: (1.645 σ / .02)² with σ = √(.08 · .92), about 500, and
+    # Clopper and Pearson's bound is higher.
+    assert 450 < result.needed < 750
+    assert selective_threshold(["B"] * 50, [0.9] * 50, ["A"] * 50).needed is None
+
+
+# ---- which rows, and what is likely true
+
+
+def test_smaller_leads_take_more_labels() -> None:
+    few, many = labels_needed(0.1, 0.2), labels_needed(0.05, 0.2)
+    # Connor 1987: (1.96 √d + .84 √(d − lead²))² / lead², with d = .2: 155 and 625.
+    assert few == pytest.approx(155, rel=0.15)
+    assert many == pytest.approx(625, rel=0.1)
+    with pytest.raises(OptionError, match="at most `disagreement`"):
+        labels_needed(0.3, 0.2)
+
+
+def test_labels_go_where_the_judge_errs() -> None:
+    # Ten labels in each half: right in the first, wrong every other time in the second.
+    strata = ["easy"] * 100 + ["hard"] * 100
+    labels = [1] * 10 + [None] * 90 + [1, 0] * 5 + [None] * 90
+    selection = label_next([1] * 200, labels, strata, 40)
+    assert len(selection) == len(set(selection)) == 40
+    assert sum(place >= 100 for place in selection) > 30
+    assert all(labels[place] is None for place in selection)
+    assert label_next([1] * 200, labels, strata, 40) == selection
+    with pytest.raises(InputError, match="every row is labelled"):
+        label_next([1, 1], [1, 0], ["a", "a"], 1)
+    assert label_next([1, 1, 1], [None] * 3, ["a", "b", "b"], 9) == [0, 1, 2]
+
+
+def test_dawid_and_skene_find_the_truth_behind_a_bad_majority() -> None:
+    # One rater of five is nearly always right, the others hardly better than chance.
+    rng = np.random.default_rng(2)
+    truth = rng.integers(0, 2, 3000)
+    skills = [0.97, 0.6, 0.6, 0.6, 0.75]
+    ratings = [np.where(rng.random(3000) < s, truth, 1 - truth).tolist() for s in skills]
+    result = dawid_skene(ratings)
+    majority = (np.mean(ratings, axis=0) > 0.5).astype(int)
+    assert result.converged
+    assert np.mean(np.asarray(result.labels) == truth) > np.mean(majority == truth) + 0.05
+    assert result.accuracy[0] == pytest.approx(0.97, abs=0.04)
+    assert result.accuracy[1] == pytest.approx(0.6, abs=0.04)
+
+
+def test_dawid_and_skene_leave_unrated_items_open() -> None:
+    result = dawid_skene([["x", None, "y"], ["x", None, "y"], ["x", None, None]])
+    assert result.labels == ["x", None, "y"]
+    assert result.chances[1] is None
+    assert sum(result.chances[0]) == pytest.approx(1.0)
+    assert result.n == 2
+    assert math.isnan(dawid_skene([["x"], [None]]).accuracy[1])
+    assert dawid_skene([[None]]).labels == [None]
+
+
+TRIPLE = [("x", "y"), ("y", "z"), ("z", "x")]
+
+
+@for_each(
+    ("verdicts", "ordered"),
+    [
+        ("A A A", 0.0),  # x > y > z > x
+        ("A A B", 1.0),  # x > y > z and x > z
+        ("tie tie tie", 1.0),
+        ("tie tie B", 0.0),  # x = y = z, but x > z
+        ("A tie B", 1.0),  # x > y = z and x > z
+        ("A tie tie", 0.0),  # x > y = z = x
+    ],
+)
+def test_verdicts_that_go_round_fit_no_order(verdicts, ordered) -> None:
+    result = transitivity(verdicts.split(), TRIPLE, ["q"] * 3)
+    assert (result, result.n) == (ordered, 1)
+
+
+def played_with_style(rng, games: int) -> tuple[list, list, list, list]:
+    """Return verdicts, systems and texts: x is stronger, z only writes longer texts."""
+    strengths = {"x": 0.8, "y": -0.4, "z": -0.4}
+    pairs = [
+        tuple(rng.choice(list(strengths), 2, replace=False).tolist()) for _ in range(games)
+    ]
+    texts = [
+        ["w" * int(rng.integers(20, 60) * (3 if s == "z" else 1)) for s in pair]
+        for pair in pairs
+    ]
+    leads = [(len(a) - len(b)) / (len(a) + len(b)) for a, b in texts]
+    odds = [
+        strengths[a] - strengths[b] + 2 * lead
+        for (a, b), lead in zip(pairs, leads, strict=True)
+    ]
+    answers = np.where(
+        rng.random(games) < 1 / (1 + np.exp(-np.asarray(odds))), "A", "B"
+    ).tolist()
+    return answers, pairs, [a for a, _ in texts], [b for _, b in texts]
+
+
+def test_strength_is_told_from_length() -> None:
+    answers, pairs, a, b = played_with_style(np.random.default_rng(3), 3000)
+    results = style_controlled_strengths(
+        answers, pairs, a, b, groups=[i // 3 for i in range(3000)]
+    )
+    assert next(iter(results.strengths)) == "x"
+    for name, strength in {"x": 0.8, "y": -0.4, "z": -0.4}.items():
+        assert results.strengths[name].interval.covers(strength)
+    assert sum(results.strengths.values()) == pytest.approx(0.0, abs=1e-6)
+    assert results.style["characters"].interval.low > 0.3
+    assert results.first.interval.covers(0.0)

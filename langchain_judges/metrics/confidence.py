@@ -243,10 +243,10 @@ Guarantee = Literal["each", "average"]
 """Whether a limit holds in most single calibrations, or on average over them."""
 
 
-def _upper_bound(errors: int, n: int, delta: float) -> float:
-    """Return the largest error rate that `errors` of `n` still allow, by Clopper & Pearson."""
-    test = scipy.stats.binomtest(errors, n, alternative="less")
-    return float(test.proportion_ci(1 - delta, method="exact").high)
+def _upper_bounds(errors: Ints, sizes: Ints, delta: float) -> Floats:
+    """Return the largest error rates that so many errors allow, by Clopper & Pearson."""
+    bounds = scipy.special.betaincinv(errors + 1, np.maximum(sizes - errors, 1), 1 - delta)
+    return np.where(errors < sizes, bounds, 1.0)
 
 
 def _check_chance(name: str, value: float) -> None:
@@ -344,10 +344,11 @@ def _labels_for(wrong: float, alpha: float, delta: float) -> int | None:
     """Return how many labels would do if the judge is wrong as often as here; None: none."""
     if wrong >= alpha:
         return None
-    n = LEAST_ITEMS
-    while n < MOST_LABELS and _upper_bound(round(wrong * n), n, WHOLE * delta) > alpha:
-        n = math.ceil(1.05 * n)
-    return n if n < MOST_LABELS else None
+    steps = round(math.log(MOST_LABELS / LEAST_ITEMS) / math.log(1.05))
+    sizes = np.ceil(LEAST_ITEMS * 1.05 ** np.arange(steps)).astype(np.int64)
+    bounds = _upper_bounds(np.rint(wrong * sizes).astype(np.int64), sizes, WHOLE * delta)
+    enough = sizes[bounds <= alpha]
+    return int(enough[0]) if len(enough) else None
 
 
 STARTS = (1.0, 0.5, 0.25, 0.1, 0.0)
@@ -360,30 +361,23 @@ def _furthest(
     levels: Floats, errors: Ints, alpha: float, delta: float, least_items: int
 ) -> tuple[int, float | None]:
     """Return most items that may be taken, and the bound of their disagreement."""
-    ends = [
-        i + 1
-        for i in range(len(levels))
-        if i + 1 >= least_items and (i + 1 == len(levels) or levels[i + 1] < levels[i])
-    ]
-    if not ends:
+    last = np.append(levels[1:] < levels[:-1], True)[: len(levels)]
+    ends = np.flatnonzero(last & (np.arange(1, len(levels) + 1) >= least_items)) + 1
+    if not len(ends):
         return 0, None
     # A walk may begin at any set that the labels do not choose.
     fewest = math.log(delta * (1 - WHOLE) / len(STARTS)) / math.log(1 - alpha)
     sizes = [share * ends[-1] for share in STARTS[:-1]] + [min(fewest, ends[-1])]
-    starts = dict.fromkeys(
-        next(place for place, end in enumerate(ends) if end >= size) for size in sizes
-    )
+    starts = list(dict.fromkeys(np.searchsorted(ends, sizes).tolist()))
     rest = len(starts) - 1
     best, bound = 0, None
     for number, start in enumerate(starts):
         share = 1.0 if not rest else WHOLE if number == 0 else (1 - WHOLE) / rest
-        part = share * delta
-        for end in ends[start:]:
-            upper = _upper_bound(int(errors[end - 1]), end, part)
-            if upper > alpha:
-                break
-            if end > best:
-                best, bound = end, upper
+        walk = ends[start:]
+        bounds = _upper_bounds(errors[walk - 1], walk, share * delta)
+        passed = int(np.argmax(np.append(bounds > alpha, True)))
+        if passed and walk[passed - 1] > best:
+            best, bound = int(walk[passed - 1]), float(bounds[passed - 1])
     return best, bound
 
 

@@ -1,0 +1,235 @@
+"""Judges that score: correlations with people, their order, classes and areas."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn import metrics as sk
+
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.metrics import (
+    auc,
+    balanced_accuracy,
+    concordance,
+    correlate,
+    f1,
+    precision,
+    recall,
+    system_order,
+    williams_test,
+)
+from tests.cases import for_each
+
+pearson, spearman, kendall = (
+    partial(correlate, kind=kind) for kind in ("pearson", "spearman", "kendall")
+)
+RNG = np.random.default_rng(5)
+HUMAN = RNG.normal(size=80)
+JUDGE = HUMAN + RNG.normal(size=80)
+
+
+@for_each(
+    ("ours", "theirs"),
+    [(pearson, stats.pearsonr), (spearman, stats.spearmanr), (kendall, stats.kendalltau)],
+)
+def test_a_correlation_is_that_of_scipy_with_ties_and_without(ours, theirs) -> None:
+    for x, y in [(JUDGE, HUMAN), (JUDGE.round(), HUMAN.round())]:
+        assert ours(x, y) == pytest.approx(theirs(x, y).statistic, abs=1e-12)
+
+
+def test_a_perfect_correlation_has_no_interval_and_says_why() -> None:
+    result = spearman([1, 2, 3, 4, 5, 6], [1, 3, 4, 5, 8, 9])
+    assert result == pytest.approx(1.0)
+    assert result.interval is None
+    assert result.no_interval == "a perfect correlation tells nothing of its error"
+    assert kendall([1, 2, 3], [1, 3, 2]).no_interval == "too few items or groups"
+
+
+def test_missing_scores_are_left_out_and_counted_by_reason() -> None:
+    refused = {"score": None, "failures": [{"reason": "refusal"}]}
+    result = pearson([1, 2, None, refused, 5, 9], [1, 2, 3, 4, None, 7])
+    assert result == pytest.approx(stats.pearsonr([1, 2, 9], [1, 2, 7]).statistic)
+    assert result.n == 3
+    assert result.n_failed == {"not_judged": 1, "refusal": 1, "no_label": 1}
+
+
+@for_each("kind", ["pearson", "spearman", "kendall"])
+@for_each("level", ["global", "group", "system"])
+def test_nothing_varies_and_it_is_nan_with_a_reason(kind, level) -> None:
+    result = correlate([1, 1, 1, 1], [1, 2, 3, 4], kind, level=level, groups=[0, 0, 1, 1])
+    assert math.isnan(result)
+    assert result.reason
+
+
+def test_correlations_of_groups_and_of_systems() -> None:
+    # Group a: r = 1; group b: r = -1; group c is constant for people; mean of 1 and -1 is 0.
+    judge, human = [1, 2, 3, 1, 2, 3, 1, 2], [2, 4, 6, 3, 2, 1, 5, 5]
+    result = correlate(judge, human, level="group", groups=list("aaabbbcc"))
+    assert (result, result.n) == (pytest.approx(0.0, abs=1e-12), 2)
+    assert result.n_failed == {"constant_group": 1}
+    assert result.interval == (-1.0, 1.0)
+    # Judge means 1.5, 3, 6; human means 1, 2, 4: r of (1.5, 3, 6) and (1, 2, 4) is 1.
+    judge, human = [1, 2, 3, 3, 5, 7], [2, 0, 1, 3, 4, 4]
+    result = correlate(judge, human, level="system", groups=list("xxyyzz"))
+    assert (result, result.n) == (pytest.approx(1.0), 3)
+    with pytest.raises(OptionError, match="needs `groups`"):
+        correlate([1, 2], [1, 2], level="group")
+
+
+@for_each(
+    ("correlations", "t", "one_sided", "two_sided"),
+    [
+        ((0.816, 0.713, 0.70, 162), 3.011491, 0.001513, 0.003025),
+        ((0.5, 0.4, 0.3, 100), 0.981849, 0.164308, 0.328617),
+    ],
+)
+def test_williams_gives_the_figures_worked_out_beforehand(
+    correlations: tuple[float, float, float, int], t, one_sided, two_sided
+):
+    result = williams_test(*correlations)
+    assert result[:2] == pytest.approx((t, one_sided), abs=5e-7)
+    assert result.p_two_sided == pytest.approx(two_sided, abs=5e-7)
+    assert williams_test(*correlations, "two-sided").p == result.p_two_sided
+    assert williams_test(*correlations, "less").p == pytest.approx(1 - one_sided, abs=5e-7)
+
+
+def test_williams_turns_a_metric_that_runs_against_people_with_all_its_correlations() -> None:
+    # Metric 1 turned round: r12 and r23 change sign, and nothing else does.
+    straight = williams_test(0.5, 0.4, -0.3, 100)
+    assert williams_test(-0.5, 0.4, 0.3, 100).t == straight.t
+    assert williams_test(-0.5, -0.4, -0.3, 100).t == straight.t
+    # The closer two metrics are, the surer a difference: −.3 is less close than .3.
+    assert straight.t < williams_test(0.5, 0.4, 0.3, 100).t
+
+
+@pytest.mark.figures
+def test_williams_keeps_its_level_where_metrics_run_against_each_other() -> None:
+    # Both follow people, and each other's noise in the opposite direction: r23 < 0.
+    rng, rejected = np.random.default_rng(12), 0
+    for _ in range(1500):
+        human, noise, own, other = rng.normal(size=(4, 60))
+        first, second = human + 1.5 * noise + own, human - 1.5 * noise + other
+        r = np.corrcoef([human, first, second])
+        rejected += williams_test(r[0, 1], r[0, 2], r[1, 2], 60).p < 0.05
+    assert 0.035 < rejected / 1500 < 0.068
+
+
+def test_williams_is_undefined_where_no_three_variables_correlate_so() -> None:
+    assert "K is not positive" in (williams_test(0.9, 0.1, 0.9, 50).reason or "")
+    assert math.isnan(williams_test(0.5, 0.4, 0.3, 3).p)
+    with pytest.raises(InputError, match=r"\[-1, 1\]"):
+        williams_test(1.2, 0.4, 0.3, 30)
+
+
+# ---- order
+
+
+def test_texts_are_ordered_as_people_order_them() -> None:
+    # Of the five pairs that people rate apart: three in order, one tied, one reversed.
+    result = concordance([1, 3, 2, 2], [1, 2, 2, 3])
+    assert result == pytest.approx((3 + 0.5) / 5)
+    assert concordance([5, 4, 3, 2, 1], [1, 2, 3, 4, 5]) == 0
+    assert concordance([1, 1, 1], [1, 2, 3]) == 0.5
+    assert "alike" in concordance([1, 2], [3, 3]).reason
+
+
+def test_systems_are_held_against_each_other_pair_by_pair() -> None:
+    # Sixty rows of each two systems. People: x beats y 48:12 and z always, y beats z 31:29.
+    systems = [("x", "y")] * 60 + [("x", "z")] * 60 + [("y", "z")] * 60
+    people = [(1, 0)] * 48 + [(0, 1)] * 12 + [(1, 0)] * 60 + [(1, 0)] * 31 + [(0, 1)] * 29
+    order = system_order(systems, people, people)
+    assert list(order.people) == ["x", "y", "z"]
+    assert order.people["x"] == pytest.approx(108 / 120)
+    assert order.people["y"] == pytest.approx((12 + 31) / 120)
+    assert [pair.matches for pair in order.neighbours] == [True, None]
+    upside_down = system_order(systems, [(b, a) for a, b in people], people)
+    assert [pair.matches for pair in upside_down.neighbours] == [False, None]
+    assert upside_down.pairs[0].judge == pytest.approx(-(108 - 43) / 120)
+
+
+# ---- classes
+
+RNG_0 = np.random.default_rng(0)
+TRUTH = RNG_0.integers(0, 2, 150)
+SAID = np.where(RNG_0.random(150) < 0.75, TRUTH, 1 - TRUTH)
+SCORES = TRUTH + RNG_0.normal(size=150)
+
+
+@for_each("ours", [precision, recall, f1, balanced_accuracy])
+def test_a_statistic_of_classes_is_that_of_scikit_learn(ours) -> None:
+    assert balanced_accuracy(["A", "tie", "B", "B"], ["A", "A", "B", "B"]) == 0.75
+    result = ours(SAID, TRUTH)
+    theirs = getattr(sk, f"{ours.__name__}_score")
+    assert result == pytest.approx(theirs(TRUTH, SAID), abs=1e-12)
+    assert result.interval.low < result < result.interval.high
+    clustered = ours(SAID, TRUTH, groups=np.arange(150) // 5)
+    assert clustered == result
+    assert clustered.interval.low < result < clustered.interval.high
+
+
+def test_a_failed_judgment_is_left_out_of_balanced_accuracy_or_wrong() -> None:
+    predictions, truth = [1, 1, None, 0, 1, None], [1, 1, 1, 0, 0, None]
+    assert balanced_accuracy(predictions, truth) == (2 / 2 + 1 / 2) / 2
+    wrong = balanced_accuracy(predictions, truth, "wrong", groups=[1, 1, 2, 2, 3, 3])
+    assert wrong == pytest.approx((2 / 3 + 1 / 2) / 2)
+    assert wrong.n == 5
+    assert sum(wrong.n_failed.values()) == 2
+    assert balanced_accuracy([None, None], [0, 1], "wrong") == 0
+    with pytest.raises(OptionError, match="errors"):
+        balanced_accuracy(predictions, truth, cast("Any", "never"))
+
+
+def test_what_is_undefined_says_why() -> None:
+    assert balanced_accuracy([1, 0], [1, 1]).reason == "the labels have fewer than two classes"
+    assert precision([0, 0], [1, 0]).reason == "the judge never says 1"
+    assert recall([0, 1], [0, 0]).reason == "no label is 1"
+    assert f1([0, 0], [0, 0]).reason == "neither label nor judge is ever 1"
+    assert auc([0.1, 0.2], [1, 1]).reason == "one of the two classes is absent"
+    assert math.isnan(balanced_accuracy([None], [1]))
+
+
+def test_an_area_of_too_few_has_no_interval() -> None:
+    result = auc([0.9, 0.8, 0.1, 0.2, 0.3], [1, 1, 0, 0, 0])
+    assert (result, result.interval) == (1.0, None)
+    assert result.no_interval == "too few items of a class"
+    perfect = auc([0.9, 0.8, 0.7, 0.6, 0.1, 0.2, 0.3, 0.4], [1] * 4 + [0] * 4)
+    assert perfect.interval.high == pytest.approx(1.0)
+    assert perfect.interval.low < 0.6
+
+
+def test_auc_is_how_often_a_positive_scores_higher() -> None:
+    # Positives .9 and .4 against negatives .4 and .1: 1, 1, ½, 1 of 4.
+    assert auc([0.9, 0.4, 0.4, 0.1], [1, 1, 0, 0]) == pytest.approx(3.5 / 4)
+    assert auc(SCORES, TRUTH) == pytest.approx(sk.roc_auc_score(TRUTH, SCORES))
+    assert auc(-SCORES, TRUTH) == pytest.approx(1 - auc(SCORES, TRUTH))
+    assert auc(SAID, TRUTH) == pytest.approx(balanced_accuracy(SAID, TRUTH))
+    verdicts: list[Any] = [
+        {"label": 1, "score": 0.9},
+        {"label": 0, "score": None, "failures": []},
+    ]
+    assert auc([*verdicts, 0.1], [1, 1, 0]).n_failed == {"not_judged": 1}
+
+
+def delong_by_definition(x, y) -> float:
+    """Return the variance of the area by DeLong's own sums over all pairs."""
+    a, b = x[y == 1], x[y == 0]
+    wins = (a[:, None] > b) + 0.5 * (a[:, None] == b)
+    return wins.mean(1).var(ddof=1) / len(a) + wins.mean(0).var(ddof=1) / len(b)
+
+
+def test_delongs_error_is_that_of_the_definition() -> None:
+    for x in (SCORES, SCORES.round()):
+        assert auc(x, TRUTH).se ** 2 == pytest.approx(delong_by_definition(x, TRUTH))
+
+
+def test_the_clustered_interval_of_auc_is_wider_where_items_repeat() -> None:
+    groups = np.repeat(np.arange(40), 5)
+    truth, scores = np.repeat(TRUTH[:40], 5), np.repeat(SCORES[:40], 5)
+    plain, clustered = auc(scores, truth), auc(scores, truth, groups=groups)
+    assert clustered == plain
+    assert clustered.se > 1.7 * plain.se
