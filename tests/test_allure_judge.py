@@ -13,7 +13,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.example import MEANINGS
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.methods.rubric.criteria import ready
-from langchain_judges.methods.rubric.replies import label_probabilities, spoken_label
+from langchain_judges.methods.rubric.replies import label_probabilities, parse_label
 from langchain_judges.testing import ServerReply, reply, with_logprobs
 from tests.cases import for_each
 from tests.conftest import chat
@@ -448,13 +448,13 @@ def test_grades_are_scored_by_their_mean():
     [
         ("1", "1"),
         ("**0**.", "0"),
-        ("I think the label is 1.", "1"),
+        ("It is clear.\nLabel: 1", "1"),
         ("Label: 1, or label: 0", None),
         ("There are 10 rooms and 1 door.", None),
     ],
 )
 def test_a_label_in_plain_words_is_read(text, label):
-    result = spoken_label(text, (0, 1))
+    result = parse_label(text, (0, 1))
     assert (result["label"] if result else None) == label
 
 

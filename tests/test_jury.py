@@ -1,6 +1,5 @@
 """A jury: what it makes of its members' verdicts, and what it says of their failures."""
 
-import asyncio
 import json
 import random
 from typing import Any
@@ -11,17 +10,13 @@ from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
 from typer.testing import CliRunner
 
 from langchain_judges import (
-    as_evaluator,
     create_jury,
     create_relative_judge,
     judge_many,
     load_judge,
 )
 from langchain_judges.cli import app
-from langchain_judges.cli.judges import JudgeFlags, model_spec
-from langchain_judges.cli.rows import check_of
 from langchain_judges.errors import ModelAccessError, OptionError
-from langchain_judges.methods.registry import leaf_of
 from langchain_judges.options import check_client
 from langchain_judges.verdict import even_verdict
 from tests.cases import for_each
@@ -88,10 +83,13 @@ def decided(members, **options):
     return [verdict[key] for key in ("label", "score", "confidence", "rationale")]
 
 
-def test_a_label_does_not_depend_on_the_order_of_the_members():
+@pytest.mark.parametrize(
+    ("juries", "orders"), [(40, 3), pytest.param(1000, 8, marks=pytest.mark.figures)]
+)
+def test_a_verdict_does_not_depend_on_the_order_of_the_members(juries, orders):
     draw = random.Random(7)
     undecided = 0
-    for _ in range(250):
+    for _ in range(juries):
         size, combine = (
             draw.randint(2, 5),
             draw.choice(["majority", "mean", "median", "weighted"]),
@@ -101,12 +99,12 @@ def test_a_label_does_not_depend_on_the_order_of_the_members():
         options = {"weights": weights} if combine == "weighted" else {}
         members = [labeller(f"j{n}", each, [0, 1, 2]) for n, each in enumerate(said)]
         verdicts = []
-        for _ in range(3):
+        for _ in range(orders):
             draw.shuffle(members)
             verdicts.append(decided(members, combine=combine, **options))
-        assert verdicts == verdicts[:1] * 3
+        assert verdicts == verdicts[:1] * orders
         undecided += verdicts[0][0] is None
-    assert 25 < undecided < 225
+    assert 0.1 < undecided / juries < 0.9
 
 
 def test_one_garbled_member_leaves_two_that_differ_undecided_in_either_order():
@@ -125,24 +123,12 @@ def test_the_median_is_the_middle_of_labels_that_are_numbers():
         jury_of("A", "B", combine="median")
 
 
-def test_the_verdict_says_who_said_what():
-    result = jury_of("A", "A", "B").invoke(PAIR)
-    assert result["verdict"]["rationale"] == "A: j0, j1; B: j2. j0"
-    assert [each["preference"] for each in result["members"]] == ["A", "A", "B"]
-
-
 def test_scores_are_averaged_by_the_mean():
     # (0.9 + 0.4 + 0.4) / 3 = 0.567: A, against the majority.
     members = [juror("x", "A", 0.9), juror("y", "B", 0.4), juror("z", "B", 0.4)]
     verdict = create_jury(members, combine="mean").invoke(PAIR)["verdict"]
     assert (verdict["preference"], verdict["confidence"]) == ("A", 1 / 3)
     assert verdict["score"] == pytest.approx(1.7 / 3)
-
-
-def test_a_tie_of_orders_that_disagree_agrees_with_nobody():
-    members = [juror("x", "tie", flipped=True), juror("y", "tie", flipped=True)]
-    verdict = create_jury([*members, juror("z", "tie", flipped=False)]).invoke(PAIR)["verdict"]
-    assert (verdict["preference"], verdict["confidence"]) == ("tie", pytest.approx(1 / 3))
 
 
 def test_weights_outvote_a_majority_by_place_or_by_name():
@@ -189,12 +175,6 @@ def test_a_single_model_judges_by_several_methods_and_calls_add_up_by_member():
     assert verdict["usage"]["calls"] == len(model.prompts) == jury.config["metadata"]["calls"]
 
 
-def test_several_models_are_told_the_same_instructions():
-    models = [FakeChatModel(replies=of_method("relative").model.replies) for _ in range(2)]
-    create_jury(models, instructions="Prefer brevity.").invoke(PAIR)
-    assert all("Prefer brevity." in p for model in models for p in model.prompts)
-
-
 def test_single_texts_are_labelled_by_the_majority():
     jury = create_jury([labels(), labels(0), labels()])
     verdict = jury.invoke(ITEM)["verdict"]
@@ -224,18 +204,6 @@ def test_each_member_is_a_run_of_its_own_name_with_its_calls_below():
     assert sorted(run.name for run in two.child_runs) == names
 
 
-def test_an_event_loop_gives_the_same():
-    jury = jury_of("A", "B", "B")
-    assert asyncio.run(jury.ainvoke(PAIR)) == jury.invoke(PAIR)
-
-
-def test_identical_texts_are_a_tie_without_a_call():
-    pair = {**PAIR, "output_b": PAIR["output_a"]}
-    result = create_jury([failing(ValueError("asked")), juror("x", "A")]).invoke(pair)
-    assert result["verdict"]["preference"] == "tie"
-    assert result["members"] == []
-
-
 def test_a_jury_is_built_again_from_its_spec(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     jury = create_jury(["openai:a", "openai:b"], methods=["cot"], instructions="Be kind.")
@@ -244,18 +212,6 @@ def test_a_jury_is_built_again_from_its_spec(monkeypatch):
     assert again.spec == nested.spec
     assert again.config["metadata"] == nested.config["metadata"]
     assert nested.spec["model"][0]["model"][1]["options"] == {"instructions": "Be kind."}
-
-
-def test_a_jury_is_a_judge_of_many_rows_and_an_evaluator(tmp_path):
-    jury = jury_of("A", "A", "B")
-    run = judge_many(jury, [PAIR] * 3, out=tmp_path / "o.jsonl", progress=False)
-    assert [row["verdict"]["preference"] for row in run] == ["A"] * 3
-    again = judge_many(jury, [PAIR], out=tmp_path / "o.jsonl", progress=False)
-    assert [list(again), again.summary.resumed][1] == 1
-    scored: Any = as_evaluator(create_jury([labels(), labels(), labels()]))(
-        inputs={"q": "Why?"}, outputs={"a": "good"}, reference_outputs={"a": "good"}
-    )
-    assert scored["score"] == 1
 
 
 def test_a_run_says_how_many_independent_voters_a_jury_is_worth():
@@ -298,12 +254,6 @@ def test_what_is_wrong_is_said_in_a_sentence(members, options, message):
         create_jury(members, **options)
 
 
-def test_judges_made_of_judges_are_loaded_by_name():
-    jury: Any = load_judge("jury", FakeChatModel(replies=of_method("relative").model.replies))
-    assert jury.invoke(PAIR)["verdict"]["preference"] == "A"
-    assert [member.name for member in jury.members] == ["relative", "cot", "plan_solve"]
-
-
 def test_a_method_of_a_jury_may_have_options_of_its_own():
     model = FakeChatModel(replies=answer)
     short = {"method": "bsm", "options": {"max_criteria": 1}}
@@ -320,20 +270,6 @@ def test_models_of_a_spec_are_asked_by_the_methods_that_it_names(monkeypatch):
     models = [{"name": "openai:a"}, {"name": "openai:b"}]
     jury = load_judge({"method": "jury", "model": models, "options": {"methods": ["cot"]}})
     assert [each["method"] for each in jury.spec["model"]] == ["cot", "cot"]
-
-
-def test_processes_on_ray_are_told_each_model_of_a_jury(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
-    models = model_spec(JudgeFlags("openai:a, openai:b", "jury"))
-    jury = load_judge({"method": "jury", "model": models})
-    assert [each["model"]["name"] for each in jury.spec["model"]] == ["openai:a", "openai:b"]
-
-
-def test_a_file_of_a_jury_holds_labels_as_its_members_say_them(tmp_path):
-    check = check_of(*leaf_of({"method": "jury", "options": {"methods": ["allure"]}}))
-    item = {**ITEM, "label": "1"}
-    check(item)
-    assert item["label"] == 1
 
 
 def test_trust_reads_the_labels_of_a_jury_as_its_members_say_them(tmp_path):

@@ -4,14 +4,12 @@ import json
 from typing import Any
 
 import pytest
-from langchain_core.prompts import ChatPromptTemplate
 from typer.testing import CliRunner
 
 from langchain_judges import (
     FailureMemory,
     as_evaluator,
     create_allure_judge,
-    create_cascade,
     create_rubric_judge,
     judge_many,
     load_judge,
@@ -65,11 +63,6 @@ def test_each_criterion_has_a_label_and_a_reason_beside_the_weighed_total():
     assert result["verdict"]["usage"]["calls"] == 1
 
 
-async def test_sync_and_async_agree():
-    judge = create_rubric_judge(says(1, 3), rubric=TWO)
-    assert judge.invoke(ITEM) == await judge.ainvoke(ITEM)
-
-
 def test_all_criteria_are_asked_in_one_prompt_with_what_their_labels_mean():
     model = says(1, 3)
     create_rubric_judge(model, rubric=TWO).invoke(ITEM)
@@ -78,14 +71,6 @@ def test_all_criteria_are_asked_in_one_prompt_with_what_their_labels_mean():
     assert "1, 2, 3, 4 or 5 (1: it rambles; 5: it is brief; the others lie between)." in prompt
     assert "source" not in prompt
     assert "expected" not in prompt
-
-
-def test_the_calls_of_each_share_all_but_the_criterion():
-    model = FakeChatModel(replies=lambda p: {"explanation": "x", "label": "1"})
-    create_rubric_judge(model, rubric=TWO, each=True, instructions="Be strict.").invoke(ITEM)
-    heads = {prompt.split("The criterion:")[0] for prompt in model.prompts}
-    assert len(heads) == 1
-    assert ITEM["output"] in heads.pop()
 
 
 def test_each_asks_a_call_for_each_criterion_and_comes_to_the_same():
@@ -124,14 +109,6 @@ def test_a_rubric_in_a_file(form, tmp_path):
     with pytest.raises(InputError, match="needs a source to check against"):
         judge.invoke(ITEM)
     assert judge.invoke({**ITEM, "source": "s"})["verdict"]["label"] == "no"
-
-
-def test_what_a_file_says_is_part_of_what_keys_stored_results(tmp_path):
-    file, results = tmp_path / "rubric.yaml", []
-    for name in ("Tone", "Wit"):
-        file.write_text(f"- {name}")
-        results.append(marks(create_rubric_judge(says(1), file=file)))
-    assert results[0] != results[1]
 
 
 @for_each(
@@ -182,29 +159,6 @@ def test_a_criterion_that_failed_is_left_out_and_named_while_a_quorum_remains():
     assert judged([1, 9, 1], rubric=rubric, min_valid=3)["verdict"]["label"] is None
 
 
-def test_nothing_that_can_be_read_is_no_verdict():
-    judge = create_rubric_judge(FakeChatModel(replies=lambda _: "Fine."), rubric=TWO)
-    result = judge.invoke(ITEM)
-    assert result["verdict"]["label"] is None
-    assert [s["label"] for s in result["subscores"]] == [None, None]
-
-
-def test_words_stand_at_even_distances():
-    rubric = [{"name": "Tone", "labels": ["rude", "neutral", "polite"]}, {"name": "Wit"}]
-    # neutral is 0.5, Wit 1: their mean.
-    assert judged(["neutral", 1], rubric=rubric)["verdict"]["score"] == 0.75
-
-
-def test_least_says_from_which_label_a_criterion_holds():
-    middle = Criterion(name="Tone", labels=["rude", "neutral", "polite"])
-    strict = Criterion(name="Tone", labels=["rude", "neutral", "polite"], least="polite")
-    assert [middle.holds("rude"), middle.holds("neutral"), strict.holds("neutral")] == [
-        False,
-        True,
-        False,
-    ]
-
-
 @for_each(("score", "total"), [("mean", 0.875), ("mode", 1.0)])
 def test_the_score_is_the_mean_of_the_labels_by_their_probability(score, total):
     tokens: list[Any] = [
@@ -244,17 +198,6 @@ def test_a_total_is_as_probable_as_the_labels_that_come_to_it(score, required):
     assert chance == pytest.approx(0.42)
 
 
-def test_a_total_of_0_is_as_probable_as_the_failure_of_what_is_required():
-    # The first one fails by 0.75. Where it does not, the total is at least 2.
-    assert chances_of((2, 0.25, True), (1, 0.6, False)) == pytest.approx(0.75)
-
-
-def test_without_the_chances_of_every_label_a_total_has_no_confidence():
-    part = subscore(Criterion(name="Tone"), {"label": "1"}, {"1": 0.9}, "mode")
-    verdict = total_verdict([Criterion(name="Tone")], [part], 1, [], no_usage())
-    assert (verdict["confidence"], verdict["confidence_source"]) == (None, "none")
-
-
 def test_an_evaluator_gives_feedback_for_the_total_and_for_each_criterion():
     evaluator = as_evaluator(create_rubric_judge(says(0, 5), rubric=TWO))
     feedback: Any = evaluator(inputs=ITEM["input"], outputs=ITEM["output"])
@@ -279,11 +222,6 @@ def test_the_local_model_judges_by_two_criteria():
     assert result["verdict"]["score"] is not None or result["verdict"]["failures"]
 
 
-def test_an_items_own_rubric_stands_in_place_of_the_judges():
-    result = judged([1], {**ITEM, "rubric": "Is it brief?"}, rubric=TWO)
-    assert [each["criterion"] for each in result["subscores"]] == ["rubric"]
-
-
 def test_a_rows_own_rubric_is_judged_by_in_a_run_too():
     model, own = says(1), {**ITEM, "rubric": "Is it brief?"}
     row, other = judge_many(
@@ -303,14 +241,6 @@ def test_without_a_rubric_it_is_what_the_row_brings():
         judged([1])
 
 
-def test_a_judge_is_made_again_of_its_spec(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
-    rubric = [Criterion(name="Tone", labels={0: "rude", 1: "kind"}), Criterion(**TWO[1])]
-    judge = create_rubric_judge("openai:gpt-5-mini", rubric=rubric)
-    again = load_judge(json.loads(json.dumps(judge.spec)))
-    assert again.config["metadata"]["options"]["criteria"] == marks(judge)["criteria"]
-
-
 @for_each("name", ready_names())
 def test_a_ready_rubric_judges_and_refuses_rows_that_lack_what_it_needs(name):
     rubric = ready_rubrics()[name]
@@ -324,21 +254,6 @@ def test_a_ready_rubric_judges_and_refuses_rows_that_lack_what_it_needs(name):
         assert row["verdict"]["label"] is None
         assert row["verdict"]["usage"]["calls"] == 0
         assert "needs a" in row["verdict"]["failures"][0]["detail"]
-
-
-def test_ready_rubrics_have_the_names_that_people_search_for():
-    for name in ("faithfulness", "relevance", "correctness", "toxicity", "conciseness"):
-        create_rubric_judge(says(1), rubric=name)
-
-
-def test_prompts_are_there_by_name_and_as_langchain_lists_them():
-    judge = create_rubric_judge(says(1), rubric="Is it brief?")
-    assert set(judge.prompts) == {"evaluate", "example", "each", "criteria"}
-    assert judge.get_prompts() == list(judge.prompts.values())
-    own = ChatPromptTemplate.from_messages(["human", "Is {response} brief? {labels}"][1:])
-    model = says(1)
-    create_rubric_judge(model, rubric="Is it brief?", prompts={"evaluate": own}).invoke(ITEM)
-    assert model.prompts[0].startswith("Is It comes today. brief? 0: no; 1: yes")
 
 
 def test_a_command_prints_the_prompts_of_a_method_and_the_text_of_a_rubric():
@@ -388,17 +303,6 @@ def test_a_text_that_is_a_file_or_a_ported_prompt_is_refused(rubric, hint):
         create_rubric_judge(says(1), rubric=rubric)
 
 
-def test_braces_that_hold_no_text_are_part_of_a_rubric():
-    create_rubric_judge(says(1), rubric='Is it JSON such as {"city": "Oslo"}?')
-
-
-def test_a_path_is_the_file_of_a_rubric(tmp_path):
-    path = tmp_path / "rubric.yaml"
-    path.write_text("Tone: Is it polite?\nLength: Is it brief?\n")
-    judge = create_rubric_judge(says(1, 1), rubric=path)
-    assert [each["criterion"] for each in judge.invoke(ITEM)["subscores"]] == ["Tone", "Length"]
-
-
 @pytest.mark.parametrize("name", ["criteria", "prompt"])
 def test_the_names_that_other_packages_use_lead_to_rubric(name):
     wrong: Any = {name: "Is it polite?"}
@@ -422,19 +326,6 @@ def test_a_judge_may_say_that_it_cannot_assess(create):
     (failure,) = verdict["failures"]
     assert (failure["reason"], failure["detail"]) == ("cannot_assess", "The end is missing.")
     assert judge.invoke(ITEM)["verdict"]["label"] == 1
-
-
-def test_the_prompt_speaks_of_it_only_where_the_judge_may_abstain():
-    plain, may = (FakeChatModel(replies=abstains) for _ in range(2))
-    create_rubric_judge(plain, rubric="Is it polite?").invoke(ITEM)
-    create_rubric_judge(may, rubric="Is it polite?", abstain=True).invoke(ITEM)
-    sentence = " If what is shown does not suffice to tell, the label is cannot_assess."
-    assert "cannot_assess" not in plain.prompts[0]
-    assert may.prompts[0].count(sentence) == 1
-    assert '"cannot_assess"' in may.prompts[0].replace(sentence, "")
-    unasked = create_rubric_judge(FakeChatModel(replies=abstains), rubric="?", repairs=0)
-    (failure,) = unasked.invoke({**ITEM, "output": "cut off"})["verdict"]["failures"]
-    assert failure["reason"] == "invalid_label"
 
 
 def test_one_criterion_that_cannot_be_assessed_leaves_the_others():
@@ -475,14 +366,3 @@ def test_abstentions_are_counted_apart_and_asked_once(tmp_path):
     other = judge_many(create_rubric_judge(broken, rubric="?", abstain=True), rows[:1])
     list(other)
     assert (other.summary.abstained, other.summary.not_judged.total()) == (0, 1)
-
-
-def test_a_cascade_asks_on_where_a_judge_cannot_assess():
-    first = create_rubric_judge(
-        FakeChatModel(replies=abstains), rubric="?", abstain=True, name="first"
-    )
-    result = create_cascade([first, create_rubric_judge(says(0), rubric="?")]).invoke(
-        {**ITEM, "output": "cut off"}
-    )
-    assert (result["verdict"]["label"], result["stages"][0]["certainty"]) == (0, None)
-    assert result["stage"] != "first"

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from langchain_judges import FailureMemory, create_bsm_judge, load_judge
 from langchain_judges.cli import app
-from langchain_judges.errors import ModelSetupError, OptionError
+from langchain_judges.errors import OptionError
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.runs import on_ray
 from langchain_judges.runs.summary import Summary
@@ -68,27 +68,6 @@ def test_a_spec_is_checked(spec):
         load_judge(spec)
 
 
-@for_each(
-    "wrong",
-    [
-        {"options": [1]},
-        {"options": "x"},
-        {"options": {1: "x"}},
-        {"method": ["bsm"]},
-        {"preset": 0},
-    ],
-)
-def test_the_fields_of_a_spec_are_checked(wrong):
-    with pytest.raises(OptionError, match="of a spec must be"):
-        load_judge({"method": "bsm", "model": "openai:x", **wrong})
-
-
-def test_a_spec_names_options_as_a_factory_does():
-    for name in ("preset", "model", "self"):
-        with pytest.raises(OptionError, match=f"no option '{name}'"):
-            load_judge({"method": "bsm", "model": "openai:x", "options": {name: "paper"}})
-
-
 MODEL = {
     "name": "openai:m",
     "base_url": "http://127.0.0.1:9/v1",
@@ -108,35 +87,10 @@ def test_a_spec_describes_its_model(monkeypatch):
     assert "a-secret" not in json.dumps(judge.spec)
 
 
-def test_the_variable_of_a_key_must_be_set(monkeypatch):
-    monkeypatch.delenv("JUDGE_KEY", raising=False)
-    with pytest.raises(ModelSetupError, match="JUDGE_KEY is not set"):
-        load_judge({"method": "relative", "model": MODEL})
-
-
 @for_each("model", [{}, {"name": "openai:x", "api_key": "a value"}])
 def test_the_model_of_a_spec_is_checked(model):
     with pytest.raises(OptionError, match="the `model` of a spec is"):
         load_judge({"method": "relative", "model": model})
-
-
-def judged(*arguments):
-    return CliRunner().invoke(app, ["judge", "cookbook/data/pairs.jsonl", *arguments])
-
-
-def test_the_command_takes_a_judge_from_a_file(tmp_path):
-    spec = tmp_path / "judge.json"
-    spec.write_text(json.dumps({"method": "relative", "model": "openai:gpt-5-mini"}))
-    assert "by relative: at most" in judged("--spec", str(spec), "--dry-run").stderr
-
-
-def test_a_judge_is_described_once(tmp_path):
-    spec = tmp_path / "judge.json"
-    spec.write_text(json.dumps({"method": "relative", "model": "openai:gpt-5-mini"}))
-    twice = judged("--spec", str(spec), "--model", "local", "--preset", "x")
-    assert "leave --model, --preset out" in twice.stderr
-    assert "name a model by --model, or a judge by --spec" in judged().stderr
-    assert twice.exit_code == judged().exit_code == 2
 
 
 def test_settings_of_the_model_reach_the_provider(tmp_path):

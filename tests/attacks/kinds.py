@@ -17,10 +17,9 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AIMessage
 from pydantic import BaseModel
 
-from langchain_judges.methods.bsm.replies import parse_scores
 from langchain_judges.methods.direct.replies import spoken_choice
 from langchain_judges.methods.replies import Choice, scores_shape
-from langchain_judges.methods.rubric.replies import label_shape, spoken_label
+from langchain_judges.methods.rubric.replies import label_shape, parse_label
 from langchain_judges.methods.sc2.replies import Preferred, parse_preference
 
 
@@ -28,7 +27,8 @@ class Kind(NamedTuple):
     """One shape of reply: how it is read, and a verdict with its opposite."""
 
     shape: type[BaseModel]
-    parse: Callable[[str], dict[str, Any] | None]
+    parse: Callable[[str], dict[str, Any] | None] | None
+    """None: read as JSON alone."""
     said: str
     """The member that holds the words."""
     answer: dict[str, Any]
@@ -40,7 +40,7 @@ class Kind(NamedTuple):
 KINDS = {
     "label": Kind(
         label_shape((0, 1), "after"),
-        partial(spoken_label, labels=(0, 1)),
+        partial(parse_label, labels=(0, 1)),
         "explanation",
         {"label": "0"},
         {"label": "1"},
@@ -49,7 +49,7 @@ KINDS = {
     ),
     "scores": Kind(
         scores_shape((1, 10), explain_first=False),
-        parse_scores,
+        None,
         "explanation",
         {"score_1": 9, "score_2": 2},
         {"score_1": 1, "score_2": 10},
@@ -93,7 +93,7 @@ def odd_replies(file: str) -> dict[str, Odd]:
         f"{name}: {each['name']}": _odd(kind, each)
         for name, kind in KINDS.items()
         for each in templates
-        if name in each.get("kinds", KINDS)
+        if name in each.get("kinds", KINDS) and (kind.parse or "words>" not in each["reply"])
     }
 
 

@@ -21,7 +21,6 @@ from langchain_judges.methods.bsm.replies import (
     BSMState,
     OrderResult,
     SolveWork,
-    parse_scores,
 )
 from langchain_judges.methods.bsm.tally import (
     ScoreCells,
@@ -183,7 +182,6 @@ class BSMSteps(PairSteps):
         question = self.context.question(
             "solve",
             scores_shape(options.scale, options.explain_first),
-            parse=parse_scores,
             sampled=several,
             shares_material=several or (len(options.plan) or options.max_criteria) > 1,
         )

@@ -24,7 +24,6 @@ from langchain_judges.methods.direct.replies import (
     read_sheet,
     sheet_shape,
     spoken_choice,
-    spoken_scores,
 )
 from langchain_judges.methods.direct.tally import (
     balloted,
@@ -75,7 +74,6 @@ class BaselineSteps(PairSteps):
         form = self.form
         scores, several = form.reads == "scores", form.replies > 1
         one_label = not scores and not several
-        parse = spoken_scores if scores else spoken_choice
         return self.context.question(
             "judge",
             scores_shape(form.scale, form.explain_first) if scores else LABELS[form.reads],
@@ -85,7 +83,7 @@ class BaselineSteps(PairSteps):
             label="{unit}" if several else "",
             logprobs=one_label,
             measure=measure if one_label else None,
-            parse=None if form.criteria else parse,
+            parse=None if scores or form.criteria else spoken_choice,
         )
 
     @cached_property

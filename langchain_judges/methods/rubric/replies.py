@@ -13,15 +13,7 @@ from pydantic import BaseModel, BeforeValidator
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.replies.confidence import json_spans, placed_tokens
-from langchain_judges.asking.replies.prose import (
-    Line,
-    Stated,
-    agreed,
-    fields,
-    label_in,
-    lines_of,
-    lone_label,
-)
+from langchain_judges.asking.replies.prose import LabelForms, spoken_label
 from langchain_judges.asking.replies.reading import Problem, shape_of
 from langchain_judges.asking.state import Gathered
 from langchain_judges.memory.example import Example
@@ -128,45 +120,19 @@ def part_failure(step: str, unit: str, problem: Problem) -> Failure:
     return {"step": step, "unit": unit, "reason": problem.reason, "detail": problem.detail}
 
 
-_FIELDS = ("label", "verdict", "score", "grade")
-_SLACK = 20
-_SENTENCE = {
-    *("a", "i", "my", "so", "the", "this", "thus", "hence", "therefore", "think", "believe"),
-    *("say", "conclude", "that", "final", "overall", "correct", "right", "response", "gets"),
-    *_FIELDS,
-}
-"""Words of a sentence that gives a label, `I think the label is 1`, and of no other one."""
-_LONGEST = 200
+def parse_label(text: str, labels: Sequence[Label]) -> dict[str, str] | None:
+    """Read a label in plain words."""
+    label = spoken_label(text, _forms(labels))
+    return label and {"label": label.label, "explanation": text.strip()}
 
 
-def spoken_label(text: str, labels: Sequence[Label]) -> dict[str, str] | None:
-    """Read a label in plain words: the whole reply, a line `Label: 1`, or "The label is 1.".
-
-    Every line that gives a label counts, and they must agree.
-    """
-    label = _label_in_words(text, labels)
-    words = text.strip().strip("*_`\"'. ")
-    return {"label": label.label, "explanation": words} if label else None
-
-
-def _label_in_words(text: str, labels: Sequence[Label]) -> Stated | None:
-    names = {str(label).casefold(): str(label) for label in labels}
-    lines = lines_of(text)
-    if len(lines) == 1 and (alone := lone_label(lines, 0, names)):
-        return alone
-    values = [*fields(lines, _FIELDS, _SLACK), *_sentences(lines)]
-    return agreed([label_in(each, names) for each in sorted(values, key=lambda v: v.start)])
-
-
-def _sentences(lines: Sequence[Line]) -> list[Line]:
-    """Return what stands behind `is` in every line that is a sentence about the label."""
-    values: list[Line] = []
-    for line in lines:
-        head, verb, value = line.text[:_LONGEST].rpartition(" is ")
-        words = set(re.findall(r"\w+", head.casefold()))
-        if verb and len(line.text) <= _LONGEST and words & {*_FIELDS} and words <= _SENTENCE:
-            values.append(Line(value, line.start + len(head) + len(verb)))
-    return values
+def _forms(labels: Sequence[Label]) -> LabelForms:
+    return LabelForms(
+        fields=("label", "verdict", "score", "grade"),
+        nouns=(),
+        labels={str(label).casefold(): str(label) for label in labels},
+        slack=20,
+    )
 
 
 def label_probabilities(
@@ -235,8 +201,8 @@ def _start_of(text: str, data: Mapping[str, Any], unit: str) -> int:
     span = json_spans(text, data).get((unit, "label") if unit else ("label",))
     if span or unit:
         return span[0] if span else -1
-    label = _label_in_words(text, [data["label"]])
-    return label.at if label else -1
+    label = spoken_label(text, _forms([data["label"]]))
+    return label.span[0] if label else -1
 
 
 def _begins(token: str, before: str, names: Sequence[str]) -> str | None:

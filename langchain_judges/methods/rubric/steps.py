@@ -47,9 +47,9 @@ from langchain_judges.methods.rubric.replies import (
     distinct_lines,
     label_shape,
     labels_shape,
+    parse_label,
     part_failure,
     parts_probabilities,
-    spoken_label,
     units_of,
 )
 from langchain_judges.methods.rubric.tally import one_verdict, subscore, total_verdict
@@ -299,7 +299,7 @@ class LabelSteps(ItemSteps):
             prompt = self.context.prompts[
                 "each" if self.each and self._is_whole(item) else step
             ]
-            parse = partial(spoken_label, labels=self._names(criteria[0]))
+            parse = partial(parse_label, labels=self._names(criteria[0]))
             return replace(question, parse=parse, prompt=prompt)
         return replace(
             question,
