@@ -287,7 +287,7 @@ def test_clients_see_what_they_may_set(client):
     assistant = client.assistants.search(graph_id="sc2")[0]
     schema = client.assistants.get_schemas(assistant["assistant_id"])["context_schema"]
     assert schema["properties"]["samples"]["minimum"] == 1
-    assert "aspect_model" not in schema["properties"]
+    assert "comparison_model" not in schema["properties"]
 
 
 @pytest.mark.system

@@ -1,21 +1,18 @@
 """Writing under constraints against its paper: call counts, divisions, losses, failures."""
 
-import asyncio
 import json
 import re
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.caches import InMemoryCache
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import create_bsm_writer, judge_many, load_judge
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.writing.bsm import Tree, placed, runs
+from langchain_judges.writing.bsm import placed
 from langchain_judges.writing.direct import create_direct_writer
 from langchain_judges.writing.registry import WRITERS, load_writer
 from tests.cases import for_each
@@ -98,39 +95,6 @@ def test_calls_follow_the_closed_form(options, concepts, calls):
 
 
 @for_each(
-    ("options", "levels"),
-    [
-        ({}, 3),
-        ({"groups": 5}, 3),
-        ({"groups": 4, "merge": "tree"}, 2 + 2),
-        ({"groups": 5, "merge": "tree"}, 2 + 3),
-        ({"depth": 2}, 2 * 2 + 1),
-        ({"depth": 3}, 2 * 3 + 1),
-    ],
-)
-def test_calls_that_do_not_wait_for_one_another_are_made_at_the_same_time(options, levels):
-    # The walk lists what can be done at once; each round is one level of calls.
-    concepts = many(16)["concepts"]
-    k: int = options.get("groups", 2)
-    branchings: list[Any] = []
-    pieces: list[Any] = []
-    rounds = 0
-    while True:
-        pairwise = options.get("merge") == "tree"
-        tree = Tree(concepts, branchings, pieces, options.get("depth", 1), pairwise)
-        if not tree.next:
-            break
-        rounds += 1
-        for todo in tree.next:
-            if todo.step == "split":
-                groups = runs(todo.concepts, k)
-                branchings.append({"path": todo.path, "groups": groups})
-            else:
-                pieces.append({"step": todo.step, "unit": todo.unit, "text": "x"})
-    assert rounds == levels
-
-
-@for_each(
     ("preset", "calls"),
     [("zero_shot", 1), ("plan_solve", 2), ("self_consistency", 6), ("best_coverage", 5)],
 )
@@ -150,17 +114,6 @@ def test_samples_are_asked_at_a_temperature_and_with_seeds_of_their_own():
     create_direct_writer(model, samples=3, choose="coverage").invoke(TASK)
     assert sorted(s["seed"] for s in model.settings) == [0, 1, 2]
     assert {s["temperature"] for s in model.settings} == {0.7}
-
-
-def test_another_seed_samples_other_texts():
-    def seeds(seed):
-        model = scripted()
-        writer = create_direct_writer(model, samples=3, choose="coverage", seed=seed)
-        assert writer.config["metadata"]["options"]["seed"] == seed
-        writer.invoke(TASK)
-        return {settings["seed"] for settings in model.settings}
-
-    assert len(seeds(0) | seeds(1)) == 6
 
 
 def of_samples(texts):
@@ -189,11 +142,8 @@ def test_coverage_chooses_the_text_that_lacks_least():
 def test_a_model_chooses_by_number():
     model = of_samples(SAMPLES)
     result = create_direct_writer(model, samples=3).invoke({"concepts": ["snow", "wall"]})
-    assert f"<text-3-{token(model)}>\n{result['text']}\n</text-3-" in model.prompts[-1]
-
-
-def token(model):
-    return re.search(r"<text-3-(\w+)>", model.prompts[-1])[1]
+    third = re.search(r"<text-3-(\w+)>\n(.*?)\n</text-3-\1>", model.prompts[-1], re.S)
+    assert result["text"] == third[2]
 
 
 def test_a_model_that_cannot_choose_leaves_no_text():
@@ -204,19 +154,6 @@ def test_a_model_that_cannot_choose_leaves_no_text():
     assert result["text"] is None
     assert [f["step"] for f in result["failures"]] == ["choose"]
     assert len(result["missing"]) == 10
-
-
-def test_the_only_sample_that_came_back_needs_no_choice():
-    tries = [1]
-
-    def respond(prompt):
-        return None if tries and tries.pop() else "no text"
-
-    model = scripted(respond)
-    result = create_direct_writer(model, samples=3).invoke(TASK)
-    assert result["text"]
-    assert len(result["failures"]) == 2
-    assert not any("Which of them" in prompt for prompt in model.prompts)
 
 
 # --- the division ---
@@ -249,21 +186,10 @@ def test_word_forms_get_the_spelling_of_the_input_back():
     ]
 
 
-@for_each(
-    ("concepts", "proposed", "expected"),
-    [
-        (["ice cream", "ice-cream"], [["ice cream"], ["x"]], [["ice cream"], ["ice-cream"]]),
-        (
-            ["ice cream", "ice-cream", "dog"],
-            [["ice-cream"], ["dog", "ice cream"]],
-            [["ice-cream"], ["dog", "ice cream"]],
-        ),
-        # a stranger is no form of a concept without letters
-        (["-", "dog", "cat"], [["zebra", "cat"], ["dog", "-"]], [["cat"], ["dog", "-"]]),
-    ],
-)
-def test_concepts_that_differ_in_a_hyphen_only_are_two(concepts, proposed, expected):
-    assert placed(concepts, proposed) == expected
+def test_concepts_that_differ_in_a_hyphen_only_are_two():
+    concepts = ["ice cream", "ice-cream", "dog"]
+    proposed = [["ice-cream"], ["dog", "ice cream"]]
+    assert placed(concepts, proposed) == proposed
 
 
 names = st.sampled_from([*"abcdefghij", "zebra", "A", " b ", "", "a b", "a-b", "-"])
@@ -279,11 +205,6 @@ def test_every_concept_stands_in_one_group_and_no_group_is_empty(concepts, propo
     assert len(groups) == len(proposed)
     assert all(groups)
     assert sorted(concept for group in groups for concept in group) == sorted(concepts)
-
-
-def test_runs_are_even():
-    assert runs(list("abcde"), 2) == [["a", "b", "c"], ["d", "e"]]
-    assert runs(["a", "b"], 2) == [["a"], ["b"]]
 
 
 def test_a_division_in_plain_words_is_read():
@@ -344,29 +265,18 @@ def test_repair_names_what_is_missing_and_keeps_the_rest():
     assert result["missing"] == []
 
 
-def test_the_paper_repairs_nothing():
-    model = scripted(lossy)
-    result = load_writer("bsm", model, preset="paper").invoke(TASK)
-    assert len(model.prompts) == 4
-    assert len(result["missing"]) == 9
-
-
-def test_a_worse_repair_is_not_kept():
-    def respond(prompt):
-        return said("Goats.") if is_repair(prompt) else lossy(prompt)
-
-    result, model = written({"concepts": ["snow", "vest", "goat"]}, replies=respond, rewrites=2)
-    assert len(model.prompts) == 6
+@for_each(
+    ("again", "calls", "failures"),
+    [(said("Goats."), 6, []), ("sorry", 8, ["repair", "repair"])],
+)
+def test_a_rewrite_that_is_worse_or_fails_keeps_the_text(again, calls, failures):
+    task = {"concepts": ["snow", "vest", "goat"]}
+    result, model = written(
+        task, replies=lambda p: again if is_repair(p) else lossy(p), rewrites=2
+    )
+    assert len(model.prompts) == calls
     assert result["text"] == "Snow."
-
-
-def test_a_failed_repair_keeps_the_text_and_is_reported():
-    def respond(prompt):
-        return "sorry" if is_repair(prompt) else lossy(prompt)
-
-    result, _ = written(replies=respond)
-    assert result["text"] == "Snow."
-    assert [f["step"] for f in result["failures"]] == ["repair"]
+    assert [f["step"] for f in result["failures"]] == failures
 
 
 def test_strict_counts_exact_forms_only_and_says_so():
@@ -402,32 +312,24 @@ def test_a_failed_draft_is_left_out_reported_and_asked_for_in_the_repair():
     assert mended["missing"] == []
 
 
-def test_of_one_draft_nothing_is_merged():
-    result, model = written(replies=failing("vest"), rewrites=0)
-    assert result["text"] == result["drafts"][1]
-    assert not any(is_merge(prompt) for prompt in model.prompts)
-    assert len(result["failures"]) == 1
+REFUSED = AIMessage(said("Snow."), additional_kwargs={"refusal": "no"})
 
 
-@for_each("fails", [is_solve, is_merge])
-def test_without_a_usable_reply_there_is_no_text(fails):
-    result, model = written(replies=lambda p: "I cannot help." if fails(p) else None)
+@for_each(
+    ("step", "reply"),
+    [
+        (is_solve, "I cannot help."),
+        (is_merge, "no"),
+        (is_merge, said(" … ")),
+        (is_merge, REFUSED),
+    ],
+)
+def test_without_a_usable_reply_there_is_no_text(step, reply):
+    result, model = written(replies=lambda p: reply if step(p) else None)
     assert result["text"] is None
     assert len(result["missing"]) == 10
     assert result["failures"]
     assert not any(is_repair(prompt) for prompt in model.prompts)
-
-
-def test_a_refusal_is_no_text():
-    refused = AIMessage(said("Snow."), additional_kwargs={"refusal": "no"})
-    result, _ = written(replies=lambda p: refused if is_merge(p) else None)
-    assert result["text"] is None
-    assert result["failures"][0]["reason"] == "refusal"
-
-
-def test_an_empty_text_is_no_text():
-    result, _ = written(replies=lambda p: said(" … ") if is_merge(p) else None)
-    assert result["text"] is None
 
 
 # --- input ---
@@ -436,13 +338,11 @@ def test_an_empty_text_is_no_text():
 @for_each(
     ("task", "message"),
     [
-        ({"concepts": []}, "at least one word"),
         ({}, "`concepts` is missing"),
         ({"concepts": "snow"}, "at least one word"),
         ({"concepts": ["snow", 3]}, "got int '3' in it"),
         ({"concepts": ["snow", " "]}, "`concepts` is empty"),
         ({"concepts": ["\ud800"]}, "broken character"),
-        ({"concepts": ["snow"], "instruction": 3}, "`instruction` must be a text"),
     ],
 )
 def test_bad_tasks_are_refused_in_a_sentence_and_without_a_call(task, message):
@@ -460,19 +360,6 @@ def test_one_concept_is_written_of_by_one_call():
     assert result["text"] == "The snow."
 
 
-def test_repeated_concepts_are_asked_for_once():
-    result, _ = written({"concepts": ["Snow", "goat", "snow", "GOAT"]})
-    assert result["concepts"] == ["Snow", "goat"]
-    assert sorted(result["groups"]) == [["Snow"], ["goat"]]
-
-
-def test_three_hundred_concepts_are_written_of():
-    result, model = written(many(300), groups=10, merge="tree")
-    assert len(model.prompts) == 1 + 10 + 9
-    assert result["missing"] == []
-    assert sum(map(len, result["groups"])) == 300
-
-
 def test_the_tasks_instruction_and_the_writers_are_shown_to_every_step():
     task = {"concepts": ["snow", "goat", "vest"], "instruction": "A limerick on {winter}."}
     _, model = written(task, replies=lossy, instructions="In plain English.")
@@ -481,25 +368,7 @@ def test_the_tasks_instruction_and_the_writers_are_shown_to_every_step():
         assert "A limerick on {winter}.\nThe person who asked adds: In plain English." in prompt
 
 
-def test_concepts_cannot_close_their_fence():
-    concepts = ["</concepts-0000000000>", "snow"]
-    _, model = written({"concepts": concepts})
-    opened = re.search(r"<concepts-(\w+)>", model.prompts[0])[1]
-    assert model.prompts[0].count(f"</concepts-{opened}>") == 1
-
-
 # --- the form every method has ---
-
-
-def test_sync_and_async_are_the_same():
-    tasks = [TASK, many(7)]
-    options: dict[str, Any] = {"groups": 3, "merge": "tree", "depth": 2}
-    writer = create_bsm_writer(scripted(lossy), **options)
-
-    async def later():
-        return [await writer.ainvoke(task) for task in tasks]
-
-    assert [writer.invoke(task) for task in tasks] == asyncio.run(later())
 
 
 @for_each("method", sorted(WRITERS))
@@ -520,61 +389,29 @@ def test_a_judge_is_no_writer():
 
 
 @for_each(
-    ("options", "message"),
+    ("create", "options", "message"),
     [
-        ({"groups": 1}, "`groups` must be a whole number of at least 2, got 1"),
-        ({"groups": True}, "`groups`"),
-        ({"depth": 0}, "`depth` must be a whole number of at least 1"),
-        ({"rewrites": -1}, "`rewrites` must be a whole number of at least 0"),
-        ({"repairs": 0.5}, "`repairs`"),
-        ({"merge": "all"}, "`merge` must be one of 'once', 'tree', got 'all'"),
-        ({"strict": "yes"}, "`strict` must be true or false"),
-        ({"instructions": 3}, "`instructions` must be a text"),
-        ({"groups": 10, "depth": 3}, "to the power of `depth` must be at most 256"),
-        ({"depth": 10**11}, "to the power of `depth` must be at most 256"),
+        (
+            create_bsm_writer,
+            {"groups": 1},
+            "`groups` must be a whole number of at least 2, got 1",
+        ),
+        (
+            create_bsm_writer,
+            {"groups": 10, "depth": 3},
+            "to the power of `depth` must be at most",
+        ),
+        (create_bsm_writer, {"depth": 10**11}, "to the power of `depth` must be at most 256"),
+        (
+            create_direct_writer,
+            {"choose": "best"},
+            "`choose` must be one of 'model', 'coverage'",
+        ),
     ],
 )
-def test_options_are_checked_when_the_writer_is_made(options, message):
+def test_options_are_checked_when_the_writer_is_made(create, options, message):
     with pytest.raises(OptionError, match=message):
-        create_bsm_writer(scripted(), **options)
-
-
-@for_each(
-    ("options", "message"),
-    [
-        ({"samples": 0}, "`samples` must be a whole number of at least 1"),
-        ({"plan": 1}, "`plan` must be true or false"),
-        ({"choose": "best"}, "`choose` must be one of 'model', 'coverage', got 'best'"),
-    ],
-)
-def test_options_of_the_baselines_are_checked(options, message):
-    with pytest.raises(OptionError, match=message):
-        create_direct_writer(scripted(), **options)
-
-
-def test_steps_may_have_models_of_their_own():
-    own, splitter, merger = scripted(), scripted(), scripted(lossy)
-    create_bsm_writer(own, split_model=splitter, merge_model=merger).invoke(TASK)
-    assert [len(m.prompts) for m in (splitter, own, merger)] == [1, 2, 2]
-
-
-def test_a_second_text_is_answered_from_the_cache():
-    model = scripted()
-    writer = create_bsm_writer(model, cache=InMemoryCache())
-    first, again = writer.invoke(TASK), writer.invoke(TASK)
-    assert len(model.prompts) == 4
-    assert again["usage"]["calls"] == 0
-    assert {**first, "usage": None} == {**again, "usage": None}
-
-
-def test_a_thread_starts_afresh_and_holds_plain_json():
-    writer = create_bsm_writer(scripted(lossy), checkpointer=InMemorySaver(), depth=2)
-    config: RunnableConfig = {"configurable": {"thread_id": "1"}}
-    first = writer.invoke(TASK, config)
-    writer.invoke(many(5), config)
-    assert writer.invoke(TASK, config) == first
-    values = writer.get_state(config).values
-    assert json.loads(json.dumps(values)) == values
+        create(scripted(), **options)
 
 
 class Died(BaseException):
@@ -606,17 +443,6 @@ def test_what_was_paid_before_a_crash_is_not_paid_again(step):
     assert result == create_bsm_writer(scripted(lossy)).invoke(TASK)
     # Five calls, and again the one that died.
     assert len(model.prompts) == 6
-
-
-def test_the_graph(snapshot):
-    assert create_bsm_writer(scripted()).get_graph().draw_mermaid() == snapshot(name="bsm")
-    writer = create_direct_writer(scripted(), plan=True)
-    assert writer.get_graph().draw_mermaid() == snapshot(name="direct")
-
-
-def test_the_prompts(snapshot):
-    _, model = written({"concepts": ["snow", "goat", "vest"]}, replies=lossy)
-    assert sorted(model.prompts) == snapshot
 
 
 # --- runs ---
@@ -654,17 +480,6 @@ def test_failed_texts_are_counted_and_tried_again(tmp_path):
     assert len(out.read_text().splitlines()) == 1
 
 
-def test_a_spent_budget_leaves_the_rest_for_a_later_run(tmp_path):
-    out = tmp_path / "texts.jsonl"
-    writer = create_bsm_writer(scripted(), rewrites=0)
-    tasks = [many(n) for n in (4, 5, 6)]
-    options = {"out": out, "progress": False, "max_concurrency": 1}
-    rows = list(judge_many(writer, tasks, max_calls=5, **options))
-    assert [bool(row["text"]) for row in rows] == [True, False, False]
-    assert rows[1]["failures"][0]["reason"] == "over_budget"
-    assert all(row["text"] for row in judge_many(writer, tasks, **options))
-
-
 @for_each("make", [create_bsm_writer, create_direct_writer])
 def test_a_thread_hands_no_instruction_to_the_next_task(make):
     model = FakeChatModel(replies=writes)
@@ -694,12 +509,6 @@ def test_each_group_writes_its_part_of_the_text():
     parts = [re.search(r"Write part (\d) of 3 of it", each)[1] for each in asked(groups=3)]
     assert sorted(parts) == ["1", "2", "3"]
     assert all("Write one part of it" in each for each in asked(depth=2))
-
-
-def test_a_single_text_is_written_whole():
-    model = FakeChatModel(replies=writes)
-    create_direct_writer(model).invoke({"concepts": SIX})
-    assert "Write it. It has to use" in model.prompts[0]
 
 
 @for_each(

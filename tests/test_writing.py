@@ -1,12 +1,16 @@
-"""Measuring written texts: coverage, losses by source, quality against others."""
+"""Written texts measured, and `langchain-judges write` as a person meets it."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from langchain_judges import create_bsm_judge, create_bsm_writer
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.cli import app
+from langchain_judges.errors import InputError
+from langchain_judges.testing import reply
 from langchain_judges.writing.direct import create_direct_writer
 from langchain_judges.writing.quality import (
     aevaluate_writing,
@@ -15,6 +19,7 @@ from langchain_judges.writing.quality import (
 )
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, writes
+from tests.model_server import refusal
 
 CONCEPTS = ["snow", "wall", "goat", "vest"]
 
@@ -58,11 +63,6 @@ def test_texts_from_elsewhere_need_no_drafts():
     assert evaluate_writing([text("Snowy goats.")], strict=True)["missing"] == 1.0
 
 
-def test_nothing_written_has_no_shares():
-    summary = evaluate_writing([text(None)])
-    assert (summary["written"], summary["all_present"], summary["missing"]) == (0, 0.0, None)
-
-
 OTHERS = [text("good good"), text("bad"), text("good"), text("good")]
 OURS = [text("bad"), text("good"), text("good"), text(None)]
 
@@ -96,19 +96,6 @@ def test_a_judge_that_looks_at_places_gives_no_win():
     assert quality == {**EXPECTED, "win": 0, "tie": 3, "loss": 0, "flips": 2}
 
 
-def test_verdicts_are_kept(tmp_path):
-    out = tmp_path / "verdicts.jsonl"
-    model = FakeChatModel()
-    for _ in range(2):
-        judge_with_file = create_bsm_judge(model, criteria=["Coherence"])
-        assert (
-            evaluate_writing(OURS, OTHERS, judge=judge_with_file, out=out)["quality"]
-            == EXPECTED
-        )
-    # Two orders of two pairs; the third pair is identical.
-    assert len(model.prompts) == 4
-
-
 def test_failed_judgments_are_no_wins():
     broken = create_bsm_judge(FakeChatModel(replies=lambda p: "no"), criteria=["Coherence"])
     quality = evaluate_writing(OURS, OTHERS, judge=broken)["quality"]
@@ -120,32 +107,14 @@ def test_failed_judgments_are_no_wins():
     [
         ([{"text": "Snow."}], None, "row 0: `concepts` must be a list"),
         ([text("Snow.")], [], "must have a row for each of 1, got 0"),
-        (
-            [text("Snow.")],
-            [{"concepts": ["ski"], "text": "x"}],
-            "row 0 of `against` is of other",
-        ),
+        ([text("x")], [{"concepts": ["ski"], "text": "x"}], "row 0 of `against` is of other"),
         (["Snow."], None, "row 0: a writing task must be an object, got str"),
-        ([{"concepts": ["ski"], "text": 5}], None, "row 0: `text` must be a text or null"),
         ([text("Snow.", ["Snow."])], None, "row 0: `groups` must be lists of concepts"),
-        ([text("Snow.", "ab")], None, "row 0: `groups` must be lists of concepts"),
-        ([text("Snow.")], ["x"], "row 0 of `against`: a writing task must be an object"),
-        ([text("Snow.")], [{"concepts": 5, "text": "x"}], "row 0 of `against`: `concepts`"),
     ],
 )
 def test_rows_of_another_form_are_refused(rows, others, message):
     with pytest.raises(InputError, match=message):
         evaluate_writing(rows, others, judge=judge())
-
-
-def test_a_blank_text_is_no_text():
-    summary = evaluate_writing([text(" \n")], [text("good")], judge=judge())
-    assert (summary["written"], summary["quality"]["not_compared"]) == (0, 1)
-
-
-def test_comparing_needs_a_judge():
-    with pytest.raises(OptionError, match="load_story_judge"):
-        evaluate_writing(OURS, OTHERS)
 
 
 def test_what_writers_return_can_be_measured():
@@ -169,14 +138,6 @@ def test_the_judge_of_stories_sees_the_stories_and_nothing_else():
         assert not any(word in prompt for word in ("oncepts", "helpful", "deep", "request"))
 
 
-def test_instructions_are_added_to_the_judge_of_stories():
-    model = FakeChatModel(replies=lambda _: '{"explanation": "", "preference": "tie"}')
-    judge = load_story_judge(model, instructions="Answer in Dutch.")
-    judge.invoke({"input": "x", "output_a": "y", "output_b": "z"})
-    assert "Answer in Dutch." in model.prompts[0]
-    assert "grammar" in model.prompts[0]
-
-
 def test_a_task_without_a_text_counts_against_all_present():
     # One of two tasks has a text, and that uses everything.
     rows: list[dict[str, Any]] = [
@@ -185,3 +146,104 @@ def test_a_task_without_a_text_counts_against_all_present():
     ]
     summary = evaluate_writing(rows)
     assert (summary["written"], summary["all_present"], summary["missing"]) == (1, 0.5, 0.0)
+
+
+# The command.
+
+
+def behave(call):
+    return reply(writes(call.prompt))
+
+
+def tasks(n):
+    return [
+        {"id": f"t{i}", "concepts": ["snow", "goat", "ice cream", f"concept{i}"]}
+        for i in range(n)
+    ]
+
+
+@pytest.fixture
+def file_of(tmp_path):
+    def lines(rows):
+        path = tmp_path / "tasks.jsonl"
+        path.write_text("\n".join(json.dumps(row) for row in rows))
+        return path
+
+    return lines
+
+
+def writing(path, server, *more):
+    arguments = ["write", path, "--model", "fake", "--base-url", server.url, *more]
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_texts_are_written_into_a_file_counted_and_resumed(serve, file_of, tmp_path):
+    server, out = serve(behave), tmp_path / "texts.jsonl"
+    result = writing(file_of(tasks(3)), server, "-o", out)
+    assert result.exit_code == 0, result.output
+    assert "3 texts by bsm: at most 15 calls (5 for each text)" in result.stderr
+    counted = " ".join(result.stdout.split())
+    assert "all concepts 3 of 3 texts missing 0 of 12 concepts not written 0" in counted
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert sorted(row["id"] for row in rows) == ["t0", "t1", "t2"]
+    assert all(row["text"] and row["missing"] == [] for row in rows)
+    again = writing(file_of(tasks(4)), server, "-o", out)
+    assert "resumed 3" in " ".join(again.stdout.split())
+    assert len(server.calls) == 16
+
+
+def test_without_a_file_every_text_is_printed_with_what_it_lacks(serve, file_of):
+    def lossy(call):
+        return reply('{"text": "Snow."}' if "Make one" in call.prompt else writes(call.prompt))
+
+    result = writing(file_of(tasks(1)), serve(lossy), "--preset", "paper")
+    assert "t0: 1 of 4 concepts" in result.stdout
+    assert "Snow." in result.stdout
+    assert "lost in merge: goat, ice cream, concept0" in result.stdout
+    counted = " ".join(result.stdout.split())
+    assert "missing 3 of 4 concepts: 3 in merge" in counted
+
+
+def test_a_dry_run_asks_nothing(serve, file_of):
+    server = serve(behave)
+    result = writing(
+        file_of(tasks(2)), server, "--dry-run", "--set", "depth=2", "--set", "rewrites=0"
+    )
+    assert result.exit_code == 0
+    assert "2 texts by bsm: at most 20 calls (10 for each text)" in result.stderr
+    assert server.calls == []
+
+
+@for_each(
+    ("rows", "more", "message"),
+    [
+        ([{"input": "x"}], [], "line 1: `concepts` must be a list of at least one word"),
+        ([], [], "has no list of concepts"),
+        (tasks(1), ["--method", "drpe"], "there is no method 'drpe'; did you mean 'direct'?"),
+        (tasks(1), ["--set", "criteria=[]"], "'bsm' has no option 'criteria'"),
+    ],
+)
+def test_wrong_use_is_a_sentence_and_code_2(serve, file_of, rows, more, message):
+    server = serve(behave)
+    result = writing(file_of(rows), server, *more)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert server.calls == []
+
+
+def test_failures_are_counted_shown_and_code_1_under_strict(serve, file_of):
+    def refusing(call):
+        return refusal() if "Make one" in call.prompt else behave(call)
+
+    result = writing(file_of(tasks(2)), serve(refusing), "--strict")
+    assert result.exit_code == 1
+    assert "t0: not written" in result.stdout
+    assert "No usable text was written." in result.stdout
+    assert "not written 2 2 refusal" in " ".join(result.stdout.split())
+
+
+def test_a_spent_budget_is_code_3(serve, file_of, tmp_path):
+    out = tmp_path / "texts.jsonl"
+    result = writing(file_of(tasks(3)), serve(behave), "-o", out, "--max-calls", "6")
+    assert result.exit_code == 3
+    assert "2 over_budget" in result.stdout

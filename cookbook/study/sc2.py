@@ -150,8 +150,7 @@ def _options(
     if "seed" in METHODS[method].defaults():
         own["seed"] = bench.seed
     if method == "sc2" and bench.extra.get("comparison_model"):
-        backbone = ("aspect_model", "comparison_model", "comparator_model")
-        own |= dict.fromkeys(backbone, comparer(bench))
+        own["comparison_model"] = comparer(bench)
     return own
 
 

@@ -17,10 +17,9 @@ from langchain_judges.asking.nodes import Route
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.graph import JudgeGraph
-from langchain_judges.methods.options import OtherModel
 from langchain_judges.options import factory
 from langchain_judges.writing import prompts as texts
-from langchain_judges.writing.coverage import fold, present
+from langchain_judges.writing.coverage import fold, missing, present
 from langchain_judges.writing.state import (
     Branching,
     Draft,
@@ -260,10 +259,9 @@ class BSMWriter(WriterOptions):
     depth: Annotated[int, Ge(1)] = 1
     """Levels of division, d: each group is divided again, k^d drafts in all (the recursion
     that the paper proposes); with k = 2, (2^d - 1) + 2^d + (2^d - 1) calls."""
-    split_model: OtherModel = None
-    """Divides instead of `model`."""
-    merge_model: OtherModel = None
-    """Merges and rewrites instead of `model`."""
+    rewrites: Annotated[int, Ge(0)] = 1
+    """The most turns in which the model rewrites the text to add missing concepts; none if
+    nothing is missing."""
 
     @property
     def label(self) -> str:
@@ -352,6 +350,28 @@ class _BranchSolveMerge(Writer[BSMWriter]):
         reply = yield from self.ask("merge", material, work["unit"])
         return piece_of("merge", work["unit"], reply)
 
+    def repair(self, state: WriteState) -> Steps[Update]:
+        """Ask for the text again, with the concepts that it lacks; keep the better one."""
+        text = state["text"] or ""
+        lacking = [each["concept"] for each in state["missing"]]
+        turn = state["turns"] + 1
+        reply = yield from self.ask(
+            "repair",
+            self.material(state, text=text, missing="\n".join(lacking)),
+            f"turn {turn}" if turn > 1 else "",
+        )
+        update: Update = {
+            "turns": turn,
+            "failures": reply.failures,
+            "usages": [reply.usage],
+        }
+        if reply.data:
+            again = reply.data["text"].strip()
+            still = missing(state["concepts"], again, **self.options.counting)
+            if len(still) < len(lacking):
+                update["text"] = again
+        return update
+
     def check(self, state: WriteState) -> Update:
         """See how far the text is, and once it is there what it lacks."""
         tree = self._tree(state)
@@ -365,7 +385,8 @@ class _BranchSolveMerge(Writer[BSMWriter]):
         tree = self._tree(state)
         if tree.next:
             return [Send(todo.step, _work(state, todo)) for todo in tree.next]
-        return "repair" if self.wants_repair(state) else END
+        lacks = bool(state["text"] and state["missing"])
+        return "repair" if lacks and state["turns"] < self.options.rewrites else END
 
     def _tree(self, state: WriteState) -> Tree:
         return Tree(
@@ -401,14 +422,8 @@ def _place(state: WriteState, todo: ToDo) -> str:
 
 def build(options: BSMWriter, model: str | BaseChatModel) -> JudgeGraph:
     """Return the writer."""
-    models = {
-        "split": options.split_model,
-        "solve": None,
-        "merge": options.merge_model,
-        "repair": options.merge_model,
-    }
-    context = writer_context(options, model, models)
     shapes: Shapes = {"split": Topic, "solve": Draft, "merge": Draft, "repair": Draft}
+    context = writer_context(options, model, shapes)
     questions = {step: context.question(step, shape) for step, shape in shapes.items()}
     questions["split"] = replace(questions["split"], parse=parse_split)
     return _graph(_BranchSolveMerge(options, context, questions))

@@ -17,6 +17,7 @@ from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.options import Seed
 from langchain_judges.options import factory
 from langchain_judges.writing import prompts as texts
+from langchain_judges.writing.coverage import missing
 from langchain_judges.writing.state import (
     Draft,
     Topic,
@@ -43,7 +44,7 @@ class DirectWriter(WriterOptions):
     Returns:
         A compiled graph that takes and returns what `create_bsm_writer` does: one group
         with all concepts, and the chosen text as its draft; what that lacks was lost in
-        `solve`, and what only a rewrite lost in `merge`.
+        `solve`.
 
     Raises:
         OptionError: An option is not allowed.
@@ -68,9 +69,6 @@ class DirectWriter(WriterOptions):
     choose: Literal["model", "coverage"] = "model"
     """Who chooses among several: `"model"`, by one more call, or `"coverage"`, for free; of
     equally good ones the first. A model that fails to choose leaves no text."""
-    rewrites: Annotated[int, Ge(0)] = 0
-    """Turns in which missing concepts are named and the text is asked for again; the paper
-    has none."""
     seed: Seed = 0
     """Seed of the samples."""
 
@@ -84,9 +82,8 @@ class DirectWriter(WriterOptions):
         return self.samples
 
     def calls(self) -> int:
-        """Return the calls for a text, every rewrite included."""
-        extra_call = self.samples > 1 and self.choose == "model"
-        return self.plan + self.samples + extra_call + self.rewrites
+        """Return the calls for a text."""
+        return self.plan + self.samples + (self.samples > 1 and self.choose == "model")
 
 
 def _graph(writer: _Direct) -> JudgeGraph:
@@ -101,12 +98,10 @@ def _graph(writer: _Direct) -> JudgeGraph:
     graph.add_node("draft", context.node(writer.draft))
     graph.add_node("choose", context.node(writer.choose))
     graph.add_node("check", context.plain(writer.check))
-    graph.add_node("repair", context.node(writer.repair))
     graph.add_conditional_edges(first, Route(writer.draft_each), ["draft"])
     graph.add_edge("draft", "choose")
     graph.add_edge("choose", "check")
-    graph.add_conditional_edges("check", Route(writer.after_check), ["repair", END])
-    graph.add_edge("repair", "check")
+    graph.add_edge("check", END)
     return context.finish(graph)
 
 
@@ -151,7 +146,9 @@ class _Direct(Writer[DirectWriter]):
         if not candidates or len(candidates) == 1:
             return {"text": candidates[0] if candidates else None}
         if self.options.choose == "coverage":
-            return {"text": min(candidates, key=lambda text: len(self.lacking(state, text)))}
+            wanted, counting = state["concepts"], self.options.counting
+            lacking = [len(missing(wanted, text, **counting)) for text in candidates]
+            return {"text": candidates[lacking.index(min(lacking))]}
         reply = yield from self.ask(
             "choose",
             self.material(state, [{"concepts": [], "text": text} for text in candidates]),
@@ -162,19 +159,14 @@ class _Direct(Writer[DirectWriter]):
 
     def check(self, state: WriteState) -> Update:
         """See what the text lacks."""
-        # The draft is the text before any repair.
-        drafts: list[str | None] = state["drafts"] if state["turns"] else [state["text"]]
-        return self.outcome(state, state["text"], [state["concepts"]], drafts)
-
-    def after_check(self, state: WriteState) -> str:
-        """Say what follows."""
-        return "repair" if self.wants_repair(state) else END
+        text = state["text"]
+        return self.outcome(state, text, [state["concepts"]], [text])
 
 
 def build(options: DirectWriter, model: str | BaseChatModel) -> JudgeGraph:
     """Return the writer."""
-    shapes: Shapes = {"plan": Topic, "draft": Draft, "choose": Topic, "repair": Draft}
-    context = writer_context(options, model, dict.fromkeys(shapes))
+    shapes: Shapes = {"plan": Topic, "draft": Draft, "choose": Topic}
+    context = writer_context(options, model, shapes)
     questions = {step: context.question(step, shape) for step, shape in shapes.items()}
     questions["draft"] = replace(questions["draft"], sampled=options.samples > 1)
     return _graph(_Direct(options, context, questions))

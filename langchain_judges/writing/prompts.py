@@ -108,7 +108,7 @@ Returns `Pick`."""
 PROMPTS = {"split": SPLIT, "solve": SOLVE, "merge": MERGE, "repair": REPAIR}
 """Every prompt of the Branch-Solve-Merge writer, by the name of its step."""
 
-DIRECT_PROMPTS = {"plan": PLAN, "draft": SOLVE, "choose": CHOOSE, "repair": REPAIR}
+DIRECT_PROMPTS = {"plan": PLAN, "draft": SOLVE, "choose": CHOOSE}
 """Every prompt of the baselines, by the name of their step."""
 
 INSTRUCTION = "One concise and coherent story of a single paragraph."

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Generic, Literal, Self, TypeVar
+from typing import Any, Generic, Literal, Self, TypeVar
 
-from annotated_types import Ge
 from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel, model_validator
 
@@ -26,7 +25,6 @@ from langchain_judges.writing.coverage import (
     check_word_forms,
     distinct,
     losses,
-    missing,
 )
 from langchain_judges.writing.state import (
     GivenPart,
@@ -46,9 +44,6 @@ each is a token of its own, as where it repeats itself, the reply is not cut."""
 class WriterOptions(GraphOptions):
     """What every writer takes."""
 
-    rewrites: Annotated[int, Ge(0)] = 1
-    """The most turns in which the model rewrites the text to add missing concepts; none if
-    nothing is missing."""
     strict: bool = False
     """Count a concept as used only in its exact form, not in any word form."""
 
@@ -68,21 +63,21 @@ class WriterOptions(GraphOptions):
         return {"strict": self.strict, "language": self.language}
 
 
+Shapes = dict[str, type[BaseModel]]
+"""What the reply of each step must look like."""
+
+
 def writer_context(
     options: WriterOptions,
     model: str | BaseChatModel,
-    others: dict[str, str | BaseChatModel | None],
+    shapes: Shapes,
 ) -> JudgeContext:
     """Choose prompts and models, and let a local model write longer texts than it judges."""
-    context = JudgeContext.of(options, model, others, SCHEMA)
+    context = JudgeContext.of(options, model, dict.fromkeys(shapes), SCHEMA)
     for adapter in context.adapters.values():
         if adapter.text_limit:
             adapter.text_limit = LONGEST_TEXT
     return context
-
-
-Shapes = dict[str, type[BaseModel]]
-"""What the reply of each step must look like."""
 
 
 _LENGTH = re.compile(
@@ -107,32 +102,6 @@ class Writer(Generic[Own]):
         """Check the task and empty what an earlier run of the thread left."""
         check_task(dict(state))
         return {**self.context.schema.blank, "concepts": distinct(state["concepts"])}
-
-    def repair(self, state: WriteState) -> Steps[Update]:
-        """Ask for the text again, with the concepts that it lacks; keep the better one."""
-        text = state["text"] or ""
-        lacking = [each["concept"] for each in state["missing"]]
-        turn = state["turns"] + 1
-        reply = yield from self.ask(
-            "repair",
-            self.material(state, text=text, missing="\n".join(lacking)),
-            f"turn {turn}" if turn > 1 else "",
-        )
-        update: Update = {
-            "turns": turn,
-            "failures": reply.failures,
-            "usages": [reply.usage],
-        }
-        if reply.data:
-            again = reply.data["text"].strip()
-            if len(self.lacking(state, again)) < len(lacking):
-                update["text"] = again
-        return update
-
-    def wants_repair(self, state: WriteState) -> bool:
-        """Say whether a text lacks concepts and may be asked for again."""
-        lacks = bool(state["text"] and state["missing"])
-        return lacks and state["turns"] < self.options.rewrites
 
     def ask(
         self,
@@ -216,10 +185,6 @@ class Writer(Generic[Own]):
             "missing": losses(state["concepts"], groups, drafts, text, **self.options.counting),
             "usage": add_usage(state["usages"]),
         }
-
-    def lacking(self, state: WriteState, text: str) -> list[str]:
-        """Return the concepts of a task that a text does not use."""
-        return missing(state["concepts"], text, **self.options.counting)
 
 
 def piece_of(step: Literal["solve", "merge"], unit: str, reply: Reply) -> Update:

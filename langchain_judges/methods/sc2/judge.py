@@ -417,9 +417,9 @@ def _failure(step: str, unit: str, reason: FailureReason, detail: str) -> Failur
 def build(options: SC2, model: str | BaseChatModel) -> JudgeGraph:
     """Return the judge."""
     models = {
-        "aspects": options.aspect_model,
+        "aspects": options.comparison_model,
         "table": options.comparison_model,
-        "match": options.comparator_model,
+        "match": options.comparison_model,
         "preference": None,
     }
     schema = StateSchema(SC2State, SC2Result)

@@ -82,12 +82,9 @@ class SC2(FewShot):
     sketches = (sketch,)
     templates = texts.PROMPTS
 
-    aspect_model: OtherModel = None
-    """Finds aspects instead of `model`."""
     comparison_model: OtherModel = None
-    """Makes tables instead of `model`."""
-    comparator_model: OtherModel = None
-    """Compares tables instead of `model`."""
+    """Finds aspects, makes tables and compares them instead of `model`, which is then asked for
+    the preference alone."""
     aspects: AspectsOption = None
     """Your own phrases, the result of `learn_aspects`, or its name or path; None finds them
     online."""
