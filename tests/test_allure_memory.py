@@ -29,7 +29,7 @@ def worth(memory, items, **options):
     )
 
 
-@for_each("how", ["all", "knn:2", "uniform:1", "balanced:2", "mmr:2"])
+@for_each("how", ["all", "knn:2", "uniform:1", "near:2"])
 def test_the_judge_learns_held_out_from_each_choice_and_unlearns(how):
     memory, held_out = opened(), planning(4, first=10)
     judge = create_allure_judge(fooled_model(), memory=memory, recall=how)

@@ -99,7 +99,7 @@ def test_a_memory_lives_in_postgres(connect):
     memory.remember([example(2, corrected=5, round=3)])
     other = connect()
     assert (other.version, ids(other.examples())) == (memory.version, names)
-    for how in ("all", "knn:3", "mmr:3", "uniform:2", "balanced:2", "leave_out:1"):
+    for how in ("all", "knn:3", "near:3", "uniform:2"):
         assert ids(other.recall(ITEM, how)) == ids(memory.recall(ITEM, how))
     assert other.recall({**ITEM, "group": "group 0"}, "knn:1")[0]["group"] != "group 0"
     assert other.forget(round=3) == 1

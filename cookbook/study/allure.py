@@ -36,7 +36,7 @@ from langchain_core.runnables import RunnableLambda
 
 from cookbook.study.runner import Arm, Bench, Cell, Row, Rows, Table, first_groups
 from langchain_judges import FailureMemory, create_allure_audit, create_allure_judge, metrics
-from langchain_judges.memory.recall import all_, leave_out, uniform
+from langchain_judges.memory.recall import all_, uniform
 from langchain_judges.methods.allure.checks import annotated
 from langchain_judges.methods.allure.holdout import split_by_group
 from langchain_judges.methods.allure.options import ALLURE
@@ -145,11 +145,10 @@ def arms(preset: str, bench: Bench, part: str) -> Sequence[Arm]:
     plain = {"none": {}, "bare": {"instruct": "bare"}, "criteria": {"instruct": "criteria"}}
     own = [Arm(name, make=partial(_judge, preset, options)) for name, options in plain.items()]
     if bench.dry:  # how many mistakes there will be nobody knows yet
-        shown = [f"size {size}, draw {draw}" for size in SIZES for draw in range(DRAWS)]
-        return [*own, *(Arm(name, make=partial(_judge, preset, {})) for name in shown)]
+        sizes = [f"size {size}, draw {draw}" for size in SIZES for draw in range(DRAWS)]
+        return [*own, *(Arm(name, make=partial(_judge, preset, {})) for name in sizes)]
     memory = memory_of(preset, bench)
-    for name, recall in recalls(memory, bench.seed).items():
-        options = {"memory": memory, "recall": recall}
+    for name, options in shown(memory, bench.seed).items():
         own.append(Arm(name, make=partial(_judge, preset, options)))
     if len(memory):
         both = {"memory": memory_of(preset, bench, right_share=0.5), "recall": all_()}
@@ -162,23 +161,26 @@ def _judge(preset: str, options: Mapping[str, Any], bench: Bench, part: str) -> 
     return judge_of(preset, bench, **options)
 
 
-def recalls(memory: FailureMemory, seed: int) -> dict[str, Any]:
-    """Return what each arm recalls of the memory."""
+def shown(memory: FailureMemory, seed: int) -> dict[str, dict[str, Any]]:
+    """Return what each arm recalls, and of which memory."""
     examples = memory.examples()
     everything = all_(any_family=True)
-    chosen: dict[str, Any] = {
+    draws: dict[str, Any] = {
         f"size {size}, draw {draw}": uniform(size, seed=seed + draw, any_family=True)
         for size in SIZES
         if size < len(examples)
         for draw in range(DRAWS)
     }
+    chosen = {name: {"memory": memory, "recall": recall} for name, recall in draws.items()}
     if examples:
-        chosen["all"] = everything
+        chosen["all"] = {"memory": memory, "recall": everything}
     counts = Counter(str(each["mode"]) for each in examples if each["mode"])
     for mode, count in counts.items():
-        chosen[f"without {mode}"] = leave_out(mode, everything)
-        rest = len(examples) - count
-        chosen[f"without {count} at random"] = uniform(rest, seed=seed, any_family=True)
+        others = FailureMemory()
+        others.remember(each for each in examples if str(each["mode"]) != mode)
+        chosen[f"without {mode}"] = {"memory": others, "recall": everything}
+        rest = uniform(len(examples) - count, seed=seed, any_family=True)
+        chosen[f"without {count} at random"] = {"memory": memory, "recall": rest}
     return chosen
 
 

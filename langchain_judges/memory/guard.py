@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from langchain_judges.memory.example import Example, Texts, texts_of
+from langchain_judges.memory.example import Example, texts_of
 from langchain_judges.rows.texts import group_by_task
 
 ALIKE = 0.9
@@ -48,59 +47,6 @@ class Guard:
             return False
         swapped = other.outputs[::-1]
         return _all_same(own.outputs, other.outputs) or _all_same(own.outputs, swapped)
-
-
-class Relatives:
-    """Finds the few examples that a guard may bar, without a pass over all of them.
-
-    Replaced and forgotten examples stay in the index, so its results must be checked.
-    """
-
-    def __init__(self) -> None:
-        """Create an empty index."""
-        self._keys: dict[Hashable, list[str]] = {}
-        self._covered: set[str] = set()
-
-    def cover(self, examples: Iterable[tuple[str, Example]]) -> None:
-        """Index examples by key; keys that are already indexed are skipped."""
-        for key, example in examples:
-            if key in self._covered:
-                continue
-            for sign in _signs_of(example):
-                self._keys.setdefault(sign, []).append(key)
-            self._covered.add(key)
-
-    def near(self, guard: Guard) -> set[str]:
-        """Return the keys of all examples that a guard bars, and possibly of others."""
-        signs: list[Hashable] = [("id", guard.id), ("group", guard.group)]
-        signs += [("group", guard.task), ("task", guard.task)]
-        # One output is enough: an example in the other order has it too.
-        signs += [sign for text in guard.texts.outputs[:1] for sign in _signs(text)]
-        return {key for sign in signs for key in self._keys.get(sign, ())}
-
-
-def _signs_of(example: Example) -> Iterator[Hashable]:
-    yield ("id", example["id"])
-    yield ("id", str(example["source"]))
-    yield ("group", str(example["group"]))
-    yield ("task", group_by_task(example["input"]))
-    texts: Texts = texts_of(example)
-    yield from {sign for text in texts.outputs for sign in _signs(text)}
-
-
-def _signs(text: str) -> set[Hashable]:
-    """Return signs of a text such that every text that is the `same` shares one of them.
-
-    If two sets each hold nine tenths of the other, they share an element among the first
-    tenth (plus one) of each, in any common order.
-    """
-    words, triples = _print(text)
-    if not words:
-        return {("text", text)}
-    signs: set[Hashable] = {("words", hash(words))}
-    first = len(triples) - math.ceil(ALIKE * len(triples) - 1e-9) + 1
-    signs.update(sorted(map(hash, triples))[:first] if triples else ())
-    return signs
 
 
 def _all_same(these: Sequence[str], those: Sequence[str]) -> bool:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass
 from typing import Literal, Protocol, TypeGuard, overload
 
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example, copy_of
-from langchain_judges.verdict import Label
 
-RecallKind = Literal["none", "all", "uniform", "balanced", "near", "knn", "mmr", "leave_out"]
+RecallKind = Literal["none", "all", "uniform", "near", "knn"]
 
 
 @dataclass(frozen=True)
@@ -21,39 +20,15 @@ class Recall:
     kind: RecallKind
     m: int | None = None
     seed: int = 0
-    relevance: float = 0.5
-    mode: Label | None = None
-    within: Recall | None = None
     any_family: bool = False
 
     def __str__(self) -> str:
         """Return the choice as shown in metadata: `knn:8`."""
-        parts = [
-            self.kind,
-            *(str(p) for p in (self.mode, self.m, self.within) if p is not None),
-        ]
-        return ":".join(parts)
-
-    @property
-    def inner(self) -> Recall:
-        """The choice that applies after failure modes have been left out."""
-        if self.kind != "leave_out" or self.within is None:
-            return self
-        return replace(self.within.inner, any_family=self.any_family)
-
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """The failure modes that are left out, as texts."""
-        if self.kind != "leave_out" or self.within is None:
-            return ()
-        return (str(self.mode), *self.within.left_out)
+        return self.kind if self.m is None else f"{self.kind}:{self.m}"
 
     def as_json(self) -> dict[str, object]:
         """Return the choice as plain data."""
-        own: dict[str, object] = {each.name: getattr(self, each.name) for each in fields(self)}
-        if self.within:
-            own["within"] = self.within.as_json()
-        return own
+        return asdict(self)
 
 
 def none() -> Recall:
@@ -74,11 +49,6 @@ def uniform(m: int, *, seed: int = 0, any_family: bool = False) -> Recall:
     return Recall("uniform", _check_count(m), seed=seed, any_family=any_family)
 
 
-def balanced(m: int, *, seed: int = 0, any_family: bool = False) -> Recall:
-    """Choose `m` random examples, equally many of each corrected label."""
-    return Recall("balanced", _check_count(m), seed=seed, any_family=any_family)
-
-
 def near(m: int = 8, *, any_family: bool = False) -> Recall:
     """Choose `m` examples near the item, equally many of each corrected label where there are.
 
@@ -92,36 +62,15 @@ def knn(m: int = 8, *, any_family: bool = False) -> Recall:
     return Recall("knn", _check_count(m), any_family=any_family)
 
 
-def mmr(m: int = 8, *, relevance: float = 0.5, any_family: bool = False) -> Recall:
-    """Choose `m` examples near to the item and unlike each other.
-
-    Args:
-        m: How many.
-        relevance: 1 for nearness only, 0 for variety only.
-        any_family: Choose from the examples of every family.
-    """
-    if not isinstance(relevance, int | float) or not 0 <= relevance <= 1:
-        raise OptionError(f"`relevance` must be from 0 to 1, got {relevance!r}")
-    return Recall("mmr", _check_count(m), relevance=relevance, any_family=any_family)
-
-
-def leave_out(mode: Label, how: Recall | str = "all") -> Recall:
-    """Choose as `how` does, from the examples of all failure modes but one (section 5.5)."""
-    within = read_recall(how)
-    return Recall("leave_out", mode=mode, within=within, any_family=within.any_family)
-
-
 _FACTORIES: dict[str, Callable[[int], Recall]] = {
     "uniform": uniform,
-    "balanced": balanced,
     "near": near,
     "knn": knn,
-    "mmr": mmr,
 }
 
 
 def read_recall(how: Recall | str) -> Recall:
-    """Return a choice from itself or from its name: `"all"`, `"knn:8"`, `"leave_out:2:knn:8"`.
+    """Return a choice from itself or from its name, such as `"all"` or `"knn:8"`.
 
     Raises:
         OptionError: The choice does not exist.
@@ -133,15 +82,11 @@ def read_recall(how: Recall | str) -> Recall:
         return none()
     if name == "all" and not rest:
         return all_()
-    if name == "leave_out" and rest:
-        mode, _, then = rest.partition(":")
-        return leave_out(int(mode) if mode.isdigit() else mode, then or "all")
-    if name in _FACTORIES and (rest.isdigit() or (not rest and name in {"near", "knn", "mmr"})):
+    if name in _FACTORIES and (rest.isdigit() or (not rest and name in {"near", "knn"})):
         return _FACTORIES[name](int(rest or 8))
     raise OptionError(
-        "`recall` must be 'none', 'all', 'uniform:m', 'balanced:m', 'near:m', 'knn:m', "
-        "'mmr:m', 'leave_out:mode:…' or come from a function of `langchain_judges.memory`, "
-        f"got {how!r}"
+        "`recall` must be 'none', 'all', 'uniform:m', 'near:m', 'knn:m' or come from a "
+        f"function of `langchain_judges.memory`, got {how!r}"
     )
 
 

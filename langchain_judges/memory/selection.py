@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
-from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
 from langchain_judges.asking.steps import Steps, Wait
 from langchain_judges.memory.example import Example, outputs_of, query_of, texts_of
 from langchain_judges.memory.faiss_store import FaissStore, unit
-from langchain_judges.memory.guard import Guard, Relatives
+from langchain_judges.memory.guard import Guard
 from langchain_judges.memory.recall import Recall, Recalled
-from langchain_judges.memory.versions import MemorySnapshot, Pool, Record, by_label
+from langchain_judges.memory.versions import MemorySnapshot, Record, by_label
 
 Vector = Sequence[float]
 
@@ -44,7 +45,7 @@ class RecallQuery:
     ) -> None:
         """Read the item."""
         self.item = query_of(item)
-        self.choice, self.how = choice, choice.inner
+        self.choice = choice
         self.snapshot, self.extra, self.allow_leak = snapshot, extra, allow_leak
         self.guard = Guard(self.item, snapshot.is_standing)
         self.family: str | None = None if choice.any_family else self.item.get("family")
@@ -53,17 +54,16 @@ class RecallQuery:
         """Ids of candidates that were barred."""
 
     @property
-    def pool(self) -> Pool:
+    def pool(self) -> list[Example]:
         """The candidates, in the order they were remembered."""
-        return self.snapshot.pool(self.family, self.outputs, self.choice.left_out)
+        return self.snapshot.pool(self.family, self.outputs)
 
     def fits(self, example: Example) -> bool:
         """Return whether an example is a candidate."""
         # A judge of pairs learns nothing from single texts, and vice versa.
-        return (
-            self.family in (None, example["family"])
-            and self.outputs in (0, outputs_of(example))
-            and str(example["mode"]) not in self.choice.left_out
+        return self.family in (None, example["family"]) and self.outputs in (
+            0,
+            outputs_of(example),
         )
 
     def allows(self, example: Example) -> bool:
@@ -86,14 +86,11 @@ class ExampleSelection:
         """Keep nothing yet."""
         self.store, self.embeddings, self.name = store, embeddings, name
         self._vectors: dict[str, Vector] = {}
-        self._relatives = Relatives()
-        self._covered: MemorySnapshot | None = None
 
     def forget(self, keys: Iterable[str]) -> None:
         """Drop what is kept of some records."""
         for key in keys:
             self._vectors.pop(key, None)
-        self._relatives, self._covered = Relatives(), None
 
     def recalled(self, query: RecallQuery) -> Steps[Recalled]:
         """Return the examples for a query, and what is to be known of them."""
@@ -107,47 +104,20 @@ class ExampleSelection:
 
     def _choose(self, query: RecallQuery) -> Steps[Sequence[Example]]:
         """Return the examples for a query, in the order in which they are chosen."""
-        how = query.how
+        how = query.choice
         if how.kind == "none" or not query.snapshot.has(query.family, query.outputs):
             return []
         m = how.m or 0
-        if how.kind == "uniform":
-            return query.pool.uniform(m, how.seed, query.allows)
-        if how.kind == "balanced":
-            return query.pool.balanced(m, how.seed, query.allows)
         if how.kind == "all":
-            return self._all(query)
+            return [example for example in query.pool if query.allows(example)]
+        if how.kind == "uniform":
+            return _uniform(query, m, how.seed)
         vector = yield from self._query_vector(query)
         if how.kind == "knn":
             return (yield from self._nearest(query, vector, m))
         near = yield from self._nearest(query, vector, 4 * m)
-        if how.kind == "near":
-            chosen = by_label(near, m)
-            return [example for example in near if example in chosen]
-        vector = yield from self._embedded(vector)
-        vectors = yield from self._vectors_of(query, near)
-        places = maximal_marginal_relevance(
-            np.array(vector), [list(each) for each in vectors], how.relevance, m if near else 0
-        )
-        return [near[place] for place in places]
-
-    def _all(self, query: RecallQuery) -> list[Example]:
-        pool = query.pool.examples
-        if query.allow_leak:
-            return pool
-        near = [e for e in self._near(query) if query.fits(e) and not query.allows(e)]
-        barred = {example["id"] for example in near}
-        return [e for e in pool if e["id"] not in barred] if barred else pool
-
-    def _near(self, query: RecallQuery) -> list[Example]:
-        """Return the examples that a guard may bar, without a pass over all of them."""
-        snapshot = query.snapshot
-        if self._covered is not snapshot:
-            versions = snapshot.versions.values()
-            self._relatives.cover((each.last.key, each.example) for each in versions)
-            self._covered = snapshot
-        examples = (snapshot.current(key) for key in self._relatives.near(query.guard))
-        return [example for example in examples if example]
+        chosen = by_label(near, m)
+        return [example for example in near if example in chosen]
 
     def _query_vector(self, query: RecallQuery) -> Steps[Vector | str]:
         """Return the item's vector, or its text if the store can only be searched by text."""
@@ -229,23 +199,26 @@ class ExampleSelection:
     def _vectors_of(
         self, query: RecallQuery, examples: Sequence[Example]
     ) -> Steps[list[Vector]]:
-        """Return the vectors of examples, from the store if it provides them."""
-        store, embed = self.store, self.embeddings
+        """Return the vectors of examples, each embedded once."""
         records = [query.snapshot.versions[example["id"]].last for example in examples]
-        on_trial = {record.key for record in query.extra}
-        vectors: dict[str, Vector] = {}
-        if isinstance(store, FaissStore):
-            own_store, keys = store, [r.key for r in records if r.key not in on_trial]
-            stored = yield aside(lambda: own_store.vectors(keys))
-            vectors.update(zip(keys, stored, strict=True))
-        missing = [r for r in records if r.key not in vectors and r.key not in self._vectors]
-        if missing:
-            texts = [record.text for record in missing]
+        if missing := [record for record in records if record.key not in self._vectors]:
+            embed, texts = self.embeddings, [record.text for record in missing]
             new = yield Wait(
                 lambda: embed.embed_documents(texts), lambda: embed.aembed_documents(texts)
             )
             self._vectors.update(zip((record.key for record in missing), new, strict=True))
-        return [vectors[r.key] if r.key in vectors else self._vectors[r.key] for r in records]
+        return [self._vectors[record.key] for record in records]
+
+
+def _uniform(query: RecallQuery, m: int, seed: int) -> list[Example]:
+    """Return `m` random examples in order; the draw does not depend on the other examples."""
+
+    def rank(example: Example) -> str:
+        return hashlib.sha256(f"{seed}:{example['id']}".encode()).hexdigest()
+
+    drawn = islice(filter(query.allows, sorted(query.pool, key=rank)), m)
+    ids = {example["id"] for example in drawn}
+    return [example for example in query.pool if example["id"] in ids]
 
 
 def aside(work: Callable[[], Any]) -> Wait:

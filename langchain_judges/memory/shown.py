@@ -151,7 +151,7 @@ def fitting(
 
 def nearest_last(examples: list[Example], how: Recall) -> list[Example]:
     """Return examples with the nearest one last, next to the item; others unchanged."""
-    return examples[::-1] if how.inner.kind in {"near", "knn", "mmr"} else examples
+    return examples[::-1] if how.kind in {"near", "knn"} else examples
 
 
 def recaller(

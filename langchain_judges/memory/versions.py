@@ -6,10 +6,10 @@ import hashlib
 import json
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby, islice, pairwise
+from itertools import groupby, pairwise, zip_longest
 from typing import Any, cast
 
 from langchain_core.documents import Document
@@ -28,7 +28,6 @@ from langchain_judges.rows.texts import group_by_task
 
 _CONTENT = ("family", "input", "output", "expected")
 _PROVENANCE = ("source", "group", "round", "auditor")
-_WIDTH = 1 << 128
 _STANDING = 3
 
 
@@ -155,62 +154,13 @@ class ExampleVersions:
         return {**self.last.fields, "version": version}
 
 
-Allowed = Callable[[Example], bool]
-
-
-@dataclass
-class Pool:
-    """The examples that one kind of item may recall, in the order they were remembered."""
-
-    examples: list[Example]
-    _orders: dict[int, list[Example]] = field(default_factory=dict)
-
-    @cached_property
-    def places(self) -> dict[str, int]:
-        """The index of each example, by its id."""
-        return {example["id"]: place for place, example in enumerate(self.examples)}
-
-    def uniform(self, m: int, seed: int, allowed: Allowed) -> list[Example]:
-        """Return `m` random allowed examples, in the order of the pool."""
-        return self.in_order(islice(filter(allowed, self._shuffled(seed)), m))
-
-    def balanced(self, m: int, seed: int, allowed: Allowed) -> list[Example]:
-        """Return `m` random allowed examples, balanced by corrected label."""
-        return self.in_order(by_label(filter(allowed, self._shuffled(seed)), m))
-
-    def in_order(self, examples: Iterable[Example]) -> list[Example]:
-        """Return examples of the pool in its order."""
-        return sorted(examples, key=lambda example: self.places[example["id"]])
-
-    def _shuffled(self, seed: int) -> list[Example]:
-        if seed not in self._orders:
-            self._orders[seed] = shuffled(self.examples, seed)
-        return self._orders[seed]
-
-
-def shuffled(examples: Iterable[Example], seed: int) -> list[Example]:
-    """Return examples in a random order that does not depend on the other examples."""
-
-    def rank(example: Example) -> str:
-        return hashlib.sha256(f"{seed}:{example['id']}".encode()).hexdigest()
-
-    return sorted(examples, key=rank)
-
-
 def by_label(examples: Iterable[Example], m: int) -> list[Example]:
     """Return the first `m` examples, those of each corrected label in turn."""
     groups: dict[str, list[Example]] = {}
     for example in examples:
         groups.setdefault(json.dumps(example["corrected"]), []).append(example)
-    return list(islice(_by_turns([iter(own) for _, own in sorted(groups.items())]), m))
-
-
-def _by_turns(turns: Sequence[Iterator[Example]]) -> Iterator[Example]:
-    """Yield one example of each iterator in turn, until all are exhausted."""
-    while turns:
-        nexts = [(turn, next(turn, None)) for turn in turns]
-        yield from (example for _, example in nexts if example is not None)
-        turns = [turn for turn, example in nexts if example is not None]
+    rounds = zip_longest(*(own for _, own in sorted(groups.items())))
+    return [example for turn in rounds for example in turn if example is not None][:m]
 
 
 class MemorySnapshot:
@@ -218,17 +168,27 @@ class MemorySnapshot:
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
         """Order the records, and gather the versions of each example."""
-        ordered = sorted(records, key=lambda record: record.place)
-        self.records: dict[str, Record] = {record.key: record for record in ordered}
+        self.records: dict[str, Record] = {}
         """Every version of every example by its key, oldest first."""
-        gathered: dict[str, list[Record]] = {}
-        for record in ordered:
-            gathered.setdefault(record.id, []).append(record)
-        self.versions = {id: ExampleVersions(tuple(own)) for id, own in gathered.items()}
+        self.versions: dict[str, ExampleVersions] = {}
         """The versions of each example by its id, in the order they were first remembered."""
-        self.kinds = Counter(each.last.kind for each in self.versions.values())
+        self.ids: dict[str, str] = {}
+        """The id of every content."""
+        self.kinds: Counter[tuple[str, int]] = Counter()
         """How many examples there are of each family and number of judged texts."""
-        self._pools: dict[tuple[str | None, int, tuple[str, ...]], Pool] = {}
+        self._pools: dict[tuple[str | None, int], list[Example]] = {}
+        for record in sorted(records, key=lambda record: record.place):
+            self._append(record)
+
+    def _append(self, record: Record) -> None:
+        versions = self._records_of(record.id)
+        if versions:
+            self.kinds[versions[-1].kind] -= 1
+            self.ids.pop(versions[-1].content, None)
+        self.records[record.key] = record
+        self.versions[record.id] = ExampleVersions((*versions, record))
+        self.kinds[record.kind] += 1
+        self.ids[record.content] = record.id
 
     def is_standing(self, example: Example) -> bool:
         """Return whether an example's task is a standing question: that of all in its family.
@@ -255,48 +215,20 @@ class MemorySnapshot:
             (record for record in additions if record.key not in self.records),
             key=lambda record: record.place,
         )
-        gone = {key: self.records[key] for key in removals if key in self.records}
+        gone = self.records.keys() & set(removals)
         if not new and not gone:
             return self
-        own = {
-            id: [each for each in self._records_of(id) if each.key not in gone]
-            for id in dict.fromkeys(record.id for record in (*gone.values(), *new))
-        }
         last = next(reversed(self.records.values()), None)
-        early = bool(new) and last is not None and new[0].place < last.place
-        if early or any(
-            left and left[0] is not self._records_of(id)[0] for id, left in own.items()
-        ):
+        if gone or (last is not None and new[0].place < last.place):
             # An example's place may change with its first version.
             rest = (each for key, each in self.records.items() if key not in gone)
             return MemorySnapshot([*rest, *new])
         after = MemorySnapshot()
-        after.records = {**self.records, **{record.key: record for record in new}}
-        after.versions, after.kinds = self.versions.copy(), self.kinds.copy()
-        for key in gone:
-            del after.records[key]
+        after.records, after.versions = self.records.copy(), self.versions.copy()
+        after.ids, after.kinds = self.ids.copy(), self.kinds.copy()
         for record in new:
-            own[record.id].append(record)
-        for id, left in own.items():
-            if before := after.versions.get(id):
-                after.kinds[before.last.kind] -= 1
-            if left:
-                after.versions[id] = ExampleVersions(tuple(left))
-                after.kinds[left[-1].kind] += 1
-            elif before:
-                del after.versions[id]
-        if "ids" in vars(self):  # what was gathered once need not be gathered again
-            vars(after)["ids"] = self._ids_after(own)
+            after._append(record)
         return after
-
-    def _ids_after(self, changed: Mapping[str, Sequence[Record]]) -> dict[str, str]:
-        ids = self.ids.copy()
-        for id, left in changed.items():
-            if id in self.versions:
-                ids.pop(self.versions[id].last.content, None)
-            if left:
-                ids[left[-1].content] = id
-        return ids
 
     def _records_of(self, id: str) -> tuple[Record, ...]:
         return self.versions[id].records if id in self.versions else ()
@@ -304,13 +236,7 @@ class MemorySnapshot:
     @cached_property
     def version(self) -> str:
         """A short hash of the examples and their order."""
-        heads = (each.last.digest for each in self.versions.values())
-        return _short(sum(_placed(n, digest) for n, digest in enumerate(heads)))
-
-    @cached_property
-    def ids(self) -> dict[str, str]:
-        """The id of every content."""
-        return {each.last.content: id for id, each in self.versions.items()}
+        return _hash_of(each.last.digest for each in self.versions.values())
 
     def current(self, key: str) -> Example | None:
         """Return the example whose last version has a key."""
@@ -329,23 +255,20 @@ class MemorySnapshot:
             for (own, texts), count in self.kinds.items()
         )
 
-    def pool(self, family: str | None, outputs: int, modes: tuple[str, ...]) -> Pool:
-        """Return the examples of a family with this number of judged texts, without some modes.
+    def pool(self, family: str | None, outputs: int) -> list[Example]:
+        """Return the examples of a family with this number of judged texts, in order.
 
         Args:
             family: The family; None for every family.
             outputs: 1 or 2; 0 for both.
-            modes: The failure modes to omit.
         """
-        name = (family, outputs, modes)
+        name = (family, outputs)
         if name not in self._pools:
-            kinds = {
-                kind
-                for kind in self.kinds
-                if family in (None, kind[0]) and outputs in (0, kind[1])
-            }
-            own = [each.example for each in self.versions.values() if each.last.kind in kinds]
-            self._pools[name] = Pool([e for e in own if str(e["mode"]) not in modes])
+            self._pools[name] = [
+                each.example
+                for each in self.versions.values()
+                if family in (None, each.last.kind[0]) and outputs in (0, each.last.kind[1])
+            ]
         return self._pools[name]
 
     def records_for(
@@ -378,18 +301,13 @@ class MemorySnapshot:
     def history(self) -> list[HistoryEntry]:
         """Return the entries that `FailureMemory.history` describes."""
         entries: list[HistoryEntry] = []
-        places: dict[str, int] = {}
-        values: dict[str, int] = {}
-        total = 0
+        heads: dict[str, bytes] = {}
         for (at, round, auditor), records in groupby(self.records.values(), Record.signature):
             added: list[str] = []
             corrected: list[str] = []
             for record in records:
-                (corrected if record.id in places else added).append(record.id)
-                place = places.setdefault(record.id, len(places))
-                value = _placed(place, record.digest)
-                total += value - values.get(record.id, 0)
-                values[record.id] = value
+                (corrected if record.id in heads else added).append(record.id)
+                heads[record.id] = record.digest
             entries.append(
                 {
                     "at": at,
@@ -397,8 +315,8 @@ class MemorySnapshot:
                     "auditor": auditor,
                     "added": added,
                     "corrected": corrected,
-                    "size": len(places),
-                    "version": _short(total),
+                    "size": len(heads),
+                    "version": _hash_of(heads.values()),
                 }
             )
         return entries
@@ -428,9 +346,5 @@ def content_of(example: Mapping[str, object]) -> str:
     return hashlib.sha256(content.encode()).hexdigest()
 
 
-def _placed(number: int, digest: bytes) -> int:
-    return int.from_bytes(hashlib.sha256(b"%d:%b" % (number, digest)).digest()[:16], "big")
-
-
-def _short(total: int) -> str:
-    return hashlib.sha256((total % _WIDTH).to_bytes(16, "big")).hexdigest()[:12]
+def _hash_of(digests: Iterable[bytes]) -> str:
+    return hashlib.sha256(b"".join(digests)).hexdigest()[:12]

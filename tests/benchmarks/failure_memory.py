@@ -3,19 +3,15 @@
 Remembering and forgetting one example in a memory of 50,000 in a file, in milliseconds;
 recalling for one item from 100,000, as a multiple of a search in bare faiss for the same
 number of vectors. The embedder looks vectors up, so that it costs nothing. Run with
-`python -m tests.benchmarks.failure_memory`; with `--before FOLDER`, a checkout of an earlier
-version, that is measured too, in a process of its own, and the ratios are printed.
+`python -m tests.benchmarks.failure_memory`.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 import zlib
@@ -27,7 +23,7 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 
 WIDTH, FAMILIES = 384, 50
-STRATEGIES = ("knn:8", "mmr:8", "uniform:8", "balanced:8", "all")
+CHOICES = ("near:8", "knn:8", "uniform:8")
 
 
 class Looked(Embeddings):
@@ -35,7 +31,6 @@ class Looked(Embeddings):
 
     def __init__(self) -> None:
         self.table = np.random.default_rng(0).normal(size=(4096, WIDTH)).astype("float32")
-        self.queries = 0
 
     def embed_documents(self, texts: list[str]) -> Any:
         sums = [zlib.crc32(text.encode()) for text in texts]
@@ -43,7 +38,6 @@ class Looked(Embeddings):
         return [self.table[s % 4096] + self.table[s // 4096 % 4096] for s in sums]
 
     def embed_query(self, text: str) -> Any:
-        self.queries += 1
         return self.embed_documents([text])[0].tolist()
 
 
@@ -110,7 +104,7 @@ def changes(count: int, times: int) -> dict[str, float]:
 
 
 def recalls(count: int, times: int) -> dict[str, float]:
-    """Return what each strategy takes, as a multiple of a bare search, turn by turn."""
+    """Return what each choice takes, as a multiple of a bare search, turn by turn."""
     import faiss
 
     memory = filled(count, None)
@@ -121,51 +115,27 @@ def recalls(count: int, times: int) -> dict[str, float]:
     query = np.array([memory.embeddings.embed_query("query")], np.float32)
     item = {**example(count), "id": "asked", "output": "Something else altogether is said."}
     ratios = {}
-    for how in STRATEGIES:
+    for how in CHOICES:
         memory.recall(item, how)
         own, bare = [], []
         for _ in range(times):
             bare.append(timed(lambda: index.search(query, 8), 1))
             own.append(timed(lambda how=how: memory.recall(item, how), 1))  # type: ignore[misc]
         ratios[how] = statistics.median(own) / statistics.median(bare)
-    before = memory.embeddings.queries
-    memory.recall(item, "mmr:8")
-    return {**ratios, "queries embedded by mmr": memory.embeddings.queries - before}
-
-
-def figures(small: int, large: int, times: int) -> dict[str, float]:
-    return {**changes(small, times), **recalls(large, times)}
+    return ratios
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--before", type=Path, help="A checkout of an earlier version.")
     parser.add_argument("--sizes", type=int, nargs=2, default=(50_000, 100_000))
     parser.add_argument("--times", type=int, default=9)
-    parser.add_argument("--json", action="store_true", help="Print the figures alone.")
     options = parser.parse_args()
     small, large = options.sizes
-    now = figures(small, large, options.times)
-    if options.json:
-        print(json.dumps(now))
-        return
-    before: dict[str, float] = {}
-    if options.before:
-        command = [sys.executable, __file__, "--json", "--times", "3"]
-        command += ["--sizes", *map(str, options.sizes)]
-        where = {**os.environ, "PYTHONPATH": str(options.before)}
-        out = subprocess.run(command, env=where, check=True, capture_output=True, text=True)
-        before = json.loads(out.stdout)
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}.")
-    print(
-        f"Changes (ms) in {options.sizes[0]:,}, recalls (× bare) from {options.sizes[1]:,}.\n"
-    )
-    print("| | before | now | now / before |")
-    print("|---|---|---|---|")
-    for name, value in now.items():
-        old = before.get(name)
-        row = f"{old:.2f} | {value:.2f} | {value / old:.4f}" if old else f" | {value:.2f} |"
-        print(f"| {name} | {row} |")
+    for name, value in changes(small, options.times).items():
+        print(f"{name}, in {small:,}: {value:.2f} ms")
+    for name, value in recalls(large, options.times).items():
+        print(f"recall {name}, from {large:,}: {value:.2f} x a bare search")
 
 
 if __name__ == "__main__":
