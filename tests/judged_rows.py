@@ -51,3 +51,19 @@ def data_of(labels: list, **more: object) -> list[dict]:
         }
         for i, label in enumerate(labels)
     ]
+
+
+def items_of(answers: list, **more: object) -> list[dict]:
+    """Rows of a run of a judge of single texts; None is a failed judgment."""
+    rows = run_of([None if answer is None else "A" for answer in answers], **more)
+    for row, answer in zip(rows, answers, strict=True):
+        fields = {k: v for k, v in row["verdict"].items() if k not in ("preference", "flipped")}
+        row["verdict"] = {**fields, "label": answer, "score": answer, "recalled": []}
+    return rows
+
+
+def texts_of(labels: list, **more: object) -> list[dict]:
+    return [
+        {"id": f"r{i}", "input": "q", "output": f"text {i}", "label": label, **more}
+        for i, label in enumerate(labels)
+    ]

@@ -44,7 +44,7 @@ from tests.conftest import DATA
 from tests.fakes import FakeChatModel, judged_by
 from tests.memories import ListMemory
 from tests.model_server import responses, scores
-from tests.test_report import Page
+from tests.test_report_page import Page
 
 pytestmark = [
     pytest.mark.figures,

@@ -1,63 +1,29 @@
-"""The report: its numbers are the metrics', and a browser shows them."""
+"""The numbers of a report: they are the metrics', over the rows that count."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import math
+import random
 import re
-from html.parser import HTMLParser
+import statistics
 from typing import Any, Literal, cast
 
 import pytest
-from typer.testing import CliRunner
+from scipy import stats
 
-from langchain_judges import datasets as sets
-from langchain_judges import judge_many, metrics, report
-from langchain_judges.cli import app
+from langchain_judges import metrics, report
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.testing import reply
+from langchain_judges.rows.labels import check_countable
+from langchain_judges.runs.columns import TableForm
 from langchain_judges.verdict import Preference, no_usage
 from tests.cases import for_each
-from tests.chromium import Chromium, needed
-from tests.judged_rows import data_of, run_of, verdict
-from tests.model_server import good, pairs, refusal
-from tests.processes import start
+from tests.judged_rows import data_of, items_of, run_of, texts_of, verdict
 
 NBSP = "\u00a0"
+LABELS = ["A", "B"] * 20
 
 
-class Page(HTMLParser):
-    """What a page holds: the numbers by key, its tags and its text."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.values: dict[str, list[str]] = {}
-        self.shown: dict[str, list[str]] = {}
-        self.tags: list[str] = []
-        self.ids: list[str] = []
-        self.text = ""
-        self._key: str | None = None
-        self.feed(html)
-
-    def handle_starttag(self, tag, attrs):
-        attributes = dict(attrs)
-        self.tags.append(tag)
-        if "id" in attributes:
-            self.ids.append(attributes["id"])
-        self._key = attributes.get("data-key")
-        if "data-value" in attributes:
-            self.values.setdefault(attributes["data-key"], []).append(attributes["data-value"])
-
-    def handle_data(self, data):
-        self.text += data
-        if self._key and data.strip():
-            self.shown.setdefault(self._key, []).append(data.strip())
-            self._key = None
-
-
-# ---- the numbers
+# ---- agreement
 
 
 VOTES: list[list[Preference | None]] = [
@@ -68,6 +34,8 @@ VOTES: list[list[Preference | None]] = [
     ["A", "A"],
     ["B", "A"],
 ] * 5
+
+
 ANSWERS = [("A", "A"), ("A", "B"), ("B", "B"), ("B", "A"), (None, "A"), ("A", "A")] * 5
 
 
@@ -105,23 +73,6 @@ def test_every_agreement_is_the_metrics_own():
     assert trust_report["agreement.over_people"] == pytest.approx(float(beside.lead))
 
 
-# By hand: of the votes on six rows the judge matches 2, 0, 2, 1, (failed) 0 and 1, so 6 of 12;
-# two people agree on 3 of the 6 rows.
-def test_dollars_are_told_where_the_run_knew_the_price_of_every_row():
-    usage = {**no_usage(), "calls": 1, "input_tokens": 10}
-    rows = [
-        {**row, "cost": 0.25, "verdict": {**row["verdict"], "usage": usage}}
-        for row in run_of(["A", "B"])
-    ]
-    trust = report.trust(rows, data_of(["A", "B"]))
-    assert trust.to_dict()["dollars"] == 0.5
-    assert "$0.5000 in all" in Page(trust.to_html()).text
-    rows[0]["cost"] = None
-    unknown = report.trust(rows, data_of(["A", "B"]))
-    assert unknown.dollars is None
-    assert "in all." not in Page(unknown.to_html()).text
-
-
 def test_the_details_say_agreement_people_flips_and_failures():
     rows, data = voted()
     sentence = report.trust(rows, data).details.replace(NBSP, " ")
@@ -130,34 +81,168 @@ def test_the_details_say_agreement_people_flips_and_failures():
     assert sentence.endswith("5 of 30 not judged.")
 
 
-def test_baselines_and_lead_are_measured_on_the_same_votes():
+def test_a_baseline_and_the_lead_are_measured_on_the_same_votes():
     rows, data = voted()
-    trust_report = report.trust(rows, data)
+    numbers = report.trust(rows, data)
     flat = [(row, vote) for row, votes in zip(data, VOTES, strict=True) for vote in votes]
     truth = [vote for _, vote in flat]
     leads = [len(row["output_a"]) - len(row["output_b"]) for row, _ in flat]
     longer = ["A" if lead > 0 else "B" if lead < 0 else "tie" for lead in leads]
-    assert trust_report["baseline.length"] == float(metrics.accuracy(longer, truth))
-    assert trust_report["baseline.first_slot"] == truth.count("A") / len(truth)
-    assert trust_report["baseline.majority"] == max(truth.count("A"), truth.count("B")) / len(
-        truth
-    )
-    best = max(
-        trust_report[f"baseline.{name}"] for name in ("length", "first_slot", "majority")
-    )
+    counts = {
+        "length": float(metrics.accuracy(longer, truth)),
+        "first_slot": truth.count("A") / len(truth),
+        "majority": max(truth.count("A"), truth.count("B")) / len(truth),
+    }
+    assert {name: float(numbers[f"baseline.{name}"]) for name in counts} == counts
     # The judge calls a tie where its orders differ; the baselines are asked once.
     alone = [metrics.vote_agreement([answer[i] for answer in ANSWERS], VOTES) for i in (0, 1)]
-    assert trust_report["baseline.lead"] == pytest.approx(sum(alone) / 2 - best)
+    assert numbers["baseline.lead"] == pytest.approx(sum(alone) / 2 - max(counts.values()))
 
 
-def test_groups_widen_the_interval():
-    labels = ["A"] * 10 + ["B"] * 10
+# Asked in both orders in rows 1 to 4; a failed row is made right by no rule. Both right: row 1.
+# Means 1, ½, ½, 0. The sum prefers A on rows 1 and 2; strict on 1.
+def test_every_rule_for_two_orders_is_counted_of_the_rows_asked_in_both():
+    answers = [("A", "A"), ("A", "tie"), ("A", "B"), ("B", "B"), "A", None]
+    trust = report.trust(run_of(answers), data_of(["A"] * 6))
+    rules = ("both_right", "mean_of_orders", "sign_of_sum", "strict")
+    counts = [trust[f"agreement.{rule}.wrong"] for rule in rules]
+    assert [float(count * count.n) for count in counts] == pytest.approx([1, 2, 2, 1])
+    assert {count.n for count in counts} == {5}
+
+
+@for_each(
+    ("orders", "agreement"),
+    # Said in the two orders: A A, A B, tie A, B tie; every label is A.
+    [("strict", 0.25), ("lenient", 0.5), ("none", 0.5)],
+)
+def test_the_rule_for_two_orders_can_be_chosen(orders, agreement):
+    run = run_of([("A", "A"), ("A", "B"), ("tie", "A"), ("B", "tie")])
+    trust = report.trust(run, data_of(["A"] * 4), orders=orders)
+    assert trust["agreement.label.wrong"] == agreement
+    assert f"orders combined by {orders}" in trust.name
+    once = report.trust(run_of(["A", "B"]), data_of(["A", "A"]), orders=orders)
+    assert once["agreement.label.wrong"] == 0.5
+    with pytest.raises(OptionError, match="`orders` must be one of"):
+        report.trust(run, data_of(["A"] * 4), orders=cast("Any", "both_right"))
+
+
+def test_judges_of_one_text_have_balanced_accuracy_and_no_slots():
+    truth = [1, 1, 1, 1, 1, 0, 0, 0]
+    rows, data = items_of([1, 1, 1, 0, None, 1, 1, 0]), texts_of(truth, expected=["x", "y"])
+    trust = report.trust(rows, data)
+    # Recall of 1 is 3 of 5, of 0 it is 1 of 3; without the failure 3 of 4.
+    assert trust["agreement.balanced.wrong"] == pytest.approx((3 / 5 + 1 / 3) / 2)
+    assert trust["agreement.balanced.drop"] == pytest.approx((3 / 4 + 1 / 3) / 2)
+    assert (trust["agreement.label.wrong"], trust["baseline.majority"]) == (4 / 8, 5 / 8)
+    assert trust.confusion.counts == [[1, 2], [1, 3]]
+    assert trust.confusion.not_judged == [0, 1]
+    assert not [key for key in trust.numbers if key.startswith("bias.")]
+    assert trust.details.startswith("Agrees with the labels 50")
+    assert "x / y" in trust.to_html()
+
+
+def test_the_costliest_disagreements_come_first():
+    rows = run_of(["B", "B", "B", None, "A"])
+    for row, score in zip(rows, (0.4, 0.1, 0.0, None, 1.0), strict=True):
+        row["verdict"]["score"] = score
+    data = data_of([["A", "A"], ["A", "A"], ["A", "A", "B"], ["A", "A"], ["A", "A"]])
+    trust_report = report.trust(rows, data)
+    # Sure to 0.9 where all agree; to 1 where two of three do; to 0.6.
+    assert [each.id for each in trust_report.disagreements] == ["r1", "r2", "r0"]
+    assert [round(each.cost, 3) for each in trust_report.disagreements] == [0.9, 0.667, 0.6]
+
+
+def rows_with(labels: list, **columns: list) -> list[dict]:
+    """Rows of data with a value of their own in some columns."""
     data = data_of(labels)
-    alone = report.trust(run_of(["A"] * 20), data)["agreement.label.wrong"].interval
-    for number, row in enumerate(data):
-        row["group"] = number // 10
-    shared = report.trust(run_of(["A"] * 20), data)["agreement.label.wrong"].interval
-    assert shared.high - shared.low > alone.high - alone.low
+    for place, row in enumerate(data):
+        row |= {name: values[place] for name, values in columns.items()}
+    return data
+
+
+def scored(scores: list) -> list[dict]:
+    rows = run_of(["A" if score > 0.5 else "B" for score in scores])
+    for row, score in zip(rows, scores, strict=True):
+        row["verdict"]["score"] = score
+    return rows
+
+
+CIRCLE = [["x", "y"], ["y", "z"], ["z", "x"]] * 2
+TWICE = [*run_of(["A", "B"]), *run_of(["B", "B"]), *run_of(["A", "B"])]
+OWN = run_of(["A", "A", "A", "B"], judge={"mark": "m", "model": "openai:gpt-4-0613"})
+
+
+@for_each(
+    ("run", "data", "expected"),
+    [
+        # Two people agree on 1, 3 and 1 of 3 pairs; the commonest votes are 2, 3 and 2 of 3.
+        (
+            run_of(["A", "B", "B"] * 5),
+            data_of([["A", "A", "B"], ["B", "B", "B"], ["A", "B", "B"]] * 5),
+            {"agreement.people": 5 / 9, "agreement.oracle": 7 / 9},
+        ),
+        (
+            run_of(["A"] * 10 + ["B"] * 10),
+            data_of([["A", "A"]] * 10 + [["A", "A", "B"]] * 10),
+            {"people.unanimous": 1, "people.split": 0},
+        ),
+        # A wins 10 of 20 labelled rows by people and all by the judge: half of the rest is A.
+        (
+            run_of(["A"] * 50),
+            data_of(["A", "B"] * 10 + [None] * 30),
+            {"people.corrected": 0.5},
+        ),
+        (
+            run_of([("B", "A")[n % 3 == 0] for n in range(30)]),
+            rows_with(["A"] * 30, difficulty=["easy", "hard", "hard"] * 10),
+            {"difficulty.easy": 1, "difficulty.hard": 0},
+        ),
+        # On the first question x > y > z > x, a circle; on the second x > y > z and x > z.
+        (
+            run_of(["A", "A", "A", "A", "A", "B"]),
+            rows_with([None] * 6, systems=CIRCLE, group=["q", "q", "q", "r", "r", "r"]),
+            {"bias.transitivity": 0.5},
+        ),
+        # Its own text wins three of four by the judge, and one of four by people.
+        (
+            OWN,
+            rows_with(["A", "B", "B", "B"], systems=[["gpt-4", "other"]] * 4, group=[*"abcd"]),
+            {"bias.self_preference": 0.75 - 0.25},
+        ),
+        # Of the pairs of verdicts on a row the first has 1 of 3 alike, the second all; the
+        # last verdict on a row is the one that counts.
+        (TWICE, data_of(["A", "B"]), {"bias.repeats": 2 / 3, "agreement.label.wrong": 1}),
+        # x is A on all rows: it wins three of four, and by scores (0.9 + 0.6 + 0.8 + 0.1) / 4.
+        (
+            scored([0.9, 0.6, 0.8, 0.1]),
+            data_of([["A", "B"]] * 4, systems=["x", "y"]),
+            {"wins.x.judge": 0.75, "wins.x.score": 0.6, "wins.x.people": 0.5},
+        ),
+        (run_of(["A", "tie", None]), data_of(["A", "B", "B"]), {"wins.A.judge": 0.75}),
+        # Matched by id wherever they stand, and by place where there is none; or without data.
+        (run_of(["A", "B", "tie"])[::-1], data_of(["A", "B", "tie"]), {"agreement.kappa": 1}),
+        (run_of(["A", "B"], id=None), data_of(["A", "B"], id=None), {"agreement.kappa": 1}),
+        (run_of(["A", "B", "A", "A"], label="A"), None, {"agreement.label.wrong": 0.75}),
+    ],
+)
+def test_a_number_is_the_one_worked_out_by_hand(run, data, expected):
+    trust = report.trust(run, data)
+    assert {key: float(trust[key]) for key in expected} == pytest.approx(expected)
+
+
+# Two careless raters outvote a careful pair on some rows; the truth follows the careful pair.
+def test_the_likely_truth_behind_votes_is_nearer_to_a_judge_who_knows_it():
+    rng = random.Random(5)
+    truth = [rng.choice("AB") for _ in range(200)]
+    votes = [
+        [t if rng.random() < q else "AB"[t == "A"] for q in (0.95, 0.95, 0.55, 0.55, 0.55)]
+        for t in truth
+    ]
+    trust = report.trust(run_of(truth), data_of(votes))
+    assert trust["people.likely"] > max(0.93, trust["agreement.label.wrong"])
+
+
+# ---- biases and wins
 
 
 def test_a_judge_that_follows_slot_and_length_is_told_on():
@@ -174,76 +259,118 @@ def test_a_judge_that_follows_slot_and_length_is_told_on():
     assert "leans to the first slot" in report.trust(run_of(slotted), data).sentence
 
 
-def test_judges_of_one_text_have_balanced_accuracy_and_no_slots():
-    labels = [1, 1, 1, 0, None, 1, 1, 0]
-    truth = [1, 1, 1, 1, 1, 0, 0, 0]
-    rows = run_of(["A"] * 8)
-    for row, label in zip(rows, labels, strict=True):
-        fields = {k: v for k, v in verdict("A" if label is not None else None).items()}
-        del fields["preference"], fields["flipped"], fields["scores"]
-        row["verdict"] = {**fields, "label": label, "score": label, "recalled": ["m1"]}
-    data = [
-        {"id": f"r{i}", "input": "q", "output": "text", "expected": ["x", "y"], "label": t}
-        for i, t in enumerate(truth)
+# ---- ratings, confidence, criteria
+
+
+def rated(pairs):
+    """A report of ratings: (the judge's, people's) of each text."""
+    ours, theirs = zip(*pairs, strict=True)
+    return report.trust(items_of(list(ours)), texts_of(list(theirs)))
+
+
+# Always one step higher: the order is people's, and no rating is the same.
+def test_a_judge_that_rates_a_step_higher_orders_as_people_do():
+    trust_report = rated(
+        [(label + 1, label) for label in (1, 2, 3, 4, 3, 2)] * 10 + [(3, 1), (4, 2)]
+    )
+    assert trust_report["agreement.label.wrong"] == 0
+    assert trust_report["ratings.spearman"] > 0.9
+    assert trust_report["ratings.offset"] == pytest.approx((60 + 2 + 2) / 62)
+    assert trust_report["ratings.error"] == trust_report["ratings.offset"]
+    assert trust_report.headline.key == "ratings.spearman"
+    assert trust_report.uses["ordering"].word == "yes"
+    assert trust_report.uses["averages"].word == "no"
+    assert "Rank correlation with the labels" in trust_report.to_html()
+
+
+# Of 40 answers at 90 % 36 are right, of 40 at 60 % 20: off by 0 and by 0.1.
+def sure() -> tuple[list[str], list[str], list[float]]:
+    answers = ["A"] * 80
+    labels = ["A" if i % 10 else "B" for i in range(40)] + ["A", "B"] * 20
+    return answers, labels, [0.9] * 40 + [0.6] * 40
+
+
+def test_confidence_is_held_against_agreement():
+    results = metrics.confidence_calibration(*sure())
+    assert [each.agreement.n for each in results.bins] == [40, 40]
+    assert results.ece == pytest.approx(0.5 * 0.1 + 0.5 * 0)
+    # (36 · 0.01 + 4 · 0.81 + 20 · 0.16 + 20 · 0.36) / 80
+    assert results.brier == pytest.approx((0.36 + 3.24 + 3.2 + 7.2) / 80)
+    assert results.auc > 0.5
+
+
+def test_the_page_tells_of_confidence_where_a_judge_has_some():
+    answers, labels, chances = sure()
+    rows = run_of(answers)
+    for row, chance in zip(rows, chances, strict=True):
+        row["verdict"]["confidence"] = chance
+    trust = report.trust(rows, data_of(labels))
+    assert trust["confidence.surest.50"] == pytest.approx(0.9)
+    assert "by chance alone up to" in trust.to_html()
+    assert not report.trust(run_of(answers), data_of(labels)).sample.has_confidence
+
+
+def judged(labels):
+    """A judge that rates facts one step higher than people, and flow by chance."""
+    verdict = {"label": 0.5, "score": 0.5, "failures": [], "usage": no_usage()}
+    return [
+        {
+            "id": str(i),
+            "verdict": verdict,
+            "subscores": [
+                {"criterion": "facts", "label": facts + 1},
+                {"criterion": "flow", "label": 1 + i % 5},
+                {"criterion": "style", "label": "plain"},
+            ],
+        }
+        for i, (facts, _) in enumerate(labels)
     ]
-    trust_report = report.trust(rows, data)
-    # Recall of 1 is 3 of 5, of 0 it is 1 of 3; without the failure 3 of 4.
-    assert trust_report["agreement.balanced.wrong"] == pytest.approx((3 / 5 + 1 / 3) / 2)
-    assert trust_report["agreement.balanced.drop"] == pytest.approx((3 / 4 + 1 / 3) / 2)
-    assert trust_report["agreement.label.wrong"] == 4 / 8
-    assert trust_report["baseline.majority"] == 5 / 8
-    assert trust_report.confusion.counts == [[1, 2], [1, 3]]
-    assert trust_report.confusion.not_judged == [0, 1]
-    assert not [key for key in trust_report.numbers if key.startswith("bias.")]
-    assert trust_report.details.startswith("Agrees with the labels 50")
-    page = Page(trust_report.to_html())
-    assert "x / y" in page.text
-    assert "Remembered examples shown" in page.text
-    assert "slot" not in page.text.lower()
 
 
-@pytest.mark.system
-def test_names_are_functions_whatever_was_imported_first():
-    code = """
-import importlib, sys
-for first in ("page", "versus", "report", "rows"):
-    for name in [name for name in sys.modules if name.startswith("langchain_judges")]:
-        del sys.modules[name]
-    importlib.import_module(f"langchain_judges.report.{first}")
-    from langchain_judges import report
-    print(callable(report.trust), callable(report.compare))
-"""
-    printed, errors = start("-c", code).communicate()
-    assert printed == "True True\n" * 4, errors
+def rows(**more):
+    """Fifty texts whose two criteria have nothing to do with each other."""
+    labels = [(1 + i % 4, 1 + (i // 5) % 5) for i in range(50)]
+    data = [
+        {"id": str(i), "input": "q", "output": "t", "labels": {"facts": a, "flow": b}, **more}
+        for i, (a, b) in enumerate(labels)
+    ]
+    return judged(labels), data
 
 
-# ---- rows and their data
+def test_each_criterion_has_its_own_agreement_and_part_in_the_answer():
+    trust = report.trust(*rows())
+    assert trust["criterion.facts.spearman"] == pytest.approx(1)
+    assert (trust["criterion.facts.offset"], trust["criterion.facts.agreement"]) == (1, 0)
+    assert trust["criterion.flow.spearman"] == pytest.approx(0, abs=0.01)
+    # Quadratic κ of a constant step: 2·cov / (var + var + step²), var = 1.2496 at 13:13:12:12.
+    expected = 2 * 1.2496 / (2 * 1.2496 + 1)
+    assert trust["criterion.facts.kappa"] == pytest.approx(expected, abs=0.01)
+    run, data = rows()
+    for row in data[::5]:
+        row["labels"]["facts"] = 2
+    trust = report.trust(run, data)
+    assert trust.uses["ordering"].word != "yes"
+    assert "yes by facts (" in trust.uses["ordering"].text
+    assert trust.headline.key == "criterion.flow.spearman"
+    both = report.compare({"one": run, "two": run}, data)
+    assert "By criterion" in trust.to_html()
+    assert "By criterion" in both.to_html()
+    # It is of the labels: a mean is never the very same number.
+    whole, texts = rows(label=0.75)
+    for row in whole:
+        row["verdict"] = {**row["verdict"], "confidence": 0.9}
+    assert not report.trust(whole, texts).sample.has_confidence
 
 
-def test_rows_are_matched_by_id_and_else_by_place():
-    data = data_of(["A", "B", "tie"])
-    rows = run_of(["A", "B", "tie"])
-    assert report.trust(rows[::-1], data)["agreement.label.wrong"] == 1
-    for row in rows:
-        row["id"] = None
-    assert report.trust(rows[::-1], data)["agreement.label.wrong"] == 1
-    repeated = [{**row, "id": "same"} for row in data]
-    again = [{**row, "id": "same"} for row in rows]
-    assert report.trust(again, repeated)["agreement.label.wrong"] == 1
+def test_columns_of_a_table_are_labels_by_criterion():
+    record = {"input": "q", "output": "t", "label.facts": "4", "flow": "", "label.tone": "warm"}
+    row = TableForm({"label.flow": "flow"}).cell_row(record, 0)
+    assert row["labels"] == {"facts": 4, "tone": "warm"}
+    with pytest.raises(InputError, match="name a label for each criterion"):
+        check_countable({"input": "q", "output": "t", "labels": [4, 5]})
 
 
-def test_without_data_the_run_is_enough_for_agreement():
-    trust_report = report.trust(run_of(["A", "B", "A", "A"], label="A"))
-    assert trust_report["agreement.label.wrong"] == 0.75
-    assert "baseline.length" not in trust_report.numbers
-    assert "The texts are unknown" in trust_report.to_html()
-
-
-def test_rows_that_the_run_does_not_hold_are_told():
-    trust_report = report.trust(run_of(["A", "B"]), data_of(["A"] * 5))
-    assert trust_report.to_dict()["absent"] == 3
-    assert "3 more are not in this run" in trust_report.to_html()
-    assert "more are not in this run" not in report.trust(run_of(["A"] * 5)).to_html()
+# ---- which rows count
 
 
 @for_each(
@@ -263,6 +390,10 @@ def test_rows_that_the_run_does_not_hold_are_told():
             None,
             "verdicts of one judge",
         ),
+        ("v.jsonl", None, "`verdicts` must be rows, got the name 'v.jsonl'; `read_verdicts`"),
+        (run_of(["A"])[0], None, "`verdicts` must be rows, got dict"),
+        (run_of(["A"]), "d.jsonl", "got the name 'd.jsonl'; `datasets.rows` reads it"),
+        (run_of(["A"]), data_of(["A"], group={"a": 1}), "row 0: `group` must be a text"),
     ],
 )
 def test_what_cannot_be_reported_on_is_one_sentence(rows, data, message):
@@ -270,476 +401,123 @@ def test_what_cannot_be_reported_on_is_one_sentence(rows, data, message):
         report.trust(rows, data)
 
 
-# ---- the forms
-
-
-def test_frame_csv_and_json_hold_every_number(tmp_path):
-    rows, data = voted()
-    trust_report = report.trust(rows, data, name="mine", data_name="the data")
-    frame = trust_report.to_dataframe()
-    assert list(frame["key"]) == list(trust_report.numbers)
-    row = frame.set_index("key").loc["agreement.votes.wrong"]
-    result = trust_report["agreement.votes.wrong"]
-    assert (row["value"], row["low"], row["high"]) == (float(result), *result.interval)
-    assert (row["n"], row["n_failed"], row["judge"]) == (60, 5, "mine")
-    assert (
-        trust_report.to_csv(tmp_path / "r.csv").splitlines()[0].startswith("judge,section,key")
-    )
-    assert len((tmp_path / "r.csv").read_text().splitlines()) == 1 + len(frame)
-    trust_report.to_json(tmp_path / "r.json")
-    plain = json.loads((tmp_path / "r.json").read_text())
-    assert plain["sentence"] == trust_report.sentence
-    assert {n["key"]: n["value"] for n in plain["numbers"]}["agreement.votes.wrong"] == result
-    assert plain["confusion"]["n_failed"] == {"refusal": 5}
-
-
-def test_the_page_shows_the_numbers_of_the_report():
-    rows, data = voted()
-    trust_report = report.trust(rows, data, name="mine")
-    page = Page(trust_report.to_html())
-    for answer in trust_report.uses.values():
-        assert answer.title in page.text
-        assert answer.reason[1:] in page.text
-    listed = [key for key in trust_report.numbers if not key.startswith("category.")]
-    assert {"agreement.votes.wrong", "agreement.votes.drop", "bias.flips"} <= {*page.values}
-    for key in listed:
-        value = "" if math.isnan(trust_report[key]) else f"{trust_report[key]:.6f}"
-        assert set(page.values[key]) == {value}, key
-    percent = f"{100 * trust_report['agreement.votes.wrong']:.1f}{NBSP}%"
-    assert percent in page.shown["agreement.votes.wrong"]
-
-
-HOSTILE = "<script>alert('x')</script><img src=x onerror=alert(1)> $\\frac{ \x00"
-HOSTILE += " {{ 7 * 7 }} \ud800"
-
-
-def test_judged_texts_are_shown_and_never_obeyed(tmp_path):
-    data = data_of(["A", "B"] * 12)
+def test_a_row_without_a_text_or_a_group_leaves_the_others_theirs():
+    data = data_of(LABELS)
+    whole = report.trust(run_of(LABELS[::-1]), data)
+    data[7]["output_a"] = ""
     for number, row in enumerate(data):
-        row |= {"input": HOSTILE, "output_a": HOSTILE + "a", "output_b": HOSTILE, "id": HOSTILE}
-        row["category"] = f"{HOSTILE[: 20 + number % 2]}$x_{number % 3}$"
-    rows = run_of(["B", "A"] * 12)
-    for row in rows:
-        row["id"] = HOSTILE
-        row["verdict"]["rationale"] = HOSTILE
-        row["votes"] = [{"role": HOSTILE, "preference": "B", "reason": HOSTILE}]
-    trust_report = report.trust(rows, data, name=HOSTILE, data_name=HOSTILE)
-    html = trust_report.to_html(tmp_path / "r.html")
-    page = Page(html)
-    assert page.tags.count("script") == 2  # the rows as data, and the page's own
-    assert "img" not in page.tags
-    assert "alert('x')" in page.text
-    assert "{{ 7 * 7 }}" in page.text
-    assert not re.search(r"<[^>]*\sonerror=", html)
-    assert "default-src 'none'" in html
+        row["group"] = f"g{number // 4}"
+    del data[5]["group"]
+    trust_report = report.trust(run_of(LABELS[::-1]), data)
+    # Ten groups of four; one row of the second has left it.
+    assert len(set(trust_report.sample.groups)) == 11
+    assert trust_report["baseline.length"].n == whole["baseline.length"].n - 1 == 39
+    assert trust_report["bias.length"].n in (whole["bias.length"].n, whole["bias.length"].n - 1)
+    assert trust_report.numbers["baseline.length"].note == "of the 39 rows with texts"
+    assert (
+        "1 row lacks a text; numbers of length and style are of the others."
+        in trust_report.notes
+    )
 
 
-def test_a_page_loads_nothing_and_names_nothing_twice():
-    rows, data = voted()
-    html = report.compare({"one": rows, "two": rows}, data).to_html()
-    page = Page(html)
-    assert len(page.ids) == len(set(page.ids))
-    assert not {"img", "iframe"} & {*page.tags}
-    # The rows as data, and the script that lists them, which the policy names by its hash.
-    assert re.findall(r"<script[^>]*>", html) == [
-        '<script type="text/plain" id="rows-data">',
-        "<script>",
+COUNTED_BY_GROUPS = (
+    "agreement.label.wrong",
+    "agreement.kappa",
+    "agreement.mean_of_orders.wrong",
+    "baseline.length",
+    "baseline.first_slot",
+    "baseline.lead",
+    "bias.flips",
+    "bias.first_slot_rate",
+    "bias.length_slope",
+    "bias.length",
+    "confidence.brier",
+    "confidence.auc",
+    "confidence.surest.50",
+    "wins.A.judge",
+)
+
+
+def styled_rows(copies):
+    """Forty rows, each written down this often under one group."""
+    rng = random.Random(7)
+    answers, data = [], data_of(rng.choices(["A", "B"], k=40))
+    for number, row in enumerate(data):
+        answers.append((rng.choice([row["label"], "A", "B"]), rng.choice([row["label"], "B"])))
+        row["group"] = f"g{number}"
+        row["output_a"] = "- item\n" * rng.randint(0, 4) + "**bold** " * rng.randint(0, 4) + "x"
+        row["output_b"] = "- item\n" * rng.randint(0, 4) + "**bold** " * rng.randint(0, 4) + "y"
+    rows = run_of([answer for answer in answers for _ in range(copies)])
+    for number, row in enumerate(rows):
+        row["verdict"]["confidence"] = 0.5 + (number // copies * 7 % 40) / 100
+    copied = [
+        {**row, "id": f"r{i}"} for i, row in enumerate(r for r in data for _ in range(copies))
     ]
-    own = html.rpartition("<script>")[2].partition("</script>")[0]
-    digest = base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
-    assert f"script-src 'sha256-{digest}'" in html
-    assert re.findall(r'<link[^>]*href="([^"]*)"', html) == ["data:,"]
-    assert not re.findall(r"url\((?!#)", html)
-    used = re.findall(r'(?:href="#|url\(#)([^")]+)', html)
-    assert set(used) <= set(page.ids)
+    return report.trust(rows, copied)
 
 
-EVIDENCE = {
-    "votes": [
-        {"role": "Critic", "preference": "B", "confidence": 0.75, "reason": "It rhymes."}
-    ],
-    "subscores": [
-        {
-            "criterion": "Clarity",
-            "order": "BA",
-            "sample": 0,
-            "scores": {"A": 2, "B": 5},
-            "explanation": "B is plain.",
-        }
-    ],
-    "table": {
-        "rows": [{"aspect": "Tone", "common": "warm", "only_a": "a joke", "only_b": "none"}]
-    },
-    "ballots": [{"order": "AB", "sample": 1, "preference": "B", "explanation": "Shorter."}],
-}
+def test_rows_that_repeat_in_a_group_make_no_number_of_the_page_surer():
+    once, often = styled_rows(1), styled_rows(9)
+    for key in COUNTED_BY_GROUPS:
+        spans = [each[key].interval for each in (once, often)]
+        widths = [span.high - span.low for span in spans]
+        # Rows that are counted alone would leave a third of the width.
+        assert widths[1] > 0.8 * widths[0], key
 
 
-@for_each("kind", sorted(EVIDENCE))
-def test_the_judges_own_evidence_stands_beside_a_disagreement(kind):
-    rows = run_of(["B", "A"])
-    for row in rows:
-        row[kind] = EVIDENCE[kind]
-    text = Page(report.trust(rows, data_of(["A", "A"])).to_html()).text
-    texts = {
-        "votes": ["Critic", "0.75", "It rhymes."],
-        "subscores": ["Clarity", "B first", "2", "5", "B is plain."],
-        "table": ["Tone", "warm", "a joke"],
-        "ballots": ["A first", "Shorter."],
-    }
-    for message in texts[kind]:
-        assert message in text
-
-
-def test_the_costliest_disagreements_come_first():
-    rows = run_of(["B", "B", "B", None, "A"])
-    for row, score in zip(rows, (0.4, 0.1, 0.0, None, 1.0), strict=True):
-        row["verdict"]["score"] = score
-    data = data_of([["A", "A"], ["A", "A"], ["A", "A", "B"], ["A", "A"], ["A", "A"]])
-    trust_report = report.trust(rows, data)
-    # Sure to 0.9 where all agree; to 1 where two of three do; to 0.6.
-    assert [each.id for each in trust_report.disagreements] == ["r1", "r2", "r0"]
-    assert [round(each.cost, 3) for each in trust_report.disagreements] == [0.9, 0.667, 0.6]
+@for_each(("own", "label"), [(1, "1"), ("1", 1)])
+def test_labels_are_read_as_the_type_of_the_judges_labels(own, label):
+    verdict = {"label": own, "score": 1.0, "failures": [], "usage": no_usage()}
+    run = [{"id": f"{n}", "index": n, "verdict": verdict} for n in range(4)]
+    # A table of CSV whose texts have other names than the judge's fields.
+    data = [{"id": f"{n}", "question": "Q", "label": label} for n in range(4)]
+    assert report.trust(run, data)["agreement.label.wrong"] == 1
 
 
 # ---- several judges
 
 
-def test_judges_are_tested_in_pairs():
-    labels = ["A"] * 20
+def test_judges_are_tested_in_pairs_and_the_better_comes_first():
     runs = {
-        "good": run_of(["A"] * 18 + ["B"] * 2),
         "poor": run_of(["A"] * 8 + ["B"] * 12),
+        "good": run_of(["A"] * 18 + ["B"] * 2),
         "none": run_of([None] * 20),
     }
-    trust_report = report.compare(runs, data_of(labels))
-    first = trust_report.contests[0]
-    right = [[x == "A" for x in ["A"] * n + ["B"] * (20 - n)] for n in (18, 8)]
-    assert (first.only_first, first.only_second) == (10, 0)
-    assert first.difference == 0.5
-    assert first.p == metrics.paired_difference(*right).p
-    p = [each.p for each in trust_report.contests]
-    order = sorted(range(3), key=p.__getitem__)
-    adjusted = [each.holm_p for each in trust_report.contests]
-    assert adjusted[order[0]] == pytest.approx(3 * p[order[0]])
-    assert adjusted[order[2]] == pytest.approx(max(p[order[2]], 2 * p[order[1]]))
-    assert trust_report["none"]["agreement.label.wrong"] == 0
-    assert list(trust_report.contests_dataframe()["second"]) == ["poor", "none", "none"]
-    assert set(trust_report.to_dataframe()["judge"]) == {"good", "poor", "none"}
-    page = Page(trust_report.to_html())
-    assert "+50.0" in page.text
-
-
-def test_judges_without_rows_in_common_are_not_tested():
-    halves = [run_of(["A"] * 6)[:3], run_of(["A"] * 6)[3:]]
-    trust_report = report.compare(dict(zip("ab", halves, strict=True)), data_of(["A"] * 6))
-    assert trust_report.contests[0].n == 0
-    assert "no row in common" in trust_report.to_html()
-
-
-# ---- in a browser
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    with Chromium(tmp_path_factory.mktemp("profile")) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def made_pages(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pages")
-    rows, data = voted()
-    long = "x" * 300
-    for row in data:
-        row["category"] = long if row["id"] == "r0" else row["id"][-1]
-    for row in rows:
-        row["votes"] = [{"role": long, "preference": "A", "reason": long}]
-    report.trust(rows, data, name=long).to_html(folder / "one.html")
-    report.compare({"one": rows, long: rows}, data).to_html(folder / "two.html")
-    return [folder / "one.html", folder / "two.html"]
-
-
-@pytest.mark.system
-@needed
-@pytest.mark.parametrize(("width", "dark"), [(400, True), (1400, False)])
-def test_a_browser_shows_it_whole_and_without_complaint(browser, made_pages, width, dark):
-    for page in made_pages:
-        browser.open(page, width, dark=dark)
-        for shut in (True, False):
-            browser.ask(f"document.querySelectorAll('details').forEach(d => d.open = {shut:d})")
-            wide = browser.ask("document.documentElement.scrollWidth")
-            assert wide <= browser.ask("window.innerWidth") == width
-        assert browser.complaints() == []
-        assert browser.requested() == [page.as_uri()]
-        background = browser.ask("getComputedStyle(document.body).backgroundColor")
-        assert (sum(map(int, re.findall(r"\d+", background))) < 150) == dark
-
-
-@pytest.mark.system
-@needed
-def test_a_browser_shows_the_reports_numbers(browser, tmp_path):
-    rows, data = voted()
-    trust_report = report.trust(rows, data)
-    trust_report.to_html(tmp_path / "r.html")
-    browser.open(tmp_path / "r.html", 400)
-    texts = browser.ask("[...document.querySelectorAll('.use')].map(e => e.innerText)")
-    for text, answer in zip(texts, trust_report.uses.values(), strict=True):
-        assert text.split()[: len(answer.title.split())] == answer.title.split()
-        assert answer.reason[1:].split()[-1] in text
-    # The dot lies on its line, and within the chart.
-    boxes = browser.ask(
-        "[...document.querySelectorAll('.scale')].map(e => ['.dot', '.span'].map(part => {"
-        "const [b, all] = [e.querySelector(part), e].map(x => x.getBoundingClientRect());"
-        "return [b.left - all.left, b.right - all.left, all.width]}))"
+    both = report.compare(runs, data_of(["A"] * 20))
+    assert [each.name for each in both.reports] == ["good", "poor", "none"]
+    first = next(
+        each for each in both.contests if {each.first, each.second} == {"good", "poor"}
     )
-    assert len(boxes) == 3
-    for (left, right, width), (low, high, _) in boxes:
-        assert low - 8 <= (left + right) / 2 <= high + 8
-        assert -8 <= left < right <= width + 8
-
-
-@pytest.mark.system
-@needed
-def test_a_browser_obeys_no_judged_text(browser, tmp_path):
-    rows, data = run_of(["B"]), data_of(["A"])
-    data[0]["output_a"] = "<script>document.title = 'owned'</script>"
-    report.trust(rows, data).to_html(tmp_path / "r.html")
-    browser.open(tmp_path / "r.html", 1400)
-    assert browser.ask("document.title") != "owned"
-    assert "owned" in browser.ask("document.body.textContent")
-    assert browser.complaints() == []
-
-
-# ---- the command
-
-
-def invoke(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-@pytest.fixture
-def labelled(tmp_path):
-    path = tmp_path / "pairs.jsonl"
-    rows = [{**pair, "label": "B" if i == 2 else "A"} for i, pair in enumerate(pairs(4))]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
-def test_trust_judges_reports_and_goes_on_where_it_was(serve, labelled, tmp_path):
-    server, out = serve(), tmp_path / "deep" / "report.html"
-    arguments = ("trust", labelled, "--model", "fake", "--base-url", server.url, "-o", out)
-    first = invoke(*arguments, "-o", tmp_path / "r.csv", "-o", tmp_path / "r.json")
-    assert first.exit_code == 0, first.output
-    assert "agrees with the label 75" in first.stdout.lower().replace(NBSP, " ")
-    assert "at most 44 calls (11 for each row)" in first.stderr
-    calls = len(server.calls)
-    page = Page(out.read_text())
-    assert page.values["agreement.label.wrong"] == ["0.750000"]
-    assert f"{calls}" in page.text
-    assert json.loads((tmp_path / "r.json").read_text())["usage"]["calls"] == calls
-    assert "agreement.label.wrong" in (tmp_path / "r.csv").read_text()
-    again = invoke(*arguments)
-    assert again.exit_code == 0
-    assert len(server.calls) == calls
-    file = out.with_suffix(".verdicts.jsonl")
-    finished = invoke("trust", labelled, "--verdicts", file, "-o", tmp_path / "f.html")
-    assert finished.exit_code == 0, finished.output
-    assert Page((tmp_path / "f.html").read_text()).values == page.values
-
-
-def test_trust_puts_finished_runs_side_by_side(labelled, tmp_path):
-    data = [json.loads(line) for line in labelled.read_text().splitlines()]
-    paths = []
-    for name, answer in (("one", "A"), ("two", "B")):
-        record = {"judge": name, "setting": "s", "order": "AB", "preference": answer}
-        judge = sets.recorded_judge([{**record, "id": row["id"], "raw": ""} for row in data])
-        paths.append(tmp_path / f"{name}.jsonl")
-        list(judge_many(judge, data, out=paths[-1], progress=False))
-    arguments = [part for path in paths for part in ("--verdicts", path)]
-    result = invoke("trust", labelled, *arguments, "-o", tmp_path / "r.html")
-    assert result.exit_code == 0, result.output
-    assert "one · recorded:s: Averages over many rows. Not yet" in result.stdout
-    assert "only first" in (tmp_path / "r.html").read_text()
-
-
-def test_a_spent_budget_reports_what_was_judged(serve, labelled, tmp_path):
-    out = tmp_path / "r.html"
-    arguments = ("--model", "fake", "--base-url", serve().url, "-o", out, "--max-calls", "22")
-    result = invoke("trust", labelled, *arguments)
-    assert result.exit_code == 3
-    assert "0 of 2 not judged" in result.stdout
-    assert "left out: 2 that were not asked because the budget was spent" in result.stderr
-    outcome = invoke(
-        "trust", labelled, "--verdicts", out.with_suffix(".verdicts.jsonl"), "-o", out
-    )
-    assert "0 of 2 not judged" in outcome.stdout
-    assert "left out: 2 that were not asked" in out.read_text()
-    nothing = invoke(
-        "trust", labelled, *arguments[:4], "-o", tmp_path / "n.html", "--max-calls", "5"
-    )
-    assert nothing.exit_code == 3
-    assert not (tmp_path / "n.html").exists()
-
-
-def test_nothing_that_is_read_is_written_over(serve, labelled, tmp_path):
-    server = serve()
-    arguments = ("--model", "fake", "--base-url", server.url)
-    before = labelled.read_bytes()
-    page = tmp_path / "page.html"
-    for written in (("-o", labelled), ("-o", page, "-o", labelled)):
-        result = invoke("trust", labelled, *arguments, *written)
-        assert (result.exit_code, server.calls) == (2, [])
-        assert "is read by this command" in result.stderr
-    assert labelled.read_bytes() == before
-
-
-def test_labels_without_texts_or_ids_meet_no_verdict_by_number(serve, tmp_path):
-    table, out = tmp_path / "t.csv", tmp_path / "v.jsonl"
-    lines = ["nr,question,one,two,label"]
-    lines += [f"{n},q{n},{'good ' * n}a,b{n},{'A' if n % 2 else 'B'}" for n in range(1, 5)]
-    table.write_text("\n".join(lines))
-    columns = ["--column", "input=question", "--column", "output_a=one"]
-    columns += ["--column", "output_b=two", "--column", "id=nr"]
-    server = serve()
-    arguments = ("--model", "fake", "--base-url", server.url)
-    assert invoke("judge", table, *columns, *arguments, "-o", out).exit_code == 0
-    page = tmp_path / "r.html"
-    result = invoke("trust", table, "--verdicts", out, "-o", page)
-    assert result.exit_code == 2
-    assert "no verdict belongs to a row of the data" in result.stderr
-    assert invoke("trust", table, *columns, "--verdicts", out, "-o", page).exit_code == 0
-
-
-def test_a_file_of_other_verdicts_is_one_sentence(tmp_path):
-    path = tmp_path / "other.jsonl"
-    path.write_text('{"judge": "careful", "preference": "A"}\n')
-    result = invoke("trust", "--verdicts", path, "-o", tmp_path / "r.html")
-    assert result.exit_code == 2
-    assert "a row without a verdict" in result.stderr
-
-
-def test_strict_minds_failures(serve, labelled, tmp_path):
-    def behave(call):
-        return good(call) if call.shape != "Scores" else refusal()
-
-    arguments = ("--model", "fake", "--base-url", serve(behave).url, "-o", tmp_path / "r.html")
-    result = invoke("trust", labelled, *arguments, "--strict")
-    assert result.exit_code == 1
-    assert "4 of 4 not judged" in result.stdout
-    assert "no row was judged" in result.stdout
-
-
-@for_each(
-    ("arguments", "message"),
-    [
-        ((), "name either --model"),
-        (("--model", "fake"), "name the rows to judge"),
-        (
-            ("nowhere.csv", "--model", "fake"),
-            "There is no file nowhere.csv, and no public data set",
-        ),
-        (("--verdicts", "nowhere.jsonl"), "there is no file nowhere.jsonl"),
-    ],
-)
-def test_wrong_use_is_one_sentence(arguments, message):
-    result = invoke("trust", *arguments)
-    assert result.exit_code == 2
-    assert message in result.stderr
-
-
-def test_bad_rows_are_named_before_anything_is_asked(serve, tmp_path):
-    path = tmp_path / "bad.csv"
-    path.write_text("input,output_a,output_b,label\nq,x,y,A\nq,,y,B\n")
-    server = serve(lambda _: reply("no"))
-    result = invoke("trust", path, "--model", "fake", "--base-url", server.url)
-    assert result.exit_code == 2
-    assert "row 2: the field `output_a` is missing" in result.stderr
-    assert server.calls == []
-
-
-def test_trust_without_labels_is_refused_before_anything_is_asked(serve, tmp_path):
-    path = tmp_path / "win.csv"
-    path.write_text("input,output_a,output_b,winner\nWhy 1?,good,bad,A\n")
-    server = serve()
-    inputs = (
-        "trust",
-        path,
-        "--model",
-        "fake",
-        "--base-url",
-        server.url,
-        "-o",
-        tmp_path / "r.html",
-    )
-    result = invoke(*inputs)
-    assert (result.exit_code, server.calls) == (2, [])
-    assert "as in --column label=COLUMN. There are 'input', 'output_a'" in result.stderr
-    outcome = invoke(*inputs, "--column", "label=winner")
-    assert outcome.exit_code == 0, outcome.output
-    assert "Agrees with the label 100" in outcome.stdout
-
-
-def test_verdicts_on_an_older_text_or_a_row_that_is_gone_are_left_out(
-    serve, labelled, tmp_path
-):
-    server, file = serve(), tmp_path / "v.jsonl"
-    arguments = ("--model", "fake", "--base-url", server.url, "-o", tmp_path / "e2.html")
-    assert invoke("trust", labelled, *arguments, "--results", file).exit_code == 0
-    rows = [json.loads(line) for line in labelled.read_text().splitlines()]
-    rows[0]["output_a"] = "bad now"
-    # Another order and no ids: the texts tell which verdict is of which row.
-    edited = [{k: v for k, v in row.items() if k != "id"} for row in [rows[2], rows[1]]]
-    labelled.write_text("".join(json.dumps(row) + "\n" for row in [rows[0], *edited]))
-    calls = len(server.calls)
-    result = invoke("trust", labelled, "--verdicts", file, "-o", tmp_path / "e3.html")
-    assert result.exit_code == 0, result.output
-    assert len(server.calls) == calls
+    assert {first.only_first, first.only_second} == {10, 0}
+    assert abs(first.difference) == 0.5
+    # Alike on the first 8 and the last 2; either is wrong on the last 12, both on 2.
+    assert (first.same, first.same_error) == (10 / 20, 2 / 12)
+    p = sorted(both.contests, key=lambda each: each.p)
+    assert p[0].holm_p == pytest.approx(3 * p[0].p)
+    assert p[2].holm_p == pytest.approx(max(p[2].p, 2 * p[1].p))
+    assert set(both.to_dataframe()["judge"]) == {"good", "poor", "none"}
+    assert "+50.0" in both.to_html()
+    apart = [run_of(["A"] * 6)[:3], run_of(["A"] * 6)[3:]]
     assert (
-        "left out: 1 of an older text of their row and 1 of rows that are not" in result.stderr
-    )
-    # Of the two that are left people contradict one.
-    assert "Agrees with the label 50" in result.stdout
-    assert "1 of an older text" in (tmp_path / "e3.html").read_text()
-    labelled.write_text(json.dumps({**rows[0], "id": "p0"}) + "\n")
-    none = invoke("trust", labelled, "--verdicts", file, "-o", tmp_path / "e4.html")
-    assert none.exit_code == 2
-    assert (
-        "no verdict belongs to a row of the data. Verdicts left out: 1 of an older"
-        in none.stderr
+        report.compare(dict(zip("ab", apart, strict=True)), data_of(["A"] * 6)).contests[0].n
+        == 0
     )
 
 
-@for_each(
-    ("rows", "data", "message"),
-    [
-        ("v.jsonl", None, "`verdicts` must be rows, got the name 'v.jsonl'; `read_verdicts`"),
-        (run_of(["A"])[0], None, "`verdicts` must be rows, got dict"),
-        (run_of(["A"]), "d.jsonl", "got the name 'd.jsonl'; `datasets.rows` reads it"),
-        (run_of(["A"]), data_of(["A"], group={"a": 1}), "row 0: `group` must be a text"),
-    ],
-)
-def test_what_are_no_rows_is_told_in_one_sentence(rows, data, message):
-    with pytest.raises(InputError, match=re.escape(message)):
-        report.trust(rows, data)
-
-
-@for_each(
-    ("orders", "agreement"),
-    # Said in the two orders: A A, A B, tie A, B tie; every label is A.
-    [("strict", 0.25), ("lenient", 0.5), ("none", 0.5)],
-)
-def test_the_rule_for_two_orders_can_be_chosen(orders, agreement):
-    run = run_of([("A", "A"), ("A", "B"), ("tie", "A"), ("B", "tie")])
-    trust_report = report.trust(run, data_of(["A"] * 4), orders=orders)
-    assert trust_report.numbers["agreement.label.wrong"].result == agreement
-    assert f"orders combined by {orders}" in trust_report.name
-
-
-def test_rows_of_one_order_keep_their_answer_under_any_rule():
-    trust_report = report.trust(run_of(["A", "B"]), data_of(["A", "A"]), orders="lenient")
-    assert trust_report.numbers["agreement.label.wrong"].result == 0.5
-
-
-def test_a_rule_that_there_is_not_is_refused():
-    with pytest.raises(OptionError, match="`orders` must be one of"):
-        report.trust(run_of(["A"]), data_of(["A"]), orders=cast("Any", "both_right"))
+def test_tests_of_judges_count_groups_and_are_adjusted():
+    data = data_of(["A"] * 60)
+    for number, row in enumerate(data):
+        row["group"] = number // 10
+    runs = {
+        "one": run_of(["A"] * 50 + ["B"] * 10),
+        "two": run_of(["B"] * 30 + ["A"] * 30),
+        "three": run_of(["B"] * 40 + ["A"] * 20),
+    }
+    contests = {(c.first, c.second): c for c in report.compare(runs, data).contests}
+    # The leads of the six groups are 10, 10, 10, 0, 0 and −10 rows: s / √6 of them,
+    # and Student's t on the four groups with a lead.
+    leads = [1, 1, 1, 0, 0, -1]
+    error = math.sqrt(statistics.variance(leads) / 6 + 1 / (6 * 60))
+    assert contests["one", "two"].p == pytest.approx(2 * stats.t.sf(1 / 3 / error, 4))
+    for each in contests.values():
+        assert each.holm_p >= each.p

@@ -11,7 +11,7 @@ from langchain_judges import report
 from langchain_judges.errors import OptionError
 from langchain_judges.report.uses import TITLES
 from tests.cases import for_each
-from tests.judged_rows import data_of, run_of
+from tests.judged_rows import data_of, items_of, run_of, texts_of
 
 NBSP = "\u00a0"
 OTHER = {"A": "B", "B": "A"}
@@ -23,28 +23,6 @@ def uses(rows, data, **options):
 
 def words(rows, data, **options):
     return {use: answer.word for use, answer in uses(rows, data, **options).items()}
-
-
-def items_of(answers: list, **more: object) -> list[dict]:
-    """Rows of a run of a judge of single texts."""
-    usage = {"calls": 1, "input_tokens": 10, "cached_tokens": 0, "output_tokens": 1}
-    verdict: dict[str, object] = {
-        "confidence": None,
-        "confidence_source": "none",
-        "rationale": "so",
-    }
-    verdict |= {"failures": [], "usage": {**usage, "by_step": {}}}
-    return [
-        {"index": i, "id": f"r{i}", "verdict": {**verdict, "label": a, "score": a}, **more}
-        for i, a in enumerate(answers)
-    ]
-
-
-def texts_of(labels: list, **more: object) -> list[dict]:
-    return [
-        {"id": f"r{i}", "input": "q", "output": f"text {i}", "label": label, **more}
-        for i, label in enumerate(labels)
-    ]
 
 
 # ---- averages

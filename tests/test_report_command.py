@@ -1,0 +1,337 @@
+"""The command `trust`: what it asks, writes and refuses, its baselines and its bars."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from langchain_judges import datasets as sets
+from langchain_judges import judge_many, report
+from langchain_judges.cli import app
+from langchain_judges.errors import InputError
+from langchain_judges.report.report import command_text
+from langchain_judges.report.versus import how_far_apart, labels_to_part
+from tests.cases import for_each
+from tests.judged_rows import data_of, run_of
+from tests.model_server import good, pairs, refusal
+from tests.test_report_page import Page
+
+NBSP = "\u00a0"
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def labelled(tmp_path):
+    path = tmp_path / "pairs.jsonl"
+    rows = [{**pair, "label": "B" if i == 2 else "A"} for i, pair in enumerate(pairs(4))]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_trust_judges_reports_and_goes_on_where_it_was(serve, labelled, tmp_path):
+    server, out = serve(), tmp_path / "deep" / "report.html"
+    arguments = ("trust", labelled, "--model", "fake", "--base-url", server.url, "-o", out)
+    first = invoke(*arguments, "-o", tmp_path / "r.csv", "-o", tmp_path / "r.json")
+    assert first.exit_code == 0, first.output
+    assert "agrees with the label 75" in first.stdout.lower().replace(NBSP, " ")
+    assert "at most 44 calls (11 for each row)" in first.stderr
+    calls = len(server.calls)
+    page = Page(out.read_text())
+    assert page.values["agreement.label.wrong"] == ["0.750000"]
+    assert f"{calls}" in page.text
+    assert json.loads((tmp_path / "r.json").read_text())["usage"]["calls"] == calls
+    assert "agreement.label.wrong" in (tmp_path / "r.csv").read_text()
+    again = invoke(*arguments)
+    assert again.exit_code == 0
+    assert len(server.calls) == calls
+    file = out.with_suffix(".verdicts.jsonl")
+    finished = invoke("trust", labelled, "--verdicts", file, "-o", tmp_path / "f.html")
+    assert finished.exit_code == 0, finished.output
+    assert Page((tmp_path / "f.html").read_text()).values == page.values
+
+
+def test_trust_puts_finished_runs_side_by_side(labelled, tmp_path):
+    data = [json.loads(line) for line in labelled.read_text().splitlines()]
+    paths = []
+    for name, answer in (("one", "A"), ("two", "B")):
+        record = {"judge": name, "setting": "s", "order": "AB", "preference": answer}
+        judge = sets.recorded_judge([{**record, "id": row["id"], "raw": ""} for row in data])
+        paths.append(tmp_path / f"{name}.jsonl")
+        list(judge_many(judge, data, out=paths[-1], progress=False))
+    arguments = [part for path in paths for part in ("--verdicts", path)]
+    result = invoke("trust", labelled, *arguments, "-o", tmp_path / "r.html")
+    assert result.exit_code == 0, result.output
+    assert "one · recorded:s: Averages over many rows. Not yet" in result.stdout
+    assert "only first" in (tmp_path / "r.html").read_text()
+
+
+def test_a_spent_budget_reports_what_was_judged(serve, labelled, tmp_path):
+    out = tmp_path / "r.html"
+    arguments = ("--model", "fake", "--base-url", serve().url, "-o", out, "--max-calls", "22")
+    result = invoke("trust", labelled, *arguments)
+    assert result.exit_code == 3
+    assert "0 of 2 not judged" in result.stdout
+    assert "left out: 2 that were not asked because the budget was spent" in result.stderr
+    outcome = invoke(
+        "trust", labelled, "--verdicts", out.with_suffix(".verdicts.jsonl"), "-o", out
+    )
+    assert "0 of 2 not judged" in outcome.stdout
+    assert "left out: 2 that were not asked" in out.read_text()
+    nothing = invoke(
+        "trust", labelled, *arguments[:4], "-o", tmp_path / "n.html", "--max-calls", "5"
+    )
+    assert nothing.exit_code == 3
+    assert not (tmp_path / "n.html").exists()
+
+
+def test_nothing_that_is_read_is_written_over(serve, labelled, tmp_path):
+    server = serve()
+    arguments = ("--model", "fake", "--base-url", server.url)
+    before = labelled.read_bytes()
+    page = tmp_path / "page.html"
+    for written in (("-o", labelled), ("-o", page, "-o", labelled)):
+        result = invoke("trust", labelled, *arguments, *written)
+        assert (result.exit_code, server.calls) == (2, [])
+        assert "is read by this command" in result.stderr
+    assert labelled.read_bytes() == before
+
+
+def test_labels_without_texts_or_ids_meet_no_verdict_by_number(serve, tmp_path):
+    table, out = tmp_path / "t.csv", tmp_path / "v.jsonl"
+    lines = ["nr,question,one,two,label"]
+    lines += [f"{n},q{n},{'good ' * n}a,b{n},{'A' if n % 2 else 'B'}" for n in range(1, 5)]
+    table.write_text("\n".join(lines))
+    columns = ["--column", "input=question", "--column", "output_a=one"]
+    columns += ["--column", "output_b=two", "--column", "id=nr"]
+    server = serve()
+    arguments = ("--model", "fake", "--base-url", server.url)
+    assert invoke("judge", table, *columns, *arguments, "-o", out).exit_code == 0
+    page = tmp_path / "r.html"
+    result = invoke("trust", table, "--verdicts", out, "-o", page)
+    assert result.exit_code == 2
+    assert "no verdict belongs to a row of the data" in result.stderr
+    assert invoke("trust", table, *columns, "--verdicts", out, "-o", page).exit_code == 0
+
+
+def test_a_file_of_other_verdicts_is_one_sentence(tmp_path):
+    path = tmp_path / "other.jsonl"
+    path.write_text('{"judge": "careful", "preference": "A"}\n')
+    result = invoke("trust", "--verdicts", path, "-o", tmp_path / "r.html")
+    assert result.exit_code == 2
+    assert "a row without a verdict" in result.stderr
+
+
+def test_strict_minds_failures(serve, labelled, tmp_path):
+    def behave(call):
+        return good(call) if call.shape != "Scores" else refusal()
+
+    arguments = ("--model", "fake", "--base-url", serve(behave).url, "-o", tmp_path / "r.html")
+    result = invoke("trust", labelled, *arguments, "--strict")
+    assert result.exit_code == 1
+    assert "4 of 4 not judged" in result.stdout
+    assert "no row was judged" in result.stdout
+
+
+@for_each(
+    ("arguments", "message"),
+    [
+        ((), "name either --model"),
+        (("--model", "fake"), "name the rows to judge"),
+        (("no.csv", "--model", "fake"), "There is no file no.csv, and no public data set"),
+        (("--verdicts", "nowhere.jsonl"), "there is no file nowhere.jsonl"),
+    ],
+)
+def test_wrong_use_is_one_sentence(arguments, message):
+    result = invoke("trust", *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_trust_without_labels_is_refused_before_anything_is_asked(serve, tmp_path):
+    path = tmp_path / "win.csv"
+    path.write_text("input,output_a,output_b,winner\nWhy 1?,good,bad,A\n")
+    server = serve()
+    model = ("--model", "fake", "--base-url", server.url)
+    inputs = ("trust", path, *model, "-o", tmp_path / "r.html")
+    result = invoke(*inputs)
+    assert (result.exit_code, server.calls) == (2, [])
+    assert "as in --column label=COLUMN. There are 'input', 'output_a'" in result.stderr
+    outcome = invoke(*inputs, "--column", "label=winner")
+    assert outcome.exit_code == 0, outcome.output
+    assert "Agrees with the label 100" in outcome.stdout
+
+
+def test_verdicts_on_an_older_text_or_a_row_that_is_gone_are_left_out(
+    serve, labelled, tmp_path
+):
+    server, file = serve(), tmp_path / "v.jsonl"
+    arguments = ("--model", "fake", "--base-url", server.url, "-o", tmp_path / "e2.html")
+    assert invoke("trust", labelled, *arguments, "--results", file).exit_code == 0
+    rows = [json.loads(line) for line in labelled.read_text().splitlines()]
+    rows[0]["output_a"] = "bad now"
+    # Another order and no ids: the texts tell which verdict is of which row.
+    edited = [{k: v for k, v in row.items() if k != "id"} for row in [rows[2], rows[1]]]
+    labelled.write_text("".join(json.dumps(row) + "\n" for row in [rows[0], *edited]))
+    calls = len(server.calls)
+    result = invoke("trust", labelled, "--verdicts", file, "-o", tmp_path / "e3.html")
+    assert result.exit_code == 0, result.output
+    assert len(server.calls) == calls
+    assert (
+        "left out: 1 of an older text of their row and 1 of rows that are not" in result.stderr
+    )
+    # Of the two that are left people contradict one.
+    assert "Agrees with the label 50" in result.stdout
+    assert "1 of an older text" in (tmp_path / "e3.html").read_text()
+    labelled.write_text(json.dumps({**rows[0], "id": "p0"}) + "\n")
+    none = invoke("trust", labelled, "--verdicts", file, "-o", tmp_path / "e4.html")
+    assert none.exit_code == 2
+    assert (
+        "no verdict belongs to a row of the data. Verdicts left out: 1 of an older"
+        in none.stderr
+    )
+
+
+# Of forty rows the first alone is right on eight, the second alone on four.
+def test_labels_to_part_two_judges_are_said(tmp_path):
+    first, second = run_of(["A"] * 36 + ["B"] * 4), run_of(["B"] * 8 + ["A"] * 32)
+    apart = how_far_apart(first, second, data_of(["A"] * 40))
+    assert (apart.disagreement, apart.lead, apart.rows) == (0.3, pytest.approx(0.1), 40)
+    # Connor 1987 for 0.1 of 0.3: ((1.96 √0.3 + 0.8416 √(0.3 − 0.01)) / 0.1)² = 233.
+    sentence = labels_to_part(apart)
+    found = re.search(r"lead of 10\.0 points in 80 of 100 samples takes about (\d+)", sentence)
+    assert found
+    assert 225 <= int(found[1]) <= 260
+    unlabelled = how_far_apart(first, second, data_of([None] * 40))
+    assert (unlabelled.disagreement, unlabelled.lead) == (0.3, None)
+    assert "no label tells them apart" in labels_to_part(how_far_apart(first, first))
+    with pytest.raises(InputError, match="no row in common"):
+        how_far_apart(first[:5], [{**row, "id": f"x{i}"} for i, row in enumerate(second)])
+    paths = [tmp_path / f"{name}.jsonl" for name in ("a", "b", "data")]
+    for path, rows in zip(paths, (first, second, data_of(["A"] * 40)), strict=True):
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ("trust", paths[2], "--verdicts", paths[0], "--verdicts", paths[1])
+    assert (
+        "so far +10.0 points for the first" in invoke(*words, "-o", tmp_path / "r.html").stdout
+    )
+
+
+# ---- an earlier report, and bars
+
+
+LABELS = ["A", "B"] * 30
+
+
+def saved(answers, labels=LABELS):
+    """A report as it is read back from its JSON."""
+    return json.loads(report.trust(run_of(answers), data_of(labels)).to_json())
+
+
+# Right on all 60 rows before; now wrong on every third, or on one.
+@for_each(("every", "worse"), [(3, True), (60, False)])
+def test_the_same_rows_are_compared_in_pairs(every, worse):
+    now = ["tie" if i % every == 0 else label for i, label in enumerate(LABELS)]
+    drift = report.trust(run_of(now), data_of(LABELS), baseline=saved(LABELS)).drift
+    assert (drift.change, drift.changed) == (
+        pytest.approx(-1 / every),
+        pytest.approx(1 / every),
+    )
+    assert (drift.change.n, drift.worse) == (60, worse)
+
+
+def test_rows_are_found_by_their_texts_where_the_run_knows_them():
+    rows = run_of(["A", "B"], content=None)
+    for row, mark in zip(rows, ("x", "y"), strict=True):
+        row["content"] = {"output_a": mark}
+    earlier = json.loads(report.trust(rows, None).to_json())
+    later = [{**row, "index": 1 - i, "id": f"new{i}"} for i, row in enumerate(rows)]
+    trust_report = report.trust(later[::-1], None, baseline=earlier)
+    assert trust_report.drift.changed == 0
+    assert trust_report.drift.changed.n == 2
+
+
+def test_the_history_grows_and_is_drawn():
+    first = saved(LABELS)
+    second = report.trust(run_of(LABELS), data_of(LABELS), baseline=first)
+    third = report.trust(run_of(LABELS), data_of(LABELS), baseline=second.to_dict())
+    assert len(third.to_dict()["history"]) == 3
+    assert "Agreement by date" in third.to_html()
+
+
+@for_each(
+    ("bar", "passed"),
+    [
+        ({"min_agreement": 0.5}, True),
+        ({"min_agreement": 0.51}, False),
+        ({"max_flips": 1.0}, False),
+    ],
+)
+def test_bars_hold_the_number_and_pass_nothing_unknown(bar, passed):
+    trust = report.trust(run_of(["A"] * 60), data_of(LABELS))
+    assert report.gates(trust, **bar)[0].passed is passed
+
+
+def files(folder, answers):
+    (folder / "data.jsonl").write_text("".join(json.dumps(r) + "\n" for r in data_of(LABELS)))
+    (folder / "v.jsonl").write_text("".join(json.dumps(r) + "\n" for r in run_of(answers)))
+    return [
+        "trust",
+        folder / "data.jsonl",
+        "--verdicts",
+        folder / "v.jsonl",
+        "-o",
+        folder / "r.html",
+    ]
+
+
+def test_what_is_no_report_is_no_baseline(tmp_path):
+    wrong: list[dict] = [{}, {"answers": [], "history": []}]
+    for earlier in wrong:
+        with pytest.raises(InputError, match="baseline"):
+            report.trust(run_of(["A"]), data_of(["A"]), baseline=earlier)
+    result = invoke(*files(tmp_path, LABELS), "--baseline", tmp_path / "none.json")
+    assert result.exit_code == 2
+    assert "none.json cannot be read" in result.stderr
+
+
+def test_the_command_exits_with_4_under_a_bar_and_says_which(tmp_path):
+    command = files(tmp_path, ["A"] * 60)
+    summary = tmp_path / "summary.md"
+    result = invoke(*command, "--min-agreement", "0.7", "-o", summary)
+    assert result.exit_code == 4
+    assert "failed: agreement 50.0" in result.stderr
+    assert "**failed**" in summary.read_text()
+    assert invoke(*command, "--min-agreement", "0.4").exit_code == 0
+
+
+def test_the_command_exits_with_4_if_worse_than_the_baseline_which_it_may_replace(tmp_path):
+    last = tmp_path / "last.json"
+    assert invoke(*files(tmp_path, LABELS), "-o", last).exit_code == 0
+    worse = ["tie" if i % 3 else label for i, label in enumerate(LABELS)]
+    result = invoke(*files(tmp_path, worse), "--baseline", last, "-o", last)
+    assert result.exit_code == 4
+    assert "failed: change since" in result.stderr
+    assert len(json.loads(last.read_text())["history"]) == 2
+
+
+def test_the_page_says_how_it_was_made():
+    trust_report = report.trust(
+        run_of(["A", "B"]), data_of(["A", "B"]), provenance={"command": "x"}
+    )
+    assert {"date", "langchain-judges", "data", "command"} <= set(trust_report.provenance)
+    other = report.trust(run_of(["A", "B"]), data_of(["B", "B"]))
+    assert trust_report.provenance["data"] != other.provenance["data"]
+    assert trust_report.provenance["data"] in trust_report.to_html()
+
+
+def test_a_command_is_told_without_keys():
+    command = ["x", "trust", "--base-url", "http://me:pw@h/v1", "--model-set", "api_key=abc"]
+    text = command_text(command)
+    assert "pw" not in text
+    assert "abc" not in text
+    assert "http://h/v1" in text

@@ -1,0 +1,389 @@
+"""The page of a report: what it shows, and what a browser makes of it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import math
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from langchain_judges import report
+from langchain_judges.report import page as page_module
+from langchain_judges.verdict import no_usage
+from tests.cases import for_each
+from tests.chromium import Chromium, needed
+from tests.judged_rows import data_of, run_of
+from tests.test_report import voted
+
+NBSP = "\u00a0"
+
+
+class Page(HTMLParser):
+    """What a page holds: the numbers by key, its tags and its text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.values: dict[str, list[str]] = {}
+        self.shown: dict[str, list[str]] = {}
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.text = ""
+        self._key: str | None = None
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        self.tags.append(tag)
+        if "id" in attributes:
+            self.ids.append(attributes["id"])
+        self._key = attributes.get("data-key")
+        if "data-value" in attributes:
+            self.values.setdefault(attributes["data-key"], []).append(attributes["data-value"])
+
+    def handle_data(self, data):
+        self.text += data
+        if self._key and data.strip():
+            self.shown.setdefault(self._key, []).append(data.strip())
+            self._key = None
+
+
+def test_the_page_shows_the_numbers_of_the_report():
+    rows, data = voted()
+    trust_report = report.trust(rows, data, name="mine")
+    page = Page(trust_report.to_html())
+    for answer in trust_report.uses.values():
+        assert answer.title in page.text
+        assert answer.reason[1:] in page.text
+    listed = [key for key in trust_report.numbers if not key.startswith("category.")]
+    assert {"agreement.votes.wrong", "agreement.votes.drop", "bias.flips"} <= {*page.values}
+    for key in listed:
+        value = "" if math.isnan(trust_report[key]) else f"{trust_report[key]:.6f}"
+        assert set(page.values[key]) == {value}, key
+    percent = f"{100 * trust_report['agreement.votes.wrong']:.1f}{NBSP}%"
+    assert percent in page.shown["agreement.votes.wrong"]
+
+
+def test_frame_csv_and_json_hold_every_number(tmp_path):
+    rows, data = voted()
+    trust_report = report.trust(rows, data, name="mine", data_name="the data")
+    frame = trust_report.to_dataframe()
+    assert list(frame["key"]) == list(trust_report.numbers)
+    row = frame.set_index("key").loc["agreement.votes.wrong"]
+    result = trust_report["agreement.votes.wrong"]
+    assert (row["value"], row["low"], row["high"]) == (float(result), *result.interval)
+    assert (row["n"], row["n_failed"], row["judge"]) == (60, 5, "mine")
+    assert (
+        trust_report.to_csv(tmp_path / "r.csv").splitlines()[0].startswith("judge,section,key")
+    )
+    assert len((tmp_path / "r.csv").read_text().splitlines()) == 1 + len(frame)
+    trust_report.to_json(tmp_path / "r.json")
+    plain = json.loads((tmp_path / "r.json").read_text())
+    assert plain["sentence"] == trust_report.sentence
+    assert {n["key"]: n["value"] for n in plain["numbers"]}["agreement.votes.wrong"] == result
+    assert plain["confusion"]["n_failed"] == {"refusal": 5}
+
+
+HOSTILE = "<script>alert('x')</script><img src=x onerror=alert(1)> $\\frac{ \x00"
+
+
+HOSTILE += " {{ 7 * 7 }} \ud800"
+
+
+def test_judged_texts_are_shown_and_never_obeyed(tmp_path):
+    data = data_of(["A", "B"] * 12)
+    for number, row in enumerate(data):
+        row |= {"input": HOSTILE, "output_a": HOSTILE + "a", "output_b": HOSTILE, "id": HOSTILE}
+        row["category"] = f"{HOSTILE[: 20 + number % 2]}$x_{number % 3}$"
+    rows = run_of(["B", "A"] * 12)
+    for row in rows:
+        row["id"] = HOSTILE
+        row["verdict"]["rationale"] = HOSTILE
+        row["votes"] = [{"role": HOSTILE, "preference": "B", "reason": HOSTILE}]
+    trust_report = report.trust(rows, data, name=HOSTILE, data_name=HOSTILE)
+    html = trust_report.to_html(tmp_path / "r.html")
+    page = Page(html)
+    assert page.tags.count("script") == 2  # the rows as data, and the page's own
+    assert "img" not in page.tags
+    assert "alert('x')" in page.text
+    assert "{{ 7 * 7 }}" in page.text
+    assert not re.search(r"<[^>]*\sonerror=", html)
+    assert "default-src 'none'" in html
+
+
+def test_a_page_loads_nothing_and_names_nothing_twice():
+    rows, data = voted()
+    html = report.compare({"one": rows, "two": rows}, data).to_html()
+    page = Page(html)
+    assert len(page.ids) == len(set(page.ids))
+    assert not {"img", "iframe"} & {*page.tags}
+    # The rows as data, and the script that lists them, which the policy names by its hash.
+    assert re.findall(r"<script[^>]*>", html) == [
+        '<script type="text/plain" id="rows-data">',
+        "<script>",
+    ]
+    own = html.rpartition("<script>")[2].partition("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in html
+    assert re.findall(r'<link[^>]*href="([^"]*)"', html) == ["data:,"]
+    assert not re.findall(r"url\((?!#)", html)
+    used = re.findall(r'(?:href="#|url\(#)([^")]+)', html)
+    assert set(used) <= set(page.ids)
+
+
+EVIDENCE = {
+    "votes": [
+        {"role": "Critic", "preference": "B", "confidence": 0.75, "reason": "It rhymes."}
+    ],
+    "subscores": [
+        {
+            "criterion": "Clarity",
+            "order": "BA",
+            "sample": 0,
+            "scores": {"A": 2, "B": 5},
+            "explanation": "B is plain.",
+        }
+    ],
+    "table": {
+        "rows": [{"aspect": "Tone", "common": "warm", "only_a": "a joke", "only_b": "none"}]
+    },
+    "ballots": [{"order": "AB", "sample": 1, "preference": "B", "explanation": "Shorter."}],
+}
+
+
+@for_each("kind", sorted(EVIDENCE))
+def test_the_judges_own_evidence_stands_beside_a_disagreement(kind):
+    rows = run_of(["B", "A"])
+    for row in rows:
+        row[kind] = EVIDENCE[kind]
+    text = Page(report.trust(rows, data_of(["A", "A"])).to_html()).text
+    texts = {
+        "votes": ["Critic", "0.75", "It rhymes."],
+        "subscores": ["Clarity", "B first", "2", "5", "B is plain."],
+        "table": ["Tone", "warm", "a joke"],
+        "ballots": ["A first", "Shorter."],
+    }
+    for message in texts[kind]:
+        assert message in text
+
+
+def test_categories_and_disagreements_that_are_cut_say_how_many_there_are():
+    data = data_of(["A"] * 46)
+    for number, row in enumerate(data):
+        row["category"] = f"c{number % 23}"
+    html = report.trust(run_of(["B"] * 20 + ["A"] * 26), data).to_html()
+    assert "17 more, all nearer to 0" in html
+    assert "10 of 20, the surest first" in html
+    all_of_them = report.trust(run_of(["A", "B", "B"]), data_of(["A"] * 3)).to_html()
+    assert "the surest first" not in all_of_them
+    assert "all nearer to 0" not in all_of_them
+
+
+def test_dollars_are_told_where_the_run_knew_the_price_of_every_row():
+    rows = run_of(["A", "B"], cost=0.25)
+    for row in rows:
+        row["verdict"]["usage"] = {**no_usage(), "calls": 1, "input_tokens": 10}
+    trust = report.trust(rows, data_of(["A", "B"]))
+    assert trust.to_dict()["dollars"] == 0.5
+    assert "$0.5000 in all" in Page(trust.to_html()).text
+    rows[0]["cost"] = None
+    assert report.trust(rows, data_of(["A", "B"])).dollars is None
+
+
+# ---- its rows
+
+
+def unpacked(reports):
+    return json.loads(gzip.decompress(base64.b64decode(str(page_module.packed_rows(reports)))))
+
+
+def test_every_row_of_every_judge_is_there_with_texts_votes_and_orders():
+    data = data_of([["A", "B"], ["B", "B"]])
+    both = report.compare({"one": run_of([("A", "A"), ("A", "B")]), "two": run_of(["A"])}, data)
+    listed = unpacked(both.reports)
+    # The one that agrees more often comes first.
+    assert listed["judges"] == ["two", "one"]
+    row = listed["rows"][1]
+    assert row["votes"] == ["B", "B"]
+    assert row["judges"][1]["orders"] == ["A", "B"]
+    assert row["judges"][0] is None
+    assert [name for name, _ in row["texts"]] == ["A", "B"]
+
+
+def test_texts_and_pages_that_are_cut_say_by_how_much(monkeypatch):
+    monkeypatch.setattr(page_module, "LONGEST", 10)
+    data = data_of(["A", "A"])
+    data[1]["output_a"] = "x" * 1010
+    trust = report.trust(run_of(["A", "B"]), data)
+    row = unpacked([trust])["rows"][1]
+    assert row["texts"][0] == ["A", "xxxxxxxxxx … (1,000 more characters)"]
+    # The texts of the costliest rows come first.
+    monkeypatch.setattr(page_module, "MOST_CHARACTERS", 1)
+    assert [bool(row["texts"]) for row in unpacked([trust])["rows"]] == [False, True]
+
+
+def test_rows_beyond_a_thousand_stand_in_a_file_beside_the_page(tmp_path):
+    labels = ["A", "B"] * 600
+    answers = ["A" if i % 3 else "tie" for i in range(1200)]
+    data = data_of(labels)
+    data[7]["id"] = "=1+1"
+    rows = run_of(answers)
+    rows[7]["id"] = "=1+1"
+    text = report.trust(rows, data).to_html(tmp_path / "r.html")
+    lines = (tmp_path / "r.rows.csv").read_text().splitlines()
+    assert len(lines) == 1 + 1200
+    assert lines[8].startswith("'=1+1,")  # no spreadsheet calculates it
+    packed = text.partition('id="rows-data">')[2].partition("<")[0]
+    listed = json.loads(gzip.decompress(base64.b64decode(packed)))["rows"]
+    assert len(listed) == 1000
+    assert "All 1,200 rows are in <code>r.rows.csv</code>" in text
+    assert not (tmp_path / "s.rows.csv").exists()
+    report.trust(rows[:9], data).to_html(tmp_path / "s.html")
+    assert not (tmp_path / "s.rows.csv").exists()
+
+
+# ---- in a browser
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with Chromium(tmp_path_factory.mktemp("profile")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def made_pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    rows, data = voted()
+    long = "x" * 300
+    for row in data:
+        row["category"] = long if row["id"] == "r0" else row["id"][-1]
+    for row in rows:
+        row["votes"] = [{"role": long, "preference": "A", "reason": long}]
+    report.trust(rows, data, name=long).to_html(folder / "one.html")
+    report.compare({"one": rows, long: rows}, data).to_html(folder / "two.html")
+    return [folder / "one.html", folder / "two.html"]
+
+
+@pytest.mark.system
+@needed
+@pytest.mark.parametrize(("width", "dark"), [(400, True), (1400, False)])
+def test_a_browser_shows_it_whole_and_without_complaint(browser, made_pages, width, dark):
+    for page in made_pages:
+        browser.open(page, width, dark=dark)
+        for shut in (True, False):
+            browser.ask(f"document.querySelectorAll('details').forEach(d => d.open = {shut:d})")
+            wide = browser.ask("document.documentElement.scrollWidth")
+            assert wide <= browser.ask("window.innerWidth") == width
+        assert browser.complaints() == []
+        assert browser.requested() == [page.as_uri()]
+        background = browser.ask("getComputedStyle(document.body).backgroundColor")
+        assert (sum(map(int, re.findall(r"\d+", background))) < 150) == dark
+
+
+@pytest.mark.system
+@needed
+def test_a_browser_shows_the_reports_numbers(browser, tmp_path):
+    rows, data = voted()
+    trust_report = report.trust(rows, data)
+    trust_report.to_html(tmp_path / "r.html")
+    browser.open(tmp_path / "r.html", 400)
+    texts = browser.ask("[...document.querySelectorAll('.use')].map(e => e.innerText)")
+    for text, answer in zip(texts, trust_report.uses.values(), strict=True):
+        assert text.split()[: len(answer.title.split())] == answer.title.split()
+        assert answer.reason[1:].split()[-1] in text
+    # The dot lies on its line, and within the chart.
+    boxes = browser.ask(
+        "[...document.querySelectorAll('.scale')].map(e => ['.dot', '.span'].map(part => {"
+        "const [b, all] = [e.querySelector(part), e].map(x => x.getBoundingClientRect());"
+        "return [b.left - all.left, b.right - all.left, all.width]}))"
+    )
+    assert len(boxes) == 3
+    for (left, right, width), (low, high, _) in boxes:
+        assert low - 8 <= (left + right) / 2 <= high + 8
+        assert -8 <= left < right <= width + 8
+
+
+def opened(browser, page, width=1400, *, dark=False):
+    browser.open(page, width, dark=dark)
+    while browser.ask("document.getElementById('rows').hidden"):
+        pass
+    browser.ask("document.querySelector('#rows details').open = true")
+    return browser
+
+
+COUNT = "document.getElementById('rows-count').textContent"
+
+
+FIRST = "document.querySelector('#rows-list .row').innerText.split(/\\s+/)[0]"
+
+
+@pytest.mark.system
+@needed
+def test_a_browser_lists_filters_sorts_and_opens_rows(browser, tmp_path):
+    labels = ["A", "B"] * 500
+    answers = ["A" if i % 10 else "tie" for i in range(1000)]
+    report.trust(run_of(answers), data_of(labels)).to_html(tmp_path / "r.html")
+    opened(browser, tmp_path / "r.html")
+    assert browser.ask(COUNT) == "1,000 of 1,000 rows"
+    # A screenful stands in the page, not a thousand.
+    assert browser.ask("document.querySelectorAll('#rows-list .row').length") < 40
+    choose = (
+        "document.getElementById('{0}').value = '{1}';"
+        "document.getElementById('{0}').dispatchEvent(new Event('change'))"
+    )
+    browser.ask(choose.format("rows-kind", "ties"))
+    assert browser.ask(COUNT) == "100 of 1,000 rows"
+    browser.ask(choose.format("rows-order", "file"))
+    assert browser.ask(FIRST) == "r0"
+    browser.ask("document.querySelector('#rows-list .row').click()")
+    assert "Question 0" in browser.ask("document.getElementById('rows-view').innerText")
+    assert browser.complaints() == []
+
+
+WIDE = """[...document.querySelectorAll('.scroll')].filter(t => t.clientWidth).map(t => [
+    t.scrollWidth > t.clientWidth + 1,
+    t.classList.contains('more') &&
+        getComputedStyle(t, '::before').content.includes('more to the right')])"""
+
+
+@pytest.mark.system
+@needed
+@pytest.mark.parametrize("dark", [True, False])
+def test_a_table_that_is_wider_than_the_screen_says_so(browser, tmp_path, dark):
+    data = data_of([["A", "B", "B"]] * 24, difficulty="hard")
+    for number, row in enumerate(data):
+        row |= {"systems": [f"system {number % 3}", f"system {(number + 1) % 3}"]}
+    runs = {name: run_of([("A", "B"), ("B", "B")] * 12) for name in ("one", "two")}
+    report.compare(runs, data).to_html(tmp_path / "r.html")
+    for width in (1400, 400):
+        opened(browser, tmp_path / "r.html", width, dark=dark)
+        browser.ask("document.querySelectorAll('details').forEach(d => d.open = true)")
+        browser.ask("dispatchEvent(new Event('resize'))")
+        tables = browser.ask(WIDE)
+        assert len(tables) > 8
+        assert all(wide == hint for wide, hint in tables)
+        assert any(wide for wide, _ in tables) == (width == 400)
+    # At its end nothing is left to be seen.
+    browser.ask("document.querySelector('.scroll.more').scrollLeft = 9999")
+    browser.ask("dispatchEvent(new Event('resize'))")
+    assert not browser.ask("document.querySelector('.scroll').classList.contains('more')")
+
+
+@pytest.mark.system
+@needed
+def test_a_browser_obeys_no_judged_text(browser, tmp_path):
+    data = data_of(["A"])
+    data[0]["output_a"] = "<script>document.title = 'owned'</script>"
+    data[0]["output_b"] = "<img src=x onerror=\"document.title='owned'\">"
+    report.trust(run_of(["B"]), data).to_html(tmp_path / "r.html")
+    opened(browser, tmp_path / "r.html", 400)
+    browser.ask("document.querySelector('#rows-list .row').click()")
+    assert "onerror" in browser.ask("document.getElementById('rows-view').innerText")
+    assert browser.ask("document.title") != "owned"
+    assert browser.ask("document.documentElement.scrollWidth") == 400
+    assert browser.complaints() == []
