@@ -79,7 +79,6 @@ docs: .venv/.dev
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 benchmark: .venv/.dev
-	@$(BIN)/python -m tests.benchmarks.overhead
 	@$(BIN)/python -m tests.benchmarks.one_call
 
 notebooks: .venv/.dev

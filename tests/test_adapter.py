@@ -61,11 +61,8 @@ def call_of(name: str) -> AIMessage:
         (FakeChatModel(profile={"structured_output": True}), ("structured_output", "text")),
     ],
 )
-def test_the_ladder_starts_at_the_surest_rung_a_model_knows(model, rungs):
+def test_the_ladder_starts_at_the_surest_rung_a_model_knows(serve, model, rungs):
     assert ModelAdapter(model).rungs == rungs
-
-
-def test_chat_openai_starts_with_a_response_format(serve):
     assert ModelAdapter(chat(serve())).rungs == ("response_format", "tools", "text")
 
 
@@ -84,22 +81,6 @@ def test_every_rung_brings_the_same_data(model):
     assert asked(model).data == VALUE
 
 
-def test_plain_text_is_asked_with_the_schema():
-    model = FakeChatModel(replies=lambda _: scores(4, 2))
-    asked(model)
-    assert "one JSON object" in model.prompts[0]
-    assert '"score_1"' in model.prompts[0]
-
-
-def test_an_exception_of_a_model_is_a_failure_of_one_unit():
-    def broken(_: str) -> str:
-        raise RuntimeError("the tokenizer is missing")
-
-    answer = asked(FakeChatModel(replies=broken))
-    assert answer.failures[0]["reason"] == "provider_error"
-    assert answer.failures[0]["detail"] == "RuntimeError: the tokenizer is missing"
-
-
 def test_a_temperature_out_of_range_is_refused():
     with pytest.raises(OptionError, match=r"between 0 and 2, got 3"):
         ModelAdapter(FakeChatModel(), 3)
@@ -113,14 +94,16 @@ def test_the_sdk_does_not_retry_beside_us(serve):
     assert model.root_client.max_retries == 5
 
 
-class RefusesTemperature(FakeToolModel):
-    """Answers like a provider whose model takes no temperature."""
+class Refuses(FakeToolModel):
+    """Answers like a provider whose model does not take a setting."""
+
+    setting: str = "temperature"
 
     def _generate(self, messages, stop=None, run_manager=None, **settings):
-        if "temperature" in settings:
+        if self.setting in settings:
             refusal: Any = ValueError("unsupported")
             refusal.status_code = 400
-            refusal.body = {"error": {"param": "temperature", "message": "unsupported"}}
+            refusal.body = {"error": {"param": self.setting, "message": "unsupported"}}
             raise refusal
         return super()._generate(messages, stop, run_manager, **settings)
 
@@ -129,25 +112,13 @@ def test_a_verdict_says_what_it_was_asked_without_and_so_does_a_cached_one():
     reply = {"score_1": 8, "score_2": 2, "explanation": "because"}
     pair = {"input": "Why?", "output_a": "good", "output_b": "bad"}
     asked_without = []
-    for model in (RefusesTemperature, FakeToolModel):
+    for model in (Refuses, FakeToolModel):
         judge = create_absolute_judge(model(replies=lambda _: reply), cache=InMemoryCache())
         usages = [judge.invoke(pair)["verdict"]["usage"] for _ in range(2)]
         assert [usage["calls"] > 0 for usage in usages] == [True, False]
         (row,) = judge_many(judge, [pair], progress=False)
         asked_without.append([each.get("asked_without") for each in (*usages, row)])
     assert asked_without == [[["temperature"]] * 3, [None] * 3]
-
-
-class RefusesSeed(FakeToolModel):
-    """Answers like a provider whose model takes no seed."""
-
-    def _generate(self, messages, stop=None, run_manager=None, **settings):
-        if "seed" in settings:
-            refusal: Any = ValueError("unsupported")
-            refusal.status_code = 400
-            refusal.body = {"error": {"param": "seed", "message": "unsupported"}}
-            raise refusal
-        return super()._generate(messages, stop, run_manager, **settings)
 
 
 def test_samples_of_a_model_without_seeds_are_kept_apart_and_shared_by_their_seed():
@@ -157,7 +128,8 @@ def test_samples_of_a_model_without_seeds_are_kept_apart_and_shared_by_their_see
     pair = {"input": "Why?", "output_a": "good", "output_b": "bad"}
     explanations = []
     for samples in (3, 5):
-        model = RefusesSeed(
+        model = Refuses(
+            setting="seed",
             replies=lambda _: {"explanation": f"reply {next(numbers)}", "preference": "1"},
             cache=replies,
         )
@@ -176,7 +148,7 @@ def test_a_reply_is_found_again_by_a_process_that_has_not_learnt_what_the_model_
     cache, pair = InMemoryCache(), {"input": "Why?", "output_a": "good", "output_b": "bad"}
     calls = []
     for inputs in ("first", "second"), ("second",):
-        model = RefusesTemperature(replies=lambda _: reply)
+        model = Refuses(replies=lambda _: reply)
         judge = create_absolute_judge(model, cache=cache)
         verdicts = [judge.invoke({**pair, "input": each})["verdict"] for each in inputs]
         calls.append([verdict["usage"]["calls"] > 0 for verdict in verdicts])

@@ -21,7 +21,7 @@ from langchain_judges import (
     resolve_model,
 )
 from langchain_judges.asking.batches import model as batches
-from langchain_judges.asking.batches.jobs import PASSING, AnthropicJobs, BatchJournal, Job
+from langchain_judges.asking.batches.jobs import PASSING, AnthropicJobs, BatchJournal
 from langchain_judges.asking.batches.model import batch_model
 from langchain_judges.cli import app
 from langchain_judges.errors import ModelAccessError, OptionError, OutputError
@@ -187,14 +187,6 @@ async def test_a_live_reply_has_its_full_price_and_a_job_s_half(server, tmp_path
     assert sorted(row["cost"] for row in rows) == [5.0, 10.0]
 
 
-async def test_a_server_that_cancels_no_job_is_asked_live_for_all_of_it(server, tmp_path):
-    server.hold.clear()
-    server.cancels, server.answers_live = False, True
-    judge = relative(model_of(server, tmp_path, 2, live_after=1e-9))
-    assert [row["judged"] for row in await run(judge, rows_of(2))] == [True] * 2
-    assert server.live == 2
-
-
 async def test_what_failed_in_a_job_is_asked_live_at_once(tmp_path):
     failed: list[Any] = []
 
@@ -221,11 +213,6 @@ async def test_a_live_reply_is_not_paid_twice(server, tmp_path):
     assert server.live == 1
 
 
-def test_hours_are_positive(server, tmp_path):
-    with pytest.raises(OptionError, match="`live_after` must be a positive number of hours"):
-        model_of(server, tmp_path, 1, live_after=0)
-
-
 async def test_one_request_that_fails_costs_its_row(tmp_path):
     def answer(body):
         return 400 if "good 1" in str(body) else judged(body)
@@ -249,28 +236,6 @@ def test_threads_can_ask_too(server, tmp_path):
     chat = model_of(server, tmp_path, 1)
     assert relative(chat).invoke(rows_of(1)[0])["verdict"]["preference"] == "A"
     assert server.requests == [1]
-
-
-async def test_each_change_of_a_job_is_reported(server, tmp_path):
-    reports: list[Job] = []
-    await run(relative(model_of(server, tmp_path, 2, report=reports.append)), rows_of(2))
-    assert (reports[-1].status, reports[-1].requests) == ("completed", 2)
-
-
-@pytest.mark.system  # its client takes seconds to load
-async def test_anthropic_s_message_batches_are_spoken_too(server, tmp_path):
-    anthropic = pytest.importorskip("langchain_anthropic")
-    url = server.address.removesuffix("/v1")
-    chat = anthropic.ChatAnthropic(
-        model="m", base_url=url, api_key=SecretStr("a-key"), max_retries=3
-    )
-    model = batch_model(
-        chat, tmp_path / "journal.sqlite", quiet=LONG, poll=0.01, most_requests=2
-    )
-    replies = await asyncio.gather(model.ainvoke("Hello"), model.ainvoke("Hello"))
-    assert [reply.text for reply in replies] == ["Hi", "Hi"]
-    assert replies[0].usage_metadata["input_tokens"] == 10
-    assert (server.requests, server.live) == ([2], 0)
 
 
 async def test_a_judge_s_calls_are_jobs_of_anthropic_s(server, tmp_path):

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from langchain_judges import FailureMemory, FaissStore, create_drpe_judge, create_sc2_judge
 from langchain_judges.asking.models import embeddings
@@ -67,19 +66,6 @@ def test_a_missing_embedder_is_one_sentence_that_says_what_to_do(without, use):
     with pytest.raises(MissingExtraError, match=SENTENCE) as caught:
         use()
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("create", "options"),
-    [
-        (create_drpe_judge, {"panel": {"dynamic": 0}}),
-        (create_drpe_judge, {"embeddings": DeterministicFakeEmbedding(size=8)}),
-        (create_sc2_judge, {"aspects": ["Tone"]}),
-        (create_sc2_judge, {"embeddings": DeterministicFakeEmbedding(size=8)}),
-    ],
-)
-def test_a_judge_that_embeds_nothing_or_by_another_is_made_without_it(without, create, options):
-    assert create(FakeChatModel(), **options).get_graph().nodes
 
 
 def test_torch_comes_with_extras_only():

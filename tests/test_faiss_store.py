@@ -64,11 +64,6 @@ def test_scores_are_cosines_best_first():
     assert [s for _, s in hits] == pytest.approx([1, np.cos(np.deg2rad(10))])
 
 
-def test_relevance_is_the_cosine_and_never_negative():
-    hits = filled().similarity_search_with_relevance_scores("180", k=4)
-    assert [score for _, score in hits] == pytest.approx([0, 0, 0, 0], abs=1e-6)
-
-
 @for_each(
     ("where", "result"),
     [
@@ -97,12 +92,6 @@ def test_mmr_prefers_what_is_unlike_the_chosen():
     store = filled()
     assert ids(store.max_marginal_relevance_search("0", k=2, lambda_mult=0.1)) == ["p", "s"]
     assert ids(store.max_marginal_relevance_search("0", k=2, lambda_mult=1)) == ["p", "q"]
-
-
-def test_what_comes_out_can_be_changed_without_harm():
-    store = filled()
-    store.get_by_ids(["r"])[0].metadata["tags"].append("z")
-    assert store.get_by_ids(["r"])[0].metadata == {"kind": "a", "tags": ["x", "y"]}
 
 
 def test_deletions_and_replacements_leave_the_rest_in_place():
@@ -277,15 +266,6 @@ def test_a_folder_is_refused_and_nothing_in_it_is_touched(tmp_path):
     )
 
 
-def test_nothing_beside_the_file_is_touched(tmp_path):
-    names = somebody(tmp_path)
-    store = filled(path=tmp_path / "m")
-    store.delete(["p"])
-    del store
-    assert {file.name for file in tmp_path.iterdir()} == {*names, "m"}
-    assert all((tmp_path / name).read_text() == "mine" for name in names)
-
-
 @pytest.mark.parametrize("ending", ["-wal", "-shm", "-journal"])
 def test_a_file_where_the_log_would_stand_is_refused(tmp_path, ending):
     (tmp_path / f"m{ending}").write_text("mine")
@@ -419,12 +399,6 @@ def test_a_model_that_is_reached_through_another_class_is_named(tmp_path):
         FaissStore(Plane(), embedder="")
 
 
-def test_an_emptied_store_takes_another_model(tmp_path):
-    filled(path=tmp_path / "m").delete()
-    FaissStore(WORDS, path=tmp_path / "m").add_texts(["x"], ids=["t"])
-    assert ids(FaissStore(WORDS, path=tmp_path / "m").similarity_search("x")) == ["t"]
-
-
 class Named(Plane):
     def __init__(self, **fields):
         self.__dict__.update(fields)
@@ -458,8 +432,3 @@ def test_metadata_that_is_no_json_is_refused_before_anything_is_written(tmp_path
     with pytest.raises(InputError, match="must be JSON"):
         store.add_documents(bad)
     assert len(FaissStore(Plane(), path=tmp_path / "m")) == 4
-
-
-def test_ids_and_documents_must_be_as_many():
-    with pytest.raises(InputError, match="1 ids were given for 2 documents"):
-        filled().add_documents([Document("1"), Document("2")], ids=["x"])

@@ -1,6 +1,5 @@
 import asyncio
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -8,6 +7,12 @@ import pytest
 from langchain_judges.asking.limiter import CallLimiter
 from langchain_judges.asking.steps import SingleFlight, Wait, arun, run, together
 from langchain_judges.errors import OverBudget, RunStopped
+from tests.processes import wait_until
+
+
+def queued(limiter):
+    """Wait until somebody waits for a place."""
+    wait_until(lambda: limiter._waiting)
 
 
 async def others_wait():
@@ -18,13 +23,8 @@ async def others_wait():
 
 def test_places_are_handed_out_up_to_the_bound_in_threads():
     # Nobody leaves before three are inside; a fourth would be seen there.
-    limiter, lock, inside, peak, three = (
-        CallLimiter(3),
-        threading.Lock(),
-        [0],
-        [0],
-        threading.Barrier(3),
-    )
+    limiter, lock, three = CallLimiter(3), threading.Lock(), threading.Barrier(3)
+    inside, peak = [0], [0]
 
     def work(rank):
         run(limiter.enter(rank))
@@ -87,7 +87,7 @@ def test_a_budget_of_calls_is_exact_and_counts_those_in_flight():
     run(limiter.enter())
     with ThreadPoolExecutor(1) as pool:
         third = pool.submit(run, limiter.enter())
-        time.sleep(0.01)
+        queued(limiter)
         assert not third.done()
         limiter.leave(calls=1)
         with pytest.raises(OverBudget, match="budget of 2 calls"):
@@ -115,7 +115,7 @@ def test_a_closed_gate_waits_for_calls_in_flight_before_it_refuses():
     limiter.close(RunStopped("enough"))
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(run, limiter.enter())
-        time.sleep(0.01)
+        queued(limiter)
         assert not waiting.done()
         limiter.leave(calls=1)
         with pytest.raises(RunStopped, match="enough"):
@@ -138,16 +138,17 @@ def test_a_pause_ends_when_the_gate_is_closed(drive):
     limiter = CallLimiter(1)
     with ThreadPoolExecutor(1) as pool:
         pausing = pool.submit(drive, waiting())
-        time.sleep(0.05)
         limiter.close(RunStopped("enough"))
         pausing.result()
         drive(waiting())
 
 
-def counting(calls):
+def counting(calls, ready=lambda: None):
+    """Return what computes a value once it is ready, and is counted."""
+
     def compute():
         calls.append(1)
-        yield Wait(lambda: time.sleep(0.02), lambda: asyncio.sleep(0.02))
+        yield Wait(ready, lambda: asyncio.sleep(0))
         return "value"
 
     return compute
@@ -156,9 +157,15 @@ def counting(calls):
 def test_a_value_is_computed_once_for_many_threads():
     flight: SingleFlight[str] = SingleFlight()
     calls: list[str] = []
+
+    def all_want_it():
+        wait_until(lambda: flight._callers["k"] == 8)
+
     with ThreadPoolExecutor(8) as pool:
         results = list(
-            pool.map(lambda _: run(flight.get("k", counting(calls), bool)), range(8))
+            pool.map(
+                lambda _: run(flight.get("k", counting(calls, all_want_it), bool)), range(8)
+            )
         )
     assert len(calls) == 1
     assert sorted(reused for _, reused in results) == [False] + [True] * 7

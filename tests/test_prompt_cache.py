@@ -4,7 +4,6 @@ import asyncio
 import json
 import os.path
 import threading
-import time
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -67,15 +66,6 @@ def test_prompts_that_share_system_message_material_and_schema_begin_alike():
     assert first.keys != beginnings(prompt(LONG * 3), other).keys
 
 
-def test_a_mark_stands_behind_pictures_too():
-    image = {"type": "image", "base64": "A" * 4096, "mime_type": "image/png"}
-    system, human = prompt("the end of the fence")
-    blocks: list[Any] = [image, {"type": "text", "text": human.content}]
-    prefix: Any = beginnings([system, HumanMessage(blocks)], Reply)
-    content = prefix.marked[1].content
-    assert [block.get("cache_control") for block in content] == [None, MARK, None]
-
-
 def test_what_is_too_short_for_the_cache_is_not_marked():
     # 1,024 tokens of about 4 bytes: 4,096 bytes.
     assert beginnings(prompt("short"), Reply) is None
@@ -115,13 +105,6 @@ def test_the_solve_calls_of_a_pair_are_marked_and_its_plan_is_not():
 
 def test_a_single_call_is_not_marked_for_nothing_would_read_what_it_writes():
     assert [marks(each) for each in sent_by(ChatAnthropic, "absolute")] == [0]
-
-
-def test_other_models_get_the_same_words_without_a_mark():
-    others = sent_by(FakeChatModel)
-    assert not any(map(marks, others))
-    texts = [sorted(m[-1].text for m in each) for each in (others, sent_by(ChatAnthropic))]
-    assert texts[0] == texts[1]
 
 
 async def order_of(outcomes):
@@ -212,8 +195,10 @@ def test_chat_anthropic_sends_the_same_marked_prefix_for_every_criterion(anthrop
 class CachingProvider:
     """Answers as a provider that caches: what begins as an answered prompt is served."""
 
-    def __init__(self, answer):
+    def __init__(self, answer, together=1):
+        """Answer; where so many calls come `together`, none before all have come."""
         self.answer = answer
+        self.all = threading.Barrier(together)
         self.answered: list[str] = []
         self.sent = self.served = 0
         self.lock = threading.Lock()
@@ -224,8 +209,7 @@ class CachingProvider:
             shared = max(begins, default=0)
             self.sent += len(prompt)
             self.served += shared if shared >= 4096 else 0
-        # Calls that are not held back come meanwhile, and are served nothing.
-        time.sleep(0.05)
+        self.all.wait(60)
         with self.lock:
             self.answered.append(prompt)
         return self.answer(prompt)
@@ -255,7 +239,8 @@ def test_most_of_what_calls_share_is_read_from_the_cache(method, options, row, l
 def test_nobody_waits_where_the_option_says_so():
     shares = []
     for first in (True, False):
-        provider = CachingProvider(answer)
+        # Calls that are not held back are all under way at once, and are served nothing.
+        provider = CachingProvider(answer, together=1 if first else 4)
         options: dict[str, Any] = {
             "criteria": ["a", "b", "c", "d"],
             "orders": "none",

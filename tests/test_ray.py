@@ -84,21 +84,9 @@ def actor(pid):
         return False
 
 
-def test_a_limiter_that_must_not_wait_says_that_it_is_not_its_turn():
-    from langchain_judges.runs.on_ray import _ClusterLimiter, _Rate
-
-    limiter = _ClusterLimiter(ray.remote(num_cpus=0)(_Rate).remote(1.0, None))
-    assert [limiter.acquire(blocking=False) for _ in range(2)] == [True, False]
-
-
 def test_a_refused_key_stops_all_and_is_said(tmp_path):
     with FakeModelServer(lambda _: error(401)) as server, pytest.raises(ModelAccessError):
         judged(ROWS, server, tmp_path)
-
-
-def test_there_are_no_more_actors_than_calls_in_flight(tmp_path):
-    with FakeModelServer(answer_call) as server, pytest.raises(OptionError, match="`actors`"):
-        judged(ROWS, server, tmp_path, actors=9)
 
 
 def test_the_command_judges_on_ray(tmp_path):

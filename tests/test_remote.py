@@ -71,20 +71,6 @@ def test_a_shard_that_is_begun_again_withdraws_its_receipt(store, tmp_path):
         merge(OUT, tmp_path / "all.jsonl")
 
 
-def test_rows_are_copied_while_the_run_lasts(store, monkeypatch):
-    monkeypatch.setattr(remote, "PERIOD", -1.0)  # a copy is always due
-    pushed: list[str] = []
-    push = Remote.push
-
-    def count(self, name):
-        pushed.append(name)
-        push(self, name)
-
-    monkeypatch.setattr(Remote, "push", count)
-    run(out="memory://bucket/verdicts.jsonl")
-    assert len(pushed) > 1
-
-
 def test_a_copy_is_due_once_a_period(store):
     now = [0.0]
     place = Remote(OUT, clock=lambda: now[0])

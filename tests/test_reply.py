@@ -1,7 +1,7 @@
 from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.replies.reading import json_schema, read
-from langchain_judges.methods.replies import Choice, plan_shape, scores_shape
+from langchain_judges.methods.replies import scores_shape
 from tests.cases import for_each
 
 SCORES = scores_shape((1, 5), explain_first=False)
@@ -54,11 +54,6 @@ def test_an_unusable_reply_is_told_apart_from_a_score(text, reason, detail):
     assert re.search(detail, problem.detail)
 
 
-def test_a_choice_outside_the_labels_is_invalid():
-    _, problem = reading('{"explanation": "", "preference": "both"}', Choice)
-    assert problem.reason == "invalid_label"
-
-
 @for_each(
     ("meta", "extra", "reason"),
     [
@@ -92,22 +87,3 @@ def test_the_schema_is_flat_closed_and_in_the_order_of_the_paper():
     assert schema["required"] == ["score_1", "score_2", "explanation"]
     assert schema["additionalProperties"] is False
     assert schema["properties"]["score_1"] == {"type": "integer", "minimum": 1, "maximum": 5}
-
-
-def test_a_plan_schema_names_no_bound_that_strict_modes_refuse():
-    text = str(json_schema(plan_shape(3)))
-    assert "'maxItems': 3" in text
-    assert "$ref" not in text
-    assert "minLength" not in text
-    assert "maxLength" not in text
-
-
-def test_a_model_whose_replies_are_cut_soon_gets_bounds_on_strings():
-    criterion = json_schema(plan_shape(3), 120)["properties"]["criteria"]["items"]
-    assert criterion["properties"]["description"]["maxLength"] == 120
-    assert criterion["properties"]["name"]["maxLength"] == 40
-
-
-def test_explaining_first_moves_the_explanation_to_the_front():
-    shape = scores_shape((1, 10), explain_first=True)
-    assert list(json_schema(shape)["properties"]) == ["explanation", "score_1", "score_2"]

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
 
-from langchain_judges import create_bsm_judge, judge_many
+from langchain_judges import create_bsm_judge
 from langchain_judges.asking.models import resolve_model
 from langchain_judges.asking.models.secrets import Secrets, masked
 from langchain_judges.errors import ModelAccessError
@@ -34,19 +34,6 @@ def configured(server, **settings):
 
 def bsm(model):
     return create_bsm_judge(model, criteria=["Depth"], orders="none", repairs=0)
-
-
-@pytest.mark.parametrize("secret", [KEY, HEADER, QUERY])
-@pytest.mark.parametrize("answer", ["error", "reply"])
-def test_what_a_server_echoes_of_the_configuration_reaches_no_file(
-    serve, tmp_path, secret, answer
-):
-    behaviour = reply(scores(4, 2, f"as {secret} says"))
-    server = serve(lambda call: error(400, f"bad {secret}") if answer == "error" else behaviour)
-    out = tmp_path / "out.jsonl"
-    list(judge_many(bsm(configured(server)), pairs(2), out=out, progress=False))
-    assert secret not in out.read_text()
-    assert "***" in out.read_text()
 
 
 @pytest.mark.parametrize("secret", [KEY, HEADER, QUERY])

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.attacks.matrix import Case, tried
 from tests.judges import answer_call
 from tests.planners import planning
 from tests.processes import start, wait_until
@@ -143,3 +144,21 @@ def test_a_second_signal_leaves_at_once_with_one_sentence(serve, tmp_path):
     _, errors = program.communicate()
     assert "Stopped at once" in errors
     assert program.returncode == 130
+
+
+# -- runs that are ended midway and resumed: `python -m tests.attacks.matrix` tries all
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("bsm", "out, threads", "kill -9"),
+        Case("relative", "out, async", "Ctrl-C"),
+        Case("writer", "checkpointer, async", "cancellation"),
+        Case("jury", "checkpointer, threads", "SIGTERM"),
+        Case("bsm", "batch", "kill -9"),
+    ],
+    ids=", ".join,
+)
+def test_no_finished_call_is_paid_twice_and_the_verdicts_are_the_same(case):
+    assert tried(case) == ""

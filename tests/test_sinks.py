@@ -12,16 +12,41 @@ import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
 from pandas import read_parquet
+from typer.testing import CliRunner
 
 from langchain_judges import judge_many, report
-from langchain_judges.cli.messages import run_rows
-from langchain_judges.errors import STEERING, JudgeError, ModelAccessError
+from langchain_judges.asking.faults import diagnosis
+from langchain_judges.cli import app
+from langchain_judges.cli.messages import run_rows, tell_refusal
+from langchain_judges.errors import STEERING, JudgeError, ModelAccessError, OutputError
 from langchain_judges.methods.direct import create_relative_judge
+from langchain_judges.methods.sc2 import render_table
+from langchain_judges.rows.printable import InertConsole
 from langchain_judges.runs.merge import merge
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
-from tests.judged_rows import data_of
-from tests.test_inert import PAYLOADS
+from tests.judged_rows import data_of, run_of
 
+PAYLOADS = {
+    "a screen is cleared": "\x1b[2J",
+    "the title is set": "\x1b]0;owned\x07",
+    "the clipboard is written": "\x1b]52;c;AAAA\x1b\\",
+    "a link is made": "\x1b]8;;http://x\x1b\\here\x1b]8;;\x1b\\",
+    "eight-bit control": "\x9b2J\x9d0;owned\x9c",
+    "direction": "\u202etxt.exe\u202c \u2066isolated\u2069",
+    "a line is overwritten": "fine\rowned\x08\x7f",
+    "half a character": "\ud83d",
+}
+FORMULAS = [
+    "=1+1",
+    "+cmd|' /C calc'!A0",
+    "-2+3",
+    "@SUM(A1)",
+    "\t=1",
+    " =1",
+    "\ufeff=1",
+    "\uff1d1+1",
+]
 SECRETS = {
     "key": "mykey-1234",
     "header": "tenant-5678",
@@ -117,7 +142,51 @@ def test_a_refused_key_steers_no_traceback_and_is_not_in_it():
     assert not STEERING.search(text)
 
 
-def test_a_file_name_in_an_error_steers_no_traceback():
-    error = JudgeError(f"There is no file {STEERS}")
-    assert str(error).startswith("There is no file")
-    assert not STEERING.search(str(error))
+# -- what a run does not show: errors, file names, tables, styles
+
+
+def refused(text):
+    written = StringIO()
+    console = InertConsole(file=written, soft_wrap=True)
+    tell_refusal(OutputError(f"Results cannot be written to {text}"), console, text)
+    return written.getvalue()
+
+
+def of_file_name(text):
+    name = f"{text.encode('utf-8', 'replace').decode()}.jsonl".replace("/", "_")
+    return CliRunner().invoke(app, ["judge", name, "--model", "local"]).output
+
+
+ROW = {"aspect": "Tone", "common": "", "only_a": "", "only_b": ""}
+SINKS = {
+    "command": refused,
+    "file name": of_file_name,
+    "table": lambda said: render_table([{**ROW, "common": said}], names=(said, said)),
+    "detail": lambda said: diagnosis(ValueError(said)).detail,
+    "error": lambda said: str(JudgeError(said)),
+}
+
+
+@for_each("text", PAYLOADS.values(), ids=PAYLOADS)
+@for_each("sink", SINKS)
+def test_nothing_that_others_wrote_steers_what_shows_it(sink, text):
+    output = SINKS[sink](f"before {text} after")
+    assert "before" in output
+    assert not STEERING.search(output)
+
+
+@for_each("text", FORMULAS)
+def test_a_spreadsheet_calculates_nothing_of_a_report(text):
+    rows, data = run_of(["A", "B"] * 6), data_of(["B", "A"] * 6)
+    shown = report.trust(rows, data, name=text, data_name=text).to_csv()
+    cells = {cell for row in csv.reader(StringIO(shown)) for cell in row}
+    assert any(text.strip("\t \ufeff") in cell for cell in cells)
+    formulas = [cell for cell in cells if re.match("[\\s\ufeff]*[=+@-]", cell)]
+    assert not [cell for cell in formulas if not re.fullmatch(r"-?[\d.]+", cell)]
+
+
+def test_styles_of_our_own_reach_the_terminal():
+    written = StringIO()
+    console = InertConsole(file=written, force_terminal=True, color_system="standard")
+    console.print("red \x1b[2J", style="red", markup=False, highlight=False)
+    assert written.getvalue() == "\x1b[31mred \ufffd[2J\x1b[0m\n"

@@ -63,24 +63,6 @@ def test_no_row_is_started_while_too_many_results_are_held_back(monkeypatch):
     assert rows.seconds_full > 0
 
 
-def test_a_caller_who_takes_his_time_is_not_run_away_from():
-    rows: budget.Window[Future[None]] = budget.Window(2, lambda _: None)
-    for _ in range(2):
-        rows.start(Future())
-        rows.rows[-1].set_result(None)
-        rows.finished()
-    assert not rows.has_room()
-
-
-@pytest.mark.parametrize("places", [1, 2])
-def test_no_more_rows_are_unfinished_than_there_are_places(places):
-    rows: budget.Window[Future[None]] = budget.Window(places, lambda _: None)
-    for _ in range(places):
-        assert rows.has_room()
-        rows.start(Future())
-    assert not rows.has_room()
-
-
 @pytest.mark.parametrize(("characters", "most", "peak"), [(1, 0.31, 3), (390_000, 1.0, 1)])
 async def test_started_rows_take_no_more_memory_than_allowed(characters, most, peak):
     # A row of one call takes 30 + 70 kB and 2.5 bytes for each character.

@@ -120,7 +120,7 @@ _COPIES = 2.5
 def kilobytes_of(characters: int, calls: int) -> int:
     """Return about how many kilobytes a row takes while all of its calls are in flight.
 
-    Measured with calls that wait for a batch job (`python -m tests.benchmarks.open_rows`).
+    Measured with calls that wait for a batch job.
 
     >>> kilobytes_of(1_000, calls=10)
     755
