@@ -153,3 +153,27 @@ def hub_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., P
 def chat(server: FakeModelServer, **options: object) -> ChatOpenAI:
     """Return a client of the server; a new event loop is safe with each of them."""
     return server.chat(**options)
+
+
+@pytest.fixture
+def traced() -> Iterator[Callable[[Callable[[], object]], Any]]:
+    """Return what runs a function and says what LangSmith's client sent meanwhile."""
+    from langchain_core.tracers.langchain import wait_for_all_tracers
+    from langsmith import Client
+    from langsmith.run_helpers import tracing_context
+
+    from tests.langsmith_server import LangSmithServer
+
+    with LangSmithServer() as server:
+        client = Client(api_url=server.url, api_key="x")
+
+        def during(work: Callable[[], object]) -> Any:
+            server.runs.clear()
+            with tracing_context(enabled=True, client=client, project_name="P"):
+                work()
+            wait_for_all_tracers()
+            client.flush()
+            return server.read()
+
+        yield during
+        client.cleanup()

@@ -5,19 +5,15 @@ import math
 import re
 from typing import Any
 
-import numpy as np
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.messages import AIMessage
-from sklearn.cluster import KMeans
 
 from langchain_judges import Panel, Voting, create_drpe_judge, judge_many, load_judge
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.drpe import roles as roles_of
 from langchain_judges.methods.drpe.replies import confidences
 from langchain_judges.methods.drpe.roles import (
     SETS,
-    alternating,
     dbscan_medoids,
     kmeans_medoids,
 )
@@ -28,7 +24,6 @@ from langchain_judges.testing import reply, with_logprobs
 from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import BrokenEmbeddings, FakeChatModel
-from tests.langsmith_server import LangSmithServer
 
 PAIR = {"input": "An article.", "output_a": "good candidate", "output_b": "bad reference"}
 SWAPPED = {"input": "An article.", "output_a": "bad reference", "output_b": "good candidate"}
@@ -114,22 +109,17 @@ PRESETS = {
 
 
 @for_each("preset", PRESETS)
-async def test_presets_cost_what_the_closed_forms_say(preset):
+def test_presets_cost_what_the_closed_forms_say_and_mirror_swapped_texts(preset):
     model = FakeChatModel(replies=respond)
-    judge = load_judge("drpe", model, preset=preset, embeddings=FEW)
+    judge = load_judge("drpe", model, preset=preset, embeddings=FEW, task="summary")
     result = judge.invoke(PAIR)
     expected, seats = PRESETS[preset]
     assert len(result["roles"]) == seats
     assert len(model.prompts) == result["verdict"]["usage"]["calls"] == expected
     assert judge.config["metadata"]["calls"] == expected
-    later = load_judge("drpe", FakeChatModel(replies=respond), preset=preset, embeddings=FEW)
-    assert await later.ainvoke(PAIR) == result
-
-
-@for_each("preset", PRESETS)
-def test_swapping_the_inputs_mirrors_the_verdict(preset):
-    judge = load_judge("drpe", FakeChatModel(replies=respond), preset=preset, embeddings=FEW)
-    there, back = judge.invoke(PAIR)["verdict"], judge.invoke(SWAPPED)["verdict"]
+    # The presets of the papers give judges no common ground.
+    assert not any(TASKS["summary"]["everyone"] in prompt for prompt in model.prompts)
+    there, back = result["verdict"], judge.invoke(SWAPPED)["verdict"]
     assert (there["preference"], back["preference"]) == ("A", "B")
     assert back["score"] == pytest.approx(1 - there["score"])
 
@@ -243,16 +233,6 @@ def test_samples_give_the_share_of_replies_that_agree():
     assert all(settings["temperature"] == 0.7 for settings in model.settings)
 
 
-def test_another_seed_samples_other_votes():
-    def seeds(seed):
-        voting = Voting(confidence="samples", samples=3)
-        _, model = judged(voting=voting, panel=Panel(dynamic=0), seed=seed)
-        return [settings["seed"] for settings in model.settings]
-
-    assert sorted(seeds(0)) == [0, 1, 2]
-    assert len({*seeds(0), *seeds(1), *seeds(2)}) == 9
-
-
 def test_both_orders_show_whether_the_panel_flips():
     result, model = judged(vote=lambda prompt, name: "1", orders="score_mean")
     assert len(model.prompts) == 4
@@ -274,22 +254,6 @@ def test_over_both_orders_a_divided_role_counts_where_it_voted(serve):
     assert result["verdict"]["confidence_source"] == "logprobs"
     for vote in result["votes"]:
         assert vote["confidence"] == pytest.approx(math.exp(-0.5))
-
-
-def test_one_sample_of_several_that_came_is_still_a_share():
-    def answer(prompt):
-        return next(replies) if "judges are:" in prompt else None
-
-    reply_text = respond("judges are:\n1. X: y", vote=lambda p, n: "2")
-    replies = iter([reply_text, *["no"] * 10])
-    roles = [{"type": "X", "description": "y"}]
-    result, _ = judged(
-        answer=answer,
-        panel={"static": roles, "dynamic": 0},
-        voting=Voting(confidence="samples", samples=3),
-        repairs=0,
-    )
-    assert result["votes"][0]["confidence_source"] == "samples"
 
 
 @for_each(
@@ -335,7 +299,7 @@ def test_the_random_order_is_a_coin_that_follows_the_text():
     assert firsts == {"1", "2"}
 
 
-@for_each("text", ["equal", "3", "", None])
+@for_each("text", ["equal", None])
 def test_a_vote_that_is_none_is_left_out_after_a_repair(text):
     def vote(prompt, name):
         return text if name == "Critic" else favours_good(prompt)
@@ -373,45 +337,19 @@ def test_without_a_quorum_of_votes_nobody_is_preferred():
     assert "0 of 3 roles voted, at least 2 must." in verdict["rationale"]
 
 
-def test_thoughts_and_other_objects_before_the_votes_do_not_weigh_them(serve):
-    def behave(call):
-        text = respond(call.prompt)
-        shadow = text.replace('"2"', '"1"').replace("Critic says so", "?")
-        reply_text = f"<think>{shadow}</think> {text}"
-        answer = in_tokens(reply_text, -9.0)
-        edge = len(reply_text) - len(text)
-        answer.payload["choices"][0]["logprobs"]["content"] = [
-            {"token": reply_text[:edge], "bytes": None, "logprob": -9.0},
-            {"token": text, "bytes": None, "logprob": -0.5},
-        ]
-        return answer
-
-    judge = create_drpe_judge(chat(serve(behave)), panel={"dynamic": 0})
-    result = judge.invoke(PAIR)
-    for vote in result["votes"]:
-        assert vote["confidence"] == pytest.approx(math.exp(-0.5))
-
-
 @for_each(
     "logprobs",
     [
-        ["odd"],
         {"content": "odd"},
-        {"content": [{"token": "x"}]},
-        {"content": [{"token": None, "logprob": -1.0}]},
         {"content": [{"token": "x", "logprob": None}]},
-        {"content": ["x"]},
         {"content": [{"token": '{"reason": "x", "vote": "1"}', "logprob": math.nan}]},
         {"content": [{"token": '{"reason": "x", "vote": "1"}', "logprob": 1000.0}]},
         {"content": [{"token": "x", "logprob": -1.0, "bytes": [300]}]},
-        {"content": [{"token": "x", "logprob": -1.0, "bytes": ["a"]}]},
     ],
 )
 def test_broken_log_probabilities_are_none(logprobs):
-    message = AIMessage(
-        '{"reason": "x", "vote": "1"}', response_metadata={"logprobs": logprobs}
-    )
     data = {"reason": "x", "vote": "1"}
+    message = AIMessage(json.dumps(data), response_metadata={"logprobs": logprobs})
     assert confidences(message, data) == {}
 
 
@@ -431,9 +369,7 @@ def test_a_vote_may_be_a_number_and_two_that_differ_are_none():
 
 
 @for_each("clustering", ["kmeans", "dbscan"])
-@for_each(
-    "gives", [[], [[1.0, 0.0]], [[math.nan] * 8] * 8, RuntimeError("down"), TimeoutError()]
-)
+@for_each("gives", [[[1.0, 0.0]], [[math.nan] * 8] * 8, RuntimeError("down")])
 def test_an_embedder_that_fails_costs_the_clustering_and_not_the_run(gives, clustering):
     judge = create_drpe_judge(
         FakeChatModel(replies=respond),
@@ -453,20 +389,6 @@ def test_an_embedder_that_fails_costs_the_clustering_and_not_the_run(gives, clus
 def test_roles_without_a_direction_are_clustered_too():
     # The cluster of two comes first, the one without a direction is noise.
     assert dbscan_medoids([[0.0, 0.0], [1.0, 0.0], [0.9, 0.1]]) == [1, 0]
-
-
-def test_a_reply_without_any_vote_is_a_failure_and_no_crash():
-    result, _ = judged(answer=lambda p: "I cannot decide." if "judges are:" in p else None)
-    assert result["verdict"]["preference"] is None
-    assert "unparsable" in {f["reason"] for f in result["verdict"]["failures"]}
-
-
-def test_no_confidence_means_the_count_even_if_log_probabilities_come(serve):
-    server = serve(lambda call: in_tokens(respond(call.prompt)))
-    judge = create_drpe_judge(
-        chat(server, logprobs=True), panel={"dynamic": 0}, voting={"confidence": "none"}
-    )
-    assert judge.invoke(PAIR)["verdict"]["scores"] == {"A": 3.0, "B": 0.0}
 
 
 def test_readers_are_cleaned_before_they_are_seated():
@@ -496,35 +418,12 @@ def test_a_panel_whose_readers_failed_sits_with_its_static_roles_and_says_so():
     assert {f["step"] for f in result["verdict"]["failures"]} == {"roles", "vote"}
 
 
-def test_readers_who_all_sit_already_are_missing_and_half_a_pool_is_not_kept():
-    def answer(prompt):
-        if "Give each a type" not in prompt:
-            return None
-        return json.dumps({"readers": [{"type": "critic", "description": "sits"}]})
-
-    failures = judged(answer=answer)[0]["verdict"]["failures"]
-    assert "0 usable roles came, 4 were wanted" in [f["detail"] for f in failures]
-
-    def half(prompt):
-        return "no" if "by occupation" in prompt else None
-
-    model = FakeChatModel(replies=lambda p: half(p) or respond(p))
+def test_half_a_pool_of_readers_is_not_kept_for_the_next_row():
+    model = FakeChatModel(replies=lambda p: "no" if "by occupation" in p else respond(p))
     judge = create_drpe_judge(model, embeddings=FEW, repairs=0)
     for count in (3, 6):
         judge.invoke(PAIR)
         assert len(model.prompts) == count
-
-
-def test_without_any_role_nothing_is_judged():
-    verdict = judged(answer=lambda p: "no", panel={"static": []})[0]["verdict"]
-    assert verdict["preference"] is None
-
-
-def test_identical_texts_are_a_tie_without_a_call():
-    result, model = judged({**PAIR, "output_b": PAIR["output_a"]})
-    assert (result["verdict"]["preference"], result["verdict"]["score"]) == ("tie", 0.5)
-    assert model.prompts == []
-    assert result["score_norm"] is None
 
 
 def test_an_article_longer_than_the_context_is_cut_alike_and_flagged():
@@ -547,23 +446,6 @@ def test_role_prompts_see_what_the_context_says(context):
     assert "bad reference" not in prompt
 
 
-def test_readers_of_a_candidate_are_no_readers_of_its_summary():
-    _, article = judged()
-    _, candidate = judged(panel={"context": "candidate"})
-    assert "read a summary of this text" in article.prompts[0]
-    assert "summary" not in candidate.prompts[0]
-    assert "read this text" in candidate.prompts[0]
-
-
-@for_each("preset", PRESETS)
-def test_the_presets_of_the_papers_give_judges_no_common_ground(preset):
-    common = TASKS["summary"]["everyone"]
-    assert common in judged()[1].prompts[-1]
-    model = FakeChatModel(replies=respond)
-    load_judge("drpe", model, preset=preset, embeddings=FEW, task="summary").invoke(PAIR)
-    assert not any(common in prompt for prompt in model.prompts)
-
-
 def points(*angles):
     return [[math.cos(a), math.sin(a)] for a in angles]
 
@@ -581,29 +463,6 @@ def test_kmeans_ties_take_the_lower_index_and_equal_vectors_fill_up():
     assert kmeans_medoids(points(1, 1, 1), 2, seed=0) == [0, 1]
 
 
-def test_kmeans_gives_the_same_panel_on_every_run():
-    vectors = np.random.default_rng(0).normal(size=(12, 5)).tolist()
-    assert len({tuple(kmeans_medoids(vectors, 4, seed=3)) for _ in range(5)}) == 1
-
-
-def test_kmeans_of_a_dozen_points_takes_one_thread(monkeypatch):
-    threads = []
-    fit = KMeans.fit
-
-    def fit_and_note(self, points):
-        # One at a time: scikit-learn itself changes the number of the whole process.
-        assert roles_of._FITS.locked()
-        threads.extend(controller.info())
-        return fit(self, points)
-
-    monkeypatch.setattr(KMeans, "fit", fit_and_note)
-    # Those that were loaded with scikit-learn: other tests may have loaded more since.
-    controller = roles_of._threads().select(user_api="openmp")
-    with controller.limit(limits=2):
-        kmeans_medoids([[1, 0], [0, 1], [0.9, 0.1]], 2, seed=0)
-    assert {library["num_threads"] for library in threads} == {1}
-
-
 def test_dbscan_keeps_noise_and_puts_larger_clusters_first():
     # A bundle of three, a bundle of two, and one like no other.
     vectors = points(0.0, 0.1, 0.2, 2.0, 2.1, 4.0)
@@ -619,33 +478,12 @@ def test_a_capped_panel_has_both_kinds_of_readers_where_all_are_noise():
     assert (kinds.count("coarse"), kinds.count("fine")) == (3, 2)
 
 
-def test_alternating_takes_from_each_kind_in_turn():
-    roles: list[Any] = [
-        {"kind": kind} for kind in ("coarse", "coarse", "coarse", "fine", "fine")
-    ]
-    assert alternating(roles, [2, 0, 4, 1, 3], 4) == [2, 4, 0, 3]
-
-
 @for_each(
     ("pair", "task", "judges"),
     [
         ({"input": "How do I brew tea?"}, "response", "Asker"),
-        (
-            {"input": "Summarize this: " + "The mill burnt down. " * 12},
-            "summary",
-            "General Public",
-        ),
-        ({"input": "The mill at the river burnt down on Monday. " * 25}, "response", "Asker"),
-        (
-            {"input": "The mill burnt down.", "task_kind": "summary"},
-            "summary",
-            "General Public",
-        ),
-        (
-            {"input": [{"role": "user", "content": "Hi"}, {"role": "user", "content": "Yes?"}]},
-            "dialogue",
-            "Partner",
-        ),
+        ({"input": "Sum up: it burnt.", "task_kind": "summary"}, "summary", "General Public"),
+        ({"input": [{"role": "user", "content": x} for x in "ab"]}, "dialogue", "Partner"),
     ],
 )
 def test_the_panel_is_told_what_it_judges(pair, task, judges):
@@ -653,10 +491,9 @@ def test_the_panel_is_told_what_it_judges(pair, task, judges):
     result, model = judged({**texts, **pair}, task="auto")
     assert result["task"] == task
     assert result["roles"][0]["type"] == judges
-    readers_prompt, vote = model.prompts[0], model.prompts[-1]
-    assert TASKS[task]["sought"] in readers_prompt
-    for part in (TASKS[task]["about"].replace("{noun}", "response"), TASKS[task]["question"]):
-        assert part in vote
+    assert TASKS[task]["sought"] in model.prompts[0]
+    about = TASKS[task]["about"].replace("{noun}", "response")
+    assert all(part in model.prompts[-1] for part in (about, TASKS[task]["question"]))
 
 
 def test_a_task_of_ones_own_names_question_and_judges():
@@ -728,13 +565,10 @@ def test_roles_stand_in_an_order_drawn_for_the_pair_and_votes_find_their_role():
         ({"panel": {"static": "press"}}, "`static` must be one of"),
         ({"panel": {"static": ["Critic"]}}, "each of `roles` must be 'type: description'"),
         ({"panel": {"static": ["A: x", "a: y"]}}, "distinct types"),
-        ({"panel": {"static": 5}}, "`roles` must be a list"),
         ({"panel": {"dynamic": 0, "static": []}}, "a panel needs"),
         ({"panel": {"seats": 3}}, "'panel' has no option 'seats'; .*it takes clustering, "),
         ({"panel": 5}, "`panel` must be a Panel or its fields by name, got 5"),
-        ({"voting": {"order": "both"}}, "'voting' has no option 'order'"),
-        ({"panel": {"static": [5]}}, "each of `roles` must be 'type: description'"),
-        ({"panel": {"static": [{"type": 3, "description": "x"}]}}, "each of `roles` must be"),
+        ({"voting": {"adaptive": True}}, "`adaptive` needs .* `batch=False`"),
     ],
 )
 def test_options_are_checked_with_the_rule_and_the_value(options, message):
@@ -748,8 +582,6 @@ def test_options_are_checked_with_the_rule_and_the_value(options, message):
         # Always alike: one voter. Alike on half of the pairs: as many as sit.
         ([["A", "A", "A"], ["B", "B", "B"]], 1.0),
         ([["A", "A"], ["A", "B"]], 2.0),
-        # Three of six pairs agree, as with coins: four voters.
-        ([["A", "A", "A", "B"]], 4.0),
         # Two of three rows alike: r = 2 * 2/3 - 1 = 1/3, and 2 / (1 + 1/3) = 1.5.
         ([["A", "A"], ["B", "B"], ["A", "B"]], 1.5),
         ([["A"]], None),
@@ -763,26 +595,13 @@ def test_the_effective_number_of_voters(votes, expected):
     assert summary.effective_voters == (expected and pytest.approx(expected))
 
 
-def traced(**options):
-    from langchain_core.tracers.langchain import wait_for_all_tracers
-    from langsmith import Client
-    from langsmith.run_helpers import tracing_context
-
-    with LangSmithServer() as server:
-        client = Client(api_url=server.url, api_key="x")
-        with tracing_context(enabled=True, client=client, project_name="P"):
-            result, _ = judged(**options)
-        wait_for_all_tracers()
-        client.flush()
-        client.cleanup()
-        return result, list(server.read().runs.values())
-
-
 @for_each(("batch", "calls"), [(True, 3), (False, 9)])
-def test_every_role_has_a_run_of_its_own(batch, calls):
-    result, runs = traced(voting={"batch": batch})
+def test_every_role_has_a_run_of_its_own(traced, batch, calls):
+    results = []
+    log = traced(lambda: results.append(judged(voting={"batch": batch})[0]))
+    runs = list(log.runs.values())
     names = [run["name"] for run in runs]
-    for role in result["roles"]:
+    for role in results[0]["roles"]:
         assert names.count(f"role:{role['type']}") == 1
     assert {"roles:coarse", "roles:fine"} <= set(names)
     assert sum(run["run_type"] == "llm" for run in runs) == calls
@@ -790,43 +609,15 @@ def test_every_role_has_a_run_of_its_own(batch, calls):
     assert {"drpe", "vote"} <= set(critic["tags"])
     metadata = critic["extra"]["metadata"]
     assert (metadata["unit"], metadata["order"]) == ("Critic", "BA")
-    assert (metadata["model"], metadata["temperature"]) == ("FakeChatModel", 0.0)
-    assert metadata["prompt_version"]
-    if batch:
-        assert critic["outputs"]["preference"] == "A"
 
 
 @for_each("batch", [True, False])
-def test_the_runs_of_a_role_are_told_apart_by_order_and_sample(batch):
+def test_the_runs_of_a_role_are_told_apart_by_order_and_sample(traced, batch):
     voting = {"batch": batch, "confidence": "samples", "samples": 2}
-    _, runs = traced(
-        voting=voting,
-        orders="score_mean",
-        panel={"static": ["Critic: looks closely"], "dynamic": 0},
-    )
-    played = {
-        run["name"]: (run["extra"]["metadata"]["unit"], run["extra"]["metadata"]["order"])
-        for run in runs
-        if run["name"].startswith("role:")
-    }
-    assert played == {
-        f"role:Critic ({order[0]} first, sample {n})": (
-            f"Critic ({order[0]} first, sample {n})",
-            order,
-        )
-        for order in ("AB", "BA")
-        for n in (1, 2)
-    }
-
-
-def test_a_cached_reply_keeps_its_confidences(serve):
-    from langchain_core.caches import InMemoryCache
-
-    server = serve(wire())
-    judge = create_drpe_judge(chat(server), panel={"dynamic": 0}, cache=InMemoryCache())
-    first, second = judge.invoke(PAIR), judge.invoke(PAIR)
-    assert len(server.calls) == 1
-    assert first["votes"] == second["votes"]
+    log = traced(lambda: judged(voting=voting, orders="score_mean", panel=CRITIC))
+    names = {run["name"] for run in log.runs.values() if run["name"].startswith("role:")}
+    orders = ("A first", "B first")
+    assert names == {f"role:Critic ({x}, sample {n})" for x in orders for n in (1, 2)}
 
 
 def test_a_reply_cached_without_probabilities_is_no_answer_where_votes_weigh_them(serve):
@@ -840,26 +631,3 @@ def test_a_reply_cached_without_probabilities_is_no_answer_where_votes_weigh_the
         counted = judge.invoke(PAIR)["votes"][0]["tokens"]
     assert len(server.calls) == 2
     assert counted > 1
-
-
-def test_a_refusal_is_a_failure_and_no_vote():
-    refused = AIMessage("", additional_kwargs={"refusal": "no"})
-    verdict = judged(
-        answer=lambda p: refused if "judges are:" in p else None, panel={"dynamic": 0}
-    )[0]["verdict"]
-    assert verdict["preference"] is None
-    assert [f["reason"] for f in verdict["failures"]] == ["refusal"]
-
-
-def test_the_graph_is_the_papers_figure(snapshot):
-    graph = create_drpe_judge(FakeChatModel()).get_graph()
-    assert graph.draw_mermaid(with_styles=False) == snapshot
-
-
-def test_the_prompts_are_these(snapshot):
-    _, model = judged(instructions="Be kind.")
-    _, alone = judged(voting={"batch": False}, panel={"dynamic": 0})
-    _, merged = judged(panel={"merged_prompt": True})
-    prompts = sorted(model.prompts[:2])  # both are asked at the same time, as is every role
-    public = next(prompt for prompt in alone.prompts if "General Public" in prompt)
-    assert [*prompts, model.prompts[2], public, merged.prompts[0]] == snapshot

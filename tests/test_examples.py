@@ -16,7 +16,6 @@ from tests.fakes import FakeChatModel
 from tests.judges import REMEMBERING, answer, item_of, of_method
 from tests.test_drpe import respond
 from tests.test_memory import Letters
-from tests.test_tracing import traced  # noqa: F401 - a fixture
 
 PAIR = {
     "id": "p",
@@ -295,7 +294,7 @@ def test_async_shows_the_same_examples(make, memory):
 
 
 @judges
-def test_recall_is_one_run_of_the_trace(make, memory, traced):  # noqa: F811
+def test_recall_is_one_run_of_the_trace(make, memory, traced):
     memory.remember([lesson()])
     trace = traced(lambda: make(memory)[0].invoke(PAIR))
     [recall] = [run for run in trace.runs.values() if run["name"] == "recall"]

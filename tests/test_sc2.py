@@ -41,7 +41,6 @@ from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import BrokenEmbeddings, FakeChatModel
 from tests.model_server import responses
-from tests.test_tracing import traced  # noqa: F401 - a fixture
 
 PAIR = {"input": "Why?", "output_a": "good reason", "output_b": "bad reason"}
 SWAPPED = {"input": "Why?", "output_a": "bad reason", "output_b": "good reason"}
@@ -623,7 +622,7 @@ def test_a_client_of_a_server_names_no_file_of_aspects(aspects):
     check_client(SC2, {"aspects": ["Tone"]})
 
 
-def test_every_table_and_every_match_has_a_run_of_its_own(traced):  # noqa: F811
+def test_every_table_and_every_match_has_a_run_of_its_own(traced):
     settings = {"aspects": None, "aspect_samples": 2, "samples": 3, "orders": "strict"}
     results = []
     trace_log = traced(lambda: results.append(judged(**settings)[0]))
@@ -647,7 +646,7 @@ def test_every_table_and_every_match_has_a_run_of_its_own(traced):  # noqa: F811
     assert call["extra"]["metadata"]["unit"] == "table 2"
 
 
-def test_a_match_that_cost_no_call_is_in_the_trace_too(traced):  # noqa: F811
+def test_a_match_that_cost_no_call_is_in_the_trace_too(traced):
     def table(prompt, counter=[]):  # noqa: B006 - counts its own calls
         counter.append(1)
         return "no" if len(counter) == 1 else None

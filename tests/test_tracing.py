@@ -6,9 +6,6 @@ import threading
 from typing import Any
 
 import pytest
-from langchain_core.tracers.langchain import wait_for_all_tracers
-from langsmith import Client
-from langsmith.run_helpers import tracing_context
 
 from langchain_judges import (
     FailureMemory,
@@ -25,28 +22,10 @@ from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel, writes
 from tests.judges import answer_call, drpe, item_of, of_method
-from tests.langsmith_server import LangSmithServer
 from tests.planners import as_labelled, fooled_model, planning
 from tests.test_memory import Letters
 
 PAIR = {"input": "Why?", "output_a": "good good", "output_b": "bad"}
-
-
-@pytest.fixture
-def traced():
-    with LangSmithServer() as server:
-        client = Client(api_url=server.url, api_key="x")
-
-        def during(work):
-            server.runs.clear()
-            with tracing_context(enabled=True, client=client, project_name="P"):
-                work()
-            wait_for_all_tracers()
-            client.flush()
-            return server.read()
-
-        yield during
-        client.cleanup()
 
 
 WRITING = {
