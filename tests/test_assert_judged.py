@@ -7,7 +7,6 @@ import pytest
 from langchain_judges import create_relative_judge, create_rubric_judge
 from langchain_judges.errors import OptionError
 from langchain_judges.runs import assert_judged
-from tests.cases import for_each
 from tests.fakes import FakeChatModel
 
 
@@ -41,16 +40,6 @@ def test_a_failing_test_names_the_rows_and_why():
     assert str(info.value) == "1 of 2 rows pass, 100% must:\n- b: 0 (score 0.00). about b"
 
 
-def test_a_share_of_the_rows_may_fail():
-    judge, _ = says({"a": ["1"], "b": ["0", "0"]})
-    assert len(assert_judged(judge, [item("a"), item("b")], min_pass=0.5)) == 2
-
-
-def test_a_label_says_what_passes():
-    judge, _ = says({"a": ["0"]})
-    assert_judged(judge, [item("a", label=0)], tries=1)
-
-
 def test_without_a_label_the_middle_of_the_scale_passes():
     replies = [{"explanation": "so so", "label": label} for label in ("3", "2")]
     judge = create_rubric_judge(FakeChatModel(replies=replies), rubric="helpfulness")
@@ -77,13 +66,6 @@ def test_a_row_that_was_not_judged_fails():
     judge = create_rubric_judge(FakeChatModel(replies=lambda _: "?"), rubric="Is it polite?")
     with pytest.raises(AssertionError, match="a: not judged"):
         assert_judged(judge, [item("a")], passes=lambda row: True)
-
-
-@for_each(("options", "words"), [({"min_pass": 90}, "`min_pass`"), ({"tries": 0}, "`tries`")])
-def test_wrong_options_are_refused(options, words):
-    judge, _ = says({})
-    with pytest.raises(OptionError, match=words):
-        assert_judged(judge, [item("a")], **options)
 
 
 def test_no_rows_are_no_passing_test():

@@ -70,7 +70,7 @@ def decides():
 
     def start(chances: Any) -> tuple[Any, Decides]:
         server = Decides(chances)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         servers.append(server)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -126,15 +126,6 @@ def test_a_pair_is_asked_in_both_orders(decides):
     assert len(server.bodies) == 2
 
 
-@pytest.mark.asyncio
-async def test_an_event_loop_gives_the_same(decides):
-    model, _ = decides(likely)
-    verdict = (await create_rubric_judge(model, rubric="Is it polite?").ainvoke(ITEM))[
-        "verdict"
-    ]
-    assert verdict["confidence"] == pytest.approx(0.8)
-
-
 @for_each(("threshold", "stage"), [(0.75, "decision"), (0.85, "strong")])
 def test_a_cascade_asks_on_where_a_decision_model_is_unsure(decides, threshold, stage):
     model, _ = decides(likely)
@@ -165,7 +156,7 @@ def test_a_decision_model_first_keeps_the_agreement_for_fewer_dollars(decides, t
     outputs = ["clear 1", "clear 2", "unsure odd", "unsure"]
     rows = [
         {"id": f"{n}", "input": f"Case {n}?", "output": outputs[n % 4], "label": 1}
-        for n in range(120)
+        for n in range(80)
     ]
     prices = tmp_path / "prices.json"
     dear = {"input": 1000, "output": 1000}
@@ -182,9 +173,9 @@ def test_a_decision_model_first_keeps_the_agreement_for_fewer_dollars(decides, t
     asked = len(server.bodies)
     run = judge_many(calibrated, rows, progress=False, prices=prices)
     list(run)
-    assert len(server.bodies) - asked == 120
-    assert run.summary.stages == {"strong": 60, calibrated.members[0].name: 60}
-    assert run.summary.cost / 120 == pytest.approx(found["dollars"])
+    assert len(server.bodies) - asked == 80
+    assert run.summary.stages == {"strong": 40, calibrated.members[0].name: 40}
+    assert run.summary.cost / 80 == pytest.approx(found["dollars"])
 
 
 def test_a_refusal_is_a_failure_and_an_open_question_an_error(decides):
@@ -195,12 +186,3 @@ def test_a_refusal_is_a_failure_and_an_open_question_an_error(decides):
     verdict = create_bsm_judge(model).invoke(PAIR)["verdict"]
     assert verdict["preference"] is None
     assert "answers closed questions only, not 'criteria'" in verdict["failures"][0]["detail"]
-
-
-def test_a_judge_names_its_decision_model_and_no_key(decides):
-    model, _ = decides(likely)
-    judge = create_rubric_judge(model, rubric="Is it polite?")
-    marks = json.dumps(judge.config["metadata"], default=str)
-    assert "gpt-6-luna" in marks
-    assert "sk-secret" not in marks
-    assert "127.0.0.1" not in marks

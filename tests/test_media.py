@@ -5,9 +5,8 @@ from typing import Any, cast
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from langchain_judges import as_comparative_evaluator, as_evaluator, best_of, judge_many
+from langchain_judges import as_comparative_evaluator, as_evaluator
 from langchain_judges.errors import InputError
-from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows.media import mark_of
 from tests.cases import for_each
@@ -103,14 +102,6 @@ async def test_a_model_that_takes_no_images_refuses_the_row_before_any_call(meth
     assert model.prompts == []
 
 
-def test_a_run_of_many_rows_goes_on_past_one_that_is_refused():
-    model = FakeChatModel(replies=answer, profile={"image_inputs": False})
-    rows = [case_of("relative", CAT), {"input": "q", "output_a": "good", "output_b": "x"}]
-    first, second = judge_many(of_method("relative", model), rows, progress=False)
-    assert first["verdict"]["failures"][0]["reason"] == "invalid_input"
-    assert second["verdict"]["preference"] == "A"
-
-
 def test_texts_that_differ_only_in_an_image_are_not_identical():
     model = FakeChatModel(replies=answer)
     judge = of_method("relative", model)
@@ -118,13 +109,6 @@ def test_texts_that_differ_only_in_an_image_are_not_identical():
     assert len(model.prompts) == 2
     judge.invoke(case_of("relative", DOG))  # the same image on both sides
     assert len(model.prompts) == 2
-
-
-def test_a_mark_that_an_author_wrote_shows_nothing():
-    model = FakeChatModel(replies=answer)
-    case = {"input": "q", "output": f"good {mark_of(CAT)}", "expected": "good"}
-    of_method("allure", model).invoke(case)
-    assert isinstance(model.messages[0][-1].content, str)
 
 
 def test_an_evaluator_sends_the_image_of_an_answer_and_of_a_reference():
@@ -141,14 +125,6 @@ def test_an_evaluator_sends_the_image_of_an_answer_and_of_a_reference():
 
 
 GOOD = {"answer": "good"}
-
-
-def test_best_of_sends_the_images_of_the_answers():
-    model = FakeChatModel(replies=answer)
-    fields = {"input": "q", "answers": [AIMessage(text_and(CAT)), text_and(DOG)]}
-    best: Any = best_of(2, of_method("relative", model)).invoke(fields)
-    assert places(model.messages[0], CAT) == places(model.messages[0], DOG) == ["response"]
-    assert best["output"][0]["content"][1] in (CAT, DOG)
 
 
 def test_a_trajectory_keeps_the_image_of_a_result_in_its_place():
@@ -174,9 +150,3 @@ def test_an_image_as_a_reference_is_refused_by_name(field):
     case = {**case_of(method, CAT), field: AIMessage([CAT])}
     with pytest.raises(InputError, match=f"`{field}` must be a text"):
         of_method(method).invoke(case)
-
-
-def test_a_tool_refuses_an_image_in_a_sentence():
-    tool = judge_tool(of_method("allure"))
-    with pytest.raises(ValueError, match="must be a text, not an image or a file"):
-        tool.invoke({"input": "q", "output": AIMessage([CAT]), "expected": "x"})

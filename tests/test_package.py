@@ -1,20 +1,153 @@
-"""What the package says of itself is the same everywhere, and its links lead to files."""
+"""What the package needs and says of itself; what an extra brings is missed in one sentence."""
 
+import ast
+import importlib
 import re
+import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
+import pytest
 import yaml
+from typer.testing import CliRunner
 
 import langchain_judges
+from langchain_judges import create_bsm_writer
+from langchain_judges.asking.models.local import local_model
+from langchain_judges.cli import app
+from langchain_judges.errors import JudgeError, MissingExtraError
+from langchain_judges.report.report import frame
+from langchain_judges.report.versus import ComparisonReport, contests
+from langchain_judges.rows.files import read_table
+from langchain_judges.runs.on_ray import judge_dataset
+from langchain_judges.runs.prices import Prices
+from langchain_judges.writing.coverage import present
+from langchain_judges.writing.overlap import overlap
+from tests.fakes import FakeChatModel
+from tests.test_architecture import tree_of
 
+PACKAGE = Path(langchain_judges.__file__).parent
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = {
+    "anthropic": set(),
+    "classic": {"langchain_classic"},
+    "embeddings": {"sentence_transformers", "torch", "transformers"},
+    "hub": {"datasets", "fsspec", "pandas", "pyarrow"},
+    "local": {"tokenizers", "xllamacpp"},
+    "overlap": {"nltk", "ot", "rouge_score", "sacrebleu"},
+    "prices": {"genai_prices"},
+    "ray": {"ray"},
+    "trust": {"matplotlib", "pandas", "statsmodels"},
+    "writing": {"lemminflect", "snowballstemmer"},
+}
+"""The modules that each extra brings, as far as the package imports them."""
+BROUGHT = set().union(*EXTRAS.values())
+IN_CORE = {
+    "annotated_types", "httpx", "markupsafe", "openai", "pydantic_core", "requests",
+    "tiktoken", "yaml",
+}  # fmt: skip
+"""What is imported though another package of the core brings it."""
 
 
-def test_the_version_is_one():
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert langchain_judges.__version__ == PROJECT["version"] == citation["version"]
+def block(monkeypatch, package):
+    """Hide an installed package, also what of it is loaded."""
+    for name in [package, *sys.modules]:
+        if name.split(".")[0] == package:
+            monkeypatch.setitem(sys.modules, name, None)
+
+
+CLASSIC = "langchain_judges.integrations.classic"
+USES = [
+    ("classic", "langchain_classic", "An evaluator of langchain-classic",
+     lambda: importlib.reload(importlib.import_module(CLASSIC))),
+    ("hub", "pyarrow", "Reading Parquet", lambda: list(read_table(Path("x.parquet")))),
+    ("local", "xllamacpp", "A model in this process", lambda: local_model(__file__)),
+    ("overlap", "rouge_score", "ROUGE", lambda: overlap("rouge1", ["a"], [["a"]])),
+    ("overlap", "sacrebleu", "BLEU", lambda: overlap("bleu", ["a"], [["a"]])),
+    ("overlap", "nltk", "METEOR", lambda: overlap("meteor", ["a"], [["a"]])),
+    ("prices", "genai_prices", "A table of prices", lambda: Prices.read("genai-prices")),
+    ("ray", "ray", "Judging on Ray", lambda: judge_dataset([], {}, out="out")),
+    ("trust", "statsmodels", "Adjusting p-values", lambda: contests([], 0.95)),
+    ("trust", "pandas", "A data frame", lambda: frame([])),
+    ("trust", "pandas", "A data frame",
+     lambda: ComparisonReport.contests_dataframe(cast("Any", SimpleNamespace(contests=[])))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("extra", "package", "what", "use"), USES)
+def test_a_missing_extra_is_one_sentence_with_the_command(
+    monkeypatch, tmp_path, extra, package, what, use
+):
+    monkeypatch.setattr("langchain_judges.asking.models.local._servers", {})
+    monkeypatch.chdir(tmp_path)
+    Path("x.parquet").touch()
+    block(monkeypatch, package)
+    with pytest.raises(MissingExtraError) as caught:
+        use()
+    sentence = rf"{what} needs {package}[\w.]*: pip install 'langchain-judges\[{extra}\]'\."
+    assert re.fullmatch(sentence, str(caught.value))
+    assert isinstance(caught.value, JudgeError)
+
+
+def test_a_writer_without_word_forms_is_refused_before_a_call_is_paid(monkeypatch):
+    block(monkeypatch, "lemminflect")
+    with pytest.raises(MissingExtraError, match=r"\[writing\]', or count exact forms alone"):
+        create_bsm_writer(FakeChatModel())
+    assert create_bsm_writer(FakeChatModel(), strict=True)
+    assert present("moon", "The moon rose.", strict=True)
+
+
+def test_a_report_is_refused_before_a_row_is_read(monkeypatch, tmp_path):
+    block(monkeypatch, "statsmodels")
+    result = CliRunner().invoke(
+        app, ["trust", str(tmp_path / "none.jsonl"), "--model", "local"]
+    )
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "The report needs statsmodels: pip install 'langchain-judges[trust]'.\n"
+    )
+
+
+def imports(tree, *, guarded=False):
+    """Yield (module, the extra that an enclosing `needs` names) of every import."""
+    for node in ast.iter_child_nodes(tree):
+        inside = guarded
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if isinstance(node, ast.With):
+            calls = [ast.unparse(item.context_expr) for item in node.items]
+            inside = guarded or any(
+                call.startswith(("needs(", "_word_forms(")) for call in calls
+            )
+        if isinstance(node, ast.Import):
+            yield from ((alias.name.split(".")[0], guarded) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield (node.module or "").split(".")[0], guarded
+        yield from imports(node, guarded=inside)
+
+
+def test_what_an_extra_brings_is_imported_where_its_absence_is_said():
+    bare = [
+        (str(path.relative_to(PACKAGE)), module)
+        for path in PACKAGE.rglob("*.py")
+        for module, guarded in imports(tree_of(path))
+        if module in BROUGHT and not guarded
+    ]
+    assert bare == []
+
+
+def test_what_the_package_imports_is_declared_in_the_core_or_an_extra():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = {
+        re.match(r"[\w-]+", each)[0].replace("-", "_") for each in project["dependencies"]
+    }
+    names = declared | BROUGHT | IN_CORE | set(sys.stdlib_module_names)
+    names |= {"faiss", "sklearn", "yaml", "langchain_judges", "typing_extensions", "skip"}
+    results = {module for path in PACKAGE.rglob("*.py") for module, _ in imports(tree_of(path))}
+    assert results - names == set()
+    assert set(project["optional-dependencies"]) == {*EXTRAS, "all", "dev", "postgres"}
 
 
 def test_the_citation_names_the_papers_of_the_readme():
@@ -32,9 +165,3 @@ def test_workflows_and_templates_are_yaml_and_may_only_read():
         data = yaml.safe_load(file.read_text())
         if file.parent.name == "workflows":
             assert data["permissions"] == {"contents": "read"}
-
-
-def test_pages_at_the_top_lead_to_files_that_are_there():
-    for name in ("SECURITY.md", "AGENTS.md", "CONTRIBUTING.md"):
-        for target in re.findall(r"\]\((?!https://)([^)#]+)", (ROOT / name).read_text()):
-            assert (ROOT / target).exists(), target

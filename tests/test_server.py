@@ -1,4 +1,4 @@
-"""Judges served by `langgraph dev`, without a key and without a network."""
+"""Judges served by `langgraph dev` without a key or a network, and what an owner refuses."""
 
 import asyncio
 import json
@@ -12,6 +12,7 @@ import time
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,9 +23,10 @@ from langsmith import Client
 from langsmith.schemas import Example
 
 from langchain_judges import JudgeMiddleware, as_evaluator
+from langchain_judges.errors import InputError, OptionError, OverBudget
+from langchain_judges.integrations import serve
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.testing import FakeModelServer
-from langchain_judges.writing.registry import load_writer
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.judges import FEW, PAIR, answer_call, item_of, of_method
@@ -125,7 +127,7 @@ async def test_a_served_judge_of_each_method_says_what_it_says_here(url, model):
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("method", ["sc2", "allure"])
+@pytest.mark.parametrize("method", ["allure"])
 async def test_a_remote_graph_judges_sync_and_async(url, model, method):
     remote = RemoteGraph(method, url=url)
     context: Any = {"configurable": FEW.get(method, {})}
@@ -159,16 +161,6 @@ async def test_progress_is_streamed(url):
         assert streamed[method][-1] == "verdict"
 
 
-@pytest.mark.system
-def test_two_assistants_are_two_configurations_of_one_judge(client):
-    results = []
-    for names in (["Depth"], ["Depth", "Tone"]):
-        assistant = client.assistants.create("bsm", context={"criteria": names})
-        result = client.runs.wait(None, assistant["assistant_id"], input=PAIR)
-        results.append([criterion["name"] for criterion in result["criteria"]])
-    assert results == [["Depth"], ["Depth", "Tone"]]
-
-
 # What a run of each method leaves in lists that a second run must not add to.
 LISTS = {
     "bsm": {"subscores": 4},
@@ -200,14 +192,6 @@ async def test_two_runs_on_one_thread_do_not_mix(url, model):
         assert first["usage"]["calls"] == second["usage"]["calls"]
         calls += 2 * first["usage"]["calls"]
     assert len(model.calls) - call_count == calls
-
-
-@pytest.mark.system
-def test_the_writer_writes_what_it_writes_here(client, model):
-    task = {"concepts": ["snow", "goat", "vest"]}
-    served = client.runs.wait(None, "write", input=task, context={"preset": "paper"})
-    assert served == load_writer("bsm", chat(model), preset="paper").invoke(task)
-    assert served["missing"] == []
 
 
 AUDITED = [
@@ -254,16 +238,8 @@ def test_what_an_audit_remembers_is_shown_to_the_served_judge(client):
 HARMFUL: list[tuple[str, dict[str, Any], str]] = [
     ("bsm", {"criterias": ["x"]}, "'bsm' has no option 'criterias'; did you mean 'criteria'"),
     ("sc2", {"aspects": "/etc/passwd"}, "`aspects` can be set by the owner of the server"),
-    ("bsm", {"reference_model": "local"}, "can be set by the owner of the server"),
-    ("bsm", {"repairs": 300}, "calls; this server allows 500"),
-    ("cot_sc", {"samples": 1_000_000}, "`samples` must have no number above 1,000"),
     ("sc2", {"samples": 32, "inference": "exact"}, "2,066 calls; this server allows 500"),
-    (
-        "direct",
-        {"instructions": "x" * 200_000},
-        "the context has 200,",
-    ),
-    ("audit", {"check": "pattern"}, "`check` can be set by the owner"),
+    ("direct", {"instructions": "x" * 200_000}, "the context has 200,"),
     ("audit", {"max_rounds": 10_000}, "`max_rounds` must have no number above 1,000"),
 ]
 
@@ -279,24 +255,6 @@ async def test_what_only_the_owner_may_do_is_refused_before_any_call(url, model)
     )
     for (_, _, message), result in zip(HARMFUL, results, strict=True):
         assert re.search(message, str(result))
-    assert len(model.calls) == calls
-
-
-@pytest.mark.system
-def test_clients_see_what_they_may_set(client):
-    assistant = client.assistants.search(graph_id="sc2")[0]
-    schema = client.assistants.get_schemas(assistant["assistant_id"])["context_schema"]
-    assert schema["properties"]["samples"]["minimum"] == 1
-    assert "comparison_model" not in schema["properties"]
-
-
-@pytest.mark.system
-def test_graphs_are_drawn_without_a_model(client, model):
-    calls = len(model.calls)
-    assistant = client.assistants.search(graph_id="bsm")[0]
-    drawing = client.assistants.get_graph(assistant["assistant_id"])
-    assert {"branch", "solve", "merge"} <= {node["id"] for node in drawing["nodes"]}
-    assert "output_a" in str(client.assistants.get_schemas(assistant["assistant_id"]))
     assert len(model.calls) == calls
 
 
@@ -334,7 +292,7 @@ def experiment(judge, kind):
 
 
 @pytest.mark.filterwarnings("ignore:'upload_results' parameter is in beta")
-@pytest.mark.parametrize("method", ["bsm", "sc2", "relative"])
+@pytest.mark.parametrize("method", ["bsm"])
 def test_every_path_gives_the_same_verdict(model, method):
     judge = of_method(method, chat(model))
     direct = judge.invoke(PAIR)["verdict"]
@@ -347,3 +305,113 @@ def test_every_path_gives_the_same_verdict(model, method):
     question: Any = {"messages": [{"role": "user", "content": PAIR["input"]}]}
     (judged,) = agent.invoke(question)["judged"]
     assert judged["verdict"] == direct
+
+
+@pytest.fixture(autouse=True)
+def named_model(monkeypatch):
+    monkeypatch.setenv("JUDGES_MODEL", "openai:fake")
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+
+
+async def entered(entry, **context):
+    runtime: Any = SimpleNamespace(execution_runtime=SimpleNamespace(context=context))
+    return await entry({}, runtime)
+
+
+async def served(name, **context):
+    return await entered(serve(name), **context)
+
+
+async def test_an_owner_bounds_the_calls_of_a_run(monkeypatch):
+    # 40 samples, and each may be asked again once.
+    assert (await served("cot_sc", samples=40)).options.samples == 40
+    monkeypatch.setenv("JUDGES_MAX_CALLS", "79")
+    with pytest.raises(OptionError, match="may make 80 calls; this server allows 79"):
+        await served("cot_sc", samples=40)
+    entry = serve("cot_sc", max_calls=80)
+    assert (await entered(entry, samples=40)).options.samples == 40
+
+
+async def test_an_owner_names_what_clients_may_set():
+    entry = serve("bsm", settable=("criteria", "scale"))
+    graph = await entered(entry, criteria=["Depth"], scale=[1, 3])
+    assert [each["name"] for each in graph.options.plan] == ["Depth"]
+    assert set(graph.get_context_jsonschema()["properties"]) == {"criteria", "scale"}
+    for context in ({"samples": 2}, {"preset": "paper"}):
+        with pytest.raises(OptionError, match="can be set by the owner"):
+            await entered(entry, **context)
+
+
+@pytest.mark.parametrize("name", ["merge_model", "prompts", "memory", "criterias"])
+def test_no_owner_hands_out_paths_models_or_objects(name):
+    with pytest.raises(OptionError, match=r"`settable` may name .*'criteria'"):
+        serve("bsm", settable=(name,))
+
+
+@pytest.mark.parametrize(
+    ("name", "context", "message"),
+    [
+        ("cot_sc", {"samples": 10**6}, "`samples` must have no number above 1,000"),
+        ("drpe", {"panel": {"dynamic": 10**9}}, "`dynamic` must have no number above 1,000"),
+        ("bsm", {"scale": [1, 10**12]}, "`scale` must have no number above 1,000"),
+        ("sc2", {"aspects": "/etc/passwd"}, "`aspects` can be set by the owner"),
+        ("sc2", {"aspects": {"aspects": ["x"]}}, "`aspects` can be set by the owner"),
+        ("rubric", {"file": "/etc/passwd"}, "`file` can be set by the owner"),
+        ("jury", {"methods": [{"method": "rubric"}]}, "`methods` can be set by the owner"),
+        ("direct", {"preset": ["paper"]}, "`preset` must be a text"),
+        ("direct", {"preset": {"a": 1}}, "`preset` must be a text"),
+        ("direct", {"preset": "none"}, "there is no preset of 'direct' 'none'"),
+        ("audit", {"check": "pattern"}, "`check` can be set by the owner"),
+        ("audit", {"memory": "x"}, "`memory` can be set by the owner"),
+    ],
+)
+async def test_a_client_is_refused_what_is_the_owners(name, context, message):
+    with pytest.raises(OptionError, match=message):
+        await served(name, **context)
+
+
+async def test_a_run_is_stopped_at_its_last_call_whatever_was_foreseen(monkeypatch):
+    with FakeModelServer(answer_call) as server:
+        # A model is made once for a process, by its name.
+        monkeypatch.setenv("JUDGES_MODEL", "openai:counted")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        graph = await entered(serve("bsm", max_calls=6), criteria=["Depth"], repairs=0)
+        # Two calls are foreseen, and more are asked than the owner allows.
+        graph = graph.copy({"bounds": graph.bounds._replace(calls=1)})
+        with pytest.raises(OverBudget, match="the budget of 1 calls is spent"):
+            await graph.ainvoke(PAIR)
+        with pytest.raises(OverBudget, match="the budget of 1 calls is spent"):
+            graph.invoke(PAIR)
+        assert len(server.calls) == 2
+
+
+async def test_an_audit_of_more_items_than_calls_is_refused_before_the_first(monkeypatch):
+    with FakeModelServer(answer_call) as server:
+        monkeypatch.setenv("JUDGES_MODEL", "openai:audited")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        graph = await entered(serve("audit", max_calls=3))
+        item = {"input": "Why?", "output": "good", "expected": "1"}
+        with pytest.raises(InputError, match="4 items take as many calls; 3 are allowed"):
+            await graph.ainvoke({"items": [{**item, "id": str(n)} for n in range(4)]})
+        assert server.calls == []
+
+
+async def test_all_graphs_of_a_server_share_one_memory(monkeypatch, tmp_path):
+    monkeypatch.setenv("JUDGES_MEMORY", str(tmp_path / "memory"))
+    graphs = await asyncio.gather(*(served(name) for name in ("bsm", "relative", "allure")))
+    assert len({id(graph.memory) for graph in graphs}) == 1
+
+
+async def test_a_longer_input_than_the_owner_allows_is_refused(monkeypatch):
+    monkeypatch.setenv("JUDGES_MAX_CHARACTERS", "200")
+    graph = await served("direct")
+    with pytest.raises(InputError, match="characters; 200 are allowed here"):
+        graph.invoke({**PAIR, "output_b": "bad" * 100})
+
+
+async def test_several_models_are_the_members_of_a_jury_and_the_first_serves_the_rest(
+    monkeypatch,
+):
+    monkeypatch.setenv("JUDGES_MODEL", "openai:one, openai:two")
+    assert [member.name for member in (await served("jury")).members] == ["one", "two"]
+    assert (await served("bsm")).model.model_name == "one"

@@ -1,25 +1,28 @@
-"""The fakes that users test their judges with."""
+"""The fakes and recordings that users test their judges with."""
 
 import threading
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from langchain_judges import create_direct_judge, testing
+from langchain_judges import create_bsm_judge, create_direct_judge, judge_many
+from langchain_judges.errors import ModelAccessError
 from langchain_judges.testing import (
     FakeChatModel,
     FakeModelServer,
     FakeToolModel,
+    NotRecorded,
+    RecordingChatModel,
+    ReplayChatModel,
     ScriptEnded,
     ServerReply,
     error,
     reply,
     with_logprobs,
 )
+from tests.cases import for_each
 
-ROOT = Path(__file__).parents[1]
 PAIR = {"input": "Why?", "output_a": "good", "output_b": "bad"}
 FIRST = {"explanation": "A is good.", "preference": "1"}
 
@@ -41,18 +44,6 @@ def test_a_function_replies_to_the_prompt_and_exceptions_are_raised():
     assert model.invoke("why").text == "WHY"
     with pytest.raises(OSError, match="cut"):
         model.invoke("")
-
-
-def test_the_keywords_of_every_call_are_kept():
-    model = FakeChatModel(replies=["a", "b"])
-    model.invoke("q", seed=3)
-    model.bind(seed=4).invoke("q")
-    assert [settings["seed"] for settings in model.settings] == [3, 4]
-
-
-def test_a_misspelt_option_of_a_fake_is_refused():
-    with pytest.raises(ValidationError, match="reply"):
-        FakeChatModel(replies=["a"], **cast("Any", {"reply": "b"}))
 
 
 def test_a_model_with_tools_fills_what_is_asked_for():
@@ -90,13 +81,6 @@ def test_log_probabilities_come_the_same_way_from_a_server():
     assert content == message.response_metadata["logprobs"]["content"]
 
 
-@pytest.mark.parametrize("answer", [ServerReply(body=b"<html>"), reply("no")])
-def test_a_broken_reply_is_a_failure_and_no_verdict(answer):
-    with FakeModelServer(lambda call: answer) as server:
-        verdict = verdict_of(server.chat(timeout=60))
-    assert (verdict["preference"], len(verdict["failures"])) == (None, 1)
-
-
 def test_an_answer_is_held_until_its_event_is_set():
     event, verdicts = threading.Event(), []
     with FakeModelServer(
@@ -111,19 +95,95 @@ def test_an_answer_is_held_until_its_event_is_set():
     assert verdicts[0]["preference"] == "A"
 
 
-def test_requests_that_do_not_come_are_a_timeout():
-    with FakeModelServer([]) as server, pytest.raises(TimeoutError, match="0 of 1 requests"):
-        server.wait_for_calls(1, timeout=0.01)
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "recorded" / "replies.jsonl"
 
 
-def test_every_name_is_documented_on_its_page():
-    page = (testing.__doc__ or "") + (ROOT / "docs" / "testing.md").read_text()
-    assert [name for name in testing.__all__ if name not in page] == []
+def recording(path, replies, **options):
+    fake = FakeChatModel(replies=replies)
+    return fake, RecordingChatModel(model=fake, path=path, **options)
 
 
-def test_the_prompt_of_a_call_in_blocks_is_its_texts():
-    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
-    call = testing.ServerCall(
-        0, {"messages": [{"content": "be fair"}, {"content": [{"text": "why?"}, image]}]}, {}
-    )
-    assert call.prompt == "be fair\nwhy?"
+def test_a_replayed_judge_gives_the_verdict_that_was_recorded(path):
+    _, model = recording(path, lambda _: {"score_1": 4, "score_2": 2, "explanation": "Longer."})
+    options: dict[str, Any] = {"criteria": ["Truth", "Tone"], "samples": 2}
+    recorded = create_bsm_judge(model, **options).invoke(PAIR)
+    replayed = create_bsm_judge(ReplayChatModel(path=path), **options).invoke(PAIR)
+    assert replayed == recorded
+    # Two criteria, two orders and two samples, told apart by their seeds.
+    assert len(path.read_text().splitlines()) == 8
+
+
+def test_a_line_says_who_answered_what_and_when(path):
+    _, model = recording(path, ["Hello."], answered_by="a model")
+    model.invoke("Hi", seed=3, stop=["!"])
+    (entry,) = ReplayChatModel(path=path).recorded
+    assert (entry["model"], entry["date"][:2]) == ("a model", "20")
+    assert entry["messages"] == [["human", "Hi"]]
+    assert entry["settings"] == {"seed": 3, "stop": ["!"]}
+    assert (entry["reply"]["text"], entry["reply"]["usage"]["total_tokens"]) == ("Hello.", 10)
+
+
+def test_a_keyword_that_the_model_does_not_take_is_recorded_but_not_sent(path):
+    fake, model = recording(path, ["yes"], not_sent=["seed"])
+    model.invoke("Hi", seed=3, temperature=1)
+    assert fake.settings == [{"temperature": 1}]
+    assert ReplayChatModel(path=path).invoke("Hi", seed=3, temperature=1).text == "yes"
+
+
+def test_another_request_is_refused_in_a_sentence_that_says_how_to_record_it(path):
+    recording(path, ["yes"])[1].invoke("Is 2 + 2 = 4?", seed=1)
+    model = ReplayChatModel(path=path)
+    with pytest.raises(NotRecorded, match=r"at '5\?.*recorded: '4\?.*RecordingChatModel\("):
+        model.invoke("Is 2 + 2 = 5?", seed=1)
+    with pytest.raises(NotRecorded, match=r"at '2\}', recorded: '1\}'"):
+        model.invoke("Is 2 + 2 = 4?", seed=2)
+
+
+def test_a_run_ends_at_a_request_that_is_not_recorded(path):
+    path.parent.mkdir()
+    path.write_text("")
+    judge = create_direct_judge(ReplayChatModel(path=path), orders="none")
+    with pytest.raises(ModelAccessError, match=r"holds no recorded reply\. To record it"):
+        list(judge_many(judge, [PAIR], progress=False))
+
+
+def test_every_case_is_run_until_one_fails_which_is_named():
+    runs = []
+
+    @for_each("number", [1, 2, 3])
+    def is_odd(number):
+        runs.append(number)
+        assert number % 2
+
+    with pytest.raises(AssertionError) as error:
+        is_odd()
+    assert (runs, error.value.__notes__) == ([1, 2], ["in the case 2"])
+
+
+async def test_coroutines_are_awaited():
+    runs = []
+
+    @for_each("number", [1, 2])
+    async def note(number):
+        runs.append(number)
+
+    await note()
+    assert runs == [1, 2]
+
+
+def test_a_check_that_raises_too_little_names_its_case():
+    @for_each("number", [1], ids=lambda number: f"the number {number}")
+    def refuses(number):
+        with pytest.raises(ValueError, match="never"):
+            str(number)
+
+    with pytest.raises(pytest.fail.Exception) as error:
+        refuses()
+    assert error.value.__notes__ == ["in the case the number 1"]
+
+
+def test_no_cases_are_refused():
+    with pytest.raises(ValueError, match="no case"):
+        for_each("number", [])

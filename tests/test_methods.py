@@ -1,24 +1,38 @@
-"""The method of docs/adding-a-method.md, built outside of the package as the page builds it."""
+"""What every method keeps, and how one is added: docs/adding-a-method.md, built as it says."""
 
 import asyncio
 import json
 import operator
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import pytest
 from langchain_core.prompts import ChatPromptTemplate
-from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from langchain_judges import FailureMemory, as_evaluator, judge_many, load_judge
+from langchain_judges import (
+    FailureMemory,
+    as_evaluator,
+    create_bsm_judge,
+    create_direct_judge,
+    judge_many,
+    learn_aspects,
+    load_judge,
+)
 from langchain_judges.errors import OptionError
 from langchain_judges.methods import Call
-from langchain_judges.methods.registry import BUILDERS, METHODS, register
+from langchain_judges.methods.bsm import prompts as texts
+from langchain_judges.methods.registry import BUILDERS, COMBINATIONS, METHODS, register
 from langchain_judges.testing import check_method
+from tests import judges
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 
 PAGE = Path(__file__).parents[1] / "docs" / "adding-a-method.md"
@@ -43,23 +57,6 @@ def likes_the_blue(prompt: str) -> str:
     return json.dumps({**merits, "preference": "1" if first else "2"})
 
 
-def test_it_judges_in_both_orders(page):
-    model = FakeChatModel(replies=likes_the_blue)
-    judge = page.create_merits_judge(model)
-    result = judge.invoke(PAIR)
-    assert (result["verdict"]["preference"], result["verdict"]["score"]) == ("A", 1.0)
-    assert result["verdict"]["usage"]["calls"] == judge.config["metadata"]["calls"] == 2
-    assert asyncio.run(judge.ainvoke(PAIR))["verdict"] == result["verdict"]
-
-
-def test_a_reply_that_cannot_be_used_is_no_verdict(page):
-    model = FakeChatModel(replies=lambda _: "I cannot say.")
-    verdict = page.create_merits_judge(model, orders="none").invoke(PAIR)["verdict"]
-    assert verdict["preference"] is None
-    assert verdict["rationale"] == "Not judged: no label (A first)."
-    assert [failure["reason"] for failure in verdict["failures"]] == ["unparsable"]
-
-
 def test_it_can_be_named_compared_and_plugged_in(page):
     model = FakeChatModel(replies=likes_the_blue)
     judge = load_judge("merits", model, preset="one_order")
@@ -71,45 +68,6 @@ def test_it_can_be_named_compared_and_plugged_in(page):
         reference_outputs={"output": PAIR["output_b"]},
     )
     assert score["score"] == 1.0
-
-
-def test_it_takes_what_every_judge_takes(page):
-    judge = page.create_merits_judge(FakeChatModel(), memory=FailureMemory(), recall="knn:2")
-    assert "recall" in judge.get_graph().nodes
-    with pytest.raises(OptionError, match="no option 'order'; did you mean 'orders'"):
-        page.create_merits_judge(FakeChatModel(), order="none")
-
-
-def test_what_was_recalled_is_shown(page):
-    memory = FailureMemory()
-    memory.remember(
-        [
-            {
-                "input": "Why is the sea blue?",
-                "output": {
-                    "output_a": "Water absorbs red.",
-                    "output_b": "It reflects the sky.",
-                },
-                "wrong": "B",
-                "corrected": "A",
-            }
-        ]
-    )
-    model = FakeChatModel(replies=likes_the_blue)
-    result = page.create_merits_judge(model, memory=memory, recall="knn:1").invoke(PAIR)
-    assert len(result["recalled"]["ids"]) == 1
-    assert [prompt.count("Water absorbs red.") for prompt in model.prompts] == [1, 1]
-
-
-def test_a_thread_keeps_nothing_of_the_pair_before(page):
-    config: Any = {"configurable": {"thread_id": "1"}}
-    judge = page.create_merits_judge(
-        FakeChatModel(replies=likes_the_blue), checkpointer=InMemorySaver()
-    )
-    other = {**PAIR, "output_a": PAIR["output_b"], "output_b": PAIR["output_a"]}
-    first, second = judge.invoke(PAIR, config), judge.invoke(other, config)
-    assert (first["verdict"]["preference"], second["verdict"]["preference"]) == ("A", "B")
-    assert len(second["ballots"]) == second["verdict"]["usage"]["calls"] == 2
 
 
 def test_it_keeps_the_contract(page):
@@ -169,3 +127,83 @@ def test_a_name_is_given_once(page, monkeypatch):
     monkeypatch.setattr(Other, "method", "jury")
     with pytest.raises(OptionError, match="there is a method 'jury' already"):
         register(Other, page.build)
+
+
+@for_each("method", METHODS)
+def test_every_method_keeps_the_contract(method):
+    check_method(METHODS[method], BUILDERS[method])
+
+
+def test_a_replaced_prompt_must_belong_to_a_step():
+    with pytest.raises(OptionError, match=r"`prompts` takes \['branch', .*'solve'\], got 'x'"):
+        create_bsm_judge(FakeChatModel(), prompts={"x": texts.BRANCH})
+
+
+@for_each("option", ["cache", "instructions", "prompts", "repairs"])
+def test_learning_aspects_checks_what_factories_check(option):
+    with pytest.raises(OptionError, match=f"`{option}` must be "):
+        learn_aspects(FakeChatModel(), ["a text"], **cast("Any", {option: 5.5}))
+
+
+def test_every_method_stands_in_the_table_under_its_own_name():
+    judges = METHODS | COMBINATIONS
+    assert [kind.method for kind in judges.values()] == list(judges)
+
+
+def judge():
+    reply = '{"explanation": "It says why.", "preference": "1"}'
+    return create_direct_judge(FakeChatModel(replies=lambda _: reply))
+
+
+class Typed(TypedDict, total=False):
+    input: Any
+    output_a: Any
+    output_b: Any
+    verdict: Any
+
+
+class Model(BaseModel):
+    input: Any = None
+    output_a: str = ""
+    output_b: str = ""
+    verdict: Any = None
+
+
+@dataclass
+class Data:
+    input: Any = None
+    output_a: str = ""
+    output_b: str = ""
+    verdict: Any = None
+
+
+@for_each("state", [Typed, Model, Data])
+def test_a_judge_is_a_node_of_a_graph_of_any_state(state):
+    parent = StateGraph(state)
+    parent.add_node("judge", judge())
+    parent.add_edge(START, "judge")
+    assert parent.compile().invoke(PAIR)["verdict"]["preference"] == "A"
+
+
+class NoThreads(ThreadPoolExecutor):
+    def submit(self, *_, **__):
+        raise AssertionError("a thread")
+
+
+async def test_an_asynchronous_judge_starts_no_thread_to_find_its_way():
+    asyncio.get_running_loop().set_default_executor(NoThreads())
+    same = {**PAIR, "output_b": PAIR["output_a"]}  # a tie at once: the model's own calls apart
+    assert (await judge().ainvoke(same))["verdict"]["preference"] == "tie"
+
+
+def test_a_judge_of_one_call_in_each_order_takes_one_node_and_tells_each_vote_once():
+    relative = judges.of_method("relative")
+    kinds = [event["kind"] for event in relative.stream(PAIR, stream_mode="custom")]
+    assert [node for node in relative.nodes if node != "__start__"] == ["judge"]
+    assert sorted(kinds) == ["reply", "reply", "verdict", "vote", "vote"]
+
+
+def test_a_copy_keeps_what_a_judge_says_of_itself():
+    own = judge()
+    copy = own.with_config(tags=["x"])
+    assert (type(copy), copy.options, copy.model) == (type(own), own.options, own.model)
