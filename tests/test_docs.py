@@ -127,15 +127,6 @@ def test_the_python_of_the_readme_runs_as_it_stands(tmp_path, monkeypatch, capsy
     assert "<html" in (tmp_path / "report.html").read_text()
 
 
-def test_the_page_on_testing_runs_as_it_stands(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    names: dict = {}
-    page = next(page for page in PAGES if page.name == "testing.md")
-    for block in blocks(page, "python"):
-        exec(block, names)
-    assert len(names["server"].calls) == 1
-
-
 def many(number):
     return [{**pair, "label": "AB"[i % 2]} for i, pair in enumerate(pairs(number))]
 
@@ -149,32 +140,37 @@ def judged(number):
 
 
 GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
+    "agents.md": dict,
     "allure.md": lambda: {"saver": InMemorySaver(), "items": planning(6)},
-    "baselines.md": dict,
     "bsm.md": dict,
+    "ci.md": dict,
+    "compared.md": dict,
     "drpe.md": dict,
-    "jury.md": lambda: {"pair": many(1)[0], "pairs": many(4), "labelled": right(60)},
-    "memory.md": dict,
-    "metrics.md": lambda: {"rows": judged(10), "questions": list(map(str, range(10)))},
-    "running.md": lambda: {"pairs": pairs(2)},
+    "improve.md": lambda: {
+        "judge": create_relative_judge(FakeChatModel(replies=answer)),
+        "data": many(3),
+    },
     "index.md": dict,
-    "coming-from.md": dict,
-    "plugs.md": dict,
-    "recipes/agent.md": dict,
-    "recipes/ci-gate.md": dict,
-    "recipes/own-server.md": dict,
-    "recipes/rag.md": dict,
-    "rubrics.md": dict,
+    "install.md": dict,
+    "langchain.md": dict,
+    "machines.md": dict,
+    "many-rows.md": lambda: {"pairs": pairs(2)},
+    "money.md": dict,
+    "one-text.md": dict,
+    "pairs.md": dict,
+    "rag.md": dict,
     "sc2.md": lambda: {"pairs": pairs(51)},
+    "several-judges.md": lambda: {"pair": many(1)[0], "pairs": many(4), "labelled": right(60)},
+    "tables.md": dict,
     "trust.md": lambda: {
-        **{"rows": judged(6), "others": judged(6), "data": many(6)},
+        **{"rows": judged(10), "others": judged(10), "data": many(10)},
+        "questions": list(map(str, range(10))),
         "table": [
             {"id": str(n), "output": "x", "gpt": n % 2, "ann": n % 2, "label": n % 2}
             for n in range(20)
         ],
         "evaluator": lambda outputs: {"score": len(outputs)},
     },
-    "writing.md": dict,
 }
 """What a page says that its reader has: rows of their own, and a judge of an earlier block."""
 
@@ -188,12 +184,14 @@ def behave_as_any(call: ServerCall):
 @pytest.mark.parametrize("name", GIVEN)
 def test_the_python_of_a_page_runs_as_it_stands(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.csv").write_text("question,answer_1,answer_2,winner\nWhy?,a,b,A\n")
     letters, real = Letters(), embeddings.SentenceEmbeddings
     monkeypatch.setattr(
         real, "embed_documents", lambda _, texts: letters.embed_documents(texts)
     )
     monkeypatch.setattr(real, "embed_query", lambda _, text: letters.embed_query(text))
     with FakeModelServer(behave_as_any) as server:
+        monkeypatch.setenv("VLLM_API_KEY", "none")
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         names = GIVEN[name]()

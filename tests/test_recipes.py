@@ -1,4 +1,4 @@
-"""docs/recipes/: their code and commands run as they stand, against servers on loopback."""
+"""Pages that need LangSmith or many runs: their code and commands run as they stand."""
 
 import shlex
 from typing import Any, cast
@@ -17,7 +17,7 @@ from tests.processes import wait_until
 from tests.test_docs import ROOT, blocks
 
 pytestmark = pytest.mark.system  # they wait for servers and for a limit a minute
-RECIPES = ROOT / "docs" / "recipes"
+PAGES = ROOT / "docs"
 OUTPUTS = [{"answer": "It comes today."}, {"answer": "Tomorrow."}]
 QUESTIONS = ["Where is my parcel?", "When do you open?"]
 
@@ -57,8 +57,8 @@ def runs_of(langsmith):
     return list(langsmith.read().runs.values())
 
 
-def test_the_recipe_for_langsmith_gives_feedback_and_compares_experiments(model, langsmith):
-    scoring, comparing = blocks(RECIPES / "langsmith.md", "python")
+def test_the_page_on_langsmith_gives_feedback_and_compares_experiments(model, langsmith):
+    scoring, comparing, _ = blocks(PAGES / "langsmith.md", "python")
     first: dict = {}
     second: dict = {}
     exec(scoring, first)
@@ -81,9 +81,9 @@ def test_the_recipe_for_langsmith_gives_feedback_and_compares_experiments(model,
     assert set(scores("preference")) == {0.5}
 
 
-def test_the_recipe_for_a_million_rows_counts_judges_and_merges(model):
+def test_the_page_on_many_machines_counts_judges_and_merges(model):
     pandas.DataFrame(pairs(6)).to_parquet("rows.parquet")
-    [text] = blocks(RECIPES / "million-rows.md", "sh")
+    text = blocks(PAGES / "machines.md", "sh")[0]
     count, judge, merge = text.replace("\\\n", " ").splitlines()
 
     assert "at most 12 calls" in command(count)
@@ -98,7 +98,7 @@ def test_the_recipe_for_a_million_rows_counts_judges_and_merges(model):
 
 
 def command(line):
-    """Run a line of a recipe in this process, and return what it prints."""
+    """Run a line of a page in this process, and return what it prints."""
     result = CliRunner().invoke(app, shlex.split(line)[1:])
     assert result.exit_code == 0, result.output
     return result.output

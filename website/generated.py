@@ -1,7 +1,7 @@
 """Every file that is made from the code, written anew: `python -m website.generated`.
 
-The table of options, the reference, the drawings, the end of each method's page, the graphs of
-the server, and what tests hold frozen. A test says which of them is stale.
+The table of options, the reference, the drawings, the gallery, the graphs of the server, and
+what tests hold frozen. A test says which of them is stale.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 
 from langchain_judges.methods.registry import COMBINATIONS, METHODS
-from website import figures, method_pages, options_page
+from website import figures, gallery, options_page
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -27,7 +26,10 @@ ROOMS = {
     "report": "Reports",
     "datasets": "Data sets",
     "writing": "Writing",
+    "metrics": "Statistics",
     "testing": "Testing",
+    "rows": "Rows",
+    "methods": "Methods of your own",
 }
 """The packages that export what they offer, and what a page calls them."""
 
@@ -37,19 +39,30 @@ def served() -> list[str]:
     return sorted([*METHODS, *COMBINATIONS, "audit", "write"])
 
 
+def described(value: object) -> bool:
+    """Return whether a public name is a class or a function of this package."""
+    return str(getattr(value, "__module__", "")).startswith("langchain_judges") and callable(
+        value
+    )
+
+
 def reference() -> str:
     """Return the page that shows every public name, each where it is exported first."""
     lines = [
         "# Reference\n",
-        "Every public name, from its docstring. Options with their types: "
-        "[options](options.md); statistics: [metrics](metrics.md).",
+        "Every public name, from its signature and docstring. Options with their types: "
+        "[options](options.md).",
     ]
     seen: set[str] = set()
     for room, title in ROOMS.items():
         package = f"langchain_judges.{room}".rstrip(".")
         lines.append(f"\n## {title}\n\n`from {package} import …`")
-        names = [name for name in import_module(package).__all__ if name not in seen]
-        lines += [f"\n::: {package}.{name}" for name in names]
+        module = import_module(package)
+        names = [name for name in module.__all__ if name not in seen]
+        shown = [name for name in names if described(getattr(module, name))]
+        lines += [f"\n::: {package}.{name}" for name in shown]
+        if rest := [f"`{name}`" for name in names if name not in shown]:
+            lines.append(f"\nTypes and constants: {', '.join(rest)}.")
         seen.update(names)
     return "\n".join(lines) + "\n"
 
@@ -77,9 +90,7 @@ FILES: dict[Path, Callable[[], str]] = {
     ROOT / "langgraph.json": server_config,
 }
 """What makes each file."""
-PAGES: dict[Path, Callable[[], str]] = {
-    DOCS / f"{name}.md": partial(method_pages.written, name) for name in method_pages.PAGES
-}
+PAGES: dict[Path, Callable[[], str]] = {DOCS / "gallery.md": gallery.page}
 """The same of pages whose examples are replayed."""
 
 

@@ -80,5 +80,10 @@ def page() -> str:
     for title, methods in tables.items():
         parts.append(f"\n## {title}")
         for name, method in methods.items():
-            parts += [f"\n### `{name}`\n", summary(method) + "\n", rows_once(method, told)]
+            written = " writer" if title == "Writers" else ""
+            parts += [
+                f"\n### `{name}`{written}\n",
+                summary(method) + "\n",
+                rows_once(method, told),
+            ]
     return "\n".join(parts) + "\n"

@@ -7,7 +7,7 @@ the server holds the later answers back until the process says that it has writt
 ones down; and as different rows may ask the same, requests are counted against a run that
 nothing ended.
 
-Printed: a table for docs/reliability.md. Name what to try to try less of it, such as
+Printed: a table for docs/evidence.md. Name what to try to try less of it, such as
 `python -m tests.attacks.matrix bsm writer`; add `--every` to try each method in all four ways.
 """
 

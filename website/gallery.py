@@ -1,0 +1,214 @@
+"""Write docs/gallery.md: a verdict of each method, replayed.
+
+`make generated` writes it; a test says when it is stale. The examples replay what a large
+language model replied to the cookbook's notebooks, so they need no network.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from langchain_core.embeddings import Embeddings
+from rich.console import Console
+from sklearn.feature_extraction.text import HashingVectorizer
+
+from langchain_judges.report.terminal import text_panel, verdict_panel
+from langchain_judges.testing import ReplayChatModel
+
+COOKBOOK = Path(__file__).parents[1] / "cookbook"
+MODEL = '"openai:gpt-5-mini"'
+WIDTH = 96
+
+
+class Words(Embeddings):
+    """Stands for the default embedder, as in the notebooks that were recorded."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Embed texts by their words."""
+        vectors = HashingVectorizer(stop_words="english").transform(texts)
+        return [[float(value) for value in row] for row in vectors.toarray()]
+
+    def embed_query(self, text: str) -> list[float]:
+        """Embed a text by its words."""
+        return self.embed_documents([text])[0]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the cookbook, and the file of what a model replied about it."""
+
+    rows: str
+    place: int
+    recorded: str
+
+    def shown(self) -> dict[str, Any]:
+        """Return the row without its annotations."""
+        row = read(COOKBOOK / "data" / f"{self.rows}.jsonl")[self.place]
+        annotations = {"label", "category", "group", "family", "id"}
+        return {name: value for name, value in row.items() if name not in annotations}
+
+
+@dataclass(frozen=True)
+class Example:
+    """A method, what to look at in its verdict, and code that makes `result` of `row`."""
+
+    method: str
+    about: str
+    row: Row
+    code: str
+
+
+PAIR = Row("contested", 0, "04_same_pair_four_methods")
+BSM = """from langchain_judges import create_bsm_judge
+
+result = create_bsm_judge("openai:gpt-5-mini", max_criteria=2).invoke(row)"""
+DRPE = """from langchain_judges import Panel, create_drpe_judge
+
+result = create_drpe_judge("openai:gpt-5-mini", panel=Panel(dynamic=3)).invoke(row)"""
+SC2 = """from langchain_judges import create_sc2_judge
+
+aspects = ["physics", "words for a child"]
+result = create_sc2_judge("openai:gpt-5-mini", aspects=aspects, samples=3).invoke(row)"""
+COT_SC = """from langchain_judges import create_self_consistency_judge
+
+result = create_self_consistency_judge("openai:gpt-5-mini", samples=6).invoke(row)"""
+JURY = """from langchain_judges import create_bsm_judge, create_jury
+from langchain_judges import create_sc2_judge, create_self_consistency_judge
+
+members = [
+    create_bsm_judge("openai:gpt-5-mini", max_criteria=2),
+    create_sc2_judge("openai:gpt-5-mini", aspects=["physics", "words for a child"], samples=3),
+    create_self_consistency_judge("openai:gpt-5-mini", samples=6),
+]
+result = create_jury(members).invoke(row)"""
+CASCADE = """from langchain_judges import create_bsm_judge, create_cascade
+from langchain_judges import create_self_consistency_judge
+
+judges = [
+    create_bsm_judge("openai:gpt-5-mini", max_criteria=2),
+    create_self_consistency_judge("openai:gpt-5-mini", samples=6),
+]
+result = create_cascade(judges, thresholds=[0.5]).invoke(row)"""
+RUBRIC = """from langchain_judges import create_rubric_judge
+from langchain_judges.methods.rubric import Criterion
+
+rubric = [
+    Criterion(
+        name="Remedy",
+        description="Does the reply say what the shop will do about the damage?",
+        weight=2,
+        required=True,
+    ),
+    Criterion(
+        name="Tone",
+        labels={
+            "rude": "it blames",
+            "neutral": "it neither blames nor regrets",
+            "kind": "it regrets",
+        },
+    ),
+    Criterion(
+        name="Brevity",
+        scale=(1, 5),
+        anchors={1: "most of it could be cut", 5: "nothing could be cut"},
+    ),
+]
+judge = create_rubric_judge("openai:gpt-5-mini", rubric=rubric)
+result = judge.invoke(row)"""
+ALLURE = """from langchain_judges import create_allure_judge
+
+question = (
+    "May this reply be sent to the customer? It may if it is polite and answers what was asked."
+)
+judge = create_allure_judge("openai:gpt-5-mini", rubric=question, explain="first")
+result = judge.invoke(row)"""
+WRITING = """from langchain_judges import create_bsm_writer
+
+result = create_bsm_writer("openai:gpt-5-mini").invoke(row)"""
+PAIRS = (
+    Example("bsm", "scores on each criterion, in both orders", PAIR, BSM),
+    Example("drpe", "each reader's vote and its reason", PAIR, DRPE),
+    Example("sc2", "the winning table, and how it won", PAIR, SC2),
+    Example("cot_sc", "how many samples say the same", PAIR, COT_SC),
+    Example("jury", "who said what", PAIR, JURY),
+    Example("cascade", "who decided, and how sure the first judge was", PAIR, CASCADE),
+)
+TEXTS = (
+    Example(
+        "rubric",
+        "a label and a reason for each criterion",
+        Row("replies", 2, "09_rubric"),
+        RUBRIC,
+    ),
+    Example("allure", "one label with its reason", Row("support", 4, "06_allure"), ALLURE),
+    Example(
+        "writing",
+        "the text, and the concepts that are missing",
+        Row("concepts", 1, "05_writing"),
+        WRITING,
+    ),
+)
+HEAD = """# A gallery of verdicts
+
+What each method answers: the judges of pairs on one pair, the others on one text each.
+
+Replies of {model}, recorded on {date} and replayed. Each box is what the code above it returns,
+as `langchain-judges judge --show` prints it.
+
+## One pair
+"""
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a JSONL file."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def result_of(example: Example) -> dict[str, Any]:
+    """Run the example's code on the recorded replies."""
+    model = ReplayChatModel(path=COOKBOOK / "recorded" / f"{example.row.recorded}.jsonl")
+    names: dict[str, Any] = {"model": model, "row": example.row.shown(), "words": Words()}
+    code = example.code.replace(MODEL, "model").replace("panel=", "embeddings=words, panel=")
+    exec(code, names)  # noqa: S102 - our own text
+    result: dict[str, Any] = names["result"]
+    return result
+
+
+def terminal(example: Example) -> str:
+    """Return the result as `--show` prints it."""
+    result = {**example.row.shown(), **result_of(example)}
+    panel = text_panel(result) if "concepts" in result else verdict_panel(result)
+    console = Console(width=WIDTH, no_color=True, force_terminal=False)
+    with console.capture() as capture:
+        console.print(panel)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+
+
+def row_text(row: Row) -> str:
+    """Return a row as Python."""
+    fields = ",\n".join(
+        f"    {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}"
+        for name, value in row.shown().items()
+    )
+    return f"row = {{\n{fields},\n}}"
+
+
+def example_text(example: Example, *, with_row: bool) -> str:
+    """Return an example as Markdown: the code, then the result."""
+    head, _, body = example.code.partition("\n\n")
+    code = f"{head}\n\n{row_text(example.row)}\n{body}" if with_row else example.code
+    title = f"### {example.method}\n\nLook at {example.about}."
+    return f"{title}\n\n```python\n{code}\n```\n\n```text\n{terminal(example)}\n```\n"
+
+
+def page() -> str:
+    """Return the page."""
+    reply = read(COOKBOOK / "recorded" / f"{PAIR.recorded}.jsonl")[0]
+    parts = [HEAD.format(**reply), f"```python\n{row_text(PAIR)}\n```\n"]
+    parts += [example_text(example, with_row=False) for example in PAIRS]
+    parts.append("## One text\n")
+    parts += [example_text(example, with_row=True) for example in TEXTS]
+    return "\n".join(parts)
