@@ -1,11 +1,6 @@
-from typing import Any, cast
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from langchain_judges.errors import OptionError
 from langchain_judges.orders import (
     Slot,
     SlotOrTie,
@@ -15,8 +10,6 @@ from langchain_judges.orders import (
     in_slots,
     naming_identities,
     naming_slots,
-    orders_of,
-    prefer,
     preferred_slot,
 )
 from tests.cases import for_each
@@ -45,24 +38,9 @@ def test_a_change_into_a_tie_is_a_disagreement():
     assert disagree(("A",)) is None
 
 
-@given(st.sampled_from(["AB", "BA"]), st.integers(), st.integers())
-def test_slots_map_back_to_identities(order, a, b):
-    assert by_identity(order, *in_slots(order, a, b)) == {"A": a, "B": b}
-
-
-def test_a_choice_between_slots_is_mapped_by_the_order():
-    assert preferred_slot("BA", "1") == "B"
-    assert preferred_slot("AB", "1") == "A"
-    assert preferred_slot("BA", "tie") == "tie"
-
-
-def test_equal_scores_are_a_tie():
-    assert prefer({"A": 3, "B": 3}) == "tie"
-
-
-def test_an_unknown_rule_is_named_with_the_known_ones():
-    with pytest.raises(OptionError, match=r"'strict', 'lenient', .* got 'stern'"):
-        orders_of(cast("Any", "stern"))
+def test_slots_are_mapped_to_identities_by_the_order():
+    assert by_identity("BA", *in_slots("BA", 4, 2)) == {"A": 4, "B": 2}
+    assert [preferred_slot("BA", slot) for slot in ("1", "2", "tie")] == ["B", "A", "tie"]
 
 
 @for_each(
@@ -76,7 +54,7 @@ def test_a_label_may_be_a_number_or_stand_in_marks(text, label):
             TypeAdapter(Slot).validate_python(text)
 
 
-@for_each("text", [True, 3, 1.0, "A", "1 or 2", "12", "", None])
+@for_each("text", [True, 3, 1.0, "1 or 2", "", None])
 def test_what_is_no_label_is_refused(text):
     with pytest.raises(ValidationError):
         TypeAdapter(SlotOrTie).validate_python(text)
