@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
-from cookbook.study import allure, bsm, drpe, runner, sc2
+from cookbook.study import bsm, drpe, form, runner, sc2
 from cookbook.study.__main__ import PAPERS, main
-from cookbook.study.runner import Arm, Bench, Cell, Replies, Table, paper_cell
+from cookbook.study.runner import Arm, Bench, Cell, Replies, Table, paper_cell, slug
 from langchain_judges.metrics import correlate, williams_test
 from langchain_judges.testing import reply
+from tests.chromium import Chromium, needed
 from tests.conftest import DATA
 from tests.fakes import FakeChatModel
 
@@ -100,18 +101,6 @@ def test_the_papers_means_follow_from_their_cells_but_for_one():
     assert mean("rouge1") == pytest.approx(0.455, abs=0.0006)
 
 
-def test_accuracies_on_helpful_are_shares_of_500_pairs():
-    for paper, number, part, arm, columns in all_cells():
-        if (paper, number, part) == ("sc2", "1", "hh_helpful_test"):
-            assert columns["accuracy"] * 500 == pytest.approx(round(columns["accuracy"] * 500))
-            assert arm
-
-
-def test_pb_of_table_7_is_no_share_of_a_hundred_pairs():
-    share = paper_cell("bsm", "7", "reasoning", "BSM", "PB")
-    assert abs(share * 100 - round(share * 100)) > 0.2
-
-
 # Figures by hand.
 
 
@@ -124,20 +113,6 @@ def test_agreement_position_and_length_bias_of_four_pairs():
     assert [cells[name].value for name in ("Ag", "PB", "LB")] == [0.75, 0.5, 0.5]
 
 
-def test_turns_have_columns_of_their_own():
-    rows = [pair(0, turn=1), pair(1, turn=2)]
-    cells = bsm.figures("x", rows, {"x": [result("A"), result("B")]})
-    assert (cells["Ag"].value, cells["Ag, turn 1"].value) == (0.5, 1.0)
-    assert cells["Ag, turn 2"].value == 0.0
-
-
-def test_a_text_that_was_not_written_lacks_every_concept():
-    rows = [{"concepts": ["dog", "ball"]}, {"concepts": ["dog", "ball"]}]
-    written: list[dict[str, Any]] = [{"text": "The dog has a ball."}, {"text": None}]
-    cells = bsm.story_figures("x", rows, {"x": written})
-    assert (cells["AP"].value, cells["MC"].value) == (0.5, 0.5)
-
-
 def test_plans_are_compared_within_and_between_categories():
     def planned(*names):
         return {"criteria": [{"name": name} for name in names]}
@@ -148,6 +123,7 @@ def test_plans_are_compared_within_and_between_categories():
     assert bsm.plan_likeness(rows, plans) == {"within": 0.5, "between": 0.0}
 
 
+@pytest.mark.figures
 def test_williams_test_gets_the_sign_of_the_two_metrics_correlation():
     # Both rise with people's values, and one falls as the other rises.
     own = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
@@ -166,13 +142,6 @@ def test_williams_test_gets_the_sign_of_the_two_metrics_correlation():
     assert turned.low <= turned.value <= turned.high
 
 
-def test_sums_are_means_over_valid_votes():
-    votes = [{"preference": "A"}, {"preference": None}, {"preference": "B"}]
-    row = {**result("A", scores={"A": 1.0, "B": 0.5}), "votes": votes}
-    assert drpe._sums(row) == (0.5, 0.25)
-    assert drpe._sums(result(None)) == (None, None)
-
-
 # Rows.
 
 
@@ -189,17 +158,6 @@ def test_a_coin_deals_the_sides_and_labels_follow():
     assert len(dealt) == 40
     assert {row["label"] for row in dealt} == {"A", "B"}
     assert all((row["label"] == "A") == row["output_a"].startswith("long") for row in dealt)
-
-
-def test_drawn_pairs_do_not_depend_on_their_order(monkeypatch):
-    rows = [pair(n, category="writing") for n in range(30)]
-    bench = Bench(None, "x", Path())
-
-    def drawn(order):
-        monkeypatch.setattr(bsm, "read_pairs", lambda _: order)
-        return {row["id"] for row in bsm.of_category("writing", bench, drawn=7)}
-
-    assert drawn(rows) == drawn(rows[::-1])
 
 
 # Runs.
@@ -241,12 +199,7 @@ def test_replies_survive_a_torn_last_line(tmp_path):
     [
         (["bms", "--models", "x"], "there is no study 'bms'"),
         (["bsm", "--models", "x", "--table", "12"], "bsm has no table '12'"),
-        (["bsm", "--models", "openai:x", "--set", "self"], "`--set` takes NAME=VALUE"),
-        (
-            ["bsm", "--models", "openai:x", "--table", "1", "--data", "/none"],
-            "there is no /none",
-        ),
-        (["bsm", "--model", "x"], "--model"),
+        (["bsm", "--models", "openai:x", "--table", "1", "--data", "/none"], "there is no /no"),
     ],
 )
 def test_what_is_wrong_is_one_sentence(arguments, message, tmp_path, monkeypatch, capsys):
@@ -265,15 +218,6 @@ def data(monkeypatch):
     if not DATA.exists():
         pytest.skip("the public sets are not beside the checkout, at ../shared/data")
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-
-
-@pytest.mark.figures
-def test_a_dry_run_asks_nothing(data, serve, tmp_path, capsys):
-    server = serve(answer)
-    assert program(server, tmp_path, "sc2", "--table", "1,3", "--limit", "2", "--dry-run") == 0
-    assert server.calls == []
-    # Table 1: direct 1, aspects 1, chains of thought 1 and 1, eight samples, 16 calls of SC².
-    assert "hh_helpful_test: sc2 C8: 2 rows × 16" in capsys.readouterr().out
 
 
 TRIED = {
@@ -297,6 +241,8 @@ def test_a_study_fills_its_tables_and_resumes_without_a_request(
     assert all(cell["not_judged"] == 0 for cell in cells)
     manifest = json.loads((out / "manifest.json").read_text())
     assert (manifest["models"], len(manifest["rows_sha256"])) == (["openai:fake"], 64)
+    # No item is shown an example of its own group.
+    assert {cell["value"] for cell in cells if cell["column"] == "leaks"} <= {0.0}
     asked = len(server.calls)
     assert asked > 0
     assert program(server, tmp_path, paper, *TRIED[paper]) == 0
@@ -306,14 +252,95 @@ def test_a_study_fills_its_tables_and_resumes_without_a_request(
     assert program(server, tmp_path, paper, *TRIED[paper], "--seed", "1") == 2
 
 
+# The form of SC²'s human study, and what its answers come to.
+
+
+CELLS = {"common": "hot", "only_a": "none", "only_b": "none"}
+
+
+@pytest.fixture
+def study(tmp_path):
+    """Four pairs, of which A is better, with a table in both arms but the last."""
+    texts = {"input": "Which <b>tea</b>?", "output_a": "Green </script>", "output_b": "Black"}
+    pairs = [{"id": f"p{n}", "label": "A", **texts} for n in range(4)]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, pairs)))
+    for arm, count in zip(form.ARMS, (4, 3), strict=True):
+        table = {"rows": [{"aspect": arm, **CELLS}]}
+        rows = [{"id": f"p{n}", "table": table if n < count else None} for n in range(4)]
+        text = "\n".join(map(json.dumps, rows))
+        (tmp_path / f"{slug(arm)}.jsonl").write_text(text)
+    return tmp_path
+
+
+def saved(path, *answers):
+    fields = ("id", "arm", "before", "after")
+    rows = [dict(zip(fields, answer, strict=True)) for answer in answers]
+    path.write_text(json.dumps({"answers": rows}))
+    return path
+
+
+def test_each_question_has_one_table_and_the_other_form_has_the_other(study):
+    pages = [
+        form.make(study, study / f"{number}.html", form=number).read_text() for number in (0, 1)
+    ]
+    questions = [
+        dict(re.findall(r'data-id="(p\d)" data-arm="(sc2 C\d)"', page)) for page in pages
+    ]
+    # The fourth pair has no table in one arm.
+    assert set(questions[0]) == set(questions[1]) == {"p0", "p1", "p2"}
+    assert all(questions[0][name] != questions[1][name] for name in questions[0])
+
+
+def test_a_form_holds_no_label_and_no_markup_of_the_texts(study):
+    page = form.make(study, study / "form.html").read_text()
+    assert set(re.findall(r" data-(\w+)", page)) == {"key", "id", "arm"}
+    assert "Which &lt;b&gt;tea&lt;/b&gt;?" in page
+    assert page.count("</script>") == 1
+
+
+def test_answers_are_scored_by_number_of_tables(study, capsys):
+    one, eight = form.ARMS
+    first = saved(study / "1.json", ("p0", one, "B", "A"), ("p1", eight, "A", "A"))
+    second = saved(study / "2.json", ("p1", one, "tie", "B"), ("p0", eight, "tie", "A"))
+    result = form.score(study, [first, second])
+    # One table: -1 and 0 before, +1 and -1 after. Eight: +1 and 0 before, +1 and +1 after.
+    assert (result[one].before, result[one].after) == (-0.5, 0)
+    assert (result[eight].before, result[eight].after) == (0.5, 1)
+    assert (result[one].wrong_to_right, result[one].right_to_wrong) == (1, 0)
+    assert "2 people" in capsys.readouterr().out
+
+
+CLICK = "[...document.querySelectorAll('section:not([hidden]) > div:not([hidden])')].at(-1)"
+
+
+def _place(browser: Chromium, page: Path) -> object:
+    """Open the page again, and return the question that it shows."""
+    browser.open(page, 900)
+    return browser.ask("document.getElementById('place').textContent")
+
+
+@needed
 @pytest.mark.figures
-def test_no_item_is_shown_an_example_of_its_own_group(data, serve, tmp_path, letter_encoder):
-    server = serve(answer)
-    assert program(server, tmp_path, "allure", "--table", "e1", "--limit", "12") == 0
-    cells = json.loads((tmp_path / "study" / "results.json").read_text())
-    leaks = [cell["value"] for cell in cells if cell["column"] == "leaks"]
-    assert leaks
-    assert set(leaks) == {0.0}
-    # Every answer is labelled 0, so every right one of the training groups is a mistake.
-    assert "all" in {cell["arm"] for cell in cells}
-    assert set(allure.SIZES)
+def test_a_browser_asks_before_and_after_the_table_and_resumes(study, tmp_path):
+    page = form.make(study, study / "form.html")
+    with Chromium(tmp_path / "profile") as browser:
+        browser.open(page, 900)
+        assert browser.ask("document.querySelectorAll('table').length") == 3
+        for answers in (("A", "B"), ("tie", "A")):
+            visible = "document.querySelector('section:not([hidden]) .after').hidden"
+            assert browser.ask(visible) is True
+            for answer in answers:
+                browser.ask(f"{CLICK}.querySelector('button[value={answer}]').click()")
+        # A browser stores answers beside the page: opened at once, it may not show them yet.
+        places = (_place(browser, page) for _ in range(100))
+        assert "Question 3 of 3" in places
+        for _ in range(2):
+            browser.ask(f"{CLICK}.querySelector('button[value=A]').click()")
+        assert browser.ask("document.getElementById('end').hidden") is False
+        assert browser.complaints() == []
+        answers_json = browser.ask("JSON.stringify({answers})")
+    (study / "answers.json").write_text(str(answers_json))
+    assert [(e["before"], e["after"]) for e in json.loads(str(answers_json))["answers"]] == [
+        *(("A", "B"), ("tie", "A"), ("A", "A")),
+    ]
+    assert sum(aid.n for aid in form.score(study, [study / "answers.json"]).values()) == 3
