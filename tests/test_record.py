@@ -2,151 +2,67 @@
 
 import json
 import random
-import re
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.messages import (
-    AIMessage,
-    HumanMessage,
-    ToolMessage,
-    convert_to_openai_messages,
-    message_to_dict,
-    messages_to_dict,
-)
-from langchain_core.messages.tool import invalid_tool_call
-from langgraph.types import Interrupt, StateSnapshot
-from pydantic import BaseModel
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, messages_to_dict
+from langgraph.checkpoint.memory import InMemorySaver
 
-from langchain_judges import as_evaluator, create_relative_judge, create_rubric_judge
-from langchain_judges.errors import OptionError
+from langchain_judges import (
+    FailureMemory,
+    as_evaluator,
+    create_relative_judge,
+    create_rubric_judge,
+    judge_many,
+)
+from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import trajectory_evaluator
+from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows import show
-from langchain_judges.rows.applications import context_in, plain_row, record_of_run, thread_of
+from langchain_judges.rows.applications import context_in, plain_row, thread_of
+from langchain_judges.rows.checks import check_pair
 from langchain_judges.rows.fences import sealed
 from langchain_judges.rows.record import record_in
-from langchain_judges.rows.texts import judged, shown
+from langchain_judges.rows.texts import judged, shown, transcript
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, unfenced
-from tests.judges import answer
-
-TASK = "Where are my parcels?"
-
-
-def call(number, id, **more):
-    return {"name": "track", "args": {"n": number}, "id": id, **more}
+from tests.judges import answer, item_of, of_method
+from tests.shapes import BROKEN, MOMENT, PARALLEL, TALK, TASK, a_run, call, shapes
+from tests.test_memory import Letters
 
 
-PARALLEL = [
-    AIMessage("", tool_calls=[call(7, "1"), call(9, "2")]),
-    ToolMessage("in Oslo", tool_call_id="2"),
-    ToolMessage("in Kyiv", tool_call_id="1"),
-    AIMessage("Oslo and Kyiv."),
-]
-SHOWN = """[call-1-of-track]
-{"n": 7}
-
-[call-2-of-track]
-{"n": 9}
-
-[result-2-of-track]
-in Oslo
-
-[result-1-of-track]
-in Kyiv
-
-[final-answer]
-Oslo and Kyiv."""
+def record(value, task=TASK):
+    return plain_row({"input": task, "output": value})["output"]
 
 
-class City(BaseModel):
-    name: str
-    country: str
+def written(value):
+    """Return what a judge is shown of a record, with marks in place of fences."""
+    return unfenced(sealed([shown(value)])[0])
 
 
-OSLO = City(name="Oslo", country="NO")
+def by_what_is_shown(read):
+    """Return every shape under what a judge is shown of it, as a text that a person reads."""
+    names: dict[str, list[str]] = {}
+    for name, value in shapes().items():
+        names.setdefault(written(read(value)), []).append(name)
+    return "\n".join(
+        f"==== {'; '.join(those)}\n\n{text}\n" for text, those in sorted(names.items())
+    )
 
 
-def prompt(text):
-    return unfenced(sealed([shown(text)])[0])
+def test_each_shape_is_the_record_that_a_person_has_read(snapshot):
+    said = by_what_is_shown(record)
+    assert said == snapshot
+    assert by_what_is_shown(lambda value: record(json.loads(json.dumps(record(value))))) == said
 
 
-def record(value):
-    return plain_row({"input": TASK, "output": value})["output"]
-
-
-def test_parallel_calls_are_joined_to_their_results_by_id():
-    assert prompt(record(PARALLEL)) == SHOWN
+def judge_and_model(**options: Any) -> tuple[Any, FakeChatModel]:
     model = FakeChatModel(replies=answer)
-    judge = create_rubric_judge(model, rubric="good")
-    judge.invoke({"input": TASK, "output": PARALLEL})
-    as_evaluator(judge)(inputs=TASK, outputs={"messages": [HumanMessage(TASK), *PARALLEL]})
-    assert all(SHOWN in unfenced(each) for each in model.prompts)
-    assert len(model.prompts) == 2
+    return create_rubric_judge(model, **{"rubric": "good", **options}), model
 
 
-def test_a_failed_call_and_an_invalid_one_are_marked():
-    broken = invalid_tool_call(name="track", args='{"n": ', id="2", error="cut off")
-    messages = [
-        AIMessage("", tool_calls=[call(7, "1")], invalid_tool_calls=[broken]),
-        ToolMessage("no such parcel", tool_call_id="1", status="error"),
-    ]
-    assert prompt(record(messages)) == (
-        '[call-1-of-track]\n{"n": 7}\n\n[invalid-call-2-of-track]\n{"n": \n(cut off)\n\n'
-        "[error-1-of-track]\nno such parcel\n\n(there is no final answer)"
-    )
-    alone = record([AIMessage("", invalid_tool_calls=[broken])])
-    assert "[invalid-call-of-track]" in prompt(alone)
-    model = FakeChatModel(replies=answer)
-    result = create_rubric_judge(model, rubric="good").invoke({"input": TASK, "output": alone})
-    assert result["verdict"]["label"] is not None
-
-
-def test_a_structured_response_is_the_answer():
-    messages = [
-        HumanMessage(TASK),
-        AIMessage("", tool_calls=[{"name": "City", "args": OSLO.model_dump(), "id": "1"}]),
-        ToolMessage("Returning structured response", tool_call_id="1"),
-    ]
-    for response in (OSLO, OSLO.model_dump()):
-        state = {"messages": messages, "structured_response": response}
-        assert '{"name": "Oslo", "country": "NO"}' in prompt(record(state))
-        assert "no final answer" not in prompt(record(state))
-    worked = [HumanMessage(TASK), *PARALLEL[:3], *messages[1:]]
-    state = {"messages": worked, "structured_response": OSLO}
-    assert prompt(record(state)).endswith(
-        '[structured-response]\n{"name": "Oslo", "country": "NO"}'
-    )
-
-
-def test_how_it_ended_and_the_tools_that_were_there_are_shown():
-    state = {"messages": PARALLEL[:1], "tools": [{"name": "track", "description": "Find."}]}
-    snapshot = StateSnapshot(
-        state, (), {}, None, None, None, (), (Interrupt("May I?", id="1"),)
-    )
-    text = prompt(record(snapshot))
-    assert "[tools-available]\ntrack: Find." in text
-    assert "[how-it-ended]\nIt was interrupted and waits: May I?" in text
-    cut = AIMessage("Oslo and", response_metadata={"finish_reason": "length"})
-    assert prompt(record([*PARALLEL[:3], cut])).endswith("cut at its limit of tokens.")
-
-
-TALK = [
-    HumanMessage("Hello"),
-    AIMessage("Hi, what may I do?"),
-    HumanMessage(TASK),
-    AIMessage("In Oslo."),
-    HumanMessage("thanks"),
-]
-
-
-def test_a_conversation_is_shown_with_all_its_turns():
-    assert prompt(record({"messages": TALK})) == (
-        "[turn-1-user]\nHello\n\n[turn-1-assistant]\nHi, what may I do?\n\n"
-        f"[turn-2-user]\n{TASK}\n\n[turn-2-assistant]\nIn Oslo.\n\n[turn-3-user]\nthanks"
-    )
+# ---- conversations
 
 
 def test_conversations_that_differ_before_the_last_turn_are_not_identical():
@@ -158,147 +74,140 @@ def test_conversations_that_differ_before_the_last_turn_are_not_identical():
     verdict = judge.invoke({"input": "A chat.", "output_a": one, "output_b": other})["verdict"]
     assert verdict["usage"]["calls"] == len(model.prompts) == 2
     assert all("Hi." in each and "Go away." in each for each in model.prompts)
-    same = judge.invoke({"input": "A chat.", "output_a": one, "output_b": list(one)})
-    assert same["verdict"]["usage"]["calls"] == 0
-
-
-def test_equal_work_with_other_ids_is_identical():
-    renamed = json.loads(
-        json.dumps(messages_to_dict(PARALLEL)).replace('"1"', '"x"').replace('"2"', '"y"')
-    )
-    model = FakeChatModel(replies=answer)
-    pair = {"input": TASK, "output_a": PARALLEL, "output_b": renamed}
-    assert create_relative_judge(model).invoke(pair)["verdict"]["preference"] == "tie"
-    assert model.prompts == []
-
-
-# ---- shapes
-
-ANTHROPIC = [
-    {
-        "role": "assistant",
-        "content": [
-            {"type": "tool_use", "id": "1", "name": "track", "input": {"n": 7}},
-            {"type": "tool_use", "id": "2", "name": "track", "input": {"n": 9}},
-        ],
-    },
-    {
-        "role": "user",
-        "content": [
-            {"type": "tool_result", "tool_use_id": "2", "content": "in Oslo"},
-            {
-                "type": "tool_result",
-                "tool_use_id": "1",
-                "content": [{"type": "text", "text": "in Kyiv"}],
-            },
-        ],
-    },
-    {"role": "assistant", "content": "Oslo and Kyiv."},
-]
-RESPONSES = [
-    {"type": "function_call", "name": "track", "arguments": '{"n": 7}', "call_id": "1"},
-    {"type": "function_call", "name": "track", "arguments": '{"n": 9}', "call_id": "2"},
-    {"type": "function_call_output", "call_id": "2", "output": "in Oslo"},
-    {"type": "function_call_output", "call_id": "1", "output": "in Kyiv"},
-    {
-        "type": "message",
-        "role": "assistant",
-        "content": [{"type": "output_text", "text": "Oslo and Kyiv."}],
-    },
-]
-STATE = {"messages": [HumanMessage(TASK), *PARALLEL]}
-SHAPES = {
-    "messages": PARALLEL,
-    "with the question": STATE["messages"],
-    "state": STATE,
-    "state with more keys": {**STATE, "remaining_steps": 3, "todos": []},
-    "state in a key": {"output": STATE},
-    "snapshot": StateSnapshot(STATE, (), {}, None, None, None, (), ()),
-    "thread": {"values": {"messages": messages_to_dict(STATE["messages"])}, "next": []},
-    "dumps": [message.model_dump() for message in PARALLEL],
-    "dictionaries": messages_to_dict(PARALLEL),
-    "serialised": json.loads(json.dumps([message.to_json() for message in PARALLEL])),
-    "openai": convert_to_openai_messages(PARALLEL),
-    "openai in a state": {"messages": convert_to_openai_messages(STATE["messages"])},
-    "anthropic": ANTHROPIC,
-    "responses": RESPONSES,
-    "response": {"object": "response", "output": RESPONSES},
-    "read before": record_in(PARALLEL),
-}
-
-
-@for_each("shape", SHAPES)
-def test_every_shape_of_an_agents_work_is_one_record(shape):
-    assert prompt(record(SHAPES[shape])) == SHOWN
-    through_json = json.loads(json.dumps(record(SHAPES[shape])))
-    assert prompt(record(through_json)) == SHOWN
-
-
-PLAIN = {
-    "text": "In Oslo.",
-    "message": AIMessage("In Oslo."),
-    "dump": message_to_dict(AIMessage("In Oslo.")),
-    "state": {"messages": [HumanMessage(TASK), AIMessage("In Oslo.")]},
-    "blocks": AIMessage([{"type": "text", "text": "In Oslo."}]),
-    "key": {"answer": "In Oslo."},
-    "only key": {"reply": "In Oslo."},
-    "nested": {"output": {"answer": "In Oslo."}},
-    "completion": {"choices": [{"message": {"role": "assistant", "content": "In Oslo."}}]},
-    "generations": {"generations": [[{"text": "In Oslo.", "message": AIMessage("In Oslo.")}]]},
-    "generation": {"generations": [[{"text": "In Oslo."}]]},
-    "run": SimpleNamespace(
-        run_type="chain", inputs={"q": TASK}, outputs={"a": "In Oslo."}, child_runs=[]
-    ),
-}
-
-
-@for_each("shape", PLAIN)
-def test_every_shape_of_an_answer_is_its_text(shape):
-    assert judged(record(PLAIN[shape])) == "In Oslo."
-
-
-def a_run(inputs, outputs, children=(), error=None, at=0, kind="chain", name="agent"):
-    return SimpleNamespace(
-        run_type=kind,
-        name=name,
-        id=f"{name}-{at}",
-        inputs=inputs,
-        outputs=outputs,
-        child_runs=list(children),
-        error=error,
-        start_time=at,
-        dotted_order=str(at),
-    )
-
-
-def test_a_run_is_read_with_its_child_runs_and_its_error():
-    tools = [
-        a_run({"n": 7}, {"output": "in Oslo"}, at=1, kind="tool", name="track"),
-        a_run({"n": 9}, None, error="Timeout", at=2, kind="tool", name="track"),
-    ]
-    run = a_run({"question": TASK}, {"answer": "In Oslo."}, [a_run({}, {}, tools)])
-    text = prompt(record_of_run(run))
-    assert "[result-1-of-track]\nin Oslo" in text
-    assert "[error-2-of-track]\nTimeout" in text
-    assert text.endswith("[final-answer]\nIn Oslo.")
-    failed = a_run({"question": TASK}, None, error="GraphRecursionError: limit of 25")
-    assert "It failed: GraphRecursionError" in prompt(
-        [*record_of_run(failed), *record_in(TALK)]
-    )
+    renamed = messages_to_dict(PARALLEL)
+    renamed = json.loads(json.dumps(renamed).replace('"1"', '"x"').replace('"2"', '"y"'))
+    for same in ((one, list(one)), (PARALLEL, renamed)):
+        pair = {"input": TASK, "output_a": same[0], "output_b": same[1]}
+        assert judge.invoke(pair)["verdict"]["usage"]["calls"] == 0
 
 
 def test_a_thread_is_one_conversation_whether_runs_keep_the_history_or_not():
-    turns = [{"question": "Hello"}, {"question": TASK}], ["Hi.", "In Oslo."]
-    runs = [a_run(i, {"answer": o}, at=n) for n, (i, o) in enumerate(zip(*turns, strict=True))]
+    talk = [HumanMessage("Hello"), AIMessage("Hi."), HumanMessage(TASK), AIMessage("In Oslo.")]
+    asked, states = [], []
+    for n in (0, 2):
+        at = {"start_time": MOMENT.replace(hour=n)}
+        question, reply = (str(message.content) for message in talk[n : n + 2])
+        asked.append(a_run(n, {"answer": reply}, inputs={"question": question}, **at))
+        history = {"messages": talk[: n + 1]}
+        states.append(a_run(n, {"messages": talk[: n + 2]}, inputs=history, **at))
     said = "[turn 1, user]\nHello\n\n[turn 1, assistant]\nHi.\n\n"
     said += f"[turn 2, user]\n{TASK}\n\n[turn 2, assistant]\nIn Oslo."
-    assert judged(thread_of(runs[::-1])) == said
-    talk = [HumanMessage("Hello"), AIMessage("Hi."), HumanMessage(TASK), AIMessage("In Oslo.")]
-    states = [
-        a_run({"messages": talk[:1]}, {"messages": talk[:2]}, at=0),
-        a_run({"messages": talk[:3]}, {"messages": talk}, at=1),
+    for runs in (asked, states):
+        assert judged(thread_of(runs[::-1])) == said
+
+
+def test_answers_stand_behind_the_turns_of_the_task_that_they_answer():
+    request = [{"role": "user", "content": "One?"}, {"role": "user", "content": "Two?"}]
+    answers = [{"role": "assistant", "content": "1"}, {"role": "assistant", "content": "2"}]
+    told = transcript(request, answers)
+    assert told == "[turn 1, user]\nOne?\n\n[turn 1, response]\n1\n\n[turn 2, user]\nTwo?"
+    assert judged(answers) == "[answer 1]\n1\n\n[answer 2]\n2"
+
+
+# ---- what is kept of messages is plain data
+
+
+def both_forms(method):
+    """Return what a method judges in objects of LangChain's and in dictionaries."""
+    row = item_of(method)
+    sides = [name for name in row if name.startswith("output")]
+    objects = {**row, "input": [("user", "Why?")]}
+    told = {**row, "input": [{"role": "user", "content": "Why?"}]}
+    objects |= {name: [AIMessage(row[name])] for name in sides}
+    told |= {name: [{"role": "assistant", "content": row[name]}] for name in sides}
+    return objects, told
+
+
+@for_each("method", METHODS)
+def test_every_judge_asks_of_messages_as_it_does_of_dictionaries(method):
+    models = FakeChatModel(replies=answer), FakeChatModel(replies=answer)
+    results = [
+        of_method(method, model).invoke(row)
+        for model, row in zip(models, both_forms(method), strict=True)
     ]
-    assert judged(thread_of(states)) == said
+    assert sorted(models[0].prompts) == sorted(models[1].prompts)
+    assert json.dumps(results[0], sort_keys=True) == json.dumps(results[1], sort_keys=True)
+
+
+def test_a_row_of_messages_is_the_row_of_its_dictionaries_when_a_run_resumes(tmp_path):
+    objects, dictionaries = both_forms("bsm")
+    out = tmp_path / "rows.jsonl"
+    for row in (objects, dictionaries):
+        list(judge_many(of_method("bsm"), [row], out=out, progress=False))
+    assert len(out.read_text().splitlines()) == 1
+
+
+def test_no_checkpoint_holds_a_message_object():
+    saver, (objects, dictionaries) = InMemorySaver(), both_forms("bsm")
+    of_method("bsm", checkpointer=saver).invoke(objects, {"configurable": {"thread_id": "1"}})
+    states = [each.checkpoint["channel_values"] for each in saver.list(None)]
+    inputs = {k: v for k, v in states[-1]["__start__"].items() if v is not None}
+    assert inputs == plain_row(dictionaries)
+
+
+def test_a_memory_recalls_messages_by_their_dictionaries():
+    memory = FailureMemory(embeddings=Letters())
+    lesson = {"wrong": "B", "corrected": "A"}
+    sides = {"output_a": [AIMessage("good")], "output_b": AIMessage("bad")}
+    ids = memory.remember([{"input": [("user", "Why?")], **sides, **lesson}])
+    texts = {"output_a": "good", "output_b": "bad"}
+    said = {side: [{"role": "assistant", "content": text}] for side, text in texts.items()}
+    task = [{"role": "user", "content": "Why?"}]
+    assert memory.remember([{"input": task, "output": said, **lesson}]) == ids
+    other = {"input": HumanMessage("How?"), "output_a": AIMessage("x"), "output_b": "y"}
+    assert [each["id"] for each in memory.recall(other, "all")] == ids
+
+
+@for_each(
+    ("change", "message"),
+    [
+        ({"output_b": None}, "the field `output_b` is missing or null"),
+        ({"input": " "}, "the field `input` is empty"),
+        ({"output_b": "\u200b\ufeff\x00\u3164"}, "`output_b` is empty"),
+        ({"output_a": 3}, "`output_a` must be a text or a list of messages, .* got int '3'"),
+        ({"output_a": []}, "`output_a` must be a text or a list of messages"),
+        ({"output_a": ["x"]}, "got the message 'x'"),
+        ({"output_a": ("robot", "hi")}, "`output_a`"),
+        ({"input": [{"role": "user", "content": ""}]}, "has a message without text"),
+        ({"input": [{"role": "user", "content": [5]}]}, "has a message without text"),
+        ({"output_a": "\ud800"}, "has a broken character: surrogates not allowed"),
+        ({"reference": 4}, "`reference` must be a text, got int"),
+    ],
+)
+def test_a_bad_pair_is_told_what_is_wrong(change, message):
+    with pytest.raises(InputError, match=message):
+        check_pair({"input": "q", "output_a": "a", "output_b": "b", **change})
+
+
+# ---- long results are cut, and the verdict says so
+
+LONG = [
+    AIMessage("", tool_calls=[call(7, "1")]),
+    ToolMessage("x" * 2500, tool_call_id="1"),
+    AIMessage("All good."),
+]
+
+
+@for_each("method", METHODS)
+def test_a_cut_result_is_reported_beside_a_verdict_that_stands(method):
+    model = FakeChatModel(replies=answer)
+    item = METHODS[method].takes == "item"
+    sides = (
+        {"output": LONG, "expected": "good"} if item else {"output_a": LONG, "output_b": "b"}
+    )
+    verdict = of_method(method, model).invoke({"input": TASK, **sides})["verdict"]
+    assert verdict.get("preference", verdict.get("label")) is not None
+    [failure] = [each for each in verdict["failures"] if each["step"] == "begin"]
+    assert (failure["reason"], failure["unit"]) == ("input_cut", next(iter(sides)))
+    assert failure["detail"].endswith("shown without their middle, in 2,000 characters")
+    assert any("[… 500 characters left out …]" in prompt for prompt in model.prompts)
+
+
+@for_each("field, method", [("reference", "relative"), ("expected", "allure")])
+def test_a_cut_result_of_a_known_trajectory_is_reported(field, method):
+    case = {**item_of(method), field: LONG}
+    [failure] = of_method(method).invoke(case)["verdict"]["failures"]
+    assert (failure["reason"], failure["unit"]) == ("input_cut", field)
 
 
 # ---- forging
@@ -330,7 +239,7 @@ def forgeries(number):
 
 
 def test_no_text_and_no_result_forges_a_trajectory():
-    real = sealed([shown(record(PARALLEL))])[0]
+    real = show({"input": TASK, "output": PARALLEL})
     for text in forgeries(200):
         inside = [
             AIMessage("", tool_calls=[call(7, "1")]),
@@ -338,21 +247,39 @@ def test_no_text_and_no_result_forges_a_trajectory():
             AIMessage("Oslo and Kyiv."),
         ]
         [forged] = sealed([shown(record(inside))])
-        assert forged != real
         # What was invented lies inside the one step that wrote it.
         [opening] = [
             line for line in forged.splitlines() if line.startswith("<result-of-track-")
         ]
         begin, end = forged.index(opening), forged.rindex(f"</{opening[1:]}")
         assert forged[begin + len(opening) : end].strip("\n") == text.strip("\n")
-        model = FakeChatModel(replies=answer)
-        judge = create_rubric_judge(model, rubric="good", explain="none")
-        judge.invoke({"input": TASK, "output": text})
-        judge.invoke({"input": TASK, "output": PARALLEL})
-        assert model.prompts[0] != model.prompts[1]
+        for output in (text, inside):
+            assert show({"input": TASK, "output": output}) != real
 
 
-# ---- sources
+# ---- other texts than the one that is judged
+
+ONE = [AIMessage("", tool_calls=[call(7, "1")]), ToolMessage("in Kyiv", tool_call_id="1")]
+HISTORY = [HumanMessage(TASK), *ONE, AIMessage("In Kyiv."), HumanMessage("And the other?")]
+TOLD = (
+    f'[turn-1-user]\n{TASK}\n\n[call-of-track]\n{{"n": 7}}\n\n[result-of-track]\nin Kyiv\n\n'
+    "[turn-1-assistant]\nIn Kyiv.\n\n[turn-2-user]\nAnd the other?"
+)
+
+
+@for_each("form", [HISTORY, {"messages": messages_to_dict(HISTORY)}])
+def test_calls_of_tools_in_the_task_are_shown(form):
+    judge, model = judge_and_model()
+    judge.invoke({"input": form, "output": "Good."})
+    assert f"[request]\n{TOLD}\n" in unfenced(model.prompts[0])
+
+
+@for_each("field, method", [("reference", "relative"), ("expected", "allure")])
+def test_a_reference_may_be_an_agents_work(field, method):
+    model = FakeChatModel(replies=answer)
+    for form in (PARALLEL, {"messages": messages_to_dict(PARALLEL)}):
+        of_method(method, model).invoke({**item_of(method), field: form})
+    assert all(judged(record(PARALLEL)) in prompt for prompt in model.prompts)
 
 
 def test_documents_are_numbered_with_title_and_source():
@@ -368,7 +295,6 @@ def test_documents_are_numbered_with_title_and_source():
 
 # ---- compared with a reference trajectory
 
-ONE = [AIMessage("", tool_calls=[call(7, "1")]), ToolMessage("in Kyiv", tool_call_id="1")]
 SWAPPED = [
     AIMessage("", tool_calls=[call(9, "1")]),
     ToolMessage("in Oslo", tool_call_id="1"),
@@ -392,10 +318,7 @@ def test_calls_are_compared_with_a_reference_trajectory(made, wanted, orders):
 
 
 def test_what_does_not_match_is_named_and_arguments_may_be_ignored():
-    fields: dict[str, Any] = {
-        "outputs": {"messages": ONE},
-        "reference_outputs": {"messages": PARALLEL},
-    }
+    fields: dict[str, Any] = {"outputs": ONE, "reference_outputs": PARALLEL}
     assert trajectory_evaluator()(**fields)["comment"] == 'missing: track({"n": 9})'
     fields = {"outputs": SWAPPED, "reference_outputs": PARALLEL}
     assert trajectory_evaluator()(**fields)["comment"].startswith("another order: track(")
@@ -406,16 +329,23 @@ def test_what_does_not_match_is_named_and_arguments_may_be_ignored():
         trajectory_evaluator(cast("Any", "strict"))
 
 
-# ---- seen without a model, and values of odd types
+# ---- seen without a model, the last turn alone, and values of odd types
 
 
 def test_what_a_judge_is_shown_can_be_seen_without_a_model():
     text = show({"input": TASK, "output": {"messages": PARALLEL}, "expected": ["Oslo", "Kyiv"]})
-    assert SHOWN in unfenced(text)
-    model = FakeChatModel(replies=answer)
-    create_rubric_judge(model, rubric="good").invoke({"input": TASK, "output": PARALLEL})
+    judge, model = judge_and_model()
+    judge.invoke({"input": TASK, "output": PARALLEL})
     inside = text[text.index("<call-1") : text.index("</final-answer")]
     assert inside in model.prompts[0]
+
+
+def test_the_last_turn_alone_is_judged_where_that_is_asked_for():
+    judge, model = judge_and_model()
+    as_evaluator(judge, last_turn=True)(inputs="A chat.", outputs={"messages": TALK[:4]})
+    before, response = unfenced(model.prompts[0]).split("[response]")
+    assert response.startswith("\nIn Oslo.\n")
+    assert "Hi, what may I do?" in before
 
 
 ODD: list[Any] = [
@@ -438,10 +368,12 @@ ODD: list[Any] = [
         }
     ],
     [{"lc": 1, "id": 5, "kwargs": {"content": "x"}}],
+    [{"type": "reasoning"}, {"type": "x_call", "output": 5}, {"type": "y_call_output"}],
     {"messages": 5},
     {"messages": None, "structured_response": {}},
     {"messages": [{"role": "user", "content": "x"}], "tools": 5, "__interrupt__": 7},
     {"messages": [AIMessage("x", response_metadata={"incomplete_details": [1]})]},
+    {"messages": [AIMessage("", invalid_tool_calls=[BROKEN]), 7]},
     {"choices": [{"message": 7}]},
     {"generations": [[5]]},
     {"object": "response", "output": [3]},
@@ -452,12 +384,4 @@ ODD: list[Any] = [
 @for_each("value", ODD)
 def test_values_of_odd_types_do_not_raise(value):
     plain_row({"input": value, "output": value})
-
-
-def test_the_last_turn_alone_is_judged_where_that_is_asked_for():
-    model = FakeChatModel(replies=answer)
-    evaluator = as_evaluator(create_rubric_judge(model, rubric="good"), last_turn=True)
-    evaluator(inputs="A chat.", outputs={"messages": TALK[:4]})
-    response = re.findall(r"<response-(\w+)>\n(.*?)\n</response-\1>", model.prompts[0], re.S)
-    assert [text for _, text in response] == ["In Oslo."]
-    assert "Hi, what may I do?" in model.prompts[0]
+    record_in(value)

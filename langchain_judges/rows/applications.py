@@ -11,12 +11,15 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeGuard
 
+from pydantic import BaseModel
+
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.checks import kind_in
 from langchain_judges.rows.fences import fence, sealed
 from langchain_judges.rows.media import content_in, with_media
 from langchain_judges.rows.record import (
     answered,
+    as_json,
     begins,
     call_in,
     ended,
@@ -128,7 +131,8 @@ def kind_in_value(value: object) -> str | None:
 
 
 def _read_or_left(read: Callable[[object], object], value: object) -> object:
-    if not (isinstance(value, Mapping) or is_run(value) or record_in(value)):
+    readable = isinstance(value, Mapping | BaseModel) or is_run(value) or record_in(value)
+    if not readable:
         return value
     try:
         return read(value)
@@ -228,13 +232,13 @@ def is_run(value: object) -> TypeGuard[Any]:
 
 
 def outputs_of(run: Any) -> object:
-    """Return a run's outputs, with the tools that its child runs used as messages.
+    """Return a run's outputs, with the tools that its child runs used, and its error.
 
-    They are unchanged if they already hold calls of tools, or if no child run used a tool or
-    the child runs were not loaded.
+    They are unchanged if the run did not fail, and they already hold calls of tools, or no
+    loaded child run used a tool.
     """
     tools = [] if any(map(_acts, record_in(run.outputs))) else _tool_runs(run)
-    if not run.outputs or not (tools := sorted(tools, key=_started)):
+    if not run.outputs or not (tools or run.error):
         return run.outputs
     try:
         said = work_in(run.outputs)
@@ -242,7 +246,12 @@ def outputs_of(run: Any) -> object:
         return run.outputs
     last = said if isinstance(said, list) else [{"role": "assistant", "content": said}]
     kept = {name: run.outputs[name] for name in _USUAL["context"] if name in run.outputs}
-    return {**kept, "messages": [*(m for tool in tools for m in _of_tool(tool)), *last]}
+    used = [message for tool in sorted(tools, key=_started) for message in _of_tool(tool)]
+    return {**kept, "messages": [*used, *last, *_failure(run)]}
+
+
+def _failure(run: Any) -> list[Message]:
+    return [ended(f"It failed: {str(run.error)[:300]}")] if run.error else []
 
 
 def record_of_run(run: Any) -> list[Message]:
@@ -251,7 +260,7 @@ def record_of_run(run: Any) -> list[Message]:
     record = record_in(outputs)
     if not record and outputs:
         record = [{"role": "assistant", "content": answer_in(outputs)}]
-    return [*record, *([ended(f"It failed: {str(run.error)[:300]}")] if run.error else [])]
+    return record if outputs else _failure(run)
 
 
 def thread_of(runs: Sequence[Any]) -> list[Message]:
@@ -441,14 +450,18 @@ def _find(value: object, field: Field, source: TextSource) -> object:
             raise InputError(message) from exc
     if source is not None:
         return _follow(value, field, source)
+    named = False
     while isinstance(value, Mapping) and not _is_record(value, field):
         names = [name for name in _USUAL[field] if value.get(name) is not None]
+        if not names and named and len(value) != 1:
+            return value  # the answer itself is data
         if not names and len(value) != 1:
             keys = ", ".join(map(repr, _USUAL[field]))
             raise InputError(
                 f"`{field}`: expected one of the keys {keys}, got {_kind(value)}; name the key "
                 f"with `{field}=`"
             )
+        named = named or bool(names)
         value = value[names[0]] if names else next(iter(value.values()))
     return value
 
@@ -511,7 +524,7 @@ def _text(value: object, field: Field) -> str:
     elif isinstance(value, list) and plain(value).strip():
         text = plain(value)
     else:
-        text = json.dumps(value, ensure_ascii=False, default=str)
+        text = as_json(value)
     if not text.strip():
         raise InputError(f"`{field}`: the text is empty")
     return text

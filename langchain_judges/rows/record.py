@@ -9,6 +9,7 @@ thread, and from a provider's response; `applications.py` reads runs of LangSmit
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -53,7 +54,7 @@ def messages_in(value: object) -> list[Message]:
     for part in parts:
         # JSON has no tuples: in a file ("user", "Hello") is a list.
         read = list(_read(tuple(part) if isinstance(part, list) else part))
-        if not read:
+        if not read and not _is_silent(part):
             return []
         messages += read
     return messages
@@ -74,8 +75,8 @@ def _read(value: object) -> Iterator[Message]:
         fields = _fields(value)
         kind = fields.get("type")
         role = fields.get("role") or (kind if kind in _TYPES else None)
-        if call := _response_item(fields):
-            yield call
+        if items := list(_response_item(fields)):
+            yield from items
             return
     else:
         return
@@ -132,15 +133,37 @@ def _fields(value: Mapping[str, Any]) -> Mapping[str, Any]:
     return value
 
 
-def _response_item(fields: Mapping[str, Any]) -> Message | None:
-    """Return a call, or its result, as an item of OpenAI's Responses API."""
-    kind, asked = fields.get("type"), str(fields.get("call_id") or fields.get("id") or "")
-    if kind == "function_call" and isinstance(fields.get("name"), str):
-        call = call_in({**fields, "id": asked})
-        return {"role": "assistant", "content": "", "tool_calls": [call]}
-    if kind == "function_call_output":
-        return {"role": "tool", "content": text_in(fields.get("output")), "tool_call_id": asked}
-    return None
+_SILENT = {"reasoning", "mcp_list_tools", "compaction", "item_reference"}
+"""Items of OpenAI's Responses API that say nothing of what was done."""
+
+
+def _is_silent(part: object) -> bool:
+    return isinstance(part, Mapping) and "role" not in part and part.get("type") in _SILENT
+
+
+def _response_item(fields: Mapping[str, Any]) -> Iterator[Message]:
+    """Yield a call, its result, or both, as an item of OpenAI's Responses API has them.
+
+    A tool that ran on the provider's side (`web_search_call`, `mcp_call`) is one item.
+    """
+    kind = str(fields.get("type") or "")
+    if "role" in fields or not kind.endswith(("_call", "_call_output")) or kind == "tool_call":
+        return
+    asked = str(fields.get("call_id") or fields.get("id") or "")
+    error, output = fields.get("error"), fields.get("output", fields.get("results"))
+    if kind.endswith("_call"):
+        name = fields.get("name") or kind.removesuffix("_call")
+        names = ("arguments", "input", "action", "queries", "code")
+        args = next((fields[each] for each in names if fields.get(each) is not None), {})
+        call = call_in({"name": name, "args": args, "id": asked})
+        yield {"role": "assistant", "content": "", "tool_calls": [call]}
+    if kind.endswith("_output") or output is not None or error:
+        result: Message = {
+            "role": "tool",
+            "content": text_in(error or output),
+            "tool_call_id": asked,
+        }
+        yield {**result, "status": "error"} if error else result
 
 
 def _is_call(block: object) -> bool:
@@ -223,7 +246,7 @@ def record_in(value: object) -> list[Message]:
     What is not of the messages themselves follows them, under one of the roles of `OUTCOMES`.
     """
     if messages := messages_in(value):
-        return [*messages, *_ending(messages, value)]
+        return [*_without_stop(messages), *_ending(messages, value)]
     if content := content_in(value):
         return [{"role": "user", "content": content}]
     if (state := _state(value)) is not None:
@@ -249,17 +272,17 @@ def _state(value: object) -> Mapping[str, Any] | None:
 
 def _of_state(state: Mapping[str, Any]) -> list[Message]:
     messages = messages_in(state.get("messages"))
-    record = list(messages)
+    record = _without_stop(messages)
     if tools := state.get("tools") or state.get("available_tools"):
         record += _tools_available(tools)
     if (response := state.get("structured_response")) is not None:
         # The call by which the answer came is part of it, and so is its acknowledgement.
         record = _without_answering_call(record, response)
-        record.append({"role": "structured response", "content": _json(response)})
+        record.append({"role": "structured response", "content": as_json(response)})
     waiting = state.get("__interrupt__")
     if isinstance(waiting, list | tuple) and waiting:
         values = [getattr(each, "value", each) for each in waiting]
-        words = "; ".join(v if isinstance(v, str) else _json(v) for v in values)
+        words = "; ".join(v if isinstance(v, str) else as_json(v) for v in values)
         record.append(ended(f"It was interrupted and waits: {words}"))
     return [*record, *_ending(messages, state.get("messages"))]
 
@@ -270,7 +293,7 @@ def _without_answering_call(messages: list[Message], response: object) -> list[M
     for place in range(len(messages) - 1, -1, -1):
         calls = messages[place].get("tool_calls") or []
         if len(calls) == 1 and (
-            calls[0]["name"] == name or _json(calls[0]["args"]) == _json(response)
+            calls[0]["name"] == name or as_json(calls[0]["args"]) == as_json(response)
         ):
             answered = [m for m in messages[place:] if m.get("tool_call_id") == calls[0]["id"]]
             said = messages[place]
@@ -281,14 +304,14 @@ def _without_answering_call(messages: list[Message], response: object) -> list[M
             return [*messages[:place], *kept, *after]
     if messages and messages[-1]["role"] == "assistant" and not messages[-1].get("tool_calls"):
         try:
-            same = _json(json.loads(plain(messages[-1]["content"]))) == _json(response)
+            same = as_json(json.loads(plain(messages[-1]["content"]))) == as_json(response)
         except ValueError:
             same = False
         return messages[:-1] if same else messages
     return messages
 
 
-def _json(value: object) -> str:
+def as_json(value: object) -> str:
     """Return data, or a model of it, as JSON."""
     dump = getattr(value, "model_dump", None)
     if callable(dump):
@@ -318,6 +341,21 @@ def _named(tool: object) -> bool:
 def ended(words: str) -> Message:
     """Return the message that says how something ended."""
     return {"role": "how it ended", "content": words}
+
+
+_AT_A_LIMIT = re.compile(
+    r"Model call limits exceeded: .*\)|.* call limits? reached: .*\.?"
+    r"|Sorry, need more steps to process this request\."
+)
+"""What LangChain's middleware and LangGraph's agent put in the place of an answer."""
+
+
+def _without_stop(messages: Sequence[Message]) -> list[Message]:
+    """Return messages whose last is no answer, if it says that a limit was reached."""
+    last = plain(messages[-1]["content"]) if messages else ""
+    if not _AT_A_LIMIT.fullmatch(last) or messages[-1]["role"] != "assistant":
+        return list(messages)
+    return [*messages[:-1], ended(f"It reached a limit: {last}")]
 
 
 def _ending(messages: Sequence[Message], origin: object) -> list[Message]:

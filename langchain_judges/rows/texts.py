@@ -130,8 +130,8 @@ def steps_of(messages: Sequence[Mapping[str, Any]], *, is_work: bool = True) -> 
     numbers = _Numbers(messages)
     talk = any(message.get("role") == "user" for message in messages)
     used_tools = any(_calls(message) or message.get("role") == "tool" for message in messages)
-    answers = len(messages) > 1 and all(m.get("role") == "assistant" for m in messages)
-    answers = answers and not used_tools
+    answers = len(messages) > 1 and not used_tools
+    answers &= all(m.get("role") == "assistant" and not m.get("name") for m in messages)
     steps: list[Step] = []
     turn = 0
     for place, message in enumerate(messages):
