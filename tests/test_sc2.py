@@ -317,6 +317,40 @@ def test_the_score_is_the_probability_of_the_label(serve, pair, score):
     assert verdict["confidence_source"] == "logprobs"
 
 
+def test_a_label_that_the_format_forced_is_still_what_is_preferred(serve):
+    judge = create_sc2_judge(chat(serve(labelled(-9.0))), aspects=ASPECTS, samples=1)
+    verdict = judge.invoke(PAIR)["verdict"]
+    assert verdict["preference"] == "A"
+    assert 0.5 < verdict["score"] < 0.52
+    assert verdict["confidence"] == pytest.approx(math.exp(-9))
+
+
+def test_probabilities_are_not_mixed_with_plain_points(serve):
+    def behave(call):
+        text = respond(call.prompt)
+        question = call.body.get("logprobs") and step_of(call.prompt) == "preference"
+        first = responses(call.prompt)[0].strip() == PAIR["output_a"]
+        return with_label(text, math.log(0.8)) if question and first else reply(text)
+
+    judge = create_sc2_judge(
+        chat(serve(behave)), aspects=ASPECTS, samples=1, orders="score_mean"
+    )
+    verdict = judge.invoke(PAIR)["verdict"]
+    assert (verdict["score"], verdict["confidence_source"]) == (1.0, "none")
+
+
+def test_a_tie_of_two_orders_has_no_confidence(serve):
+    def behave(call):
+        if step_of(call.prompt) != "preference":
+            return reply(respond(call.prompt))
+        return with_label(json.dumps({"comparison": "x", "preferred": "1"}), math.log(0.9))
+
+    judge = create_sc2_judge(chat(serve(behave)), aspects=ASPECTS, samples=1, orders="strict")
+    verdict = judge.invoke(PAIR)["verdict"]
+    assert (verdict["preference"], verdict["score"], verdict["flipped"]) == ("tie", 0.5, True)
+    assert (verdict["confidence"], verdict["confidence_source"]) == (None, "none")
+
+
 def test_half_a_character_in_a_table_does_not_stop_the_judgment(serve):
     def behave(call):
         text = respond(call.prompt).replace("good reason", "x \\ud800 y")
