@@ -252,6 +252,7 @@ CASES: dict[str, Case] = {
         each={"rubric": CRITERIA, "each": True},
         own={"rubric": "Is the reply rude?"},
     ),
+    "rubric + abstain": Case("rubric", {"abstain": True}),
     "rubric + claims": Case("rubric", {"claims": True}),
     "rubric + claims, source": Case(
         "rubric", {"claims": True, "explain": "after"}, {**SOURCE, "expected": None}

@@ -9,8 +9,8 @@ prompts (`frozen_cases.py`), judged with a fake model that answers any schema
 - `asked`: each call, sorted: run name | shape's name | settings | digest of its messages;
 - `verdict`, without its usage, and `result`, a digest of all that was returned.
 
-It also holds how aspects are learned, an audit by a model, and one row that `judge_many`
-writes. Prompts are digests; to read them:
+It also holds how aspects are learned and an audit by a model. Prompts are digests; to read
+them:
 
     python -m tests.test_frozen --show bsm/paper       # a case's prompts
     python -m tests.test_frozen --update               # records everything anew
@@ -31,20 +31,18 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from langchain_judges import create_allure_audit, judge_many, learn_aspects, load_judge
+from langchain_judges import create_allure_audit, learn_aspects, load_judge
 from langchain_judges.methods.registry import COMBINATIONS, METHODS, kind_of_rows
 from langchain_judges.writing.registry import load_writer
 from tests.cases import for_each
 from tests.frozen_cases import (
     CASES,
-    FEW,
     ITEM,
     OTHER,
     PAIR,
@@ -63,8 +61,6 @@ RECORDED: dict[str, Any] = {
     for file in sorted(FOLDER.glob("*.json"))
     for name, entry in json.loads(file.read_text()).items()
 }
-_VOLATILE = {"key", "content", "mark"}
-"""Hashes of options and inputs; their form may change."""
 
 
 def digest(text: str) -> str:
@@ -162,32 +158,12 @@ def run_audit() -> tuple[dict[str, Any], list[Call]]:
 OTHERS = {"learn aspects": run_learning, "audit by a model": run_audit}
 
 
-def without_hashes(value: Any) -> Any:
-    if not isinstance(value, Mapping):
-        return rounded(value)
-    return {
-        name: "(a hash)" if name in _VOLATILE else without_hashes(part)
-        for name, part in value.items()
-    }
-
-
-def row_entry() -> dict[str, Any]:
-    """Return the one row that a run writes; hashes of options are left out."""
-    judge, row = build(Case("relative", FEW.get("relative", {})), Recorder())
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "out.jsonl"
-        list(judge_many(judge, [{**row, "label": "A"}], out=out, progress=False))
-        return without_hashes(json.loads(out.read_text()))
-
-
 def entry_of(name: str) -> tuple[Any, list[Call]]:
     """Return what stands under a name in `frozen/`, as it is now, and its calls."""
-    if name == "row":
-        return row_entry(), []
     return OTHERS[name]() if name in OTHERS else run_case(CASES[name])
 
 
-NAMES = [*CASES, *OTHERS, "row"]
+NAMES = [*CASES, *OTHERS]
 
 
 def file_of(name: str) -> str:

@@ -11,12 +11,10 @@ from typing import Any, cast
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
 import langchain_judges
 from langchain_judges import create_bsm_writer
 from langchain_judges.asking.models.local import local_model
-from langchain_judges.cli import app
 from langchain_judges.errors import JudgeError, MissingExtraError
 from langchain_judges.report.report import frame
 from langchain_judges.report.versus import ComparisonReport, contests
@@ -97,17 +95,6 @@ def test_a_writer_without_word_forms_is_refused_before_a_call_is_paid(monkeypatc
         create_bsm_writer(FakeChatModel())
     assert create_bsm_writer(FakeChatModel(), strict=True)
     assert present("moon", "The moon rose.", strict=True)
-
-
-def test_a_report_is_refused_before_a_row_is_read(monkeypatch, tmp_path):
-    block(monkeypatch, "statsmodels")
-    result = CliRunner().invoke(
-        app, ["trust", str(tmp_path / "none.jsonl"), "--model", "local"]
-    )
-    assert result.exit_code == 2
-    assert result.stderr == (
-        "The report needs statsmodels: pip install 'langchain-judges[trust]'.\n"
-    )
 
 
 def imports(tree, *, guarded=False):

@@ -9,26 +9,19 @@ import socket
 import subprocess
 import sys
 import time
-import uuid
-from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from langchain.agents import create_agent
 from langgraph.pregel.remote import RemoteGraph
 from langgraph_sdk import get_client, get_sync_client
-from langsmith import Client
-from langsmith.schemas import Example
 
-from langchain_judges import JudgeMiddleware, as_evaluator
 from langchain_judges.errors import InputError, OptionError, OverBudget
 from langchain_judges.integrations import serve
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.testing import FakeModelServer
 from tests.conftest import chat
-from tests.fakes import FakeChatModel
 from tests.judges import FEW, PAIR, answer_call, item_of, of_method
 
 ROOT = Path(__file__).parents[1]
@@ -256,55 +249,6 @@ async def test_what_only_the_owner_may_do_is_refused_before_any_call(url, model)
     for (_, _, message), result in zip(HARMFUL, results, strict=True):
         assert re.search(message, str(result))
     assert len(model.calls) == calls
-
-
-def experiment(judge, kind):
-    """Judge the pair as the only row of an experiment, offline."""
-    offline = Client(
-        api_url="http://127.0.0.1:9", api_key="none", info={}, tracing_sampling_rate=0.0
-    )
-    now = datetime.now(UTC)
-    row = Example(
-        id=uuid.uuid4(),
-        inputs={"question": PAIR["input"]},
-        outputs={"answer": PAIR["output_b"]},
-        created_at=now,
-        modified_at=now,
-    )
-    options: dict[str, Any] = {
-        "data": [row],
-        "evaluators": [as_evaluator(judge)],
-        "upload_results": False,
-    }
-
-    async def target(inputs):
-        return {"answer": PAIR["output_a"]}
-
-    async def later():
-        return [row async for row in await offline.aevaluate(target, **options)]
-
-    if kind == "aevaluate":
-        rows = asyncio.run(later())
-    else:
-        rows = list(offline.evaluate(lambda i: {"answer": PAIR["output_a"]}, **options))
-    (feedback,) = rows[0]["evaluation_results"]["results"]
-    return feedback.score, feedback.value, feedback.comment
-
-
-@pytest.mark.filterwarnings("ignore:'upload_results' parameter is in beta")
-@pytest.mark.parametrize("method", ["bsm"])
-def test_every_path_gives_the_same_verdict(model, method):
-    judge = of_method(method, chat(model))
-    direct = judge.invoke(PAIR)["verdict"]
-    expected = (direct["score"], direct["preference"], direct["rationale"])
-    assert experiment(judge, "evaluate") == expected
-    assert experiment(judge, "aevaluate") == expected
-    writer = FakeChatModel(replies=lambda prompt: PAIR["output_a"])
-    middleware = JudgeMiddleware(judge, reference=PAIR["output_b"])
-    agent = create_agent(writer, middleware=[middleware])
-    question: Any = {"messages": [{"role": "user", "content": PAIR["input"]}]}
-    (judged,) = agent.invoke(question)["judged"]
-    assert judged["verdict"] == direct
 
 
 @pytest.fixture(autouse=True)

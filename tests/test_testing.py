@@ -115,16 +115,6 @@ def test_a_replayed_judge_gives_the_verdict_that_was_recorded(path):
     assert len(path.read_text().splitlines()) == 8
 
 
-def test_a_line_says_who_answered_what_and_when(path):
-    _, model = recording(path, ["Hello."], answered_by="a model")
-    model.invoke("Hi", seed=3, stop=["!"])
-    (entry,) = ReplayChatModel(path=path).recorded
-    assert (entry["model"], entry["date"][:2]) == ("a model", "20")
-    assert entry["messages"] == [["human", "Hi"]]
-    assert entry["settings"] == {"seed": 3, "stop": ["!"]}
-    assert (entry["reply"]["text"], entry["reply"]["usage"]["total_tokens"]) == ("Hello.", 10)
-
-
 def test_a_keyword_that_the_model_does_not_take_is_recorded_but_not_sent(path):
     fake, model = recording(path, ["yes"], not_sent=["seed"])
     model.invoke("Hi", seed=3, temperature=1)
@@ -160,28 +150,6 @@ def test_every_case_is_run_until_one_fails_which_is_named():
     with pytest.raises(AssertionError) as error:
         is_odd()
     assert (runs, error.value.__notes__) == ([1, 2], ["in the case 2"])
-
-
-async def test_coroutines_are_awaited():
-    runs = []
-
-    @for_each("number", [1, 2])
-    async def note(number):
-        runs.append(number)
-
-    await note()
-    assert runs == [1, 2]
-
-
-def test_a_check_that_raises_too_little_names_its_case():
-    @for_each("number", [1], ids=lambda number: f"the number {number}")
-    def refuses(number):
-        with pytest.raises(ValueError, match="never"):
-            str(number)
-
-    with pytest.raises(pytest.fail.Exception) as error:
-        refuses()
-    assert error.value.__notes__ == ["in the case the number 1"]
 
 
 def test_no_cases_are_refused():
