@@ -23,13 +23,13 @@ from langchain_judges import (
     create_bsm_judge,
     create_direct_judge,
     judge_many,
-    learn_aspects,
     load_judge,
 )
 from langchain_judges.errors import OptionError
 from langchain_judges.methods import Call
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.registry import BUILDERS, COMBINATIONS, METHODS, register
+from langchain_judges.methods.sc2 import learn_aspects
 from langchain_judges.testing import check_method
 from tests import judges
 from tests.cases import for_each

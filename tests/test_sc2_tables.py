@@ -10,9 +10,14 @@ import pytest
 from langchain_core.caches import InMemoryCache
 from rich.console import Console
 
-from langchain_judges import create_sc2_judge, learn_aspects
+from langchain_judges import create_sc2_judge
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.sc2 import alearn_aspects, load_aspects, render_table
+from langchain_judges.methods.sc2 import (
+    alearn_aspects,
+    learn_aspects,
+    load_aspects,
+    render_table,
+)
 from langchain_judges.methods.sc2.aspects import agree, distinct, normal_form
 from langchain_judges.report.terminal import verdict_panel
 from tests.cases import for_each

@@ -65,7 +65,7 @@ PAIR = Row("contested", 0, "04_same_pair_four_methods")
 BSM = """from langchain_judges import create_bsm_judge
 
 result = create_bsm_judge("openai:gpt-5-mini", max_criteria=2).invoke(row)"""
-DRPE = """from langchain_judges import Panel, create_drpe_judge
+DRPE = """from langchain_judges.methods.drpe import Panel, create_drpe_judge
 
 result = create_drpe_judge("openai:gpt-5-mini", panel=Panel(dynamic=3)).invoke(row)"""
 SC2 = """from langchain_judges import create_sc2_judge

@@ -20,6 +20,9 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 ROOMS = {
     "": "Judges, rows and verdicts",
+    "methods.rubric": "Criteria",
+    "methods.drpe": "Panels of DRPE",
+    "methods.sc2": "Aspects and tables of SC²",
     "runs": "Many rows",
     "integrations": "LangChain, LangSmith and servers",
     "memory": "Memory",

@@ -234,7 +234,6 @@ class JudgeContext:
         options = self.options
         compiled = builder.compile(
             checkpointer=options.checkpointer,
-            store=options.store,
             name=options.name or options.label,
         )
         memory = {"memory": self.recaller.mark()} if self.recaller else {}

@@ -333,7 +333,6 @@ def finish(
     """
     compiled = builder.compile(
         checkpointer=options.checkpointer,
-        store=options.store,
         name=options.name or options.method,
     )
     member_metadata = [metadata_of(member.judge) for member in members]

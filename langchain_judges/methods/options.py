@@ -14,7 +14,6 @@ from langchain_core.caches import BaseCache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.store.base import BaseStore
 from pydantic import AfterValidator, InstanceOf, SkipValidation, field_validator
 from typing_extensions import TypedDict
 
@@ -232,10 +231,6 @@ class GraphOptions(Options):
     cache_first: bool = True
     """Send the first of several calls that begin alike ahead of the others: providers then read
     what they share from their prompt cache, at the price of one reply's time a step."""
-    store: Annotated[
-        BaseStore | None, NotSerialisable(), Rule("a LangGraph `BaseStore` or None")
-    ] = None
-    """LangGraph store, passed to the graph."""
 
     @field_validator("instructions")
     @classmethod

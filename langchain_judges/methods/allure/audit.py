@@ -86,7 +86,6 @@ def create_allure_audit(
     loop = _loop(teaches, memory, metadata, options)
     compiled = _graph(loop).compile(
         checkpointer=options.checkpointer,
-        store=options.store,
         name=options.name or "audit",
     )
     marks = {

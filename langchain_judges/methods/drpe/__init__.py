@@ -11,5 +11,7 @@ if TYPE_CHECKING:
     from langchain_judges.methods.drpe.judge import create_drpe_judge as create_drpe_judge
     from langchain_judges.methods.drpe.options import Panel as Panel
     from langchain_judges.methods.drpe.options import Voting as Voting
+    from langchain_judges.verdict import Role as Role
+    from langchain_judges.verdict import Vote as Vote
 
 __getattr__, __dir__, __all__ = exports(__name__)
