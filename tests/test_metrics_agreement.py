@@ -22,15 +22,14 @@ from langchain_judges.metrics import (
     failure_rates,
     learned_weights,
     majority_agreement,
-    majority_vote,
     oracle_agreement,
     order_accuracy,
     order_agreement,
     people_agreement,
-    tie_rate,
     vote_agreement,
     win_rate,
 )
+from langchain_judges.metrics.agreement import majority_vote
 from langchain_judges.metrics.intervals import wilson_interval
 from langchain_judges.verdict import Preference
 from tests.cases import for_each
@@ -272,7 +271,6 @@ def test_the_confusion_keeps_failures_apart() -> None:
 def test_win_rate_counts_a_tie_as_half() -> None:
     result = win_rate(["A", "A", "tie", "B", None])
     assert (result, result.n) == (pytest.approx(2.5 / 4), 4)
-    assert tie_rate(["A", "A", "tie", "B", None]) == 0.25
     with pytest.raises(OptionError, match="'A', 'tie', 'B'"):
         win_rate(["C"])
 

@@ -120,6 +120,27 @@ def test_a_strong_pull_of_length_is_seen_through_wrong_labels() -> None:
         length_slope(judged, length, 0 * length, labels, label_accuracy=0.5)
 
 
+@for_each("clustered", [False, True])
+def test_slopes_and_their_errors_are_those_of_statsmodels(clustered) -> None:
+    import statsmodels.api as sm
+
+    first, _, quality, length, _ = simulated(1, 200)
+    y, groups = [{"A": 1.0, "B": 0.0}[each] for each in first], np.arange(200) // 4
+    kind = {"cov_type": "cluster", "cov_kwds": {"groups": groups}}
+    model = sm.GLM(y, sm.add_constant(np.stack([quality, length], 1)), sm.families.Binomial())
+    theirs = model.fit(**kind) if clustered else model.fit(cov_type="HC1")
+    features = {"quality": quality, "length": length}
+    ours = preference_slopes(first, features, groups=groups if clustered else None).values()
+    assert [float(each) for each in ours] == pytest.approx(theirs.params.tolist())
+    # Its HC1 of this model lacks n / (n − k), the 1 of its name.
+    wider = 1 if clustered else math.sqrt(200 / 197)
+    assert [each.se for each in ours] == pytest.approx((wider * theirs.bse).tolist(), rel=1e-6)
+    apart = preference_slopes(
+        ["A", "A", "A", "B", "B", "B"] * 5, {"lead": [1, 2, 3, -1, -2, -3] * 5}
+    )
+    assert "without error" in (apart["lead"].reason or "")
+
+
 # B is said in four of twenty groups: Student's t of three degrees of freedom reaches 3.182
 # standard errors, where nineteen would reach 2.093.
 def test_slopes_are_as_sure_as_the_groups_that_hold_the_rarer_verdict() -> None:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import (
@@ -22,10 +23,10 @@ from langchain_judges.metrics import (
     selective_cascade,
     selective_threshold,
     stratified_ppi_mean,
-    style_controlled_strengths,
     transitivity,
 )
 from langchain_judges.metrics.confidence import _upper_bounds
+from langchain_judges.metrics.people import _false_discoveries, _shortfall_p
 from tests.cases import for_each
 
 Y, F, U = (list(map(int, digits)) for digits in ("11010101", "11011100", "1011011101101101"))
@@ -116,6 +117,16 @@ def test_the_alt_test_rejects_wrongly_no_more_often_than_its_level() -> None:
         judge = (rng.random(60) >= 0.2).astype(int).tolist()
         passed += bool(alt_test(judge, people, 0.2).passed)
     assert passed / 200 < 0.08
+
+
+def test_annotators_are_tested_as_scipy_does() -> None:
+    rng = np.random.default_rng(6)
+    lead = (rng.random(50) < 0.3).astype(float)
+    theirs = stats.ttest_1samp(-lead, -0.2, alternative="less").pvalue
+    assert _shortfall_p(lead, -0.2) == pytest.approx(theirs)
+    p_values = [0.001, 0.04, 0.2, 0.012, 0.019]
+    adjusted = stats.false_discovery_control(p_values, method="by")
+    assert _false_discoveries(p_values, 0.05) == (adjusted <= 0.05).tolist()
 
 
 def test_annotators_with_few_items_are_not_tested() -> None:
@@ -312,37 +323,3 @@ TRIPLE = [("x", "y"), ("y", "z"), ("z", "x")]
 def test_verdicts_that_go_round_fit_no_order(verdicts, ordered) -> None:
     result = transitivity(verdicts.split(), TRIPLE, ["q"] * 3)
     assert (result, result.n) == (ordered, 1)
-
-
-def played_with_style(rng, games: int) -> tuple[list, list, list, list]:
-    """Return verdicts, systems and texts: x is stronger, z only writes longer texts."""
-    strengths = {"x": 0.8, "y": -0.4, "z": -0.4}
-    pairs = [
-        tuple(rng.choice(list(strengths), 2, replace=False).tolist()) for _ in range(games)
-    ]
-    texts = [
-        ["w" * int(rng.integers(20, 60) * (3 if s == "z" else 1)) for s in pair]
-        for pair in pairs
-    ]
-    leads = [(len(a) - len(b)) / (len(a) + len(b)) for a, b in texts]
-    odds = [
-        strengths[a] - strengths[b] + 2 * lead
-        for (a, b), lead in zip(pairs, leads, strict=True)
-    ]
-    answers = np.where(
-        rng.random(games) < 1 / (1 + np.exp(-np.asarray(odds))), "A", "B"
-    ).tolist()
-    return answers, pairs, [a for a, _ in texts], [b for _, b in texts]
-
-
-def test_strength_is_told_from_length() -> None:
-    answers, pairs, a, b = played_with_style(np.random.default_rng(3), 3000)
-    results = style_controlled_strengths(
-        answers, pairs, a, b, groups=[i // 3 for i in range(3000)]
-    )
-    assert next(iter(results.strengths)) == "x"
-    for name, strength in {"x": 0.8, "y": -0.4, "z": -0.4}.items():
-        assert results.strengths[name].interval.covers(strength)
-    assert sum(results.strengths.values()) == pytest.approx(0.0, abs=1e-6)
-    assert results.style["characters"].interval.low > 0.3
-    assert results.first.interval.covers(0.0)

@@ -23,6 +23,7 @@ from langchain_judges.metrics import (
     system_order,
     williams_test,
 )
+from langchain_judges.metrics.correlation import _fisher_error
 from tests.cases import for_each
 
 pearson, spearman, kendall = (
@@ -40,6 +41,17 @@ JUDGE = HUMAN + RNG.normal(size=80)
 def test_a_correlation_is_that_of_scipy_with_ties_and_without(ours, theirs) -> None:
     for x, y in [(JUDGE, HUMAN), (JUDGE.round(), HUMAN.round())]:
         assert ours(x, y) == pytest.approx(theirs(x, y).statistic, abs=1e-12)
+
+
+# Each coefficient without one item, as scipy has it; kendall's are scipy's own.
+@for_each(("kind", "theirs"), [("pearson", stats.pearsonr), ("spearman", stats.spearmanr)])
+def test_the_jackknife_of_a_correlation_leaves_out_one_item_at_a_time(kind, theirs) -> None:
+    x, y = JUDGE.round(), HUMAN.round()
+    rest = [np.arange(80) != i for i in range(80)]
+    z = np.arctanh([theirs(x[kept], y[kept]).statistic for kept in rest])
+    error, freedom = _fisher_error(kind, (x, y), np.arange(80))
+    assert error == pytest.approx(math.sqrt(79 / 80 * ((z - z.mean()) ** 2).sum()))
+    assert freedom == 79
 
 
 def test_a_perfect_correlation_has_no_interval_and_says_why() -> None:

@@ -17,7 +17,7 @@ from langchain_judges import create_bsm_writer
 from langchain_judges.asking.models.local import local_model
 from langchain_judges.errors import JudgeError, MissingExtraError
 from langchain_judges.report.report import frame
-from langchain_judges.report.versus import ComparisonReport, contests
+from langchain_judges.report.versus import ComparisonReport
 from langchain_judges.rows.files import read_table
 from langchain_judges.runs.on_ray import judge_dataset
 from langchain_judges.runs.prices import Prices
@@ -37,7 +37,7 @@ EXTRAS = {
     "overlap": {"nltk", "ot", "rouge_score", "sacrebleu"},
     "prices": {"genai_prices"},
     "ray": {"ray"},
-    "trust": {"matplotlib", "pandas", "statsmodels"},
+    "trust": {"pandas"},
     "writing": {"lemminflect", "snowballstemmer"},
 }
 """The modules that each extra brings, as far as the package imports them."""
@@ -67,7 +67,6 @@ USES = [
     ("overlap", "nltk", "METEOR", lambda: overlap("meteor", ["a"], [["a"]])),
     ("prices", "genai_prices", "A table of prices", lambda: Prices.read("genai-prices")),
     ("ray", "ray", "Judging on Ray", lambda: judge_dataset([], {}, out="out")),
-    ("trust", "statsmodels", "Adjusting p-values", lambda: contests([], 0.95)),
     ("trust", "pandas", "A data frame", lambda: frame([])),
     ("trust", "pandas", "A data frame",
      lambda: ComparisonReport.contests_dataframe(cast("Any", SimpleNamespace(contests=[])))),

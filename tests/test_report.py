@@ -13,6 +13,7 @@ from scipy import stats
 
 from langchain_judges import metrics, report
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.metrics.agreement import majority_vote
 from langchain_judges.rows.labels import check_countable
 from langchain_judges.runs.columns import TableForm
 from langchain_judges.verdict import Preference, no_usage
@@ -50,7 +51,7 @@ def voted():
 def test_every_agreement_is_the_metrics_own():
     rows, data = voted()
     trust_report = report.trust(rows, data)
-    labels = [metrics.majority_vote(votes) for votes in VOTES]
+    labels = [majority_vote(votes) for votes in VOTES]
     first, second = ([answer[i] for answer in ANSWERS] for i in (0, 1))
     ways: list[Literal["wrong", "drop"]] = ["wrong", "drop"]
     for errors in ways:

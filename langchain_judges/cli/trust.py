@@ -285,10 +285,6 @@ def _check_use(data: str | None, judge: VerdictFlags, *, dry_run: bool) -> None:
         raise OptionError("name the rows to judge: a table, or a known set")
     if model is None and dry_run:
         raise OptionError("--dry-run is for --model: with --verdicts nothing is asked")
-    if not dry_run:  # which makes no report
-        from langchain_judges.report.report import check_installed
-
-        check_installed()
 
 
 def _table(

@@ -151,9 +151,12 @@ def within_budget(method: str, budget: int) -> dict[str, Any]:
     return fit(method, rules, budget)
 
 
-def evidence_tables() -> Sequence[EvidenceTable]:
-    """Return what the methods show of their results on a page; each key once."""
-    kinds = [*METHODS.values(), *COMBINATIONS.values()]
+def evidence_tables(method: str | None = None) -> Sequence[EvidenceTable]:
+    """Return what a method, or any where it is not known, shows on a page; each key once."""
+    known = METHODS | COMBINATIONS
+    if method is not None and method in known:
+        return known[method].evidence
+    kinds = list(known.values())
     tables = [each for kind in kinds for each in kind.evidence]
     return list({each.key: each for each in tables}.values())
 

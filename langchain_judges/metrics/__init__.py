@@ -11,10 +11,8 @@ from langchain_judges.metrics.agreement import (
     accuracy,
     failure_rates,
     majority_agreement,
-    majority_vote,
     order_accuracy,
     order_agreement,
-    tie_rate,
     vote_agreement,
     win_rate,
 )
@@ -67,10 +65,7 @@ from langchain_judges.metrics.result import (
     Interval,
     Result,
 )
-from langchain_judges.metrics.slopes import (
-    length_slope,
-    style_controlled_strengths,
-)
+from langchain_judges.metrics.slopes import length_slope
 from langchain_judges.metrics.tables import (
     cohen_kappa,
     confusion,
@@ -106,7 +101,6 @@ __all__ = [
     "length_bias",
     "length_slope",
     "majority_agreement",
-    "majority_vote",
     "mean",
     "oracle_agreement",
     "order_accuracy",
@@ -122,9 +116,7 @@ __all__ = [
     "selective_threshold",
     "self_enhancement",
     "stratified_ppi_mean",
-    "style_controlled_strengths",
     "system_order",
-    "tie_rate",
     "transitivity",
     "vote_agreement",
     "williams_test",

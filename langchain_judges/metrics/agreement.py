@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeVar
 
 from langchain_judges.metrics.inputs import (
     NO_LABEL,
-    POINTS,
     GroupKeys,
     Judgments,
     RightLabels,
@@ -322,21 +321,10 @@ def win_rate(
         confidence: The level of the interval.
 
     Returns:
-        The rate in [0, 1]; print `tie_rate` beside it.
+        The rate in [0, 1]; print the share of ties beside it.
     """
     values, failed = values_of(preferences, "score" if graded else None)
     hits = [None if value is None else points_of(value) for value in values]
-    return share(hits, failed, groups=groups, confidence=confidence)
-
-
-def tie_rate(
-    preferences: Judgments, *, groups: GroupKeys = None, confidence: float = 0.95
-) -> Result:
-    """Return the share of ties among the judged items; without `graded` as for `win_rate`."""
-    values, failed = values_of(preferences)
-    for value in set(values) - {None}:
-        one_of("preferences", value, POINTS)
-    hits = [None if value is None else float(value == "tie") for value in values]
     return share(hits, failed, groups=groups, confidence=confidence)
 
 

@@ -16,13 +16,15 @@ from langchain_judges.metrics.inputs import (
     Ints,
     Judgments,
     RightLabels,
+    average_ranks,
     match,
     one_of,
 )
 from langchain_judges.metrics.intervals import (
     LEAST_GROUPS,
     check_confidence,
-    jackknife_error,
+    jackknife_blocks,
+    jackknife_spread,
     mean,
     student_quantile,
 )
@@ -85,12 +87,21 @@ def _coefficient(kind: str, x: Floats, y: Floats) -> tuple[float, str | None]:
         return math.nan, "fewer than two items"
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         return math.nan, "all values of a side are equal"
-    compute = {
-        "pearson": scipy.stats.pearsonr,
-        "spearman": scipy.stats.spearmanr,
-        "kendall": scipy.stats.kendalltau,
-    }[kind]
-    return float(compute(x, y).statistic), None
+    if kind == "kendall":
+        return float(scipy.stats.kendalltau(x, y).statistic), None
+    if kind == "spearman":
+        x, y = average_ranks(x), average_ranks(y)
+    return float(np.clip(_products(x[None], y[None], np.ones((1, len(x))))[0], -1, 1)), None
+
+
+def _products(x: Floats, y: Floats, kept: Floats) -> Floats:
+    """Return Pearson's r of each row, of the items that are kept (1, not 0)."""
+    count = kept.sum(axis=1, keepdims=True)
+    means = [(side * kept).sum(axis=1, keepdims=True) / count for side in (x, y)]
+    dx, dy = ((side - mean) * kept for side, mean in zip((x, y), means, strict=True))
+    below = np.sqrt((dx**2).sum(axis=1) * (dy**2).sum(axis=1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((dx * dy).sum(axis=1) / below)
 
 
 def _global(
@@ -140,13 +151,44 @@ def _fisher_error(
     """Return the error of Fisher's z by leaving out each group in turn, and its freedom."""
     if int(groups.max()) + 1 < LEAST_GROUPS:
         return math.nan, math.nan
+    part, blocks = jackknife_blocks(groups)
+    if kind == "kendall":
+        rest = (part != block for block in range(blocks))
+        r = np.asarray([_coefficient(kind, *(c[kept] for c in columns))[0] for kept in rest])
+    else:
+        r = np.concatenate(
+            [
+                _without(kind, columns, part, np.arange(start, min(start + step, blocks)))
+                for step in [max(1, MOST_CELLS // len(part))]
+                for start in range(0, blocks, step)
+            ]
+        )
+    r = np.where(np.abs(r) < 1 - 1e-12, r, math.nan)
+    return jackknife_spread(np.arctanh(r)), blocks - 1.0
 
-    def fisher(x: Floats, y: Floats) -> float:
-        coefficient = _coefficient(kind, x, y)[0]
-        return math.atanh(coefficient) if abs(coefficient) < 1 else math.nan
 
-    error, blocks = jackknife_error(fisher, columns, groups)
-    return error, blocks - 1.0
+MOST_CELLS = 1_000_000
+"""Numbers that a table of items by blocks holds at once."""
+
+
+def _without(kind: str, columns: tuple[Floats, Floats], part: Ints, blocks: Ints) -> Floats:
+    """Return the coefficient of what is left without each of some blocks of items."""
+    gone = part[None] == blocks[:, None]
+    sides = [np.broadcast_to(column, gone.shape) for column in columns]
+    if kind == "spearman":
+        sides = [_ranks_without(column, gone) for column in columns]
+    return _products(sides[0], sides[1], (~gone).astype(float))
+
+
+def _ranks_without(column: Floats, gone: Ints) -> Floats:
+    """Return the ranks of a column, in each row without some items, (rows, items)."""
+    _, levels = np.unique(column, return_inverse=True)
+    size = int(levels.max()) + 1
+    rows, items = np.nonzero(gone)
+    places = rows * size + levels.reshape(-1)[items]
+    counts = np.bincount(places, minlength=len(gone) * size).reshape(len(gone), size)
+    lowered = np.cumsum(counts, axis=1) - counts / 2
+    return np.asarray(average_ranks(column) - lowered[:, levels.reshape(-1)])
 
 
 def _within_groups(
@@ -217,8 +259,8 @@ def williams_test(
     below = 2 * k * (n - 1) / (n - 3) + ((a + b) ** 2 / 4) * (1 - c) ** 3
     t = (a - b) * math.sqrt((n - 1) * (1 + c)) / math.sqrt(below)
     p = {
-        "greater": float(scipy.stats.t.sf(t, n - 3)),
-        "less": float(scipy.stats.t.cdf(t, n - 3)),
-        "two-sided": float(2 * scipy.stats.t.sf(abs(t), n - 3)),
+        "greater": float(scipy.special.stdtr(n - 3, -t)),
+        "less": float(scipy.special.stdtr(n - 3, t)),
+        "two-sided": float(2 * scipy.special.stdtr(n - 3, -abs(t))),
     }
     return Williams(t, p[alternative], n - 3, p["greater"], p["two-sided"])

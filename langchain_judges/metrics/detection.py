@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from langchain_judges.metrics.agreement import Errors, share
@@ -21,6 +20,7 @@ from langchain_judges.metrics.inputs import (
     RightLabels,
     as_floats,
     as_list,
+    average_ranks,
     match,
     one_of,
     take,
@@ -29,7 +29,8 @@ from langchain_judges.metrics.inputs import (
 from langchain_judges.metrics.intervals import (
     LEAST_GROUPS,
     check_confidence,
-    jackknife_error,
+    jackknife_blocks,
+    jackknife_spread,
     student_quantile,
     wilson,
 )
@@ -244,7 +245,7 @@ def auc(
     x, y = as_floats(cases.columns[0]), _flags(cases.columns[1], positive)
     if not y.any() or y.all():
         return cases.undefined("one of the two classes is absent")
-    value = _area(x, y.astype(float))
+    value = _area(x, y)
     result = partial(Result, value, n=cases.n, n_failed=cases.failed)
     rare = int(min(y.sum(), (~y).sum()))
     if rare < LEAST_OF_A_CLASS:
@@ -255,7 +256,9 @@ def auc(
         if int(clusters.max()) + 1 < LEAST_GROUPS:
             return result(no_interval="too few groups")
         told = min(len(np.unique(clusters[y])), len(np.unique(clusters[~y])))
-        clustered, blocks = jackknife_error(_area, (x, y.astype(float)), clusters)
+        part, blocks = jackknife_blocks(clusters)
+        rest = (part != block for block in range(blocks))
+        clustered = jackknife_spread(np.asarray([_area(x[kept], y[kept]) for kept in rest]))
         if math.isnan(clustered):
             return result(no_interval="a group holds nearly all of a class")
         se, freedom = max(se, clustered), max(2, min(freedom, blocks - 1, told - 1))
@@ -283,18 +286,18 @@ def _area_interval(
     return wilson(area, size, student_quantile(confidence, freedom)).within(0.0, 1.0)
 
 
-def _area(scores: Floats, labels: Floats) -> float:
-    positives = int(labels.sum())
-    if positives in (0, len(labels)):
+def _area(scores: Floats, positive: Flags) -> float:
+    count = int(positive.sum())
+    if count in (0, len(positive)):
         return math.nan
-    ranks = scipy.stats.rankdata(scores)[labels > 0].sum() - positives * (positives + 1) / 2
-    return float(ranks / (positives * (len(labels) - positives)))
+    ranks = average_ranks(scores)[positive].sum() - count * (count + 1) / 2
+    return float(ranks / (count * (len(positive) - count)))
 
 
 def _delong_error(x: Floats, y: Flags) -> float:
     """Return the standard error of the area of scores, by the ranks of Sun & Xu 2014."""
     m, n = int(y.sum()), int((~y).sum())
-    ranks = scipy.stats.rankdata(x)
-    over = (ranks[y] - scipy.stats.rankdata(x[y])) / n
-    under = 1 - (ranks[~y] - scipy.stats.rankdata(x[~y])) / m
+    ranks = average_ranks(x)
+    over = (ranks[y] - average_ranks(x[y])) / n
+    under = 1 - (ranks[~y] - average_ranks(x[~y])) / m
     return math.sqrt(float(over.var(ddof=1)) / m + float(under.var(ddof=1)) / n)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
@@ -261,22 +261,25 @@ BLOCKS = 200
 """Most parts that a jackknife leaves out in turn."""
 
 
-def jackknife_error(
-    statistic: Callable[..., float], columns: Sequence[Floats], groups: Ints
-) -> tuple[float, int]:
-    """Return the standard error of a statistic by leaving out each group, and their number.
+def jackknife_blocks(groups: Ints) -> tuple[Ints, int]:
+    """Return the block of each item that a jackknife leaves out in turn, and their number.
 
-    Of more than `BLOCKS` groups, blocks of them drawn by chance are left out.
+    Of more than `BLOCKS` groups, blocks of them are drawn by chance.
 
-    Source: Tukey 1958; blocks after Busing, Meijer & van der Leeden 1999.
+    Source: Busing, Meijer & van der Leeden 1999.
     """
     count = int(groups.max()) + 1
     blocks = min(count, BLOCKS)
     order = np.random.default_rng(0).permutation(count) if count > blocks else np.arange(count)
-    part = (order % blocks)[groups]
-    estimates = [statistic(*(c[part != block] for c in columns)) for block in range(blocks)]
-    values = np.asarray([value for value in estimates if value == value])
+    return (order % blocks)[groups], blocks
+
+
+def jackknife_spread(estimates: Floats) -> float:
+    """Return the standard error from the estimates without each block; NaN if few have one.
+
+    Source: Tukey 1958.
+    """
+    values, blocks = estimates[~np.isnan(estimates)], len(estimates)
     if len(values) < max(2, 0.9 * blocks):
-        return math.nan, blocks
-    spread = float(((values - values.mean()) ** 2).mean())
-    return math.sqrt((blocks - 1) * spread), blocks
+        return math.nan
+    return math.sqrt((blocks - 1) * float(values.var()))

@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import scipy
 
-from langchain_judges.errors import InputError, OptionError, needs
+from langchain_judges.errors import OptionError
 from langchain_judges.metrics.inputs import (
     POINTS,
     Cases,
@@ -29,7 +26,6 @@ from langchain_judges.metrics.inputs import (
     Ints,
     Judgments,
     RightLabels,
-    Systems,
     as_floats,
     as_list,
     bare,
@@ -42,7 +38,7 @@ from langchain_judges.metrics.inputs import (
     value_of,
 )
 from langchain_judges.metrics.intervals import LEAST_GROUPS, check_confidence, student_quantile
-from langchain_judges.metrics.result import Findings, Interval, Result
+from langchain_judges.metrics.result import Interval, Result
 
 _LIST_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+\S", re.MULTILINE)
 _HEADER = re.compile(r"^#{1,6}[ \t]+\S", re.MULTILINE)
@@ -195,7 +191,8 @@ def preference_slopes(
         where the features tell the verdicts apart without error, for no slope is then
         finite.
 
-    Source: `statsmodels.api.GLM` with a binomial family.
+    Source: McCullagh & Nelder 1989; errors after MacKinnon & White 1985 (HC1) and, of
+    clusters, as `statsmodels.api.GLM` has them.
     """
     check_confidence(confidence)
     answers = as_list(preferences)
@@ -246,33 +243,44 @@ def _too_few(y: Floats, units: int, freedom: int, features: int) -> str | None:
     return "too few groups" if too_few else None
 
 
+_SEPARATED = "the features tell the verdicts apart without error"
+
+
 def _fit(
     y: Floats, x: Floats, clusters: Ints | None
 ) -> tuple[list[tuple[float, float]] | None, str]:
-    """Return (coefficient, standard error) of each column, or None and why."""
-    with needs("trust", "A regression on style"):
-        # `statsmodels.api` loads all of it, which takes a second.
-        from statsmodels.genmod.families import Binomial
-        from statsmodels.genmod.generalized_linear_model import GLM
-        from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
+    """Return (coefficient, standard error) of each column, or None and why.
 
-    if len(y) <= x.shape[1] or np.linalg.matrix_rank(x) < x.shape[1]:
+    Newton's steps to the maximum, which a logistic regression has one of. Errors are HC1's, or
+    those of clusters. Written out, for loading statsmodels takes a second.
+    """
+    n, columns = x.shape
+    if n <= columns or np.linalg.matrix_rank(x) < columns:
         return None, "too few items, or features that say the same"
     if np.ptp(y) == 0:
         return None, "all verdicts are the same"
-    robust: dict[str, Any] = {"cov_type": "HC1"}
+    beta = np.zeros(columns)
+    for _ in range(50):
+        p = scipy.special.expit(x @ beta)
+        information = (x * (p * (1 - p))[:, None]).T @ x
+        if np.linalg.cond(information) > 1e12:
+            return None, _SEPARATED
+        step = np.linalg.solve(information, x.T @ (y - p))
+        beta = beta + step
+        if np.abs(step).max() < 1e-9:
+            break
+    else:
+        return None, _SEPARATED
+    if (np.abs(beta * x.std(axis=0))[1:] > 25).any():
+        return None, _SEPARATED
+    scores, wider = x * (y - p)[:, None], n / (n - columns)
     if clusters is not None:
-        robust = {"cov_type": "cluster", "cov_kwds": {"groups": clusters}}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", PerfectSeparationWarning)
-        try:
-            model = GLM(y, x, family=Binomial()).fit(**robust)
-        except PerfectSeparationWarning:
-            return None, "the features tell the verdicts apart without error"
-    steep = np.abs(model.params * np.maximum(x.std(axis=0), 1e-300))[1:]
-    if not model.converged or (steep > 25).any():
-        return None, "the features tell the verdicts apart without error"
-    return list(zip(map(float, model.params), map(float, model.bse), strict=True)), ""
+        units = int(clusters.max()) + 1
+        scores = np.stack([np.bincount(clusters, column) for column in scores.T], axis=1)
+        wider = units / max(1, units - 1) * (n - 1) / (n - columns)
+    inverse = np.linalg.inv(information)
+    errors = np.sqrt(np.diag(inverse @ (scores.T @ scores) @ inverse) * wider)
+    return list(zip(beta.tolist(), errors.tolist(), strict=True)), ""
 
 
 def _quality(labels: RightLabels) -> list[float | None]:
@@ -319,7 +327,7 @@ def length_slope(  # noqa: PLR0913 - two texts, what people say, and the interva
         may have, so that a judge is not accused of what wrong labels explain.
 
     Source: the length term of Dubois et al. 2024 (arXiv 2404.04475), linear here; for wrong
-    labels see `noise.noisy_slope_interval`.
+    labels see `noisy_slope_interval`.
     """
     gaps = [a - b for a, b in zip(as_list(lengths_a), as_list(lengths_b), strict=True)]
     lead, quality = in_deviations(gaps), None if labels is None else _quality(labels)
@@ -372,85 +380,3 @@ def _for_wrong_labels(
     return slope.replace(
         interval=Interval(min(each.low for each in ends), max(each.high for each in ends))
     )
-
-
-@dataclass(frozen=True)
-class StyleControlled(Findings):
-    """The strengths of systems at equal style."""
-
-    strengths: dict[str, Result]
-    """Log-odds beside the mean of all systems, strongest first."""
-    style: dict[str, Result]
-    """Log-odds for each standard deviation of the lead in a feature of style."""
-    first: Result
-    """Log-odds for text A whatever it is: the position bias, if A is shown first."""
-    n: int
-    n_failed: dict[str, int]
-
-
-def style_controlled_strengths(
-    preferences: Judgments,
-    systems: Systems,
-    outputs_a: Iterable[str],
-    outputs_b: Iterable[str],
-    *,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
-) -> StyleControlled:
-    """Fit the strengths of systems, and what length, lists, headers and bold win beside them.
-
-    logit P(A) = θ + s_A − s_B + Σ φ_k x_k, with the strengths s adding up to 0.
-
-    Args:
-        preferences: `A`, `B`, `tie` (half a win) or a number in [0, 1] for each pair, or
-            verdicts or rows; None is left out and counted.
-        systems: Who wrote A and who wrote B; a pair of which one is not known is left out.
-        outputs_a: The texts A.
-        outputs_b: The texts B.
-        groups: The cluster of each pair, such as its question, for the intervals.
-        confidence: The level of the intervals, robust to groups.
-
-    Returns:
-        Strengths and slopes with intervals; NaN where they are not finite.
-
-    Raises:
-        InputError: There are fewer than two systems, or a pair has the same system twice.
-
-    Source: style control of Chatbot Arena (Li, Angelopoulos & Chiang 2024), with the features
-    of Arena-Hard v2: differences of length and of marks per character, over their sums.
-    """
-    answers, authors = as_list(preferences), as_list(systems)
-    gaps = style_gaps(outputs_a, outputs_b)
-    same_length(preferences=answers, systems=authors, **gaps)
-    pairs = [
-        None if is_missing(first) or is_missing(second) else (first, second)
-        for first, second in authors
-    ]
-    if same := next((pair for pair in pairs if pair and pair[0] == pair[1]), None):
-        raise InputError(f"a pair needs two systems, got {same!r}")
-    names = sorted({name for pair in pairs if pair for name in pair})
-    if len(names) < 2:
-        raise InputError(f"strengths need two systems, got {names!r}")
-    options = IntervalOptions(groups=as_list(groups), confidence=confidence)
-
-    def fit(last: str) -> dict[str, Result]:
-        # Strengths add up to 0: the last one is minus all others.
-        sides = {
-            f"system {name}": [pair and _lead(pair, name) - _lead(pair, last) for pair in pairs]
-            for name in names
-            if name != last
-        }
-        return preference_slopes(answers, {**sides, **gaps}, **options)
-
-    slopes = fit(names[-1])
-    strengths = {name: slopes[f"system {name}"] for name in names[:-1]}
-    strengths[names[-1]] = fit(names[0])[f"system {names[-1]}"]
-    ranked = dict(sorted(strengths.items(), key=lambda pair: -pair[1]))
-    first = slopes["intercept"]
-    style = {name: slopes[name] for name in gaps}
-    return StyleControlled(ranked, style, first, first.n, dict(first.n_failed))
-
-
-def _lead(pair: tuple[str, str], name: str) -> float:
-    """Return 1 where a system wrote A, −1 where it wrote B, and 0 elsewhere."""
-    return float((pair[0] == name) - (pair[1] == name))

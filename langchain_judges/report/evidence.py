@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_judges.report.rows import JudgedRow, VerdictRow, preference_points
 from langchain_judges.report.sample import Sample
 from langchain_judges.rows.checks import kind_of_verdict
 from langchain_judges.rows.texts import transcript
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.options import EvidenceTable
 
 LONGEST = 20_000
 """Characters of a text that a page shows."""
@@ -118,14 +121,38 @@ def shown(text: object) -> str:
     return whole if len(whole) <= LONGEST else f"{whole[:LONGEST]} …"
 
 
-def evidence(row: VerdictRow) -> list[TextTable]:
-    """Return the evidence beside a verdict: votes, tables, scores, orders, failures."""
+PLAIN = {
+    "index",
+    "id",
+    "key",
+    "verdict",
+    "by_order",
+    "content",
+    "judge",
+    "cost",
+    "group",
+    "label",
+}
+"""What a row of a run may hold, whatever its method."""
+
+
+def _own_tables(row: VerdictRow) -> Sequence[EvidenceTable]:
+    """Return what a row's method, or where it is not known any, shows of its results."""
+    judge = row.get("judge")
+    method = judge.get("method") if isinstance(judge, Mapping) else None
+    if method is None and not row.keys() - PLAIN:
+        return ()
     # Loaded on use: the methods take a second.
     from langchain_judges.methods.registry import evidence_tables
 
+    return evidence_tables(method)
+
+
+def evidence(row: VerdictRow) -> list[TextTable]:
+    """Return the evidence beside a verdict: votes, tables, scores, orders, failures."""
     tables = [
         _table(each.title, each.columns, rows)
-        for each in evidence_tables()
+        for each in _own_tables(row)
         if row.get(each.key) and (rows := each.rows(row, row[each.key]))
     ]
     verdict = row.get("verdict") or {}

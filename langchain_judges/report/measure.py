@@ -273,7 +273,8 @@ def _failures(sample: Sample) -> list[Number]:
         for reason, result in rates.by_reason.items()
     ]
     if sample.pairs:
-        ties = metrics.tie_rate(sample.verdicts, **sample.settings)
+        tied = [None if answer is None else answer == "tie" for answer in sample.answers]
+        ties = metrics.rate(tied, **sample.settings)
         numbers.append(Number("failures.ties", "Verdicts that are ties", ties))
     return numbers
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
+from io import StringIO
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,8 +49,11 @@ class WrittenReport(ABC):
 
     def to_csv(self, path: str | PathLike[str] | None = None) -> str:
         """Return the numbers as CSV, and write them to a file if there is a path."""
-        table = self.to_dataframe().map(inert_cell)
-        return written(str(table.to_csv(index=False)), path)
+        text, rows = StringIO(), number_rows(self._shown()[0])
+        table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+        table.writeheader()
+        table.writerows({key: inert_cell(cell) for key, cell in row.items()} for row in rows)
+        return written(text.getvalue(), path)
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
         """Return the whole report as JSON, and write it to a file if there is a path."""
@@ -208,28 +212,21 @@ class TrustReport(ReportContent, WrittenReport):
         return [self], ()
 
 
-def check_installed() -> None:
-    """Check that a report can be made; better said before a call is paid.
-
-    Raises:
-        MissingExtraError: The extra `trust` is not installed.
-    """
-    with needs("trust", "The report"):
-        import statsmodels  # noqa: F401 - only whether it is there
+def number_rows(reports: Sequence[ReportContent]) -> list[dict[str, object]]:
+    """Return the numbers of reports, with the name of the judge."""
+    return [
+        {"judge": clean(report.name), **number.to_dict()}
+        for report in reports
+        for number in report.numbers.values()
+    ]
 
 
 def frame(reports: Sequence[TrustReport]) -> DataFrame:
-    """Return the numbers of reports, with the name of the judge."""
+    """Return the numbers of reports as a data frame."""
     with needs("trust", "A data frame"):
         from pandas import DataFrame
 
-    return DataFrame(
-        [
-            {"judge": clean(report.name), **number.to_dict()}
-            for report in reports
-            for number in report.numbers.values()
-        ]
-    )
+    return DataFrame(number_rows(reports))
 
 
 def trust(  # noqa: PLR0913 - options

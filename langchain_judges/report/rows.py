@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from langchain_judges.errors import InputError
-from langchain_judges.metrics import majority_vote
+from langchain_judges.metrics.agreement import majority_vote
 from langchain_judges.orders import Order, OrderRule, combine, orders_of
 from langchain_judges.rows.applications import plain_row
 from langchain_judges.rows.checks import kind_of_result
