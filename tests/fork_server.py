@@ -18,9 +18,9 @@ from typing import Any
 import tests.memories
 import tests.model_server
 import tests.planners  # noqa: F401 - programs would import them
-from langchain_judges import create_allure_audit, create_bsm_judge, judge_many  # noqa: F401
-from langchain_judges.cli import app  # noqa: F401
-from langchain_judges.writing.registry import load_writer  # noqa: F401
+from langchain_judges import create_allure_audit, create_bsm_judge, judge_many  # noqa: F401 - likewise
+from langchain_judges.cli import app  # noqa: F401 - likewise
+from langchain_judges.writing.registry import load_writer  # noqa: F401 - likewise
 
 # What the package and its libraries import only once they are used.
 LATER = (

@@ -29,7 +29,7 @@ class Program:
 
     def __init__(self, arguments: Sequence[object]) -> None:
         out, err = os.pipe(), os.pipe()
-        self.stdout, self.stderr = open(out[0]), open(err[0])  # noqa: SIM115
+        self.stdout, self.stderr = open(out[0]), open(err[0])  # noqa: SIM115 - `communicate` closes them
         order = {
             "arguments": [*map(str, arguments)],
             "directory": os.getcwd(),

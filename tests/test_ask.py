@@ -251,11 +251,6 @@ def test_one_repair_shows_what_was_wrong(serve):
     assert "less than or equal to 5" in correction["content"]
 
 
-def test_repairs_can_be_turned_off(serve):
-    server = serve(always(reply("no")))
-    assert asked(server, repairs=0).usage["calls"] == 1
-
-
 @pytest.mark.parametrize(
     "first",
     [

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from langchain_judges import as_evaluator, create_rubric_judge
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import OptionError
 from langchain_judges.methods.rubric.replies import distinct_lines
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -89,14 +89,6 @@ def test_correctness_is_asked_of_the_expected_answer_both_ways():
     assert all("adds: Be strict." in prompt for prompt in model.prompts)
 
 
-def test_a_source_that_is_the_task_is_shown_once_and_said_to_be_both():
-    model = says(named(1, 1, 1))
-    judge_of(model).invoke({**SOURCED, "input": SOURCED["source"]})
-    assert "Label a claim 1 if the source states it" in model.prompts[1]
-    assert "The request is the source as well." in model.prompts[1]
-    assert model.prompts[1].count(SOURCED["source"]) == 1
-
-
 def test_a_response_without_claims_is_not_judged_against_a_source():
     result = judge_of(says({}, claims=[" "])).invoke(SOURCED)
     assert result["verdict"]["label"] is None
@@ -132,16 +124,6 @@ def test_a_step_whose_reply_cannot_be_read_leaves_the_text_unjudged(step):
     assert verdict["label"] is None
     assert verdict["failures"]
     assert verdict["usage"]["calls"] == len(model.prompts)
-
-
-def test_a_row_that_cannot_be_split_is_refused_in_a_sentence():
-    several = {**SOURCED, "expected": ["six", "6 pm"]}
-    own = {**SOURCED, "rubric": "Is it brief?"}
-    judge = judge_of(says({}))
-    with pytest.raises(InputError, match="one answer is compared, saw 2"):
-        judge.invoke(several)
-    with pytest.raises(InputError, match="only correctness and groundedness"):
-        judge.invoke(own)
 
 
 @for_each(

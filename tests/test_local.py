@@ -20,10 +20,10 @@ from langchain_judges import (
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.models.embeddings import SentenceEmbeddings, _encoders
-from langchain_judges.asking.models.local import LOG_VARIABLE, local_model
+from langchain_judges.asking.models.local import LOG_VARIABLE
 from langchain_judges.asking.question import Question
 from langchain_judges.asking.steps import run
-from langchain_judges.errors import ModelSetupError, OptionError
+from langchain_judges.errors import ModelSetupError
 from langchain_judges.methods.bsm.prompts import REFERENCE
 from langchain_judges.methods.replies import scores_shape
 from langchain_judges.writing.coverage import missing
@@ -105,17 +105,6 @@ def test_its_log_goes_to_a_file_on_request_and_nowhere_else(tmp_path):
 
 
 @real
-def test_its_threads_do_not_spin_for_long_unless_told_to():
-    show = {"OMP_DISPLAY_ENV": "verbose"}
-    code = f"import os; {SAY}; print(sorted(k for k in os.environ if 'SPIN' in k))"
-    out, err = program(code, **show)
-    assert "GOMP_SPINCOUNT = '300'" in err
-    assert out == "[]\n"
-    assert "GOMP_SPINCOUNT = '7'" in program(SAY, **show, GOMP_SPINCOUNT="7")[1]
-    assert "GOMP_SPINCOUNT = '300'" not in program(SAY, **show, OMP_WAIT_POLICY="active")[1]
-
-
-@real
 def test_a_file_that_is_no_model_is_one_sentence(tmp_path):
     fake = tmp_path / "fake.gguf"
     fake.write_text("no model")
@@ -148,12 +137,6 @@ def test_sentences_are_embedded_offline_once_for_a_process(capfd):
 
 def similarity(one, other):
     return sum(x * y for x, y in zip(one, other, strict=True))
-
-
-@pytest.mark.system
-def test_an_unknown_embedder_is_one_sentence(tmp_path):
-    with pytest.raises(ModelSetupError, match=r"cannot be loaded\. Offline, install"):
-        SentenceEmbeddings(str(tmp_path)).embed_query("x")
 
 
 @real
@@ -199,19 +182,6 @@ def test_eight_votes_or_five_aspects_fit_into_a_reply(rows):
         headers={"Authorization": f"Bearer {model.openai_api_key.get_secret_value()}"},
     )
     assert 400 < len(answer.json()["tokens"]) <= model.max_tokens
-
-
-def test_a_reply_leaves_room_for_a_prompt():
-    with pytest.raises(OptionError, match="between 1 and the context of 1000, got 1200"):
-        local_model(context=1000)
-    with pytest.raises(OptionError, match="got 0"):
-        local_model(max_tokens=0)
-
-
-@real
-def test_the_prompts_room_is_what_a_reply_leaves():
-    model: Any = local_model()
-    assert model.profile["max_input_tokens"] == 8192 - model.max_tokens
 
 
 @real

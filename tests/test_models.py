@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
-from langchain_openai import AzureChatOpenAI, ChatOpenAI
+from langchain_openai import ChatOpenAI
 from pydantic import Field, SecretStr
 
 from langchain_judges import create_direct_judge
@@ -85,13 +85,6 @@ def test_what_may_decide_the_replies_makes_it_another_model(settings):
     assert model_identity(Hosted(**settings)) != model_identity(Hosted())
 
 
-def test_known_settings_are_told_and_others_are_one_hash():
-    identity = model_identity(Hosted(top_k=5, style="harsh", model_kwargs={"top_p": 0.5}))
-    assert (identity["class"], identity["name"]) == ("Hosted", "small")
-    assert (identity["top_k"], identity["model_kwargs"]) == (5, {"top_p": 0.5})
-    assert "harsh" not in json.dumps(identity)
-
-
 def test_settings_inside_extra_body_are_read_the_same_way():
     model = ChatOpenAI(
         model="m",
@@ -113,19 +106,6 @@ def test_settings_inside_extra_body_are_read_the_same_way():
     }
 
 
-def test_a_deployment_is_a_models_name_where_it_has_no_other():
-    azure: dict[str, Any] = {
-        "azure_endpoint": "https://x.example",
-        "api_key": "k",
-        "api_version": "1",
-    }
-    names = [
-        model_identity(AzureChatOpenAI(azure_deployment=name, **azure))["name"]
-        for name in ("one", "two")
-    ]
-    assert names == ["one", "two"]
-
-
 def test_retries_of_a_library_are_off_in_a_copy_and_its_client_is_made_anew():
     own = Hosted()
     weights = own.weights
@@ -136,12 +116,6 @@ def test_retries_of_a_library_are_off_in_a_copy_and_its_client_is_made_anew():
     assert own._client == "a client that retries 6 times"
     assert without_own_retries(quiet) is quiet
     assert model_identity(quiet) == model_identity(own)
-
-
-def test_a_wrapped_client_need_not_say_how_often_it_retries():
-    model = ChatOpenAI(model="m", api_key=SecretStr("k"))
-    wrapped = model.model_copy(update={"root_client": object(), "root_async_client": None})
-    assert without_own_retries(wrapped) is wrapped
 
 
 def test_an_address_without_a_scheme_is_refused():
@@ -221,12 +195,6 @@ def test_log_probabilities_come_without_what_says_nothing_more():
     assert tokens == [{**half, "top_logprobs": [slim]}]
 
 
-async def test_an_event_loop_gets_the_same():
-    with FakeModelServer([reply('{"a": 1}')]) as server:
-        message = await with_plain_json(server.chat()).ainvoke("Why?", response_format=FORM)
-    assert json.loads(message.text) == {"a": 1}
-
-
 def test_a_page_in_place_of_json_fails_as_it_does_with_the_client():
     page = ServerReply(body=b"<html>", headers={"content-type": "text/html"})
     with (
@@ -234,11 +202,3 @@ def test_a_page_in_place_of_json_fails_as_it_does_with_the_client():
         pytest.raises(ValueError, match="Unexpected response"),
     ):
         with_plain_json(server.chat(max_retries=0)).invoke("Why?", response_format=FORM)
-
-
-def test_a_class_of_another_package_keeps_its_client():
-    with FakeModelServer([]) as server:
-        model = server.chat()
-    other = type("Other", (type(model),), {"__module__": "elsewhere"})
-    own = other(model="m", api_key="none", base_url="http://127.0.0.1:9/v1")
-    assert with_plain_json(own) is own

@@ -205,7 +205,7 @@ class CachingProvider:
 
     def __call__(self, prompt):
         with self.lock:
-            begins = [len(os.path.commonprefix([prompt, each])) for each in self.answered]  # noqa: RUF071
+            begins = [len(os.path.commonprefix([prompt, each])) for each in self.answered]  # noqa: RUF071 - no paths
             shared = max(begins, default=0)
             self.sent += len(prompt)
             self.served += shared if shared >= 4096 else 0

@@ -195,13 +195,3 @@ def test_sync_works_twice_after_async_over_http(serve):
         with ThreadPoolExecutor(2) as pool:
             results = list(pool.map(judge.invoke, [PAIR] * 2))
         assert {result["verdict"]["score"] for result in results} == {0.75}
-
-
-@pytest.mark.filterwarnings("ignore:The v3 streaming protocol")
-async def test_the_typed_streams_of_langgraph_end_with_the_verdict():
-    expected = bsm().invoke(PAIR)["verdict"]
-    stream = bsm().stream_events(PAIR, version="v3")
-    assert {event["method"] for event in stream} >= {"values", "messages"}
-    assert stream.output["verdict"] == expected
-    later = await bsm().astream_events(PAIR, version="v3")
-    assert (await later.output())["verdict"] == expected

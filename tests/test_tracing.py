@@ -17,7 +17,6 @@ from langchain_judges import (
 )
 from langchain_judges.integrations import end_traces
 from langchain_judges.methods.registry import METHODS
-from langchain_judges.writing.direct import create_direct_writer
 from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel, writes
@@ -43,20 +42,6 @@ def test_every_step_of_writing_has_a_name_of_its_own(traced, kind):
     assert [run["name"] for run in trace.children(None)] == ["write"]
     calls = [run["name"] for run in trace.runs.values() if run["run_type"] == "llm"]
     assert sorted(calls) == ["merge", "repair", "solve: group 1", "solve: group 2", "split"]
-
-
-def test_deeper_groups_merges_in_pairs_and_samples_have_names_too(traced):
-    def names(writer):
-        task = {"concepts": [f"concept{i}" for i in range(9)]}
-        runs = traced(lambda: writer.invoke(task)).runs.values()
-        return {run["name"] for run in runs if run["run_type"] == "llm"}
-
-    model = FakeChatModel(replies=writes)
-    deep = names(create_bsm_writer(model, depth=2))
-    assert {"split: group 1", "solve: group 2.1", "merge: group 2", "merge"} <= deep
-    pairs = names(create_bsm_writer(model, groups=3, merge="tree"))
-    assert {"merge: groups 1+2", "merge"} <= pairs
-    assert {"sample 1", "sample 3", "choose"} <= names(create_direct_writer(model, samples=3))
 
 
 def test_calls_carry_tags_and_metadata(traced):
@@ -93,13 +78,6 @@ def test_a_row_s_run_has_its_cost_where_prices_are_known(traced, tmp_path):
     costs = [run["extra"]["metadata"]["cost"] for run in roots]
     assert sorted(costs) == sorted(row["cost"] for row in rows)
     assert all(row["cost"] == row["verdict"]["usage"]["input_tokens"] > 0 for row in rows)
-
-
-def test_no_secret_and_no_label_is_sent(traced):
-    judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
-    row = {**PAIR, "label": "SECRET"}
-    trace = traced(lambda: list(judge_many(judge, [row], progress=False)))
-    assert "SECRET" not in str(trace.runs)
 
 
 def test_each_role_of_a_panel_has_a_run_with_its_vote_under_the_call_it_came_by(traced):

@@ -59,9 +59,10 @@ def usage_despite(error: Exception) -> TokenUsage | None:
     """
     if paid_error(error) is None:
         return None
-    completion: Any = getattr(error, "completion", None)
+    raised: Any = error
+    completion = getattr(raised, "completion", None)
     try:
-        reply = completion.model_dump() if completion else error.response.json()  # type: ignore[attr-defined]
+        reply = completion.model_dump() if completion else raised.response.json()
     except (AttributeError, ValueError):
         reply = {}
     usage = reply.get("usage") or {}
@@ -112,10 +113,11 @@ def error_under_200(error: Exception) -> Mapping[str, object] | None:
 
     Routers do so when the provider behind them fails after they have begun to answer.
     """
+    raised: Any = error
     body: Any = error.args[0] if type(error) is ValueError and error.args else None
     if isinstance(error, TypeError) and any(words in str(error) for words in _NO_CHOICES):
         try:
-            body = error.response.json()  # type: ignore[attr-defined]
+            body = raised.response.json()
         except (AttributeError, ValueError):
             return {}
         body = body.get("error") or body if isinstance(body, dict) else {}

@@ -49,7 +49,7 @@ def run(steps: Steps[T]) -> T:
             else:
                 wait = steps.send(result)
     except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]
+        return cast("T", stop.value)
 
 
 async def arun(steps: Steps[T]) -> T:
@@ -64,7 +64,7 @@ async def arun(steps: Steps[T]) -> T:
             else:
                 wait = steps.send(result)
     except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]
+        return cast("T", stop.value)
 
 
 def together(parts: list[Steps[T]]) -> Steps[list[T]]:

@@ -340,12 +340,13 @@ def _store_of(saver: BaseCheckpointSaver[Any]) -> Steps[ReplyStore]:
 
 def _file_of(saver: BaseCheckpointSaver[Any]) -> Steps[str | None]:
     """Return the file of a SQLite checkpointer; None if it has none, or is another one."""
-    query, connection = "PRAGMA database_list", getattr(saver, "conn", None)
+    query = "PRAGMA database_list"
+    connection: Any = getattr(saver, "conn", None)
     rows: Iterable[Any] = ()
     if isinstance(connection, sqlite3.Connection):
         rows = connection.execute(query).fetchall()
     elif type(connection).__module__.startswith("aiosqlite"):
-        rows = yield Wait(tuple, lambda: connection.execute_fetchall(query))  # type: ignore[union-attr]
+        rows = yield Wait(tuple, lambda: connection.execute_fetchall(query))
     return next((path for _, name, path in rows if name == "main" and path), None)
 
 

@@ -135,7 +135,7 @@ class Recalled(Sequence[Example]):
         """Return whether the examples and their order are equal."""
         return isinstance(other, Sequence) and list(self) == list(other)
 
-    __hash__ = None  # type: ignore[assignment]  # as a list has none
+    __hash__ = None  # type: ignore[assignment] # as a list has none
 
     def __repr__(self) -> str:
         """Return the representation of the list."""

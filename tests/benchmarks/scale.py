@@ -1,11 +1,9 @@
-"""One process, shards, Ray and batches beside each other: time, CPU, memory, calls paid twice.
+"""One process, shards, Ray and batches beside each other: time, CPU, memory.
 
 Each way is the command a user would type, against a server of its own on loopback (another
-process, 50 ms for each reply; a batch job is done when it is made). At 60 % of the calls it is
-killed with SIGKILL and started again: all of its processes, and on Ray, in runs of their own,
-the driver alone and one actor alone. Calls that the server got beyond what the rows need were
-paid twice. The CPU of a run over one pair is the fixed start of a way; the CPU of a row is what
-lies beyond it. Run with
+process, 50 ms for each reply; a batch job is done when it is made). The CPU of a run over one
+pair is the fixed start of a way; the CPU of a row is what lies beyond it. What a killed run
+pays twice is counted by `python -m tests.attacks.matrix`. Run with
 
     python -m tests.benchmarks.scale --pairs 2000
     python -m tests.benchmarks.scale --pairs 200 --method bsm
@@ -16,7 +14,6 @@ CPU is that of all processes of a way, sampled; ratios hold within one run.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import signal
@@ -25,7 +22,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,8 +30,6 @@ import psutil
 TEXT = "The moon pulls the sea, and the sea follows it around the turning earth. " * 6
 CALLS = {"relative": 2, "bsm": 4}
 """Of a pair; Branch-Solve-Merge with two criteria of its own."""
-KILLED_AT = 0.6
-"""The share of the calls that the server has got when a way is killed."""
 OPTIONS = {"relative": [], "bsm": ["--set", 'criteria=["Accuracy", "Depth"]']}
 
 
@@ -103,10 +97,8 @@ class Server:
         self.process.wait()
 
 
-def run(
-    commands: list[list[str]], cost: Cost, *, victims: str = "", due: Callable[[], bool] = bool
-) -> None:
-    """Run commands at the same time and add what they cost; once `due`, kill the victims."""
+def run(commands: list[list[str]], cost: Cost) -> None:
+    """Run commands at the same time and add what they cost."""
     began = time.monotonic()
     off = subprocess.DEVNULL
     started = [subprocess.Popen(command, stdout=off, stderr=off) for command in commands]
@@ -123,30 +115,9 @@ def run(
             except psutil.Error:
                 continue
         cost.memory = max(cost.memory, memory)
-        if victims and due():
-            kill(family if victims == "driver" else everyone, victims)
-            if victims != "actor":
-                psutil.wait_procs(everyone, timeout=120)
-            victims = ""
         time.sleep(0.1)
     cost.wall += time.monotonic() - began
     cost.cpu += sum(seconds.values())
-
-
-def kill(processes: list[psutil.Process], victims: str) -> None:
-    """Send SIGKILL to all of some processes, or to the first actor of Ray among them."""
-    if victims == "actor":
-        processes = [each for each in processes if _is_actor(each)][:1]
-    for each in processes:
-        with contextlib.suppress(psutil.Error):
-            each.kill()
-
-
-def _is_actor(process: psutil.Process) -> bool:
-    try:
-        return "_Actor" in " ".join(process.cmdline())
-    except psutil.Error:
-        return False
 
 
 def _children(process: psutil.Process) -> list[psutil.Process]:
@@ -182,17 +153,6 @@ def ways(rows: Path, url: str, method: str, folder: Path) -> dict[str, list[list
     }
 
 
-def started(way: str, method: str) -> Cost:
-    """Return what a way costs for one pair."""
-    cost = Cost()
-    kind = "batch" if way == "batch" else "live"
-    with tempfile.TemporaryDirectory() as place, Server(kind) as server:
-        rows = Path(place) / "row.jsonl"
-        write_rows(rows, 1)
-        run(ways(rows, server.url, method, Path(place))[way], cost)
-    return cost
-
-
 def write_rows(path: Path, pairs: int) -> None:
     with path.open("w", encoding="utf-8") as file:
         for n in range(pairs):
@@ -201,7 +161,7 @@ def write_rows(path: Path, pairs: int) -> None:
 
 
 def measure(way: str, rows: Path, method: str) -> Cost:
-    """Return what a way costs that nobody disturbs."""
+    """Return what a way costs."""
     cost = Cost()
     kind = "batch" if way == "batch" else "live"
     with tempfile.TemporaryDirectory() as place, Server(kind) as server:
@@ -210,32 +170,12 @@ def measure(way: str, rows: Path, method: str) -> Cost:
     return cost
 
 
-def paid_twice(way: str, rows: Path, method: str, needed: int, victims: str) -> int:
-    """Return how many calls a way pays twice if some of its processes are killed."""
-    kind = "batch" if way == "batch" else "live"
-    with tempfile.TemporaryDirectory() as place, Server(kind) as server:
-        commands = ways(rows, server.url, method, Path(place))[way]
-        due = int(KILLED_AT * needed)
-        run(commands, Cost(), victims=victims, due=lambda: server.calls() > due)
-        if victims != "actor":
-            run(commands, Cost())
-        return server.calls() - needed
-
-
-def kills(way: str, rows: Path, method: str, needed: int) -> str:
-    """Return what each kind of kill pays twice."""
-    kinds = ["all", "driver", "actor"] if way.startswith("Ray") else ["all"]
-    counts = [(kind, paid_twice(way, rows, method, needed, kind)) for kind in kinds]
-    return ", ".join(f"{kind} {count}" for kind, count in counts)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--serve", choices=["live", "batch"], help=argparse.SUPPRESS)
     parser.add_argument("--pairs", type=int, default=2000)
     parser.add_argument("--method", choices=list(CALLS), default="relative")
     parser.add_argument("--only", action="append", help="a way; repeat it for several")
-    parser.add_argument("--no-kill", action="store_true", help="measure one whole run alone")
     args = parser.parse_args()
     if args.serve:
         serve(args.serve)
@@ -244,19 +184,18 @@ def main() -> None:
     needed = args.pairs * CALLS[args.method]
     print(f"{args.pairs:,} pairs by {args.method}, {needed:,} calls", flush=True)
     heads = ["way", "wall s", "CPU s", "to start", "CPU ms a row", "most MB", "calls"]
-    print(f"| {' | '.join(heads)} | paid twice |")
-    print("|---|---|---|---|---|---|---|---|")
+    print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
     with tempfile.TemporaryDirectory() as place:
-        rows = Path(place) / "rows.jsonl"
+        rows, one = Path(place) / "rows.jsonl", Path(place) / "row.jsonl"
         write_rows(rows, args.pairs)
+        write_rows(one, 1)
         for way in args.only or ways(Path(), "", args.method, Path()):
-            start = started(way, args.method)
+            start = measure(way, one, args.method)
             cost = measure(way, rows, args.method)
-            twice = "-" if args.no_kill else kills(way, rows, args.method, needed)
             print(
                 f"| {way} | {cost.wall:.1f} | {cost.cpu:.1f} | {start.cpu:.1f} | "
                 f"{1000 * (cost.cpu - start.cpu) / args.pairs:.1f} | "
-                f"{cost.memory:,.0f} | {cost.calls:,} | {twice} |",
+                f"{cost.memory:,.0f} | {cost.calls:,} |",
                 flush=True,
             )
 

@@ -163,7 +163,7 @@ class Batcher:
             except httpx.HTTPStatusError as exc:
                 # The server's own words, so that a refused key is one.
                 self._settle(keys, _answer_of(exc.response))
-            except Exception as exc:  # noqa: BLE001
+            except Exception as exc:  # noqa: BLE001 - it answers all who wait
                 # Nobody awaits this task: a lost connection, a reply of another form, a full
                 # disk or a caller's `report` that raises must end the waits for its answers.
                 self._settle(keys, exc)

@@ -114,12 +114,12 @@ def _clients(library: Any, batcher: Batcher) -> tuple[Any, Any]:
         batcher: Who answers.
     """
 
-    class Transport(library.BaseTransport):  # type: ignore[misc]
+    class Transport(library.BaseTransport):  # type: ignore[misc] # of either library
         def handle_request(self, request: httpx.Request) -> httpx.Response:
             request.read()
             return response(request, batcher.ask(HttpRequest.of(request)).result())
 
-    class AsyncTransport(library.AsyncBaseTransport):  # type: ignore[misc]
+    class AsyncTransport(library.AsyncBaseTransport):  # type: ignore[misc] # likewise
         async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
             await request.aread()
             answer = await asyncio.wrap_future(batcher.ask(HttpRequest.of(request)))

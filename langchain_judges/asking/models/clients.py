@@ -100,7 +100,8 @@ def _certificates() -> SSLContext:
 
     # Which package has the client differs by the version of `openai`.
     package = import_module(DefaultAsyncHttpxClient.__mro__[1].__module__)
-    return package.create_ssl_context()  # type: ignore[no-any-return]
+    context: SSLContext = package.create_ssl_context()
+    return context
 
 
 _OPTIONS = {"extra_headers", "extra_query", "timeout"}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib.util import find_spec
 from itertools import chain
+from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
@@ -123,10 +124,11 @@ def _encoder(model: str | None) -> Encoder:
 def _transformer(model: str) -> Encoder:
     with needs(*_EXTRA, _OTHERWISE):
         from sentence_transformers import SentenceTransformer
-        from transformers.utils import logging
+        from transformers.utils import logging as untyped
 
+    logging: Any = untyped
     bar_enabled = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()
     try:
         transformer = SentenceTransformer(model, device="cpu")
     except (OSError, ValueError) as exc:
@@ -136,5 +138,5 @@ def _transformer(model: str) -> Encoder:
         ) from exc
     finally:
         if bar_enabled:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+            logging.enable_progress_bar()
     return partial(transformer.encode, normalize_embeddings=True, show_progress_bar=False)

@@ -19,6 +19,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pydantic import SecretStr
+
 from langchain_judges.errors import ModelSetupError, OptionError, needs
 
 if TYPE_CHECKING:
@@ -82,11 +84,11 @@ def local_model(
     return ChatOpenAI(
         model=file.stem,
         base_url=f"{served.address}/v1",
-        api_key=served.key,  # type: ignore[arg-type]
+        api_key=SecretStr(served.key),
         use_responses_api=False,
         max_retries=0,
         timeout=600.0,
-        max_tokens=max_tokens,  # type: ignore[call-arg]
+        max_completion_tokens=max_tokens,
         metadata={"model_file": _file_hash(file), "text_limit": text_limit},
         profile={
             "max_input_tokens": context - max_tokens,

@@ -140,14 +140,15 @@ def masked(model: BaseChatModel, secrets: Secrets) -> BaseChatModel:
     """
     if not secrets:
         return model
-    copy: Any = model.model_copy()
+    hidden = model.model_copy()
+    copy: Any = hidden
     # Not by `update`: it is no setting of the caller's.
     vars(copy)["disable_streaming"] = True
     copy.__class__ = _class_of(type(model))
     if copy.__pydantic_private__ is None:
         copy.__pydantic_private__ = {}
     copy.__pydantic_private__["_secrets"] = secrets
-    return copy  # type: ignore[no-any-return]
+    return hidden
 
 
 def without_secrets(message: M, secrets: Secrets) -> M:
@@ -165,7 +166,7 @@ def without_secrets(message: M, secrets: Secrets) -> M:
 def _class_of(kind: type[BaseChatModel]) -> type[BaseChatModel]:
     """Return a subclass that masks, under the name and module by which its parent is known."""
 
-    class Masked(kind):  # type: ignore[misc, valid-type]
+    class Masked(kind):  # type: ignore[misc, valid-type] # a class known at run time alone
         _secrets: Secrets = PrivateAttr()
 
         def _generate(self, *args: Any, **settings: Any) -> ChatResult:
