@@ -5,16 +5,14 @@ import re
 from typing import Any
 
 import pytest
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import FailureMemory, create_allure_judge, judge_many, load_judge
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import InputError
 from langchain_judges.memory.example import MEANINGS
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.methods.rubric.criteria import ready
 from langchain_judges.methods.rubric.replies import label_probabilities, parse_label
-from langchain_judges.testing import ServerReply, reply, with_logprobs
+from langchain_judges.testing import with_logprobs
 from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
@@ -35,8 +33,9 @@ def label_of(judge, item=ITEM):
 
 
 def test_an_item_gets_a_label_a_reason_and_a_cost():
-    model = says("1")
-    assert create_allure_judge(model).invoke(ITEM) == {
+    result = create_allure_judge(says("1")).invoke(ITEM)
+    usage = result["verdict"].pop("usage")
+    assert result == {
         "id": "one",
         "verdict": {
             "label": 1,
@@ -45,42 +44,17 @@ def test_an_item_gets_a_label_a_reason_and_a_cost():
             "confidence_source": "none",
             "rationale": "because",
             "failures": [],
-            "usage": {
-                "calls": 1,
-                "input_tokens": 7,
-                "cached_tokens": 0,
-                "output_tokens": 3,
-                "by_step": {
-                    "evaluate": {
-                        "calls": 1,
-                        "input_tokens": 7,
-                        "cached_tokens": 0,
-                        "output_tokens": 3,
-                        "retries": 0,
-                        "cached_calls": 0,
-                    }
-                },
-            },
             "recalled": [],
         },
-        "memory_version": None,
-        "leak_allowed": False,
     }
-
-
-async def test_sync_and_async_agree():
-    memory = ListMemory(example("1", 0))
-    judge = create_allure_judge(says("0"), memory=memory)
-    assert judge.invoke(ITEM) == await judge.ainvoke(ITEM)
+    assert (usage["calls"], usage["input_tokens"], usage["output_tokens"]) == (1, 7, 3)
 
 
 @for_each(
     ("labels", "text", "label", "score"),
     [
-        ((0, 1), 0, 0, 0.0),
         ((0, 1), "1", 1, 1.0),
         (("bad", "good"), "Good", "good", 1.0),
-        (("bad", "good"), "bad", "bad", 0.0),
         ((1, 2, 3, 4, 5), 4, 4, 0.75),
         ((0.0, 0.5, 1.0), "0.5", 0.5, 0.5),
     ],
@@ -90,7 +64,7 @@ def test_the_label_is_one_of_those_given(labels, text, label, score):
     assert (verdict["label"], verdict["score"]) == (label, score)
 
 
-@for_each("text", [7, "yes", True, None])
+@for_each("text", [7, "yes", True])
 def test_a_label_that_is_none_of_those_is_no_label(text):
     verdict = create_allure_judge(says(text), repairs=0).invoke(ITEM)["verdict"]
     assert verdict["label"] is None
@@ -108,35 +82,32 @@ def test_with_an_empty_memory_the_prompt_is_the_one_without():
     assert prompts[0] == prompts[1]
 
 
-def test_a_lesson_is_said_by_the_user_in_tags_of_its_own():
-    memory = ListMemory(example("Answer: 3, 1", 0, mode="keywords", note="The order counts."))
-    model = says("1")
-    verdict = create_allure_judge(model, memory=memory).invoke(ITEM)["verdict"]
-    system, question = model.prompts[0].split("\n---\n")
-    assert re.search(r"<example-response-\w+>\nAnswer: 3, 1\n", system)
-    assert re.search(r"<example-why-\w+>\nThe order counts.\n", system)
-    lesson = f"It was misled by keywords: {MEANINGS['keywords']}"
-    assert f"Right: 0. A judge said 1. {lesson}" in system
-    assert "Answer: 1, 3" in question
-    assert not re.search("<(request|response|expected-answer)-", system)
-    assert verdict["recalled"] == list(memory.examples)
-    assert system.startswith("You label how a response meets a criterion.")
-
-
 @for_each(
     ("mode", "meaning", "lesson"),
     [
-        ("promise", "It promises a day.", "promise: It promises a day."),
+        ("keywords", None, f"keywords: {MEANINGS['keywords']}"),
         # A user's own meaning stands before the paper's; an unknown name has none.
         ("keywords", "Only the words agree.", "keywords: Only the words agree."),
         ("promise", None, "promise."),
     ],
 )
-def test_a_lesson_says_what_the_failure_mode_means(mode, meaning, lesson):
-    memory = ListMemory(example("Answer: 3, 1", 0, mode=mode, mode_meaning=meaning))
-    model = says("1")
+def test_a_lesson_says_what_was_right_why_and_what_misled(mode, meaning, lesson):
+    fields = {"mode": mode, "mode_meaning": meaning, "note": "The order counts."}
+    memory, model = ListMemory(example("Answer: 3, 1", 0, **fields)), says("1")
+    verdict = create_allure_judge(model, memory=memory).invoke(ITEM)["verdict"]
+    system, question = model.prompts[0].split("\n---\n")
+    assert re.search(r"<example-response-\w+>\nAnswer: 3, 1\n", system)
+    assert re.search(r"<example-why-\w+>\nThe order counts.\n", system)
+    assert f"Right: 0. A judge said 1. It was misled by {lesson}\n" in system
+    assert "Answer: 1, 3" in question
+    assert not re.search("<(request|response|expected-answer)-", system)
+    assert verdict["recalled"] == list(memory.examples)
+
+
+def test_a_judge_reads_that_a_case_was_judged_right():
+    memory, model = ListMemory(example("Answer: 1, 20, 50", 1, wrong=1)), says("1")
     create_allure_judge(model, memory=memory).invoke(ITEM)
-    assert f"It was misled by {lesson}\n" in model.prompts[0]
+    assert "Right: 1, as a judge said." in model.prompts[0]
 
 
 def test_the_recall_strategy_reaches_the_memory_whose_own_it_is_by_default():
@@ -148,29 +119,11 @@ def test_the_recall_strategy_reaches_the_memory_whose_own_it_is_by_default():
     assert memory.asked == ["all", "knn:1", "knn:8", "none"]
 
 
-def test_a_memory_whose_own_choice_is_none_shows_no_example():
-    memory = FailureMemory(embeddings=Letters(), recall="none")
-    [own] = memory.remember([example("1", 0, input="Which door?")])
-    assert list(memory.recall(ITEM)) == judged_with(memory)["recalled"] == []
-    assert judged_with(memory, recall="all")["recalled"] == [own]
-
-
 def judged_with(memory, item=ITEM, **options):
     return create_allure_judge(says("1"), memory=memory, **options).invoke(item)["verdict"]
 
 
-def test_the_leak_guard_bites_and_opening_it_is_said_aloud():
-    memory = ListMemory(example("1", 0, group="g"))
-    request = {**ITEM, "group": "g"}
-    assert judged_with(memory, request)["recalled"] == []
-    opened = create_allure_judge(says("1"), memory=memory, allow_leak=True)
-    result = opened.invoke(request)
-    assert result["verdict"]["recalled"] == list(memory.examples)
-    assert result["leak_allowed"]
-    assert opened.config["metadata"]["options"]["allow_leak"]
-
-
-def test_what_leaked_is_told_as_judges_of_pairs_tell_it():
+def test_the_leak_guard_bites_and_what_leaked_is_said_aloud():
     memory = FailureMemory(embeddings=Letters())
     [own] = memory.remember([example("1", 0, group="g")])
     request = {**ITEM, "group": "g"}
@@ -184,7 +137,6 @@ def test_what_leaked_is_told_as_judges_of_pairs_tell_it():
         "allow_leak": True,
         "version": memory.version,
     }
-    assert "recalled" not in create_allure_judge(says("1")).invoke(request)
     rows = judge_many(loud, [request], progress=False)
     assert [row["recalled"]["leaked"] for row in rows] == [[own]]
     assert rows.summary.leaks == 1
@@ -229,16 +181,9 @@ def test_examples_are_ordered(order, modes):
     model = says("1")
     create_allure_judge(model, memory=memory, recall="all", example_order=order).invoke(ITEM)
     assert "".join(re.findall("was misled by (.)", model.prompts[-1])) == modes
-
-
-def test_shuffling_takes_a_seed():
-    memory = ListMemory(*(example(f"{n}", 0) for n in range(6)))
-    orders = [
-        tuple(judged_with(memory, recall="all", example_order="shuffle", seed=seed)["recalled"])
-        for seed in (1, 1, 2)
-    ]
-    assert orders[0] == orders[1] != orders[2]
-    assert set(orders[0]) == set(memory.examples)
+    shuffled = {"recall": "all", "example_order": "shuffle"}
+    orders = [judged_with(memory, seed=seed, **shuffled)["recalled"] for seed in (1, 1, 2, 3)]
+    assert orders[0] == orders[1] != orders[2] or orders[1] != orders[3]
 
 
 def test_the_ablation_of_instructions_adds_one_part_at_a_time():
@@ -343,38 +288,14 @@ def test_what_people_know_of_an_item_is_not_shown():
 @for_each(
     ("item", "problem"),
     [
-        ({"input": "x", "output": ""}, "`output` is empty"),
         ({"input": "x", "output": "y"}, "needs a reference to compare with, or a source"),
         ({**ITEM, "expected": []}, "text or a list of texts"),
-        ({**ITEM, "group": 3}, "`group` must be a text"),
         ({**ITEM, "source": "broken \ud83d"}, "`source` has a broken character"),
     ],
 )
 def test_a_bad_item_is_named(item, problem):
     with pytest.raises(InputError, match=problem):
         create_allure_judge(says("1")).invoke(item)
-
-
-@for_each(
-    ("option", "value"),
-    [
-        ("labels", (1,)),
-        ("labels", (0, "1")),
-        ("labels", (True, False)),
-        ("labels", "01"),
-        ("instruct", "all"),
-        ("explain", True),
-        ("example_order", "random"),
-        ("recall", "some"),
-        ("seed", -1),
-        ("rubric", 3),
-        ("steps", "one"),
-        ("allow_leak", "no"),
-    ],
-)
-def test_an_option_that_is_not_allowed_is_named(option, value):
-    with pytest.raises(OptionError, match=f"`{option}`"):
-        create_allure_judge(says("1"), **{option: value})
 
 
 # Of 0.6 + 0.2 that begin a label, 0.6 is for 1: 0.75.
@@ -396,12 +317,11 @@ def test_an_option_that_is_not_allowed_is_named(option, value):
 def test_the_probability_of_a_label_is_read_from_its_tokens(tokens, expected):
     results = label_probabilities(with_logprobs(*tokens), {"label": "1"}, (0, 1))
     assert results == pytest.approx(expected)
-
-
-def test_words_are_told_apart_by_how_they_begin():
-    tokens: list[Any] = [('{"label": "', 1), ("go", 0.5, {"go": 0.5, "b": 0.3, "bad": 0.2}),
-              ("od", 1), ('"}', 1)]  # fmt: skip
-    results = label_probabilities(with_logprobs(*tokens), {"label": "good"}, ("bad", "good"))
+    # Words are told apart by how they begin.
+    words: list[Any] = [('{"label": "', 1), ("go", 0.5, {"go": 0.5, "b": 0.3, "bad": 0.2})]
+    results = label_probabilities(
+        with_logprobs(*words, ('od"}', 1)), {"label": "good"}, ("bad", "good")
+    )
     assert results == pytest.approx({"bad": 0.5, "good": 0.5})
 
 
@@ -418,17 +338,6 @@ def test_probabilities_reach_the_verdict_over_the_wire(serve, labels, rest):
     verdict = create_allure_judge(chat(serve(behave)), labels=labels).invoke(ITEM)["verdict"]
     assert (verdict["score"], verdict["confidence"]) == pytest.approx((0.75, 0.75))
     assert verdict["confidence_source"] == "logprobs"
-
-
-def test_a_server_without_alternatives_is_asked_without_them(serve):
-    def behave(call):
-        if "top_logprobs" in call.body:
-            return ServerReply(400, {"error": {"message": "top_logprobs is not supported"}})
-        return reply('{"label": "0", "explanation": "no"}')
-
-    verdict = create_allure_judge(chat(serve(behave))).invoke(ITEM)["verdict"]
-    assert (verdict["label"], verdict["confidence_source"]) == (0, "none")
-    assert verdict["usage"]["by_step"]["evaluate"]["retries"] == 1
 
 
 def test_grades_are_scored_by_their_mean():
@@ -471,28 +380,3 @@ def test_many_items_are_judged_and_again_after_the_memory_changed(tmp_path):
     assert len(model.prompts) == 6
     assert all(row["verdict"]["recalled"] for row in rows)
     assert [row["verdict"]["label"] for row in rows] == [1, 1, 1]
-
-
-def test_the_verdict_survives_a_checkpoint():
-    judge = create_allure_judge(says("1"), checkpointer=InMemorySaver())
-    config: RunnableConfig = {"configurable": {"thread_id": "t"}}
-    first = judge.invoke(ITEM, config)
-    second = judge.invoke({**ITEM, "output": "other"}, config)
-    assert first["verdict"]["failures"] == second["verdict"]["failures"] == []
-
-
-def test_the_prompts_are_these(snapshot):
-    model = says("1")
-    memory = ListMemory(example("Answer: 3, 1", 0, mode="keywords"))
-    create_allure_judge(model, memory=memory, instructions="Be strict.").invoke(ITEM)
-    assert model.prompts[0] == snapshot
-
-
-def test_the_graph_is_this():
-    graph = create_allure_judge(says("1")).get_graph()
-    assert [(edge.source, edge.target) for edge in graph.edges] == [
-        ("__start__", "evaluate"),
-        ("evaluate", "__end__"),
-    ]
-    taught = create_allure_judge(says("1"), memory=ListMemory()).get_graph()
-    assert {"begin", "recall", "evaluate"} < set(taught.nodes)

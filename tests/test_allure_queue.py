@@ -105,7 +105,7 @@ def test_proposals_go_to_a_queue_and_answers_come_back(langsmith):
     memory = ListMemory()
     config: RunnableConfig = {"configurable": {"thread_id": "t"}}
     judge = create_allure_judge(fooled_model(), memory=memory)
-    audit = create_allure_audit(judge, memory, checkpointer=InMemorySaver())
+    audit = create_allure_audit(judge, memory, right_share=0, checkpointer=InMemorySaver())
     waiting = audit.invoke({"items": planning(3)}, config)
     proposals = waiting["__interrupt__"][0].value["proposals"]
     assert send_proposals(proposals, "doubts", client) == 3
@@ -163,7 +163,7 @@ def test_the_command_sends_and_reads_back(langsmith, serve, tmp_path, monkeypatc
         return CliRunner().invoke(app, [str(each) for each in arguments])
 
     outcome = audit("--export", "langsmith:doubts")
-    assert "1 proposals are in the queue 'doubts'" in outcome.stderr, outcome.output
+    assert "1 proposal is in the queue 'doubts'" in outcome.stderr, outcome.output
     state.say(state.queued[0], "audit", "accept")
     result = audit("--import", "langsmith:doubts")
     assert result.exit_code == 0, result.output

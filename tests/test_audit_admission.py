@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
-from langchain_judges import FailureMemory, create_allure_audit, create_allure_judge
+from langchain_judges import FailureMemory, create_allure_audit, create_allure_judge, metrics
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import all_
-from langchain_judges.methods.allure.admission import Admission, Reach
-from langchain_judges.methods.allure.state import AuditOptions
-from langchain_judges.verdict import no_usage
+from langchain_judges.methods.allure.holdout import (
+    balanced_accuracy,
+    fall_risk,
+    measure,
+    split_by_group,
+)
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.memories import ListMemory
@@ -30,17 +33,22 @@ def memory_in(path=None):
     return FailureMemory(embeddings=DeterministicFakeEmbedding(size=8), path=path)
 
 
-def audited(memory, items, dev, *, harmful=(), recall="all", model=None, **options):
-    """Audit items all of which are doubted; the notes of some do harm."""
+def audit_of(memory, dev, notes, *, recall="all", replies=misled):
+    """Return an audit that doubts all items; the notes of some do harm."""
 
     def auditor(proposal):
-        return {"answer": "accept", "note": "harmful" if proposal["id"] in harmful else "fine"}
+        return {"answer": "accept", "note": notes.get(proposal["id"], "fine")}
 
-    model = model or FakeChatModel(replies=misled)
-    judge = create_allure_judge(model, memory=memory, recall=recall)
-    settings = {"max_rounds": 1, "check": lambda item, label: 1 - label, **options}
-    audit = create_allure_audit(judge, memory, auditor=auditor, dev=dev, **settings)
-    return audit.invoke({"items": items})
+    judge = create_allure_judge(FakeChatModel(replies=replies), memory=memory, recall=recall)
+    return create_allure_audit(
+        judge, memory, check=lambda item, label: 1 - label, auditor=auditor, dev=dev,
+        max_rounds=1,
+    )  # fmt: skip
+
+
+def audited(memory, items, dev, *, harmful=(), **options):
+    notes = dict.fromkeys(harmful, "harmful")
+    return audit_of(memory, dev, notes, **options).invoke({"items": items})
 
 
 def sources(waiting):
@@ -56,35 +64,33 @@ def test_one_harmful_example_of_seven_costs_few_trials_and_waits_alone():
     assert sources(result["waiting"]) == [("0r", "fell")]
     assert [e["source"] for e in memory.examples.values()] == [i["id"] for i in items[1:]]
     assert (result["history"][0]["remembered"], result["history"][0]["waiting"]) == (6, 1)
+    first = result["trials"][0]
+    assert (first["before"], first["after"], first["risk"]) == (1.0, 0.0, 1.0)
+    assert result["history"][0]["dev"]["balanced_accuracy"] == 1.0
 
 
 def test_what_waits_is_admitted_when_the_memory_no_longer_makes_it_harm():
     def healed(prompt):
-        cured = "0w" in prompt
-        return misled(prompt.replace("harmful", "cured") if cured else prompt)
+        mended = prompt.replace("harmful", "mended") if "cure" in prompt else prompt
+        return misled(mended.replace("deadly", "harmful"))
 
-    def auditor(proposal):
-        note = {"0r": "harmful", "0w": "0w"}[proposal["id"]]
-        return {"answer": "accept", "note": note}
-
-    memory = ListMemory()
-    judge = create_allure_judge(FakeChatModel(replies=healed), memory=memory, recall="all")
-    audit = create_allure_audit(
-        judge, memory, check=lambda item, label: 1 - label, auditor=auditor,
-        dev=planning(2, first=10), admit="example", max_rounds=1,
-    )  # fmt: skip
-    result = audit.invoke({"items": planning(1)})
-    tried = [(trial["sources"], trial["admitted"]) for trial in result["trials"]]
-    assert tried == [(["0r"], False), (["0w"], True), (["0r"], True)]
-    assert result["waiting"] == []
+    notes = {"0r": "harmful", "0w": "deadly", "1r": "cure"}
+    audit = audit_of(ListMemory(), planning(2, first=10), notes, replies=healed)
+    result = audit.invoke({"items": planning(2)[:3]})
+    # All, the first half, and each of it are refused; with the cure each is tried once more.
+    trials = [["0r", "0w", "1r"], ["0r", "0w"], ["0r"], ["0w"], ["1r"]]
+    trials += [["0r", "0w"], ["0r"], ["0w"]]
+    assert [trial["sources"] for trial in result["trials"]] == trials
+    admitted = [trial["sources"] for trial in result["trials"] if trial["admitted"]]
+    assert admitted == [["1r"], ["0r"]]
+    assert sources(result["waiting"]) == [("0w", "fell")]
 
 
 def test_examples_shown_across_families_are_measured_across_them():
     memory = memory_in()
     dev = [*planning(1, first=10), *planning(2, first=20, family="other")]
-    harmful = {"0r", "0w"}
     across = all_(any_family=True)
-    result = audited(memory, planning(1), dev, harmful=harmful, recall=across)
+    result = audited(memory, planning(1), dev, harmful={"0r", "0w"}, recall=across)
     assert {trial["admitted"] for trial in result["trials"]} == {False}
     assert (len(memory), result["history"][0]["dev"]["balanced_accuracy"]) == (0, 1.0)
     # Six items of dev for each of three trials: both together, and each alone.
@@ -112,18 +118,6 @@ def test_a_family_that_nobody_measures_waits_and_is_named():
     assert result["history"][0]["unmeasured"] == ["other"]
 
 
-def test_a_family_that_nobody_measures_may_be_admitted_and_is_marked():
-    memory = memory_in()
-    items = planning(1, first=5, family="other")
-    result = audited(memory, items, planning(2, first=10), unmeasured="admit")
-    [trial] = result["trials"]
-    assert (trial["admitted"], trial["risk"], trial["unmeasured"]) == (True, None, ["other"])
-    assert len(memory) == len(trial["examples"]) == 2
-    assert result["history"][0]["unmeasured"] == ["other"]
-    with pytest.raises(OptionError, match="`unmeasured`"):
-        audited(memory, items, None, unmeasured="maybe")
-
-
 @pytest.mark.parametrize("call", ["invoke", "ainvoke"])
 async def test_nobody_else_sees_what_is_on_trial(tmp_path, call):
     memory, log = memory_in(tmp_path / "m"), []
@@ -133,11 +127,8 @@ async def test_nobody_else_sees_what_is_on_trial(tmp_path, call):
             log.append(len(memory_in(tmp_path / "m")))
         return misled(prompt)
 
-    judge = create_allure_judge(FakeChatModel(replies=watched), memory=memory, recall="all")
-    audit = create_allure_audit(
-        judge, memory, check=lambda item, label: 1 - label, max_rounds=1,
-        auditor=lambda _: {"answer": "accept", "note": "harmful"}, dev=planning(2, first=10),
-    )  # fmt: skip
+    notes = {"0r": "harmful", "0w": "harmful"}
+    audit = audit_of(memory, planning(2, first=10), notes, replies=watched)
     result = getattr(audit, call)({"items": planning(1)})
     result = result if call == "invoke" else await result
     # Four items of dev, shown both examples together and then each.
@@ -151,12 +142,6 @@ def test_without_dev_all_that_was_accepted_is_remembered():
     assert (len(memory), result["trials"], result["waiting"]) == (2, [], [])
 
 
-def verdicts_of(labels):
-    usage = no_usage()
-    blank = {"score": None, "rationale": "", "usage": usage}
-    return {f"d{n}": {**blank, "label": label} for n, label in enumerate(labels)}
-
-
 @for_each(
     ("before", "after", "admitted"),
     [
@@ -168,17 +153,65 @@ def verdicts_of(labels):
     ],
 )
 def test_neither_accuracy_may_fall_whatever_the_risk(before, after, admitted):
-    options: Any = AuditOptions(risk=1.0)
-    memory: Any = ListMemory()
-    admission = Admission(memory, Reach(everywhere=True), (0, 1), options)
     truths = [0, 0, *[1] * 20]
-    dev = [{"id": f"d{n}", "label": truth} for n, truth in enumerate(truths)]
-    state: Any = {
-        **{"batch": [{"family": "", "source": "s"}], "dev": dev, "round": 1},
-        **{"dev_verdicts": verdicts_of(before), "trial_verdicts": verdicts_of(after)},
-        **{"trials": [], "spent": []},
-    }
-    trial, _ = admission._judge(state)
-    right = [sum(map(eq, labels, truths)) / 22 for labels in (before, after)]
+    dev = [
+        {"id": f"d{n}", "input": f"Task {n}?", "output": f"Reply {n}.", "label": truth}
+        for n, truth in enumerate(truths)
+    ]
+    labels = {f"Reply {n}.": pair for n, pair in enumerate(zip(before, after, strict=True))}
+
+    def says(prompt):
+        own = next((pair for text, pair in labels.items() if text in prompt), (1, 1))
+        return json.dumps({"label": str(own["harm" in prompt]), "explanation": "so"})
+
+    memory = memory_in()
+    judge = create_allure_judge(
+        FakeChatModel(replies=says), memory=memory, recall="all", rubric="Is it right?"
+    )
+    audit = create_allure_audit(
+        judge, memory, check=lambda item, label: 1 - label, dev=dev, max_rounds=1, risk=1.0,
+        auditor=lambda _: {"answer": "accept", "note": "harm"},
+    )  # fmt: skip
+    result = audit.invoke({"items": [{"id": "x", "input": "Another?", "output": "Other."}]})
+    [trial] = result["trials"]
+    right = [sum(map(eq, each, truths)) / 22 for each in (before, after)]
     assert [trial["accuracy_before"], trial["accuracy_after"]] == right
-    assert trial["admitted"] is admitted
+    assert (trial["admitted"], len(memory)) == (admitted, int(admitted))
+
+
+# -- what is measured
+
+
+def test_balanced_accuracy_is_the_mean_recall_as_the_metrics_say():
+    # Recall of 1: 2/3, of 0: 1/2.
+    cases = [("a", 1, 1), ("b", 1, 1), ("c", 1, None), ("d", 0, 0), ("e", 0, 1)]
+    measured = measure(cases)
+    assert measured["balanced_accuracy"] == pytest.approx((2 / 3 + 1 / 2) / 2)
+    assert (measured["accuracy"], measured["majority"]) == (0.6, 0.6)
+    assert measured["not_judged"] == 1
+    assert balanced_accuracy([(n, n % 2, 1) for n in range(8)]) == 0.5
+    many: Any = [(n % 6, n % 2, n % 3 % 2 if n % 7 else None) for n in range(40)]
+    groups, labels, answers = zip(*many, strict=True)
+    result = metrics.balanced_accuracy(answers, labels, "wrong", groups=groups)
+    ours = measure(many)
+    assert ours["balanced_accuracy"] == pytest.approx(result.value)
+    assert (ours["low"], ours["high"]) == pytest.approx(tuple(result.interval))
+
+
+def test_the_risk_of_a_fall_is_paired():
+    good: Any = [(n, n % 2, n % 2) for n in range(20)]
+    worse: Any = [(n, n % 2, 0) for n in range(20)]
+    assert fall_risk(good, good) == fall_risk(worse, good) == 0
+    assert fall_risk(good, worse) > 0.99
+    # One of twenty groups fell: it is in a resample with 1 - 0.95 ** 20 = 0.64.
+    assert fall_risk(good, [*good[:-1], (19, 1, 0)]) == pytest.approx(0.64, abs=0.04)
+
+
+def test_a_split_keeps_groups_whole():
+    items = planning(10)
+    pool, dev = split_by_group(items, 0.3, seed=3)
+    assert len(dev) == 6
+    assert not {item["group"] for item in pool} & {item["group"] for item in dev}
+    assert split_by_group(items, 0.3, seed=3) == (pool, dev) != split_by_group(items, 0.3)
+    with pytest.raises(OptionError, match="two groups"):
+        split_by_group(planning(1), 0.5)

@@ -27,7 +27,7 @@ from tests.memories import ListMemory
 
 url, folder, kind, auditor, items, lanes = sys.argv[1:]
 model = ChatOpenAI(model="fake", base_url=url, api_key="x", use_responses_api=False)
-settings = {"max_rounds": 1, "max_concurrency": int(lanes)}
+settings = {"max_rounds": 1, "max_concurrency": int(lanes), "right_share": 0}
 settings["auditor"] = model if auditor == "model" else (lambda proposal: "reject")
 
 def audit(saver):
@@ -59,10 +59,8 @@ class Held:
     def __init__(self, answer):
         self.answer = answer
         self.asked, self.answered = Counter[str](), Counter[str]()
-        self.left = 0
-        self.full, self.release = threading.Event(), threading.Event()
-        self.waiting = 0
         self.lock = threading.Lock()
+        self.allow(0)
 
     def allow(self, count):
         self.left, self.waiting = count, 0

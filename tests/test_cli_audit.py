@@ -2,14 +2,13 @@
 
 import json
 import os
-from importlib import import_module
 from typing import Any
 
 import pytest
-from langsmith.utils import LangSmithConnectionError
 from rich.console import Console
 from typer.testing import CliRunner
 
+from langchain_judges import FailureMemory
 from langchain_judges.cli import app, audit_review
 from langchain_judges.cli.audit_review import Desk, Review
 from langchain_judges.errors import InputError
@@ -17,7 +16,7 @@ from langchain_judges.methods.allure.review import from_jsonl
 from langchain_judges.report.terminal import proposal_screen, rounds_tables
 from langchain_judges.rows.printable import clean
 from langchain_judges.testing import reply
-from tests.memories import ListMemory
+from tests.cases import for_each
 from tests.planners import fooled, planning
 
 
@@ -27,13 +26,9 @@ def behave(call):
 
 
 @pytest.fixture
-def auditing(serve, tmp_path, monkeypatch):
-    """Return a function that runs the command, with a memory that outlives it."""
-    memory, server = ListMemory(), serve(behave)
-    # The package holds the command by the name of its module.
-    module = import_module("langchain_judges.cli.audit")
-    monkeypatch.setattr(module, "open_memory", lambda _: memory)
-    path = tmp_path / "items.jsonl"
+def auditing(serve, tmp_path, letter_encoder):
+    """Return a function that runs the command on three wrong answers of six."""
+    server, path = serve(behave), tmp_path / "items.jsonl"
     path.write_text("\n".join(json.dumps(item) for item in planning(3)))
 
     def run(keys="", *more):
@@ -42,36 +37,48 @@ def auditing(serve, tmp_path, monkeypatch):
         return CliRunner().invoke(app, [str(each) for each in arguments], input=keys)
 
     command: Any = run
-    command.memory, command.server, command.folder = memory, server, tmp_path
+    command.server, command.folder = server, tmp_path
     return command
 
 
 def kept(auditing):
-    return [(e["source"], e["mode"], e["note"]) for e in auditing.memory.examples.values()]
+    """Return the mistakes in the memory's file."""
+    examples = FailureMemory(path=auditing.folder / "memory").examples()
+    return [
+        (e["source"], e["mode"], e["note"]) for e in examples if e["wrong"] != e["corrected"]
+    ]
 
 
 def test_a_person_answers_one_proposal_a_screen(auditing):
-    result = auditing("aaw")
+    result = auditing("aawa")
     assert result.exit_code == 0, result.output
     assert kept(auditing) == [("0w", "keywords", ""), ("1w", "keywords", "")]
     screen = " ".join(result.stdout.split())
     for part in (
-        "1 of 3: 0w, round 1",
+        "1 of 4: 0w, round 1",
         "Which path leads through house 0?",
         "Answer: 50, 20, 1",
         "1 (score 1.00): the words are there",
         "the response does not match an expected answer",
         "keywords",
-        "3 of 3: 2w",
+        "3 of 4: 2w",
+        "no rule doubts this label",
         "The last round taught nothing new.",
         "Answers that the check was wrong: 1.",
     ):
         assert part in screen
     assert len(auditing.server.calls) == 12
+    # The next judge reads the same file.
+    path = auditing.folder
+    arguments = ["judge", path / "items.jsonl", "--method", "allure", "--model", "fake"]
+    arguments += ["--base-url", auditing.server.url, "--memory", path / "memory", "--show"]
+    judged = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert "0w: label 0" in judged.stdout, judged.output
+    assert "shown 1 remembered example" in judged.stdout
 
 
 def test_labels_modes_and_notes_are_edited(auditing):
-    result = auditing("nMind the order.\nml\n1\nmown mode\nm5\n".replace("ml\n1\n", "l1\n"))
+    result = auditing("nMind the order.\nl1\nmown mode\nm5\na")
     assert result.exit_code == 0, result.output
     assert kept(auditing) == [
         ("0w", "keywords", "Mind the order."),
@@ -82,28 +89,31 @@ def test_labels_modes_and_notes_are_edited(auditing):
 
 def test_an_answer_is_undone_and_a_proposal_skipped(auditing):
     # Skip the first, reject the second, take that back and accept it, then the rest.
-    result = auditing("sruaaa")
+    result = auditing("sruaaaa")
     assert result.exit_code == 0, result.output
     assert [source for source, *_ in kept(auditing)] == ["0w", "1w", "2w"]
 
 
 @pytest.mark.parametrize("end", ["q", "", "\x03"])
-def test_a_review_goes_on_where_it_was_stopped(auditing, end):
-    stopped = auditing("a" + end)
+def test_a_review_resumes_where_it_was_stopped_also_by_a_slower_run(auditing, end):
+    stopped = auditing("a" + end, "--concurrency", "4")
     assert stopped.exit_code == 0, stopped.output
-    assert "2 of 3 proposals are unanswered" in stopped.stderr
-    assert len(auditing.memory) == 0
-    result = auditing("aa")
-    assert "2 of 3: 1w" in result.stdout
-    assert "1 of 3: 0w" not in result.stdout
-    assert len(auditing.memory) == 3
+    assert "Proposals without an answer: 3 of 4." in stopped.stderr
+    assert kept(auditing) == []
+    result = auditing("aaa", "--concurrency", "1")
+    assert "2 of 4: 1w" in result.stdout
+    assert "1 of 4: 0w" not in result.stdout
+    assert len(kept(auditing)) == 3
     # Nothing that was evaluated was paid again.
     assert len(auditing.server.calls) == 12
-    assert not list((auditing.folder / "memory").glob("review-*"))
+    assert not list(auditing.folder.glob("memory.review-*"))
 
 
 def test_a_finished_audit_is_shown_and_begun_again_on_request(auditing):
-    auditing("aaa")
+    out = auditing.folder / "result.json"
+    auditing("aaaa", "-o", out)
+    result = json.loads(out.read_text())
+    assert (result["stopped"], len(result["decisions"])) == ("nothing_new", 4)
     again = auditing()
     assert "This audit is finished" in again.stderr
     assert "The last round taught nothing new." in again.stdout
@@ -114,34 +124,41 @@ def test_a_finished_audit_is_shown_and_begun_again_on_request(auditing):
 
 def test_proposals_are_reviewed_elsewhere(auditing):
     file = auditing.folder / "proposals.jsonl"
-    result = auditing("", "--export", file)
-    assert "3 proposals are in" in result.stderr
+
+    def imported(*rows, more=()):
+        file.write_text("\n".join(map(json.dumps, rows)))
+        return auditing("", "--import", file, *more)
+
+    assert "4 proposals are in" in auditing("", "--export", file).stderr
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     assert rows[0]["answers"] == ["accept", "reject", "label", "mode", "check_wrong"]
     rows[0] |= {"answer": "accept", "note": "seen"}
     rows[1] |= {"answer": "mode", "edit": {"label": None, "mode": "order"}}
-    file.write_text("\n".join(map(json.dumps, rows)))
-    partly = auditing("", "--import", file, "--export", file)
-    assert "1 proposals are in" in partly.stderr
-    [open_proposal] = [json.loads(line) for line in file.read_text().splitlines()]
-    file.write_text(json.dumps({**open_proposal, "answer": "what?"}))
-    wrong = auditing("", "--import", file, "--export", file)
-    assert "`answer` must be one of" in wrong.stderr
-    assert (wrong.exit_code, "1 of 1:" in wrong.stdout) == (2, False)
-    for line, problem in (
-        (
-            {**open_proposal, "id": "foreign", "answer": "accept"},
-            "'foreign' is none of the proposals",
-        ),
+    rows[3] |= {"answer": "reject"}
+    partly = imported(*rows, more=("--export", file))
+    assert "1 proposal is in" in partly.stderr
+    [left] = [json.loads(line) for line in file.read_text().splitlines()]
+    for row, problem in (
+        ({**left, "answer": "what?"}, "`answer` must be one of"),
+        ({**left, "id": "foreign", "answer": "accept"}, "'foreign' is none of the proposals"),
         ({"id": "a row of another file"}, "has no answer to any of the proposals"),
     ):
-        file.write_text(json.dumps(line))
-        foreign = auditing("", "--import", file)
-        assert (foreign.exit_code, "1 of 1:" in foreign.stdout) == (2, False)
-        assert problem in foreign.stderr
-    file.write_text(json.dumps({**open_proposal, "answer": "check_wrong"}))
-    assert auditing("", "--import", file).exit_code == 0
+        wrong = imported(row)
+        assert (wrong.exit_code, "1 of 1:" in wrong.stdout) == (2, False)
+        assert problem in wrong.stderr
+    assert imported({**left, "answer": "check_wrong"}).exit_code == 0
     assert kept(auditing) == [("0w", "keywords", "seen"), ("1w", "order", "")]
+
+
+def test_answers_of_another_round_or_audit_are_no_answers_to_this_one(auditing):
+    auditing("aq")
+    file = auditing.folder / "proposals.jsonl"
+    auditing("", "--export", file)
+    rows = [json.loads(line) | {"answer": "reject"} for line in file.read_text().splitlines()]
+    file.write_text("\n".join(map(json.dumps, rows)))
+    auditing("", "--import", file)
+    assert kept(auditing) == []
+    assert "1 of 4: 0w" in auditing("q", "--restart").stdout
 
 
 def test_lines_end_where_json_lets_them(tmp_path):
@@ -158,40 +175,19 @@ def test_lines_end_where_json_lets_them(tmp_path):
         from_jsonl(json.dumps({**request, "edit": "1"}))
 
 
-def test_a_slower_run_goes_on_with_the_same_audit(auditing):
-    auditing("aq", "--concurrency", "4")
-    calls = len(auditing.server.calls)
-    assert "2 of 3: 1w" in auditing("q", "--concurrency", "1").stdout
-    assert len(auditing.server.calls) == calls
-
-
-def test_answers_of_another_round_or_audit_are_no_answers_to_this_one(auditing):
-    auditing("aq")
-    file = auditing.folder / "proposals.jsonl"
-    auditing("", "--export", file)
-    rows = [json.loads(line) | {"answer": "reject"} for line in file.read_text().splitlines()]
-    file.write_text("\n".join(map(json.dumps, rows)))
-    auditing("", "--import", file)
-    assert len(auditing.memory) == 0
-    again = auditing("q", "--restart")
-    assert "1 of 3: 0w" in again.stdout
-
-
-def test_the_result_is_written_whole(auditing):
-    out = auditing.folder / "result.json"
-    auditing("aaa", "-o", out)
-    result = json.loads(out.read_text())
-    assert result["stopped"] == "nothing_new"
-    assert len(result["decisions"]) == 3
-
-
 def test_dev_is_held_out_and_shown(auditing):
-    result = auditing("aaa", "--dev", "0.34")
+    result = auditing("aaaa", "--dev", "0.34")
     assert "0.50 → 1.00" in result.stdout
     assert "always the most frequent label: 0.50" in " ".join(result.stdout.split())
 
 
-@pytest.mark.parametrize(
+def test_a_check_takes_its_options(auditing):
+    result = auditing("aaaa", "--check", "annotated", "--set", "check.field=label")
+    assert result.exit_code == 0, result.output
+    assert "a person says 0, the judge 1" in result.stdout
+
+
+@for_each(
     ("more", "problem"),
     [
         (["--check", "exat"], "there is no check 'exat'; did you mean 'exact'?"),
@@ -200,6 +196,7 @@ def test_dev_is_held_out_and_shown(auditing):
         (["--export", "/no/such/file"], "cannot be written"),
         (["--dev", "2"], "--dev must be a list of items or a share above 0"),
         (["--set", "memory=x"], "--set takes no ['memory']"),
+        (["--memory", __file__], "is not a store of this package"),
     ],
 )
 def test_wrong_use_is_one_sentence_and_exit_2(auditing, more, problem):
@@ -208,10 +205,13 @@ def test_wrong_use_is_one_sentence_and_exit_2(auditing, more, problem):
     assert problem in " ".join(result.stderr.split())
 
 
-def test_the_annotated_check_takes_its_options(auditing):
-    result = auditing("aaa", "--check", "annotated", "--set", "check.field=label")
-    assert result.exit_code == 0, result.output
-    assert "a person says 0, the judge 1" in result.stdout
+def test_a_bad_item_can_be_left_out(auditing):
+    path = auditing.folder / "items.jsonl"
+    path.write_text(path.read_text() + '\n{"input": "q", "output": "a"}')
+    result = auditing("aaaa")
+    assert (result.exit_code, auditing.server.calls) == (2, [])
+    assert "line 7: there is nothing to judge by: the judge needs" in result.stderr
+    assert auditing("aaaa", "--skip-bad").exit_code == 0
 
 
 def proposal(own, **item):
@@ -284,40 +284,6 @@ def test_keys_are_taken_from_a_terminal_one_by_one_without_enter(tmp_path, monke
     answers = [(a["answer"], a.get("mode")) for a in review.answers.values()]
     assert answers == [("check_wrong", None), ("mode", "own"), ("reject", None)]
     assert "\x1b[2J" in (tmp_path / "screen").read_text()
-
-
-def test_a_bad_item_can_be_left_out(auditing):
-    path = auditing.folder / "items.jsonl"
-    path.write_text(path.read_text() + '\n{"input": "q", "output": "a"}')
-    result = auditing("aaa")
-    assert (result.exit_code, auditing.server.calls) == (2, [])
-    assert "line 7: there is nothing to judge by: the judge needs" in result.stderr
-    assert auditing("aaa", "--skip-bad").exit_code == 0
-
-
-def test_a_file_that_is_no_memory_is_one_sentence(auditing, monkeypatch):
-    monkeypatch.undo()
-    file = auditing.folder / "file"
-    file.write_text("")
-    result = auditing("", "--memory", file)
-    assert result.exit_code == 2, result.output
-    assert "is not a store of this package" in result.stderr
-
-
-@pytest.mark.parametrize("way", ["--export", "--import"])
-def test_langsmith_out_of_reach_is_one_sentence(auditing, monkeypatch, way):
-    monkeypatch.setenv("LANGSMITH_ENDPOINT", "http://127.0.0.1:9")
-    monkeypatch.setenv("LANGSMITH_API_KEY", "none")
-    monkeypatch.setattr("langsmith.client.Client.create_project", refused)
-    monkeypatch.setattr("langsmith.client.Client.list_feedback", refused)
-    result = auditing("", way, "langsmith:queue")
-    assert result.exit_code == 2, result.output
-    assert "LangSmith refused (LangSmithConnectionError): no way" in result.stderr
-    assert len(result.stderr.strip().splitlines()) <= 2
-
-
-def refused(*_, **__):
-    raise LangSmithConnectionError("no way")
 
 
 def test_the_rounds_of_an_audit_fit_a_narrow_terminal_in_full():

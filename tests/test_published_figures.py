@@ -196,7 +196,6 @@ def test_recorded_ratings_of_a_real_judge_are_audited_without_a_model():
         memory,
         check=annotated("expert", min_deviation=2),
         labels=(1, 2, 3, 4, 5),
-        truth="expert",
         auditor=lambda p: "accept" if p["item"]["id"] < "M2" else "check_wrong",
     )
     result = audit.invoke({"items": items})
@@ -206,7 +205,7 @@ def test_recorded_ratings_of_a_real_judge_are_audited_without_a_model():
         for item in items
         if abs(round(ratings[item["id"]]["score"]) - item["expert"]) >= 2
     }
-    assert result["history"][0]["proposed"] == len(far) > 50
+    assert result["history"][0]["doubted"] == len(far) > 50
     print(f"GPT-4's consistency ratings: {len(far)} of {len(items)} two or more off")
     mistakes = [one for one in memory.examples.values() if one["wrong"] != one["corrected"]]
     assert len(mistakes) == sum(own < "M2" for own in far)

@@ -39,7 +39,7 @@ from langchain_judges import FailureMemory, create_allure_audit, create_allure_j
 from langchain_judges.memory.recall import all_, uniform
 from langchain_judges.methods.allure.checks import annotated
 from langchain_judges.methods.allure.holdout import split_by_group
-from langchain_judges.methods.allure.options import ALLURE
+from langchain_judges.methods.allure.judge import ALLURE
 
 SIZES = (4, 8, 15, 30, 45)
 DRAWS = 3

@@ -195,8 +195,8 @@ class ElsewhereFlags:
         with langsmith_client() as client:
             count = send_proposals(request["proposals"], queue, client)
         errors.print(
-            f"{count} proposals are in the queue {queue!r}. When they are answered, run the "
-            f"same command with --import {self.export}.",
+            f"{_proposals(count)} in the queue {queue!r}. When all are answered, run the same "
+            f"command with --import {self.export}.",
             markup=False,
         )
         return True
@@ -226,11 +226,18 @@ def _export(request: AuditRequest, path: Path, errors: Console) -> None:
     from langchain_judges.methods.allure.review import to_jsonl
 
     write_text(path, to_jsonl(request["proposals"], request["labels"], request["modes"]))
+    count = _proposals(len(request["proposals"]))
     errors.print(
-        f"{len(request['proposals'])} proposals are in {path}. Fill in `answer` on each line, "
-        "then run the same command with --import.",
+        f"{count} in {path}. Fill in `answer` on each line, then run the same command with "
+        "--import.",
         markup=False,
     )
+
+
+def _proposals(count: int) -> str:
+    from langchain_judges.report.number import count_text
+
+    return count_text(count, "proposal is", "proposals are")
 
 
 def write_text(path: Path, text: str) -> None:
@@ -447,9 +454,11 @@ def _review(session: Session, request: AuditRequest, errors: Console) -> bool:
         request["modes"],
     )
     if not desk.go_through(review):
-        unanswered = len(request["proposals"]) - len(review.answers)
-        errors.print(f"{unanswered} of {len(request['proposals'])} proposals are unanswered. "
-                     "The same command resumes here.")  # fmt: skip
+        total = len(request["proposals"])
+        errors.print(
+            f"Proposals without an answer: {total - len(review.answers)} of {total}. "
+            "The same command resumes here."
+        )
         return False
     session.work(errors, list(review.answers.values()))
     review.close()

@@ -36,7 +36,7 @@ from langchain_judges.errors import OptionError
 from langchain_judges.memory.failure_memory import FailureMemory
 from langchain_judges.methods.allure import create_allure_judge
 from langchain_judges.methods.allure.audit import create_allure_audit
-from langchain_judges.methods.allure.options import ALLURE
+from langchain_judges.methods.allure.judge import ALLURE
 from langchain_judges.methods.allure.state import AuditOptions
 from langchain_judges.methods.describe import metadata_of
 from langchain_judges.methods.graph import Bounds, JudgeGraph, check_length

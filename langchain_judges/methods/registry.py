@@ -32,7 +32,7 @@ Builder = Callable[[Any, Any], "JudgeGraph"]
 """Makes a judge of checked options and a model."""
 
 _METHODS = {
-    "allure": "allure.options:ALLURE",
+    "allure": "allure.judge:ALLURE",
     "rubric": "rubric.options:RubricOptions",
     "bsm": "bsm.options:BSM",
     "drpe": "drpe.options:DRPE",

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from langchain_judges.methods.registry import sketches
+from langchain_judges.report.number import count_text
 from langchain_judges.rows.checks import kind_of_result
 from langchain_judges.rows.printable import clean
 from langchain_judges.rows.texts import judged, transcript
@@ -26,7 +27,7 @@ def verdict_panel(row: Mapping[str, Any]) -> RenderableType:
     parts: list[RenderableType] = [Text(clean(verdict["rationale"]))]
     for sketch in sketches():
         parts += sketch(row)
-    if row.get("leak_allowed") or verdict.get("recalled"):
+    if (row.get("recalled") or {}).get("allow_leak") or verdict.get("recalled"):
         parts.append(_recalled(row))
     return _panel(row, kind_of_result(row), _headline(verdict), [*parts, *_costs(verdict)])
 
@@ -52,8 +53,8 @@ def _costs(outcome: Mapping[str, Any]) -> list[RenderableType]:
         clean(f"! {f['step']} {f['unit']}: {f['reason']}: {f['detail']}"[:200])
         for f in outcome["failures"]
     ]
-    calls = f"{usage['calls']:,} {'call' if usage['calls'] == 1 else 'calls'}"
-    cost = Text(f"{calls}, {tokens:,} tokens", style="dim")
+    calls = count_text(usage["calls"], "call")
+    cost = Text(f"{calls}, {count_text(tokens, 'token')}", style="dim")
     return [*(Text(each, style="red") for each in lines), cost]
 
 
@@ -83,10 +84,11 @@ def _score(verdict: Mapping[str, Any]) -> str:
 
 
 def _recalled(row: Mapping[str, Any]) -> Text:
-    note = f"shown {len(row['verdict']['recalled'])} remembered examples"
-    if row.get("leak_allowed"):
+    leak = (row.get("recalled") or {}).get("allow_leak")
+    note = f"shown {count_text(len(row['verdict']['recalled']), 'remembered example')}"
+    if leak:
         note += "; those of the item's own group were allowed, so this is no test"
-    return Text(note, style="yellow" if row.get("leak_allowed") else "dim")
+    return Text(note, style="yellow" if leak else "dim")
 
 
 def _add_cost(table: Table, summary: Summary) -> None:
@@ -316,16 +318,18 @@ def _waiting(result: Mapping[str, Any]) -> list[RenderableType]:
     lines: list[RenderableType] = []
     fell = sum(each["why"] == "fell" for each in result["waiting"])
     if fell:
-        lines.append(
-            Text(f"{fell} accepted examples wait: they lowered the dev score.", style="yellow")
-        )
-    families = sorted({name for entry in result["history"] for name in entry["unmeasured"]})
+        lines.append(Text(f"{_wait(fell)}: the dev score fell.", style="yellow"))
+    families = result["history"][-1]["unmeasured"] if result["history"] else []
     if families:
         family_names = ", ".join(clean(name or "(no family)") for name in families)
         rest = len(result["waiting"]) - fell
-        what = f"{rest} accepted examples wait" if rest else "Admitted unmeasured"
-        lines.append(Text(f"{what}: no item of dev is of {family_names}.", style="yellow"))
+        text = f"{_wait(rest)}: no item of dev is of {family_names}."
+        lines.append(Text(text, style="yellow"))
     return lines
+
+
+def _wait(count: int) -> str:
+    return count_text(count, "accepted example waits", "accepted examples wait")
 
 
 def audit_report(result: Mapping[str, Any]) -> RenderableType:

@@ -17,7 +17,6 @@ from langchain_judges.asking.steps import Steps, Update, Wait
 from langchain_judges.memory.recall import Memory
 from langchain_judges.methods.allure.holdout import (
     ROUNDING,
-    Case,
     accuracy,
     balanced_accuracy,
     cases_of,
@@ -73,10 +72,8 @@ class Admission:
 
     def queued(self, examples: Sequence[AuditedExample], state: AuditState) -> Update:
         """Queue what was accepted, and what waits and may now be admitted."""
-        one_by_one = self.options.admit == "example"
-        batches = [[each] for each in examples] if one_by_one else [[*examples]]
         retries, waiting = self._due(state["waiting"])
-        return {"queue": [b for b in (*batches, retries) if b], "waiting": waiting}
+        return {"queue": [b for b in ([*examples], retries) if b], "waiting": waiting}
 
     def _due(self, waiting: Sequence[Waiting]) -> tuple[list[AuditedExample], list[Waiting]]:
         """Return the examples to try again, and what still waits."""
@@ -89,17 +86,14 @@ class Admission:
         return "stage" if state["queue"] else "measure"
 
     def stage(self, state: AuditState) -> Update:
-        """Take the next examples; those that dev cannot measure wait, if they must."""
+        """Take the next examples; those that dev cannot measure wait."""
         batch, *rest = state["queue"]
         unseen = [each for each in batch if state["dev"] and not self._is_measured(each, state)]
-        waiting = [*state["waiting"]]
-        if self.options.unmeasured == "wait":
-            batch = [each for each in batch if each not in unseen]
-            waiting += [self._held_back(each, "unmeasured") for each in unseen]
+        held_back = [self._held_back(each, "unmeasured") for each in unseen]
         return {
             "queue": rest,
-            "batch": batch,
-            "waiting": waiting,
+            "batch": [each for each in batch if each not in unseen],
+            "waiting": [*state["waiting"], *held_back],
             "trial_verdicts": Overwrite({}),
         }
 
@@ -146,10 +140,9 @@ class Admission:
 
     def _judge(self, state: AuditState) -> tuple[AdmissionTrial, Update]:
         batch, verdicts = state["batch"], state["trial_verdicts"]
-        before = self._cases(state["dev"], state["dev_verdicts"])
-        after = self._cases(state["dev"], {**state["dev_verdicts"], **verdicts})
-        unseen = {e["family"] or "" for e in batch if not self._is_measured(e, state)}
-        risk = fall_risk(before, after, self.options.seed) if verdicts else None
+        before = cases_of(state["dev"], state["dev_verdicts"], self.labels)
+        after = cases_of(state["dev"], {**state["dev_verdicts"], **verdicts}, self.labels)
+        risk = fall_risk(before, after, self.options.seed)
         balanced = balanced_accuracy(before), balanced_accuracy(after)
         plain = accuracy(before), accuracy(after)
         fell = any(new < old - ROUNDING for old, new in (balanced, plain))
@@ -162,8 +155,7 @@ class Admission:
             "accuracy_before": plain[0],
             "accuracy_after": plain[1],
             "risk": risk,
-            "unmeasured": sorted(unseen),
-            "admitted": risk is None or (not fell and risk <= self.options.risk),
+            "admitted": not fell and risk <= self.options.risk,
         }
         usages = [verdict["usage"] for verdict in verdicts.values()]
         return trial, {
@@ -186,9 +178,6 @@ class Admission:
         retries, waiting = self._due(waiting)
         return {**update, "queue": [retries] if retries else [], "waiting": waiting}
 
-    def _cases(self, items: Sequence[Item], verdicts: VerdictsById) -> list[Case]:
-        return cases_of(items, verdicts, self.labels, self.options.truth)
-
 
 @dataclass(frozen=True)
 class Rounds:
@@ -202,9 +191,7 @@ class Rounds:
         """Return what the judge is worth on items with their true label; None without one."""
         if not items:
             return None
-        return measure(
-            cases_of(items, verdicts, self.labels, self.options.truth), self.options.seed
-        )
+        return measure(cases_of(items, verdicts, self.labels), self.options.seed)
 
     def summary(self, state: AuditState) -> Round:
         """Return the result of the round that ends."""
@@ -212,8 +199,7 @@ class Rounds:
         answers = [d["answer"] for d in state["decisions"] if d["round"] == number]
         verdicts: VerdictsById = {**state["verdicts"], **state["dev_verdicts"]}
         fresh = [verdicts[id]["usage"] for id in stale]
-        labelled = [item for item in state["pool"] if item.get(self.options.truth) is not None]
-        trials = [trial for trial in state["trials"] if trial["round"] == number]
+        labelled = [item for item in state["pool"] if item.get("label") is not None]
         unmeasured = {
             waiting["example"]["family"] or ""
             for waiting in state["waiting"]
@@ -231,7 +217,7 @@ class Rounds:
             "check_wrong": answers.count("check_wrong"),
             "remembered": len(state["learnt"]),
             "waiting": len(state["waiting"]),
-            "unmeasured": sorted(unmeasured.union(*(t["unmeasured"] for t in trials))),
+            "unmeasured": sorted(unmeasured),
             "memory_version": self.memory.version,
             "memory_size": len(self.memory),
             "pool": self.measured(labelled, state["verdicts"]),

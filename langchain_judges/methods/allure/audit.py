@@ -115,9 +115,7 @@ def _loop(
     modes = read_modes(options.modes)
     labels = tuple(options.labels or judge_options.get("labels") or (0, 1))
     # What a judge that is not ours may be shown, nobody knows.
-    everywhere = options.again == "all" or _across(
-        (judge_options.get("memory") or {}).get("recall")
-    )
+    everywhere = _across((judge_options.get("memory") or {}).get("recall"))
     judge_reach = Reach(everywhere or metadata.get("method") != "allure")
     paid = ThreadReplies.of(options.checkpointer)
     return Loop(
@@ -407,11 +405,8 @@ class Loop:
     def propose(self, state: AuditState) -> Update:
         """Propose every doubt that nobody has decided yet, and some other labels."""
         doubts, others = proposals_of(state, self.check.name, self.modes)
-        candidates = others if self.options.draw_right else []
-        right_proposals = drawn_beside(
-            doubts, candidates, self.options.right_share, self.options.seed
-        )
-        return {"proposals": [*doubts, *right_proposals]}
+        drawn = drawn_beside(doubts, others, self.options.right_share, self.options.seed)
+        return {"proposals": [*doubts, *drawn]}
 
     def audit(self, state: AuditState) -> Steps[Update]:
         """Have every proposal decided; queue what was accepted."""

@@ -117,7 +117,6 @@ def cases_of(
     items: Sequence[Mapping[str, Any]],
     verdicts: Mapping[str, LabelVerdict],
     labels: Sequence[Label] = (0, 1),
-    truth: str = "label",
 ) -> list[Case]:
     """Return what a judge said of some items beside what is true.
 
@@ -125,12 +124,11 @@ def cases_of(
         items: Items with `id` and their true label.
         verdicts: Label verdicts by the id of their item.
         labels: The judge's labels; a true grade between them counts as the nearest.
-        truth: The field of the true label.
     """
     return [
         (
             group_of(item, number),
-            nearest(item[truth], labels),
+            nearest(item["label"], labels),
             verdicts[str(item["id"])]["label"],
         )
         for number, item in enumerate(items)
@@ -253,10 +251,8 @@ def held_out(
     elif not options.allow_leak:
         _check_apart(pool, dev)
     for item in dev:
-        if item.get(options.truth) is None:
-            raise InputError(
-                f"{item['id']}: an item of dev needs its true label in `{options.truth}`"
-            )
+        if item.get("label") is None:
+            raise InputError(f"{item['id']}: an item of dev needs its true label in `label`")
     pairs = zip(grouped, plain, strict=True)
     return pool, dev, sum(new.get("group") != old.get("group") for new, old in pairs)
 

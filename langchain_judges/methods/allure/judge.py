@@ -6,16 +6,20 @@ memory of audited mistakes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NotRequired
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
 
 from langchain_core.language_models import BaseChatModel
+from pydantic import model_validator
 
-from langchain_judges.asking.steps import Update
-from langchain_judges.methods.allure.options import ALLURE
+from langchain_judges.memory.shown import Recaller
 from langchain_judges.methods.context import StateSchema
-from langchain_judges.methods.items import ItemResult, ItemState
+from langchain_judges.methods.items import ItemResult
+from langchain_judges.methods.rubric.criteria import Labels, LabelsLike, Rubric, check_name
 from langchain_judges.methods.rubric.judge import label_context, label_graph
+from langchain_judges.methods.rubric.options import LabelOptions, rubric_of_text
+from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS
 from langchain_judges.methods.rubric.replies import RubricState
 from langchain_judges.methods.rubric.steps import LabelSteps
 from langchain_judges.options import factory
@@ -24,41 +28,122 @@ from langchain_judges.verdict import Item
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
 
-
-class JudgeState(RubricState, total=False):
-    """State of the judge; every value is plain JSON."""
-
-    memory_version: str | None
-    leak_allowed: bool | None
+Instruct = Literal["bare", "criteria", "steps"]
+"""What the prompt contains besides the labels: nothing, the criteria, or also steps."""
 
 
-class JudgeResult(ItemResult):
-    """What the judge returns."""
-
-    memory_version: NotRequired[str | None]
-    """The version of the memory that it judged with; None without a memory."""
-    leak_allowed: NotRequired[bool]
-    """Whether examples of the item's own group could be shown."""
+_PAPER = {"recall": "all", "explain": "none", "show_task": False}
 
 
-@dataclass(frozen=True)
-class RememberingSteps(LabelSteps):
-    """The steps of the judge, which say what memory they judge with."""
+_STEPS = (
+    "Read the expected answer.",
+    "Find the final answer of the response, and compare it with the expected one.",
+    "Give the label.",
+)
+"""Of the paper's first experiment, whose prompt shows no task."""
 
-    def begin(self, state: ItemState) -> Update:
-        """Check the item, and say what it is judged with."""
-        recaller = self.context.recaller
-        return {
-            **super().begin(state),
-            "memory_version": str(recaller.memory.version) if recaller else None,
-            "leak_allowed": self.options.allow_leak,
-        }
+
+class ALLURE(LabelOptions):
+    """Create a judge that labels one text and learns from its audited mistakes.
+
+    `recall` fetches the examples that matter for the item from the memory; `evaluate` asks
+    for the label in one call, with the examples as earlier turns. With an empty memory the
+    prompt is byte for byte the one without a memory.
+
+    Where the paper is silent or we differ: examples are those of the item's family that are
+    nearest to it, those of each label in turn (the paper shows all of them, `recall="all"`),
+    never the item itself nor one of its group; the reason comes first, then the label (the
+    paper asks for the label alone, `explain="none"`); temperature 0.
+
+    Returns:
+        A compiled graph from `Item` to `{"verdict"}`, and with a memory `recalled`, as judges
+        of pairs return it: `{"ids", "left_out", "leaked", "allow_leak", "version"}`.
+        `verdict.score`, from 0 to 1, is the mean of the labels by their probability if the
+        model gives log-probabilities, else the label; words stand at even distances.
+
+    Raises:
+        OptionError: An option is not allowed.
+        ModelSetupError: The model cannot be made.
+
+    Example:
+        >>> from langchain_judges import create_allure_judge
+        >>> judge = create_allure_judge("local")  # doctest: +SKIP
+        >>> answer = {"input": "2 + 2?", "output": "It is 4.", "expected": "4"}
+        >>> verdict = judge.invoke(answer)["verdict"]  # doctest: +SKIP
+        >>> verdict["label"]  # doctest: +SKIP
+        1
+    """
+
+    method = "allure"
+    summary = "ALLURE: label one text, shown the audited mistakes that matter for it."
+    templates = ANSWER_PROMPTS
+    presets = {
+        "bare": {"instruct": "bare", "recall": "none"},
+        "criteria": {"instruct": "criteria", "recall": "none"},
+        "steps": {"steps": _STEPS, "recall": "none"},
+        "examples": {"steps": _STEPS},
+        "e1": {**_PAPER, "rubric": "correctness", "steps": _STEPS},
+        "e2": {**_PAPER, "rubric": "consistency"},
+    }
+
+    labels: Labels = (0, 1)
+    """The judge's labels, from lowest to highest: two or more numbers or texts, or each with
+    its meaning."""
+    rubric: str | None = None
+    """What is judged: the name of a ready rubric or your own text. Default: correctness
+    where there is an expected answer, else groundedness."""
+    instruct: Instruct = "steps"
+    """`"bare"` shows neither rubric nor steps, `"criteria"` the rubric, `"steps"` both."""
+    show_task: bool = True
+    """Whether the prompt shows the task; the paper's prompts show only the response and its
+    expected answer or source."""
+
+    @model_validator(mode="after")
+    def _check(self) -> ALLURE:
+        check_name(self.rubric or "")
+        return self
+
+    @cached_property
+    def own_rubric(self) -> Rubric | None:
+        """The rubric of the judge; None: by what a row brings."""
+        return rubric_of_text(self.rubric, self.labels) if self.rubric else None
+
+    @property
+    def own_labels(self) -> LabelsLike:
+        """The labels of every criterion."""
+        return self.labels
+
+    @property
+    def shows_criteria(self) -> bool:
+        """Whether the prompt says what is judged."""
+        return self.instruct != "bare"
+
+    @property
+    def shows_steps(self) -> bool:
+        """Whether the prompt says how to judge."""
+        return self.instruct == "steps"
+
+    @property
+    def shows_task(self) -> bool:
+        """Whether the prompt shows the task."""
+        return self.show_task
+
+    def recaller(self, contexts: Sequence[int | None]) -> Recaller | None:
+        """Return how the judge asks its memory; None without one.
+
+        Presets name a choice of examples for the memory that a judge may have.
+        """
+        return super().recaller(contexts) if self.memory is not None else None
+
+    def calls(self) -> int:
+        """Return the calls for one item, excluding repairs."""
+        return 1
 
 
 def build(options: ALLURE, model: str | BaseChatModel) -> JudgeGraph:
     """Return the judge."""
-    schema = StateSchema(JudgeState, JudgeResult, Item)
-    steps = RememberingSteps(label_context(options, model, schema), options)
+    schema = StateSchema(RubricState, ItemResult, Item)
+    steps = LabelSteps(label_context(options, model, schema), options)
     return label_graph(steps, labels=list(options.labels))
 
 

@@ -32,7 +32,7 @@ class AuditItem(Item):
     """An item of an audit, which has an id by then, and may have its true label."""
 
     label: NotRequired[Label]
-    """The true label; the option `truth` may name another field."""
+    """The true label."""
 
 
 class AuditProposal(TypedDict):

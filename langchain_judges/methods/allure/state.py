@@ -19,15 +19,11 @@ from langchain_judges.methods.allure.review import (
     AuditItem,
     AuditProposal,
 )
-from langchain_judges.methods.options import GraphOptions, Seed, Written
+from langchain_judges.methods.options import GraphOptions, Seed
 from langchain_judges.methods.rubric.criteria import read_labels
 from langchain_judges.options import NotSerialisable, Owner, Rule
 from langchain_judges.verdict import Item, Label, LabelVerdict, Usage
 
-Again = Literal["families", "all"]
-"""Which items a round of an audit judges again: those of families that learnt, or all."""
-Unmeasured = Literal["wait", "admit"]
-"""What becomes of examples that no item of dev can be shown."""
 Dev = float | Sequence[Mapping[str, Any]]
 """The items that are held out, or their share."""
 
@@ -68,15 +64,12 @@ class AuditOptions(GraphOptions):
     ] = None
     """Your own failure modes, in addition to the paper's five."""
     right_share: Annotated[float, Ge(0), Lt(1)] = 0.25
-    """The largest share of cases that the judge got right among the examples of a round: labels
-    that the auditor upholds against the check, which need no extra decision. A memory of only
-    mistakes teaches a judge to invert its labels; one right case for three mistakes prevents
-    that, and leaves most of the room to mistakes. 0 is the paper's memory."""
-    draw_right: bool = False
-    """Also ask the auditor about labels that no rule doubts, one for each three doubted ones
-    with the default share: an exact check leaves no upheld labels. They are drawn at random,
-    first from doubted families and labels; a wrong one among them is a mistake that the check
-    missed."""
+    """The largest share of cases that the judge got right among the examples of a round, for a
+    memory of only mistakes teaches a judge to invert its labels. These are labels that the
+    auditor upholds against the check, and some that no rule doubts, which the auditor is asked
+    about too: one for each three doubted ones, at random, first from doubted families and
+    labels. A wrong one among them is a mistake that the check missed. 0 asks about none, and
+    is the paper's memory."""
     max_rounds: Annotated[int, Ge(1)] = 5
     """Most rounds."""
     patience: Annotated[int, Ge(1)] = 2
@@ -90,26 +83,16 @@ class AuditOptions(GraphOptions):
     """Items that are judged and never audited, each with its true label: a list, or the share
     of the items to hold out, by group. With it, examples enter the memory only if neither
     accuracy nor balanced accuracy falls on dev; the others wait. They are tried on an overlay
-    of the memory that only this judge sees, in this process."""
-    admit: Literal["round", "example"] = "round"
-    """Whether the examples of a round are tried together or one by one. A rejected batch is
-    halved until the harmful examples are isolated; waiting examples are retried when the memory
-    has changed."""
-    unmeasured: Unmeasured = "wait"
-    """Whether examples of a family without items in dev wait, or are admitted and marked; the
-    result names the families."""
+    of the memory that only this judge sees, in this process. A rejected batch is halved until
+    the harmful examples are isolated. Examples of a family without items in dev wait too."""
     risk: Annotated[float, Ge(0), Le(1)] = 0.5
     """Largest share of bootstrap resamples in which dev may have fallen."""
-    truth: Written = "label"
-    """The field in which items carry their true label."""
     labels: Annotated[
         Sequence[Label] | None,
         AfterValidator(_labels),
         Rule("two or more distinct numbers or texts, from worst to best"),
     ] = None
     """The judge's labels, worst first; default those of the judge, else 0 and 1."""
-    again: Again = "families"
-    """`"families"` judges items again only if their family got new examples."""
     allow_leak: bool = False
     """Let dev share groups with the items; every result says so."""
     seed: Seed = 0
@@ -173,7 +156,7 @@ class Round(TypedDict):
     waiting: int
     """Accepted examples that have not, by the end of the round."""
     unmeasured: list[str]
-    """Families of examples that no item of dev can be shown, so that nothing measured them."""
+    """Families of waiting examples that no item of dev can be shown."""
     memory_version: str
     memory_size: int
     pool: Measured | None
@@ -199,10 +182,8 @@ class AdmissionTrial(TypedDict):
     accuracy_before: float
     """Plain accuracy on dev without them."""
     accuracy_after: float
-    risk: float | None
-    """How likely it is that it fell, by a paired bootstrap; None: nothing was measured."""
-    unmeasured: list[str]
-    """Families among them that no item of dev can be shown."""
+    risk: float
+    """How likely it is that it fell, by a paired bootstrap."""
     admitted: bool
 
 
