@@ -198,7 +198,7 @@ def test_recorded_ratings_of_a_real_judge_are_audited_without_a_model():
         labels=(1, 2, 3, 4, 5),
         auditor=lambda p: "accept" if p["item"]["id"] < "M2" else "check_wrong",
     )
-    result = audit.invoke({"items": items})
+    result = audit.invoke({"items": [{**item, "label": item["expert"]} for item in items]})
     # Counted from the data themselves: ratings two or more away from the experts' mean.
     far = {
         item["id"]
