@@ -36,10 +36,6 @@ def test_the_score_is_the_share_of_yes_and_the_questions_are_shown():
     assert result["verdict"]["usage"]["calls"] == 2
 
 
-async def test_sync_and_async_agree():
-    assert judge_of(says(1, 0, 1)).invoke(ITEM) == await judge_of(says(1, 0, 1)).ainvoke(ITEM)
-
-
 def test_a_draft_sees_the_task_alone_and_its_questions_are_asked_of_the_response():
     model = says(1, 0, 1)
     judge_of(model, draft=5, instructions="Be strict.").invoke({**ITEM, "expected": "today"})
@@ -60,9 +56,7 @@ def test_equal_tasks_share_a_draft():
     assert first["verdict"]["usage"]["by_step"]["draft"]["calls"] == 1
     judge.invoke({**ITEM, "input": "And where is hers?"})
     assert sum("checklist" in prompt for prompt in model.prompts) == 2
-
-
-def test_another_judge_takes_the_draft_from_the_cache():
+    # Another judge takes it from the cache.
     cache, model = InMemoryCache(), says(1, 0, 1)
     for _ in range(2):
         judge_of(model, cache=cache).invoke(ITEM)
@@ -91,11 +85,6 @@ def test_each_question_can_be_asked_in_a_call_of_its_own():
     assert judge.config["metadata"]["calls"] == len(model.prompts) == 4
 
 
-def test_one_question_gives_a_total_as_several_do():
-    result = judge_of(says(1, questions=ASKED[:1])).invoke(ITEM)
-    assert (result["verdict"]["label"], len(result["subscores"])) == (1.0, 1)
-
-
 def test_no_draft_is_no_verdict_unless_there_are_criteria_of_ones_own():
     model = FakeChatModel(
         replies=lambda p: "No." if "checklist" in p else {"explanation": "x", "label": "1"}
@@ -105,11 +94,8 @@ def test_no_draft_is_no_verdict_unless_there_are_criteria_of_ones_own():
     assert [failure["step"] for failure in alone["failures"]] == ["draft"]
     beside = judge_of(model, rubric="Is it polite?").invoke(ITEM)["verdict"]
     assert (beside["score"], [f["step"] for f in beside["failures"]]) == (1, ["draft"])
-
-
-def test_what_a_ready_rubric_needs_is_still_wanted():
     with pytest.raises(InputError, match="a reference to compare with"):
-        judge_of(says(1), rubric="correctness").invoke(ITEM)
+        judge_of(model, rubric="correctness").invoke(ITEM)
 
 
 @for_each("draft", [31, -1, "many"])
@@ -118,13 +104,8 @@ def test_a_bad_number_of_questions_is_named(draft):
         judge_of(says(1), draft=draft)
 
 
-@for_each(
-    ("rubric", "keys"),
-    [("Kind?", ["rubric"]), ({"Tone": "Kind?"}, ["Tone"]), (None, [])],
-)
+@for_each(("rubric", "keys"), [("Kind?", ["rubric"]), ({"Tone": "Kind?"}, ["Tone"])])
 def test_drafted_questions_are_no_feedback_of_their_own(rubric, keys):
-    judge = judge_of(says(*[1] * (4 if rubric else 3)), rubric=rubric)
-    evaluator = as_evaluator(judge, key="quality")
+    evaluator = as_evaluator(judge_of(says(1, 1, 1, 1), rubric=rubric), key="quality")
     feedback = evaluator(inputs=ITEM["input"], outputs=ITEM["output"])
-    feedback = feedback if isinstance(feedback, list) else [feedback]
     assert [each["key"] for each in feedback] == evaluator.feedback_keys == ["quality", *keys]
