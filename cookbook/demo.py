@@ -75,7 +75,7 @@ def compare(model: BaseChatModel, console: Console) -> None:
 
     pairs = rows_of("pairs")
     judge = create_relative_judge(model)
-    rows = list(judge_many(judge, pairs, out=OUT / "pairs.jsonl", progress=False))
+    rows = list(judge_many(judge, pairs, records=OUT / "pairs.jsonl", progress=False))
     results = {row["id"]: row["verdict"] for row in rows}
     cells = [
         (

@@ -373,10 +373,10 @@ def test_many_items_are_judged_and_again_after_the_memory_changed(tmp_path):
     items = [{**ITEM, "id": str(n), "label": 1, "group": "g"} for n in range(3)]
     out = tmp_path / "out.jsonl"
     for calls in (3, 3):
-        list(judge_many(judge, items, out=out, progress=False))
+        list(judge_many(judge, items, records=out, progress=False))
         assert len(model.prompts) == calls
     memory.remember([example("1", 0)])
-    rows = list(judge_many(judge, items, out=out, progress=False))
+    rows = list(judge_many(judge, items, records=out, progress=False))
     assert len(model.prompts) == 6
     assert all(row["verdict"]["recalled"] for row in rows)
     assert [row["verdict"]["label"] for row in rows] == [1, 1, 1]

@@ -272,7 +272,7 @@ def test_a_key_stands_nowhere_on_disk(server, tmp_path):
 def command(server, tmp_path, *arguments):
     rows = tmp_path / "rows.jsonl"
     rows.write_text("".join(json.dumps(row) + "\n" for row in rows_of(3)))
-    out = ["-o", str(tmp_path / "out.jsonl")]
+    out = ["--records", str(tmp_path / "out.jsonl")]
     options = ["--method", "relative", "--model", "m", "--base-url", server.address]
     return CliRunner().invoke(app, ["judge", str(rows), *options, *out, *arguments])
 

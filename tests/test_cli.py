@@ -38,7 +38,7 @@ def judging(path, server, *more):
 
 def test_pairs_are_judged_into_a_file_and_counted(serve, write, tmp_path):
     out = tmp_path / "out.jsonl"
-    result = judging(write(pairs(3)), serve(), "-o", out)
+    result = judging(write(pairs(3)), serve(), "--records", out)
     assert result.exit_code == 0, result.output
     assert "3 pairs by bsm: at most 33 calls (11 for each pair)" in result.stderr
     counted = " ".join(result.stdout.split())
@@ -116,7 +116,7 @@ def test_bad_rows_are_named_before_anything_is_paid(serve, write):
 
 def test_bad_rows_can_be_left_out(serve, write, tmp_path):
     out = tmp_path / "o.jsonl"
-    result = judging(write(BAD), serve(), "--skip-bad", "-o", out)
+    result = judging(write(BAD), serve(), "--skip-bad", "--records", out)
     assert result.exit_code == 0
     assert "line 2: not JSON" in result.stderr
     assert len(out.read_text().splitlines()) == 2
@@ -147,7 +147,7 @@ def test_a_gzipped_file_and_a_limit(serve, tmp_path):
             "`--set scale` must",
         ),
         (["{in}", "--model", "m", "--base-url", "http://x", "--set", "cache=5"], "for Python"),
-        (["{in}", "--model", "m", "--base-url", "http://x", "-o", "/"], "cannot be written"),
+        (["{in}", "--model", "m", "--base-url", "http://x", "-o", "/"], "must end in .csv"),
         (["/", "--model", "m"], "is neither a file"),
         (["{in}", "--model", "m", "--base-url", "http://x", "--set", "k"], "is not NAME=VALUE"),
         (
@@ -231,10 +231,10 @@ def test_no_server_is_a_failure_and_no_verdict(write, monkeypatch):
 
 def test_a_spent_budget_is_exit_3_and_can_be_resumed(serve, write, tmp_path):
     path, out, server = write(pairs(4)), tmp_path / "o.jsonl", serve()
-    result = judging(path, server, "-o", out, "--max-calls", "25")
+    result = judging(path, server, "--records", out, "--max-calls", "25")
     assert result.exit_code == 3
     assert "2 over_budget" in result.stdout
-    assert judging(path, server, "-o", out).exit_code == 0
+    assert judging(path, server, "--records", out).exit_code == 0
     assert len(server.calls) == 44
 
 
@@ -274,7 +274,7 @@ def test_faults_of_every_kind_spoil_their_own_rows_only(serve, write, tmp_path, 
     monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.001)
     out = tmp_path / "o.jsonl"
     server = serve(misbehaving())
-    result = judging(write(pairs(40)), server, "-o", out, "--set", "max_criteria=2")
+    result = judging(write(pairs(40)), server, "--records", out, "--set", "max_criteria=2")
     assert result.exit_code == 0, result.output
     rows = {row["index"]: row for row in map(json.loads, out.read_text().splitlines())}
     assert len(rows) == 40
@@ -302,7 +302,7 @@ def test_one_faulty_call_in_twenty_costs_no_row_with_five_criteria(serve, write,
         return bad[call.number % len(bad)] if spoiled else good(call)
 
     out = tmp_path / "o.jsonl"
-    result = judging(write(pairs(10)), serve(behave), "-o", out)
+    result = judging(write(pairs(10)), serve(behave), "--records", out)
     assert result.exit_code == 0
     rows = {row["index"]: row for row in map(json.loads, out.read_text().splitlines())}
     assert [row["verdict"]["preference"] for row in rows.values()] == ["A"] * 10
@@ -315,7 +315,7 @@ def test_ctrl_c_finishes_what_is_in_flight_and_exits_130(serve, write, tmp_path)
     script, event = held(good, lambda _: rows_in(out) >= 3)
     server = serve(script)
     process = start("-m", "langchain_judges.cli", "judge", write(pairs(300)),
-                    "--model", "m", "--base-url", server.url, "-o", out)  # fmt: skip
+                    "--model", "m", "--base-url", server.url, "--records", out)  # fmt: skip
     wait_until(lambda: rows_in(out) >= 3)
     stderr = interrupt(process)
     event.set()
@@ -365,10 +365,11 @@ def test_a_label_of_no_known_name_is_a_bad_row_of_one_text_too(serve, tmp_path, 
     server, path = serve(labels), tmp_path / "i.csv"
     path.write_text("input,output,expected,label\nq,a,a,meh\nq2,a,a,0\n")
     arguments = ["--method", "allure", "--model", "fake", "--base-url", server.url]
-    result = invoke(command, path, *arguments, "-o", tmp_path / "o")
+    arguments += {"judge": ["--records"], "trust": ["-o"]}[command] + [tmp_path / "o.csv"]
+    result = invoke(command, path, *arguments)
     assert (result.exit_code, server.calls) == (2, [])
     assert "row 1: `label` must be one of 0, 1, got 'meh'" in result.stderr
-    result = invoke(command, path, *arguments, "-o", tmp_path / "o", "--skip-bad")
+    result = invoke(command, path, *arguments, "--skip-bad")
     assert result.exit_code == 0
     # The text "0" of a cell is the judge's label 0.
     sentences = {"judge": "as labelled    1  of 1", "trust": "the labels 100\xa0%"}
@@ -415,7 +416,7 @@ def test_a_run_that_judges_nothing_says_why_and_is_exit_1(
 ):
     monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.001)
     out = tmp_path / "o.jsonl"
-    result = judging(write(pairs(3)), serve(behave), "-o", out)
+    result = judging(write(pairs(3)), serve(behave), "--records", out)
     assert result.exit_code == 1
     assert "3 of 3 rows could not be judged; 3 by " in result.stderr
     assert cause in result.stderr
@@ -424,7 +425,9 @@ def test_a_run_that_judges_nothing_says_why_and_is_exit_1(
 
 def test_a_budget_below_one_pair_says_what_a_pair_takes(serve, write, tmp_path):
     server = serve()
-    result = judging(write(pairs(3)), server, "--max-calls", "5", "-o", tmp_path / "o.jsonl")
+    result = judging(
+        write(pairs(3)), server, "--max-calls", "5", "--records", tmp_path / "o.jsonl"
+    )
     assert (result.exit_code, server.calls) == (3, [])
     assert "a pair may need 11 calls, and the budget is 5" in result.stderr
 

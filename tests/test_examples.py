@@ -216,7 +216,7 @@ def test_a_changed_memory_is_not_taken_for_the_old_one(method, memory, tmp_path)
     def asked():
         before = len(model.prompts)
         rows = [{**PAIR, **item_of(method)}]
-        list(judge_many(judge, rows, out=tmp_path / "out.jsonl", progress=False))
+        list(judge_many(judge, rows, records=tmp_path / "out.jsonl", progress=False))
         return len(model.prompts) - before
 
     once = asked()

@@ -197,7 +197,7 @@ def test_the_command_line_judges_real_pairs(tmp_path):
             pair |= {"output_b": row["output_2"], "id": str(row["idx"])}
             file.write(json.dumps({**pair, "label": "AB"[row["label"] - 1]}) + "\n")
     out = tmp_path / "out.jsonl"
-    options = ["--model", "local", "-o", out]
+    options = ["--model", "local", "--records", out]
     with LangSmithServer() as server:
         environment = {
             "LANGSMITH_TRACING": "true",

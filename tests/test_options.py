@@ -281,7 +281,7 @@ def test_ray_gets_the_judge_that_the_flags_name(tmp_path, monkeypatch):
         return SimpleNamespace(summary=Summary(rows=1))
 
     monkeypatch.setattr(on_ray, "judge_dataset", judge_dataset)
-    out = ["-o", str(tmp_path / "out")]
+    out = ["--records", str(tmp_path / "out")]
     flags = ["--preset", "paper", "--set", "max_criteria=3", "--model-set", "seed=1"]
     assert ray_command(tmp_path, *out, *flags).exit_code == 0
     assert specs[0]["preset"] == "paper"
@@ -291,6 +291,6 @@ def test_ray_gets_the_judge_that_the_flags_name(tmp_path, monkeypatch):
 
 def test_ray_refuses_what_it_would_leave_out(tmp_path):
     for flag in ("--batch", "--show"):
-        result = ray_command(tmp_path, "-o", str(tmp_path / "out"), flag)
+        result = ray_command(tmp_path, "--records", str(tmp_path / "out"), flag)
         assert (result.exit_code, f"takes no {flag}" in result.stderr) == (2, True)
-    assert "needs --out" in ray_command(tmp_path).stderr
+    assert "needs --records" in ray_command(tmp_path).stderr

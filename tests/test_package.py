@@ -66,7 +66,7 @@ USES = [
     ("overlap", "sacrebleu", "BLEU", lambda: overlap("bleu", ["a"], [["a"]])),
     ("overlap", "nltk", "METEOR", lambda: overlap("meteor", ["a"], [["a"]])),
     ("prices", "genai_prices", "A table of prices", lambda: Prices.read("genai-prices")),
-    ("ray", "ray", "Judging on Ray", lambda: judge_dataset([], {}, out="out")),
+    ("ray", "ray", "Judging on Ray", lambda: judge_dataset([], {}, records="out")),
     ("trust", "pandas", "A data frame", lambda: frame([])),
     ("trust", "pandas", "A data frame",
      lambda: ComparisonReport.contests_dataframe(cast("Any", SimpleNamespace(contests=[])))),

@@ -64,7 +64,7 @@ def turned(name):
 def test_a_budget_bounds_the_comparisons_and_a_file_resumes_them(tmp_path):
     ranker, log = judge("tie")
     for _ in range(2):
-        rank(TASKS, ranker, budget=10, batch=4, out=tmp_path / "o.jsonl", progress=False)
+        rank(TASKS, ranker, budget=10, batch=4, records=tmp_path / "o.jsonl", progress=False)
     assert len(log) == 10
 
 

@@ -36,7 +36,7 @@ def judged(rows, server, out, **options):
 
     model = {"name": "openai:m", "base_url": server.url}
     spec = {"method": "relative", "model": model, "options": {"orders": "none"}}
-    return judge_dataset(rows, spec, out=out, max_concurrency=8, progress=False, **options)
+    return judge_dataset(rows, spec, records=out, max_concurrency=8, progress=False, **options)
 
 
 def test_a_dataset_is_judged_once_and_resumed_without_a_call(tmp_path):
@@ -94,7 +94,7 @@ def test_the_command_judges_on_ray(tmp_path):
     rows.write_text("".join(json.dumps(row) + "\n" for row in ROWS[:6]))
     with FakeModelServer(answer_call) as server:
         words = ["judge", str(rows), "--method", "relative", "--model", "m", "--base-url"]
-        words += [server.url, "--ray", "2", "-o", str(tmp_path / "out")]
+        words += [server.url, "--ray", "2", "--records", str(tmp_path / "out")]
         result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
     assert (tmp_path / "out" / "verdicts.parquet").is_file()

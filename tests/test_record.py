@@ -133,7 +133,7 @@ def test_a_row_of_messages_is_the_row_of_its_dictionaries_when_a_run_resumes(tmp
     objects, dictionaries = both_forms("bsm")
     out = tmp_path / "rows.jsonl"
     for row in (objects, dictionaries):
-        list(judge_many(of_method("bsm"), [row], out=out, progress=False))
+        list(judge_many(of_method("bsm"), [row], records=out, progress=False))
     assert len(out.read_text().splitlines()) == 1
 
 

@@ -32,7 +32,7 @@ def store():
 
 def run(model=None, rows=ROWS, **options):
     judge = of_method("relative", model, orders="none")
-    return list(judge_many(judge, rows, progress=False, **{"out": OUT, **options}))
+    return list(judge_many(judge, rows, progress=False, **{"records": OUT, **options}))
 
 
 def test_a_path_that_python_has_read_is_still_a_url(tmp_path):
@@ -52,9 +52,9 @@ def test_shards_in_a_store_resume_and_join(store, tmp_path):
 
 
 def test_one_file_in_a_store_is_resumed_too(store):
-    run(out="memory://bucket/verdicts.jsonl", rows=ROWS[:4])
+    run(records="memory://bucket/verdicts.jsonl", rows=ROWS[:4])
     model = FakeChatModel()
-    assert len(run(model, out="memory://bucket/verdicts.jsonl")) == 10
+    assert len(run(model, records="memory://bucket/verdicts.jsonl")) == 10
     assert len(model.prompts) == 6
     assert store.cat("/bucket/verdicts.jsonl").count(b"\n") == 10
 
@@ -62,7 +62,7 @@ def test_one_file_in_a_store_is_resumed_too(store):
 def test_a_shard_that_is_begun_again_withdraws_its_receipt(store, tmp_path):
     run(shard="1/1")
     judge = of_method("relative", orders="none")
-    options: dict[str, Any] = {"out": OUT, "shard": "1/1", "max_concurrency": 1}
+    options: dict[str, Any] = {"records": OUT, "shard": "1/1", "max_concurrency": 1}
     with judge_many(
         judge, [*ROWS, {**ROWS[0], "id": "new"}], progress=False, **options
     ) as stopped:
@@ -94,7 +94,7 @@ def test_what_cannot_be_copied_stays_here_and_is_named(store, monkeypatch):
 
     monkeypatch.setattr(type(store), "put_file", refuse_rows)
     with pytest.raises(OutputError, match="no space") as refused:
-        run(out="memory://bucket/verdicts.jsonl")
+        run(records="memory://bucket/verdicts.jsonl")
     here = str(refused.value).rpartition("The file is ")[2]
     assert len(Results(here, "mark", keep_failed=True)) == 10
 
@@ -113,5 +113,5 @@ def test_a_store_that_takes_nothing_is_found_before_a_call(store, monkeypatch):
 def test_a_store_that_nothing_here_speaks_is_refused_before_a_call():
     model = FakeChatModel()
     with pytest.raises(OptionError, match="nosuch://bucket cannot be used"):
-        run(model, out="nosuch://bucket/verdicts.jsonl")
+        run(model, records="nosuch://bucket/verdicts.jsonl")
     assert not model.prompts

@@ -63,7 +63,7 @@ def test_trust_puts_finished_runs_side_by_side(labelled, tmp_path):
         record = {"judge": name, "setting": "s", "order": "AB", "preference": answer}
         judge = sets.recorded_judge([{**record, "id": row["id"], "raw": ""} for row in data])
         paths.append(tmp_path / f"{name}.jsonl")
-        list(judge_many(judge, data, out=paths[-1], progress=False))
+        list(judge_many(judge, data, records=paths[-1], progress=False))
     arguments = [part for path in paths for part in ("--verdicts", path)]
     result = invoke("trust", labelled, *arguments, "-o", tmp_path / "r.html")
     assert result.exit_code == 0, result.output
@@ -172,7 +172,7 @@ def test_verdicts_on_an_older_text_or_a_row_that_is_gone_are_left_out(
 ):
     server, file = serve(), tmp_path / "v.jsonl"
     arguments = ("--model", "fake", "--base-url", server.url, "-o", tmp_path / "e2.html")
-    assert invoke("trust", labelled, *arguments, "--results", file).exit_code == 0
+    assert invoke("trust", labelled, *arguments, "--records", file).exit_code == 0
     rows = [json.loads(line) for line in labelled.read_text().splitlines()]
     rows[0]["output_a"] = "bad now"
     # Another order and no ids: the texts tell which verdict is of which row.

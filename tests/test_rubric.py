@@ -324,11 +324,11 @@ def test_abstentions_are_counted_apart_and_asked_once(tmp_path):
     outputs = ["Dear all", "cut off", "cut off too"]
     rows = [{**ITEM, "id": str(n), "output": text} for n, text in enumerate(outputs)]
     out = tmp_path / "out.jsonl"
-    run = judge_many(judge, rows, out=out, progress=False)
+    run = judge_many(judge, rows, records=out, progress=False)
     assert [row["judged"] for row in run] == [True, False, False]
     assert (run.summary.abstained, run.summary.preferences) == (2, {"1": 1})
     assert not run.summary.failures + run.summary.not_judged + run.summary.causes
-    again = judge_many(judge, rows, out=out, progress=False)
+    again = judge_many(judge, rows, records=out, progress=False)
     list(again)
     assert (again.summary.abstained, again.summary.calls, len(model.prompts)) == (2, 0, 3)
     broken = FakeChatModel(replies=lambda _: "?")

@@ -101,9 +101,9 @@ def test_a_row_of_a_million_tokens_is_warned_of_once_before_it_is_sent(tmp_path,
     rows = [*pairs(1), {**pairs(2)[1], "input": "x" * 4_000_000}]
     warned = pytest.warns(LongRowWarning, match=r"row of index 1 has about 1,000,0\d\d tokens")
     with warned as warnings:
-        collect(judge, rows, kind, out=tmp_path / "out.jsonl")
+        collect(judge, rows, kind, records=tmp_path / "out.jsonl")
     assert len(warnings) == 1
-    collect(judge, rows, kind, out=tmp_path / "out.jsonl")  # a stored row is not sent
+    collect(judge, rows, kind, records=tmp_path / "out.jsonl")  # a stored row is not sent
 
 
 def test_a_run_that_takes_long_rows_for_errors_does_not_send_them():
@@ -139,9 +139,9 @@ def test_out_holds_each_row_once_and_the_second_run_asks_nothing(tmp_path, kind)
     model = FakeChatModel()
     judge = create_bsm_judge(model, criteria=["Depth"])
     out = tmp_path / "deep" / "out.jsonl"
-    rows, _ = collect(judge, pairs(5), kind, out=out)
+    rows, _ = collect(judge, pairs(5), kind, records=out)
     calls = len(model.prompts)
-    again, summary = collect(judge, pairs(5), kind, out=out)
+    again, summary = collect(judge, pairs(5), kind, records=out)
     assert again == rows
     assert len(model.prompts) == calls
     assert (summary.resumed, summary.calls) == (5, 0)
@@ -193,10 +193,10 @@ def test_equal_pairs_are_each_judged_and_resumed(tmp_path):
     same = [pairs(1)[0]] * 3
     model = FakeChatModel()
     judge = create_bsm_judge(model, criteria=["Depth"])
-    rows, _ = collect(judge, same, "sync", out=tmp_path / "o.jsonl")
+    rows, _ = collect(judge, same, "sync", records=tmp_path / "o.jsonl")
     assert len({row["key"] for row in rows}) == 3
     calls = len(model.prompts)
-    collect(judge, same, "sync", out=tmp_path / "o.jsonl")
+    collect(judge, same, "sync", records=tmp_path / "o.jsonl")
     assert len(model.prompts) == calls == 6
 
 
@@ -208,14 +208,14 @@ def test_a_torn_tail_goes_and_failed_rows_are_tried_again(tmp_path):
         return "no" if broken[0] and "Why 1?" in prompt else judged_by(goods)(prompt)
 
     judge = create_bsm_judge(FakeChatModel(replies=respond), criteria=["Depth"])
-    _, summary = collect(judge, pairs(3), "sync", out=out)
+    _, summary = collect(judge, pairs(3), "sync", records=out)
     assert summary.not_judged == {"unparsable": 1}
     with out.open("a") as file:
         file.write('{"index": 9, "key": "to')
     broken[0] = False
-    again, summary = collect(judge, pairs(3), "sync", out=out, keep_failed=True)
+    again, summary = collect(judge, pairs(3), "sync", records=out, keep_failed=True)
     assert again[1]["verdict"]["preference"] is None
-    again, summary = collect(judge, pairs(3), "sync", out=out)
+    again, summary = collect(judge, pairs(3), "sync", records=out)
     assert [row["verdict"]["preference"] for row in again] == ["A"] * 3
     assert (summary.resumed, summary.calls) == (2, 2)
     lines = [json.loads(line) for line in out.read_text().splitlines()]
@@ -226,7 +226,7 @@ def test_rows_of_other_settings_stay_in_the_file(tmp_path):
     out = tmp_path / "o.jsonl"
     for criterion in ("Depth", "Tone"):
         judge = create_bsm_judge(FakeChatModel(), criteria=[criterion])
-        _, summary = collect(judge, pairs(2), "sync", out=out)
+        _, summary = collect(judge, pairs(2), "sync", records=out)
         assert summary.resumed == 0
     assert len(out.read_text().splitlines()) == 4
 
@@ -243,7 +243,7 @@ def test_a_file_of_something_else_is_not_touched(tmp_path):
     for precious in (utf16, *(text.encode() for text in texts)):
         out.write_bytes(precious)
         with pytest.raises(OutputError, match=r"notes\.txt, line 1: not a result"):
-            collect(create_bsm_judge(FakeChatModel()), pairs(1), "sync", out=out)
+            collect(create_bsm_judge(FakeChatModel()), pairs(1), "sync", records=out)
         assert out.read_bytes() == precious
     assert list(tmp_path.iterdir()) == [out]
 
@@ -251,7 +251,7 @@ def test_a_file_of_something_else_is_not_touched(tmp_path):
 def test_tidying_follows_no_link_leaves_no_copy_and_takes_the_longest_names(tmp_path):
     judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
     out, victim = tmp_path / ("o" * 249 + ".jsonl"), tmp_path / "victim"
-    collect(judge, pairs(1), "sync", out=out)
+    collect(judge, pairs(1), "sync", records=out)
     victim.write_text("mine")
     # A name that can be foreseen, and one that a run which was killed left behind.
     (tmp_path / f".{'o' * 100}.{os.getpid()}.tmp").symlink_to(victim)
@@ -260,7 +260,7 @@ def test_tidying_follows_no_link_leaves_no_copy_and_takes_the_longest_names(tmp_
     )  # left by a run that was killed
     with out.open("a") as file:
         file.write('{"index": 1, "key": "to')
-    assert collect(judge, pairs(1), "sync", out=out)[1].resumed == 1
+    assert collect(judge, pairs(1), "sync", records=out)[1].resumed == 1
     assert victim.read_text() == "mine"
     assert out.read_text().count("\n") == out.read_text().count('{"index') == 1
     assert len(list(tmp_path.iterdir())) == 3
@@ -269,9 +269,9 @@ def test_tidying_follows_no_link_leaves_no_copy_and_takes_the_longest_names(tmp_
 def test_a_file_of_finished_rows_is_not_written_again(tmp_path):
     judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
     out = tmp_path / "o.jsonl"
-    collect(judge, pairs(3), "sync", out=out)
+    collect(judge, pairs(3), "sync", records=out)
     before = out.stat()
-    assert collect(judge, pairs(3), "sync", out=out)[1].resumed == 3
+    assert collect(judge, pairs(3), "sync", records=out)[1].resumed == 3
     assert (out.stat().st_ino, out.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
@@ -302,27 +302,27 @@ def test_an_item_that_no_budget_is_left_for_has_a_verdict_of_an_item():
 def test_a_place_that_cannot_be_written_is_one_sentence(place):
     judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
     with pytest.raises(OutputError, match="Results cannot be written to"):
-        collect(judge, pairs(1), "sync", out=place)
+        collect(judge, pairs(1), "sync", records=place)
 
 
 @KINDS
 def test_a_run_that_is_closed_or_never_begun_holds_no_file(tmp_path, kind):
     judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
     out = tmp_path / "o.jsonl"
-    idle = judge_many(judge, pairs(2), out=out)
-    judge_many(judge, pairs(2), out=out).close()
-    with judge_many(judge, pairs(2), out=out, progress=False) as begun:
+    idle = judge_many(judge, pairs(2), records=out)
+    judge_many(judge, pairs(2), records=out).close()
+    with judge_many(judge, pairs(2), records=out, progress=False) as begun:
         next(begun)
-    assert len(collect(judge, pairs(2), kind, out=out)[0]) == 2
+    assert len(collect(judge, pairs(2), kind, records=out)[0]) == 2
     assert idle.summary.rows == 0
 
 
 def test_failed_rows_of_another_judge_stay_and_rows_name_their_judge(tmp_path):
     out = tmp_path / "o.jsonl"
     failing = create_bsm_judge(FakeChatModel(replies=lambda _: "no"), criteria=["Depth"])
-    collect(failing, pairs(1), "sync", out=out)
+    collect(failing, pairs(1), "sync", records=out)
     other = create_bsm_judge(FakeChatModel(), criteria=["Tone"])
-    _, summary = collect(other, pairs(1), "sync", out=out)
+    _, summary = collect(other, pairs(1), "sync", records=out)
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row["verdict"]["preference"] for row in rows] == [None, "A"]
     assert {row["judge"]["method"] for row in rows} == {"bsm"}
@@ -334,9 +334,9 @@ def test_a_line_is_written_whole_or_not_at_all_and_links_and_modes_stay(tmp_path
     real, link = tmp_path / "real.jsonl", tmp_path / "link.jsonl"
     link.symlink_to(real)
     judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
-    collect(judge, pairs(1), "sync", out=link)
+    collect(judge, pairs(1), "sync", records=link)
     real.chmod(0o600)
-    collect(judge, pairs(2), "sync", out=link)
+    collect(judge, pairs(2), "sync", records=link)
     assert link.is_symlink()
     assert real.stat().st_mode & 0o777 == 0o600
     assert len(real.read_text().splitlines()) == 2
@@ -352,7 +352,7 @@ def test_a_line_is_written_whole_or_not_at_all_and_links_and_modes_stay(tmp_path
     for kind in ("sync", "async"):
         calls.clear()
         with pytest.raises(OutputError, match="No space left"):
-            collect(judge, pairs(3), kind, out=link)
+            collect(judge, pairs(3), kind, records=link)
     assert len(real.read_text().splitlines()) == 2
 
 
@@ -360,7 +360,7 @@ def test_a_line_is_written_whole_or_not_at_all_and_links_and_modes_stay(tmp_path
 def test_an_error_while_a_stored_row_is_read_is_raised(tmp_path, kind):
     out = tmp_path / "o.jsonl"
     judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
-    collect(judge, pairs(4), "sync", out=out)
+    collect(judge, pairs(4), "sync", records=out)
     rows = iter(pairs(4))
 
     def moving():
@@ -369,14 +369,14 @@ def test_an_error_while_a_stored_row_is_read_is_raised(tmp_path, kind):
         yield from rows
 
     with pytest.raises(OutputError, match=r"Another program has changed .*o\.jsonl"):
-        collect(judge, moving(), kind, out=out, max_concurrency=1)
+        collect(judge, moving(), kind, records=out, max_concurrency=1)
 
 
 def test_a_corrected_label_replaces_the_stored_one(tmp_path):
     judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
     for label, agreed in (("B", 0), ("A", 1)):
         path = [{**pairs(1)[0], "label": label}]
-        rows, summary = collect(judge, path, "sync", out=tmp_path / "o.jsonl")
+        rows, summary = collect(judge, path, "sync", records=tmp_path / "o.jsonl")
         assert rows[0]["label"] == label
         assert (summary.labelled, summary.agreed) == (1, agreed)
 
@@ -387,7 +387,7 @@ def test_models_of_one_class_with_other_settings_are_not_the_same(tmp_path):
 
     for path in ("a.bin", "b.bin"):
         judge = create_bsm_judge(Mine(model_path=path), criteria=["Depth"])
-        _, summary = collect(judge, pairs(1), "sync", out=tmp_path / "o.jsonl")
+        _, summary = collect(judge, pairs(1), "sync", records=tmp_path / "o.jsonl")
         assert summary.resumed == 0
 
 
@@ -414,11 +414,11 @@ def test_what_does_not_say_what_decides_its_verdicts_has_no_results_file(tmp_pat
     if form == "sequence":
         judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"]) | judge
     out = tmp_path / "o.jsonl"
-    with pytest.raises(OptionError, match="`out` needs a judge with metadata"):
-        judge_many(judge, pairs(1), out=out)
+    with pytest.raises(OptionError, match="results are stored for a judge with metadata"):
+        judge_many(judge, pairs(1), records=out)
     marked = judge.with_config(metadata={"method": "mine 1"})
-    collect(marked, pairs(1), "sync", out=out)
-    assert collect(marked, pairs(1), "sync", out=out)[1].resumed == 1
+    collect(marked, pairs(1), "sync", records=out)
+    assert collect(marked, pairs(1), "sync", records=out)[1].resumed == 1
 
 
 def test_a_judge_within_another_runnable_is_still_known_as_itself(tmp_path):
@@ -428,22 +428,22 @@ def test_a_judge_within_another_runnable_is_still_known_as_itself(tmp_path):
         for model, name in ((first, "Depth"), (second, "Wit"))
     ]
     out = tmp_path / "out.jsonl"
-    collect(judges[0].with_retry(), pairs(2), "sync", out=out)
-    collect(judges[1].with_retry(), pairs(2), "sync", out=out)
+    collect(judges[0].with_retry(), pairs(2), "sync", records=out)
+    collect(judges[1].with_retry(), pairs(2), "sync", records=out)
     assert len(second.prompts) == 4
-    rows, summary = collect(judges[1], pairs(2), "sync", out=out)
+    rows, summary = collect(judges[1], pairs(2), "sync", records=out)
     assert (summary.resumed, len(second.prompts)) == (2, 4)
     assert rows[0]["judge"]["model"] == "FakeChatModel"
 
 
 def test_two_runs_cannot_write_to_one_file(tmp_path):
     judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
-    first = judge_many(judge, pairs(3), out=tmp_path / "o.jsonl", progress=False)
+    first = judge_many(judge, pairs(3), records=tmp_path / "o.jsonl", progress=False)
     next(first)
     with pytest.raises(OutputError, match="Another run is writing"):
-        collect(judge, pairs(3), "sync", out=tmp_path / "o.jsonl")
+        collect(judge, pairs(3), "sync", records=tmp_path / "o.jsonl")
     first.close()
-    assert len(collect(judge, pairs(3), "sync", out=tmp_path / "o.jsonl")[0]) == 3
+    assert len(collect(judge, pairs(3), "sync", records=tmp_path / "o.jsonl")[0]) == 3
 
 
 @KINDS
@@ -451,7 +451,7 @@ def test_a_budget_of_calls_judges_whole_pairs_and_leaves_the_rest_for_later(tmp_
     model = FakeChatModel()
     judge = create_bsm_judge(model, max_criteria=5)
     out = tmp_path / "o.jsonl"
-    rows, summary = collect(judge, pairs(5), kind, out=out, max_calls=25)
+    rows, summary = collect(judge, pairs(5), kind, records=out, max_calls=25)
     judged = [row["verdict"]["preference"] for row in rows]
     assert judged == ["A", "A", None, None, None]
     assert {f["reason"] for row in rows[2:] for f in row["verdict"]["failures"]} == {
@@ -459,7 +459,7 @@ def test_a_budget_of_calls_judges_whole_pairs_and_leaves_the_rest_for_later(tmp_
     }
     assert summary.not_judged == {"over_budget": 3}
     assert summary.calls == len(model.prompts) == 22
-    rows, summary = collect(judge, pairs(5), kind, out=out)
+    rows, summary = collect(judge, pairs(5), kind, records=out)
     assert all(row["verdict"]["preference"] == "A" for row in rows)
     assert summary.calls == 33
 
@@ -613,7 +613,7 @@ def test_a_bad_row_later_on_costs_that_row_and_says_why(serve, tmp_path, kind):
         nested = [nested]
     deep = {**pairs(1)[0], "label": nested}
     path = [*pairs(6), {"input": "q", "id": "x"}, 5, deep, *pairs(8)]
-    rows, summary = collect(judge, path, kind, out=tmp_path / "o.jsonl", max_concurrency=4)
+    rows, summary = collect(judge, path, kind, records=tmp_path / "o.jsonl", max_concurrency=4)
     assert [row["index"] for row in rows] == list(range(17))
     failures = [row["verdict"]["failures"][0] for row in rows[6:9]]
     assert {failure["reason"] for failure in failures} == {"invalid_input"}
@@ -722,7 +722,7 @@ def test_three_quick_cancellations_leave_the_results_file_free(tmp_path):
 
     async def cancelled():
         async def judged():
-            return [r async for r in ajudge_many(judge, pairs(4), out=out, progress=False)]
+            return [r async for r in ajudge_many(judge, pairs(4), records=out, progress=False)]
 
         task = asyncio.create_task(judged())
         while not task.done():
@@ -730,7 +730,7 @@ def test_three_quick_cancellations_leave_the_results_file_free(tmp_path):
                 await asyncio.sleep(0)
             task.cancel()
         assert task.cancelled()
-        assert len(collect(judge, pairs(4), "sync", out=out)[0]) == 4
+        assert len(collect(judge, pairs(4), "sync", records=out)[0]) == 4
 
     asyncio.run(cancelled())
 
@@ -797,7 +797,7 @@ def test_memory_stays_flat_however_many_pairs_there_are(tmp_path, stored, bytes_
     judge = judge.with_config(metadata={"method": "even"})
     rows = ({"input": f"{i:08000d}", "output_a": f"{i}", "output_b": "b"} for i in range(300))
     out = tmp_path / "o.jsonl" if stored else None
-    run = judge_many(judge, rows, out=out, progress=False)
+    run = judge_many(judge, rows, records=out, progress=False)
     for _ in range(100):
         next(run)
     gc.collect()
@@ -834,7 +834,7 @@ url, kind, out, saved = sys.argv[1:5]
 model = ChatOpenAI(model="fake", base_url=url, api_key="x", use_responses_api=False)
 options = {"max_concurrency": 2, "progress": False}
 if out:
-    options["out"] = out
+    options["records"] = out
 n = int(sys.argv[5])
 
 def show(row):
@@ -942,14 +942,14 @@ def test_after_kill_9_the_same_command_goes_on_without_paying_for_finished_pairs
     for first in (3, 7) if kind == "sync" else (3,):
         enough = partial(has_rows, out, first)
         server.replies, _ = held(good, enough)
-        process = program(server, kind, out=out, n=20)
+        process = program(server, kind, records=out, n=20)
         wait_until(enough)
         process.kill()
         process.communicate()
         judged = {json.loads(line)["id"] for line in out.read_bytes().splitlines()}
         server.calls.clear()
     server.replies = good
-    out_text, err = program(server, kind, out=out, n=20).communicate()
+    out_text, err = program(server, kind, records=out, n=20).communicate()
     assert len(out_text.splitlines()) == 20, err
     for name in judged:
         question = f"Why {name[1:]}?"
@@ -964,7 +964,7 @@ def test_ctrl_c_in_a_program_writes_what_was_finished_and_raises(serve, tmp_path
     out = tmp_path / "o.jsonl"
     script, event = held(good, lambda _: rows_in(out) >= 3)
     server = serve(script)
-    process = program(server, "sync", out=out, n=200)
+    process = program(server, "sync", records=out, n=200)
     wait_until(lambda: rows_in(out) >= 3)
     process.send_signal(signal.SIGINT)
     event.set()
@@ -981,9 +981,9 @@ def rerun(method, tmp_path, row, changed, **options):
     """Return the calls of a second run, and its result, of a row that was changed."""
     model, out = FakeChatModel(replies=answer), tmp_path / "out.jsonl"
     judge = of_method(method, model, **options)
-    list(judge_many(judge, [row], out=out, progress=False))
+    list(judge_many(judge, [row], records=out, progress=False))
     before = len(model.prompts)
-    (result,) = judge_many(judge, [changed], out=out, progress=False)
+    (result,) = judge_many(judge, [changed], records=out, progress=False)
     return len(model.prompts) - before, result
 
 
@@ -1013,5 +1013,5 @@ def test_a_judge_of_your_own_may_read_the_id(tmp_path):
 
     judge = RunnableLambda(own).with_config(metadata={"takes": "pair", "method": "mine"})
     for name in ("1", "2", "2"):
-        list(judge_many(judge, [{**PAIR, "id": name}], out=tmp_path / "o.jsonl"))
+        list(judge_many(judge, [{**PAIR, "id": name}], records=tmp_path / "o.jsonl"))
     assert seen == ["1", "2"]

@@ -28,7 +28,9 @@ def judge(model=None):
 
 def run(folder, number, of=4, rows=ROWS, **options):
     shard = f"{number}/{of}"
-    return list(judge_many(judge(), rows, out=folder, shard=shard, progress=False, **options))
+    return list(
+        judge_many(judge(), rows, records=folder, shard=shard, progress=False, **options)
+    )
 
 
 @pytest.fixture
@@ -50,7 +52,7 @@ def test_a_row_keeps_its_shard_wherever_it_stands_in_the_file(tmp_path):
 
 
 def test_a_shard_needs_a_folder_for_its_part(tmp_path):
-    with pytest.raises(OptionError, match="needs `out`"):
+    with pytest.raises(OptionError, match="needs `records`"):
         run(None, 1)
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="is a file"):
@@ -59,7 +61,7 @@ def test_a_shard_needs_a_folder_for_its_part(tmp_path):
 
 def test_a_shard_begun_again_asks_nothing_that_is_in_its_part(tmp_path):
     first, model = run(tmp_path, 1), FakeChatModel()
-    again = judge_many(judge(model), ROWS, out=tmp_path, shard="1/4", progress=False)
+    again = judge_many(judge(model), ROWS, records=tmp_path, shard="1/4", progress=False)
     assert list(again) == first
     assert not model.prompts
 
@@ -84,7 +86,7 @@ def read(path):
 def test_a_shard_that_was_stopped_is_named(tmp_path):
     run(tmp_path, 1, of=2)
     options: dict[str, Any] = {"shard": "2/2", "max_concurrency": 1, "progress": False}
-    with judge_many(judge(), ROWS, out=tmp_path, **options) as stopped:
+    with judge_many(judge(), ROWS, records=tmp_path, **options) as stopped:
         next(stopped)
     with pytest.raises(OutputError, match="have not finished: 2/2"):
         merge(tmp_path, tmp_path / "all.jsonl")
@@ -103,7 +105,7 @@ def test_shards_of_other_rows_or_judges_do_not_join(tmp_path):
     with pytest.raises(OutputError, match="did not read the same rows"):
         merge(tmp_path, tmp_path / "all.jsonl")
     other = of_method("relative")
-    list(judge_many(other, ROWS, out=tmp_path, shard="2/2", progress=False))
+    list(judge_many(other, ROWS, records=tmp_path, shard="2/2", progress=False))
     with pytest.raises(OutputError, match="different judges"):
         merge(tmp_path, tmp_path / "all.jsonl")
 
@@ -124,9 +126,9 @@ def test_a_bad_row_costs_one_shard_its_row(tmp_path):
 
 def test_results_of_two_judges_need_a_mark(tmp_path):
     out = tmp_path / "out.jsonl"
-    list(judge_many(judge(), ROWS[:2], out=out, progress=False))
+    list(judge_many(judge(), ROWS[:2], records=out, progress=False))
     other = of_method("relative")
-    rows = list(judge_many(other, ROWS[:3], out=out, progress=False))
+    rows = list(judge_many(other, ROWS[:3], records=out, progress=False))
     with pytest.raises(OutputError, match="results of 2 judges"):
         merge(out, tmp_path / "all.jsonl")
     assert merge(out, tmp_path / "all.jsonl", mark=rows[0]["judge"]["mark"]).rows == 3
@@ -148,7 +150,7 @@ def test_a_shard_without_rows_has_done_its_work(tmp_path, monkeypatch):
     row = {"input": "Name a fruit.", "output_a": "good", "output_b": "pear"}
     (tmp_path / "rows.jsonl").write_text(json.dumps(row))
     empty = next(n for n in (1, 2) if not Shard(n, 2).holds(row))
-    words = ["judge", str(tmp_path / "rows.jsonl"), "--model", "openai:m", "-o"]
+    words = ["judge", str(tmp_path / "rows.jsonl"), "--model", "openai:m", "--records"]
     words += [str(tmp_path / "out"), "--shard", f"{empty}/2"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0

@@ -144,7 +144,7 @@ def on_the_command_line(judge, method, lines):
         path = Path(folder, "rows.jsonl")
         path.write_text("\n".join(map(json.dumps, lines)))
         args = ["judge", str(path), "--method", method, "--model", "openai:fake", *options]
-        more = ["-o", str(Path(folder, "out.jsonl")), "--concurrency", "1"]
+        more = ["--records", str(Path(folder, "out.jsonl")), "--concurrency", "1"]
         return CliRunner().invoke(app, [*args, *more])
 
 

@@ -88,11 +88,11 @@ def test_a_graph_asks_nothing_after_ctrl_c(serve, what):
 
 
 COMMANDS = {
-    "judge": ("judge", "pairs.jsonl", "--method", "bsm", "-o", "o.jsonl"),
+    "judge": ("judge", "pairs.jsonl", "--method", "bsm", "--records", "o.jsonl"),
     "trust": ("trust", "pairs.jsonl", "--method", "relative"),
     "rank": ("rank", "answers.jsonl", "--method", "relative"),
     "compare": ("compare", "pairs.jsonl", "--methods", "relative,bsm"),
-    "write": ("write", "tasks.jsonl", "-o", "o.jsonl"),
+    "write": ("write", "tasks.jsonl", "--records", "o.jsonl"),
     "audit": ("audit", "items.jsonl", "--memory", "memory"),
 }
 

@@ -86,7 +86,7 @@ def judged(reply, folder):
     """Return the ways out of one run, each as what a person reads there."""
     data = data_of(["A", "B"] * 4, group=MARKUP + STEERS)
     out, traced = folder / "out.jsonl", RunCollectorCallbackHandler()
-    options = {"out": out, "progress": False, "config": {"callbacks": [traced]}}
+    options = {"records": out, "progress": False, "config": {"callbacks": [traced]}}
     rows = list(judge_many(judge_of(reply), data, **options))
     trusted = report.trust(rows, data, name=MARKUP + STEERS, data_name=MARKUP + STEERS)
     merge(out, folder / "o.csv")

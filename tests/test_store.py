@@ -159,7 +159,7 @@ def test_a_run_that_was_stopped_pays_for_no_reply_of_an_unfinished_row_again(tmp
         return answer(prompt)
 
     judge = create_bsm_judge(FakeChatModel(replies=respond), criteria=["Depth", "Tone"])
-    settings = {"out": tmp_path / "o.jsonl", "max_concurrency": 1}
+    settings = {"records": tmp_path / "o.jsonl", "max_concurrency": 1}
     with pytest.raises(ModelAccessError):
         collect(judge, pairs(2), kind, **settings)
     assert len(list(tmp_path.iterdir())) == 2

@@ -63,7 +63,7 @@ def written(path: Path, rows: list[dict[str, str]] = REPLIES) -> Path:
 
 def read(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+        return list(csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ","))
 
 
 class Polars:
@@ -181,15 +181,14 @@ def test_own_cells_come_back_to_the_byte_and_the_judge_s_run_in_no_spreadsheet(
     )
     out = tmp_path / f"scores{suffix}"
     list(judge_many(judge, written(tmp_path / "r.csv"), out=out, progress=False))
-    with out.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t" if suffix == ".tsv" else ","))
+    rows = read(out)
     assert [{name: row[name] for name in REPLIES[0]} for row in rows] == REPLIES
     assert list(rows[0])[: len(REPLIES[0])] == list(REPLIES[0])
     assert list(rows[0])[len(REPLIES[0]) :] == [
         *("label", "score", "confidence", "reason", "failures", "calls"),
     ]
     assert all(row["reason"].startswith("'=cmd") for row in rows)
-    assert {path.name for path in tmp_path.iterdir()} == {"r.csv", out.name}
+    assert {path.name for path in tmp_path.iterdir()} == {"r.csv", out.name, f".{out.name}.run"}
 
 
 def test_parquet_keeps_the_types_of_the_columns(tmp_path):
@@ -244,39 +243,69 @@ def test_columns_that_come_later_are_added(tmp_path):
     assert list(table[0])[:5] == [*REPLIES[0], "note"]
 
 
-def test_a_table_that_is_there_or_was_edited_is_not_written_over(tmp_path):
-    source, out = written(tmp_path / "r.csv"), tmp_path / "s.csv"
-    out.write_text("mine")
-    with pytest.raises(OutputError, match="is there, and no run of it is unfinished"):
-        list(judge_many(polite(), source, out=out, progress=False))
-    out.unlink()
+def label_column(path: Path) -> list[str | None]:
+    """Return the judge's labels of a table of any form, as texts; None where there is none."""
+    if path.suffix == ".parquet":
+        cells = parquet.read_table(path).column("label").to_pylist()
+    elif path.suffix == ".jsonl":
+        cells = [json.loads(line)["label"] for line in path.read_text().splitlines()]
+    else:
+        cells = [row["label"] for row in read(path)]
+    return [str(cell) if cell not in (None, "") else None for cell in cells]
+
+
+@for_each("ending", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_a_table_resumes_with_open_and_new_rows_alone(ending, tmp_path):
+    out = tmp_path / f"s{ending}"
     model = FakeChatModel(replies=lambda prompt: labels(prompt) if "parcel" in prompt else "?")
-    judge = create_rubric_judge(model, rubric="Is it polite?")
-    list(judge_many(judge, source, out=out, progress=False))
-    assert [row["label"] for row in read(out)] == ["1", "", ""]
-    ours = out.read_bytes()
-    out.write_bytes(ours + b"edited")
-    with pytest.raises(OutputError, match="was changed since this run wrote it"):
-        list(judge_many(judge, source, out=out, progress=False))
-    out.write_bytes(ours)
+    judge = create_rubric_judge(model, rubric="Is it polite?", repairs=0)
+    list(judge_many(judge, REPLIES[:2], out=out, progress=False))
+    assert label_column(out) == ["1", None]
     model.replies = labels
-    before = len(model.prompts)
-    list(judge_many(judge, source, out=out, progress=False))
-    assert [row["label"] for row in read(out)] == ["1", "1", "1"]
-    assert len(model.prompts) - before == 2
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.csv", "s.csv"]
+    for rows, calls in ((REPLIES[:2], 1), (REPLIES[:2], 0), (REPLIES, 1)):
+        before = len(model.prompts)
+        list(judge_many(judge, rows, out=out, progress=False))
+        assert (len(model.prompts) - before, label_column(out)) == (calls, ["1"] * len(rows))
+    out.unlink()
+    list(judge_many(judge, REPLIES, out=out, progress=False))
+    assert (len(model.prompts) - before, label_column(out)) == (1, ["1"] * 3)
+
+
+def test_a_table_of_somebody_else_or_edited_is_not_written_over(tmp_path):
+    out = tmp_path / "s.csv"
+    out.write_text("mine")
+    with pytest.raises(OutputError, match="is there, and no run wrote it"):
+        list(judge_many(polite(), REPLIES, out=out, progress=False))
+    out.unlink()
+    list(judge_many(polite(), REPLIES, out=out, progress=False))
+    edited = out.read_bytes().replace(b"Kind", b"Rude")
+    out.write_bytes(edited)
+    with pytest.raises(OutputError, match="was changed since a run wrote it"):
+        list(judge_many(polite(), REPLIES, out=out, progress=False))
+    assert out.read_bytes() == edited
 
 
 def test_the_whole_record_is_kept_where_it_is_named(tmp_path):
     out, records = tmp_path / "s.csv", tmp_path / "run.jsonl"
     model = FakeChatModel(replies=labels)
     judge = create_rubric_judge(model, rubric="Is it polite?")
-    for calls in (3, 3):
-        list(judge_many(judge, REPLIES, out=out, records=records, progress=False))
-        assert len(model.prompts) == calls
-    assert len([json.loads(line) for line in records.read_text().splitlines()]) == 3
-    with pytest.raises(OptionError, match="`records` is for a table"):
-        judge_many(judge, REPLIES, records=records)
+    for more in ({"out": out}, {"out": out}, {}):
+        list(judge_many(judge, REPLIES, records=records, progress=False, **more))
+        assert len(model.prompts) == 3
+    assert len([json.loads(line)["verdict"] for line in records.read_text().splitlines()]) == 3
+
+
+@for_each(
+    ("out", "options", "problem"),
+    [
+        ("s.xlsx", {}, "`out` must end in .csv, .jsonl, .parquet, .tsv, got 's.xlsx'"),
+        ("s3://bucket/s.csv", {}, "`records` takes a URL"),
+        ("s.csv", {"shard": "1/2"}, "a shard has `records`"),
+    ],
+)
+def test_a_table_that_cannot_be_written_is_refused_at_once(out, options, problem):
+    with pytest.raises(OptionError, match=re.escape(problem)):
+        judge_many(polite(), REPLIES, out=out, **options)
 
 
 def kind(call):
@@ -291,13 +320,16 @@ def command(server, *words):
 def test_the_command_takes_a_table_of_a_support_team_and_gives_it_back(serve, tmp_path):
     out = tmp_path / "scores.csv"
     rubric = ("--method", "rubric", "--set", "rubric=Is it polite?")
-    done = command(serve(kind), written(tmp_path / "r.csv"), *rubric, "-o", out)
+    server = serve(kind)
+    done = command(server, written(tmp_path / "r.csv"), *rubric, "-o", out)
     assert done.exit_code == 0, done.output
     table = read(out)
     assert [{name: row[name] for name in REPLIES[0]} for row in table] == REPLIES
     assert all(row["label"] for row in table)
     assert "Label " in done.stdout
-    assert {path.name for path in tmp_path.iterdir()} == {"r.csv", "scores.csv"}
+    calls = len(server.calls)
+    assert command(server, tmp_path / "r.csv", *rubric, "-o", out).exit_code == 0
+    assert len(server.calls) == calls
 
 
 def test_the_command_says_which_of_two_columns_is_better(serve, tmp_path):
@@ -335,7 +367,7 @@ def has_rows(file: Path, least: int, call: object = None) -> bool:
 def test_a_run_killed_fifteen_times_ends_in_one_whole_table(serve, tmp_path):
     rows = [{"question": f"Why {n}?", "reply": "Sorry.", "no": f"{n:04}"} for n in range(64)]
     source, out = written(tmp_path / "r.csv", rows), tmp_path / "s.csv"
-    own = tmp_path / ".s.csv.run.jsonl"
+    own = tmp_path / ".s.csv.run" / "records.jsonl"
     words = ["judge", source, "--method", "rubric", "--set", "rubric=Is it polite?"]
     calls = 0
     for moment in range(1, 16):
@@ -360,4 +392,5 @@ def test_a_run_killed_fifteen_times_ends_in_one_whole_table(serve, tmp_path):
     assert all(row["label"] for row in table)
     # A kill costs at most the calls that were in flight.
     assert len(rows) <= calls + len(server.calls) <= len(rows) + 15 * 3
-    assert not [path for path in tmp_path.iterdir() if re.match(r"\.s\.csv", path.name)]
+    left = {path.name for path in (tmp_path / ".s.csv.run").iterdir()}
+    assert left == {"records.jsonl", "table.sha256"}

@@ -453,7 +453,7 @@ def test_many_texts_are_written_counted_and_resumed(tmp_path):
     tasks = [TASK, {**many(4), "id": "four"}, {**TASK, "instruction": "A poem."}]
     model = scripted(lossy)
     writer = create_bsm_writer(model, rewrites=0)
-    run = judge_many(writer, tasks, out=out, progress=False)
+    run = judge_many(writer, tasks, records=out, progress=False)
     rows = list(run)
     assert [row["id"] for row in rows] == [None, "four", None]
     assert all("verdict" not in row for row in rows)
@@ -462,7 +462,7 @@ def test_many_texts_are_written_counted_and_resumed(tmp_path):
     # Of ten, four and ten concepts only the snow of the first and the last is there.
     assert run.summary.lost == {"merge": 9 + 4 + 9}
     assert run.summary.concepts == 24
-    again = judge_many(writer, tasks, out=out, progress=False)
+    again = judge_many(writer, tasks, records=out, progress=False)
     assert [row["text"] for row in again] == [row["text"] for row in rows]
     assert again.summary.resumed == 3
     assert len(model.prompts) == 12
@@ -471,11 +471,11 @@ def test_many_texts_are_written_counted_and_resumed(tmp_path):
 def test_failed_texts_are_counted_and_tried_again(tmp_path):
     out = tmp_path / "texts.jsonl"
     broken = create_bsm_writer(scripted(lambda p: "no" if is_solve(p) else None))
-    run = judge_many(broken, [TASK], out=out, progress=False)
+    run = judge_many(broken, [TASK], records=out, progress=False)
     assert [row["text"] for row in run] == [None]
     assert run.summary.not_judged == {"unparsable": 1}
     assert run.summary.texts == 0
-    again = judge_many(create_bsm_writer(scripted()), [TASK], out=out, progress=False)
+    again = judge_many(create_bsm_writer(scripted()), [TASK], records=out, progress=False)
     assert next(again)["text"]
     assert len(out.read_text().splitlines()) == 1
 

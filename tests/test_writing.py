@@ -179,7 +179,7 @@ def writing(path, server, *more):
 
 def test_texts_are_written_into_a_file_counted_and_resumed(serve, file_of, tmp_path):
     server, out = serve(behave), tmp_path / "texts.jsonl"
-    result = writing(file_of(tasks(3)), server, "-o", out)
+    result = writing(file_of(tasks(3)), server, "--records", out)
     assert result.exit_code == 0, result.output
     assert "3 texts by bsm: at most 15 calls (5 for each text)" in result.stderr
     counted = " ".join(result.stdout.split())
@@ -187,7 +187,7 @@ def test_texts_are_written_into_a_file_counted_and_resumed(serve, file_of, tmp_p
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert sorted(row["id"] for row in rows) == ["t0", "t1", "t2"]
     assert all(row["text"] and row["missing"] == [] for row in rows)
-    again = writing(file_of(tasks(4)), server, "-o", out)
+    again = writing(file_of(tasks(4)), server, "--records", out)
     assert "resumed 3" in " ".join(again.stdout.split())
     assert len(server.calls) == 16
 
@@ -244,6 +244,6 @@ def test_failures_are_counted_shown_and_code_1_under_strict(serve, file_of):
 
 def test_a_spent_budget_is_code_3(serve, file_of, tmp_path):
     out = tmp_path / "texts.jsonl"
-    result = writing(file_of(tasks(3)), serve(behave), "-o", out, "--max-calls", "6")
+    result = writing(file_of(tasks(3)), serve(behave), "--records", out, "--max-calls", "6")
     assert result.exit_code == 3
     assert "2 over_budget" in result.stdout

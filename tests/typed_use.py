@@ -7,7 +7,7 @@ from langchain_judges import create_bsm_judge, create_relative_judge, judge_many
 
 judge = create_bsm_judge("local", max_criteria=3, merge="model", scale=(1, 10), orders="none")
 create_relative_judge("local", shots=2, instructions="Answer in French.")
-judge_many(judge, [], out="verdicts.jsonl", max_concurrency=3)
+judge_many(judge, [], records="verdicts.jsonl", max_concurrency=3)
 
 create_bsm_judge(5)  # type: ignore[arg-type]
 create_bsm_judge("local", max_criteria="3")  # type: ignore[arg-type]

@@ -148,7 +148,7 @@ class Bench:
                 run = judge_many(
                     arm.judge(self, part),
                     [_asked(row) for row in rows],
-                    out=path,
+                    records=path,
                     max_concurrency=self.concurrency,
                     max_calls=self.max_calls,
                 )

@@ -219,7 +219,11 @@ def _compare_systems(
     if run.dry_run:
         return
     if len(names) == 2:
-        options = {"out": out, **run.options(), "columns": good.file.form.columns}
+        options = {
+            "out": out,
+            **run.options(),
+            "columns": good.file.form.columns,
+        }
         run_to_the_end(
             judge, raw_source(good), options, False, strict=run.strict, address=model.address
         )
@@ -228,7 +232,7 @@ def _compare_systems(
         {**row, "outputs": {name: record[name] for name in names if record.get(name)}}
         for row, record in zip(good, raw_source(good).records, strict=False)
     )
-    ranking = rank(tasks, judge, out=out, progress=False)
+    ranking = rank(tasks, judge, records=out, progress=False)
     table_console().print(ranking_table(ranking))
     for better, worse in zip(ranking["systems"], ranking["systems"][1:], strict=False):
         word = "settled" if better["parted"] else "not settled"

@@ -138,7 +138,7 @@ Columns = Annotated[
         "for several. Other columns keep their names.",
     ),
 ]
-Results = Annotated[Path | None, flag("out", "--out", "-o")]
+Records = Annotated[Path | None, flag("records")]
 Concurrency = Annotated[int | None, flag("max_concurrency", "--concurrency")]
 MaxCalls = Annotated[int | None, flag("max_calls")]
 KeepFailed = Annotated[bool, flag("keep_failed", "--keep-failed")]
@@ -161,6 +161,23 @@ class RowFlags:
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave bad rows out instead of stopping.")
     ] = False
+
+
+@dataclass(frozen=True)
+class OutputFlags:
+    """What is written and printed of each row."""
+
+    out: Annotated[Path | None, flag("out", "--out", "-o")] = None
+    records: Records = None
+    shard: Annotated[str | None, flag("shard", "--shard", metavar="NUMBER/OF")] = None
+    show: Annotated[
+        bool, typer.Option("--show", help="Print every result; the default without a file.")
+    ] = False
+
+    @property
+    def file(self) -> Path | None:
+        """Where results are stored; None prints them."""
+        return self.records or self.out
 
 
 @dataclass(frozen=True)

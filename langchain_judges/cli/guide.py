@@ -99,7 +99,7 @@ GUIDES: dict[str, Guide] = {
         "Judge every row of a file.",
         f"pairs with {_PAIRS}, or single texts with {_ITEMS}: {_TABLE}, or a public set.",
         (
-            "judge pairs.jsonl --model openai:gpt-5-mini -o verdicts.jsonl",
+            "judge pairs.csv --model openai:gpt-5-mini -o verdicts.csv",
             "judge a.csv --method rubric --set rubric=safety --model local",
         ),
         (("Methods, for --method", _judges),),
@@ -109,20 +109,20 @@ GUIDES: dict[str, Guide] = {
         f"pairs with {_PAIRS}, or single texts with input and output: {_TABLE}.",
         (
             "label rows.jsonl -o labels.jsonl --budget 50",
-            "label rows.jsonl --verdicts verdicts.jsonl -o labels.jsonl",
+            "label rows.csv --verdicts verdicts.csv -o labels.jsonl",
         ),
     ),
     "merge": Guide(
         "Join the parts of a sharded run, or convert results.",
-        "the folder of a run with --shard, or a results file.",
-        ("merge out/ -o verdicts.parquet", "merge verdicts.jsonl -o verdicts.csv"),
+        "the folder of a run with --shard, or the records of a run.",
+        ("merge out/ -o verdicts.parquet", "merge run.jsonl -o verdicts.csv"),
     ),
     "rank": Guide(
         "Rank many systems by their outputs.",
         f"input and outputs of each task, or input, system and output: {_TABLE}.",
         (
             "rank texts.jsonl --model openai:gpt-5-mini -o ranks.json",
-            "rank texts.csv --model local --budget 200 --results v.jsonl",
+            "rank texts.csv --model local --budget 200 --records v.jsonl",
         ),
         (("Methods, for --method", _pairs),),
     ),
@@ -137,7 +137,7 @@ GUIDES: dict[str, Guide] = {
         f"rows as `judge` takes them, with a label, labels or human_votes: {_TABLE}.",
         (
             "trust rows.csv --model openai:gpt-5-mini --column label=best",
-            "trust rows.jsonl --verdicts verdicts.jsonl -o report.html",
+            "trust rows.csv --verdicts verdicts.csv -o report.html",
         ),
         (("Methods, for --method", _judges),),
     ),
@@ -154,7 +154,7 @@ GUIDES: dict[str, Guide] = {
         "Write texts that use every concept of a list.",
         "JSONL with concepts (a list) and instruction.",
         (
-            "write tasks.jsonl --model openai:gpt-5-mini -o texts.jsonl",
+            "write tasks.jsonl --model openai:gpt-5-mini -o texts.csv",
             "write tasks.jsonl --model local --preset paper --limit 1",
         ),
         (("Methods, for --method", _writers),),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from langchain_judges.cli.flags import Results, RowFlags, RunFlags, flag, unfolded
+from langchain_judges.cli.flags import OutputFlags, RowFlags, RunFlags, flag, unfolded
 from langchain_judges.cli.judges import JudgeFlags, NamedJudge, named_judge, several_models
 from langchain_judges.cli.messages import (
     error_console,
@@ -31,7 +31,6 @@ from langchain_judges.cli.rows import (
 )
 from langchain_judges.errors import OptionError
 from langchain_judges.rows.printable import InertConsole
-from langchain_judges.runs.tables import TABLES
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -56,18 +55,6 @@ JudgedRows = Annotated[
 
 
 @dataclass(frozen=True)
-class OutputFlags:
-    """What is written and printed of each row."""
-
-    out: Results = None
-    records: Annotated[Path | None, flag("records")] = None
-    shard: Annotated[str | None, flag("shard", "--shard", metavar="NUMBER/OF")] = None
-    show: Annotated[
-        bool, typer.Option("--show", help="Print every verdict; the default without --out.")
-    ] = False
-
-
-@dataclass(frozen=True)
 class LargeRunFlags(RunFlags):
     """How far a run over many rows goes, how fast, and where its calls are made."""
 
@@ -83,7 +70,7 @@ class LargeRunFlags(RunFlags):
         typer.Option(
             "--batch",
             help="Ask by jobs of the provider's batch API, at half price, within a day. Needs "
-            "--out; the jobs are remembered beside it.",
+            "--out or --records; the jobs are remembered beside it.",
         ),
     ] = False
     live_after: Annotated[
@@ -136,12 +123,13 @@ def judge(
         if run.dry_run:
             _tell_plan(named.outline(errors), rows.amount, run, errors)
             return
-        wrap = partial(_batched, out=output.out, live_after=run.live_after, errors=errors)
+        wrap = partial(_batched, out=output.file, live_after=run.live_after, errors=errors)
         built = named.build(wrap if run.batch else None)
         _announce(built, rows.number, errors)
         price_list(run.prices)  # refused before anything is asked
         options = {
             "out": output.out,
+            "records": output.records,
             "shard": output.shard,
             **run.options(),
         }
@@ -149,9 +137,9 @@ def judge(
             _on_ray(open_file, named, options, run, judge.address)
             return
         options["rate_limiter"] = _limiter(run)
-        show = output.show or not output.out
-        if output.out and output.out.suffix in TABLES and not output.shard:
-            options |= {"records": output.records, "columns": rows.file.form.columns}
+        show = output.show or not output.file
+        if output.out:
+            options["columns"] = rows.file.form.columns
             source: Any = raw_source(rows)
         else:
             source = rows
@@ -173,7 +161,9 @@ def _batched(
     from langchain_judges.runs.remote import url_of
 
     if out is None or url_of(out):
-        raise OptionError("--batch needs --out, a file beside which the jobs are remembered")
+        raise OptionError(
+            "--batch needs --out or --records, a file beside which the jobs are remembered"
+        )
 
     def tell(job: Job) -> None:
         progress = f"{job.completed:,} of {job.requests:,} requests"
@@ -196,13 +186,14 @@ def _check_engine(judge: JudgeFlags, output: OutputFlags, run: LargeRunFlags) ->
     flags = {
         "--batch": run.batch,
         "--memory": judge.memory,
+        "--out": output.out,
         "--shard": output.shard,
         "--show": output.show,
     }
     if others := [name for name, value in flags.items() if value]:
         raise OptionError(f"--ray takes no {', '.join(others)}")
-    if output.out is None:
-        raise OptionError("--ray needs --out, a folder")
+    if output.records is None:
+        raise OptionError("--ray needs --records, a folder")
 
 
 def _on_ray(
@@ -216,6 +207,7 @@ def _on_ray(
     from langchain_judges.report.terminal import summary_table
     from langchain_judges.runs.on_ray import judge_dataset
 
+    options.pop("out")
     options |= {"actors": run.ray, "rpm": run.rpm, "tpm": run.tpm}
     limits = {name: value for name, value in options.items() if value is not None}
     summary = judge_dataset(source, named.spec, **limits).summary

@@ -57,6 +57,7 @@ _FLAGS = {
     "model": "--model",
     "out": "--out",
     "prices": "--prices",
+    "records": "--records",
     "shard": "--shard",
 }
 """What keywords of Python are called on a shell."""
@@ -163,7 +164,13 @@ def run_to_the_end(
 ) -> None:
     """Run a judge or writer over the rows and leave with the code that tells the end."""
     summary, interrupted = asyncio.run(run_rows(worker, rows, options, show))
-    leave_with(summary, strict, address, interrupted=interrupted, saved=bool(options["out"]))
+    leave_with(
+        summary,
+        strict,
+        address,
+        interrupted=interrupted,
+        saved=bool(options.get("out") or options.get("records")),
+    )
 
 
 def leave_with(

@@ -14,6 +14,7 @@ from langchain_judges.cli.flags import (
     DryRunFlags,
     KeepFailed,
     Method,
+    Records,
     RowFlags,
     Without,
     unfolded,
@@ -58,7 +59,7 @@ class RankingFlags:
         int | None,
         typer.Option(min=1, help="Most comparisons; by default until the order is settled."),
     ] = None
-    results: Annotated[Path | None, typer.Option(help="Where verdicts are kept.")] = None
+    records: Records = None
     max_concurrency: Concurrency = None
     keep_failed: KeepFailed = False
 
@@ -66,7 +67,7 @@ class RankingFlags:
         """Return the options of a ranking in Python."""
         return {
             "budget": self.budget,
-            "out": self.results,
+            "records": self.records,
             "max_concurrency": self.max_concurrency,
             "keep_failed": self.keep_failed,
         }
@@ -89,7 +90,7 @@ def rank(
         Path | None, typer.Option("--out", "-o", help="Write the ranking as JSON too.")
     ] = None,
 ) -> None:
-    """Rank systems by their outputs; the same command with --results resumes where it stopped.
+    """Rank systems by their outputs; the same command with --records resumes where it stopped.
 
     Pairs of systems are compared where their order is in doubt, until it is settled.
 
@@ -108,7 +109,7 @@ def rank(
         from langchain_judges.runs.ranking import rank as rank_systems
 
         warn_of_size(longest_of(pairs_of(tasks_of(rows))), errors)
-        with ctrl_c_as_exit(errors, saved=ranking.results is not None):
+        with ctrl_c_as_exit(errors, saved=ranking.records is not None):
             result = rank_systems(rows, named.build(), progress=False, **ranking.options())
     _print_ranking(result, errors)
     if out is not None:

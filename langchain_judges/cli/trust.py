@@ -60,7 +60,7 @@ class ReportFlags:
             "(.csv), a summary in Markdown (any other name); default: report.html.",
         ),
     ] = None
-    results: Annotated[
+    records: Annotated[
         Path | None,
         typer.Option(help="Where verdicts are kept; default: OUT with .verdicts.jsonl."),
     ] = None
@@ -88,7 +88,7 @@ class ReportFlags:
     @property
     def verdicts(self) -> Path:
         """Where the verdicts are kept."""
-        return self.results or self.paths[0].with_suffix(".verdicts.jsonl")
+        return self.records or self.paths[0].with_suffix(".verdicts.jsonl")
 
     def check_paths(self, read: Sequence[Path]) -> None:
         """Check that what is written is no folder and nothing that is read.
@@ -104,7 +104,7 @@ class ReportFlags:
                 raise OptionError(f"--out must name a file, and {path} is a folder")
         # Nothing but the next report may take the place of the last one.
         pages = [path for path in self.paths if path.suffix != ".json"]
-        check_not_read([*read, self.baseline], [*pages, self.results])
+        check_not_read([*read, self.baseline], [*pages, self.records])
         check_not_read(read, self.paths)
 
     def options(self) -> dict[str, Any]:
@@ -330,7 +330,7 @@ def _judge_rows(
         markup=False,
     )
     rows: list[ResultRow] = []
-    options = {"out": out, **run.options()}
+    options = {"records": out, **run.options()}
     summary, interrupted = asyncio.run(run_rows(judge, table, options, False, rows.append))
     if interrupted:
         tell_stopped(errors)

@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 
 from langchain_judges.cli.flags import (
+    OutputFlags,
     Preset,
-    Results,
     RowFlags,
     RunFlags,
     Settings,
@@ -44,10 +44,7 @@ def write(
     tasks: Annotated[Path, typer.Argument(help="JSONL file with concepts, instruction.")],
     writer: WriterFlags,
     *,
-    out: Results = None,
-    show: Annotated[
-        bool, typer.Option("--show", help="Print every text; the default without --out.")
-    ] = False,
+    output: Annotated[OutputFlags, Without("shard")],
     rows: Annotated[RowFlags, Without("column")],
     run: Annotated[RunFlags, Without("prices")],
 ) -> None:
@@ -74,9 +71,15 @@ def write(
             return
         with settings_as_flags(settings):
             built = load_writer(method, writer.chat(), preset=writer.preset, **settings)
-        options = {"out": out, **run.options()}
+        options = {"out": output.out, "records": output.records, **run.options()}
+        show = output.show or not output.file
         run_to_the_end(
-            built, good, options, show or not out, strict=run.strict, address=writer.address
+            built,
+            good,
+            options,
+            show,
+            strict=run.strict,
+            address=writer.address,
         )
 
 

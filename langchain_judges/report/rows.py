@@ -19,6 +19,7 @@ from langchain_judges.rows.files import read_table
 from langchain_judges.rows.labels import ANNOTATIONS, check_countable, typed_like
 from langchain_judges.rows.texts import judged
 from langchain_judges.runs.rows import content_key, judged_row
+from langchain_judges.runs.tables import records_of
 from langchain_judges.verdict import Label, Preference, decision
 
 VerdictRows = list[dict[str, Any]]
@@ -62,12 +63,12 @@ def judges_of(verdicts: Iterable[VerdictRow]) -> dict[str, VerdictRows]:
 
 
 def read_verdicts(path: str | PathLike[str]) -> dict[str, VerdictRows]:
-    """Read a results file of `judge_many`: by judge its rows.
+    """Read the records of a run, or those behind its table: by judge its rows.
 
     Raises:
         InputError: The file is missing, damaged or empty.
     """
-    judges = judges_of(read_table(Path(path)))
+    judges = judges_of(read_table(records_of(Path(path))))
     if not judges:
         raise InputError(f"{path} has no verdict")
     return judges

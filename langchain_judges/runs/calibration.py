@@ -104,7 +104,7 @@ def _results(
     run = judge_many(
         member.judge,
         rows,
-        out=options.out,
+        records=options.records,
         max_concurrency=options.max_concurrency,
         progress=options.progress,
         keep_failed=options.keep_failed,

@@ -268,7 +268,7 @@ def compare(
         run = judge_many(
             contestant["judge"],
             rows,
-            out=Path(options.out) / f"{name}.jsonl" if options.out is not None else None,
+            records=Path(options.out) / f"{name}.jsonl" if options.out is not None else None,
             max_concurrency=options.max_concurrency,
             progress=options.progress,
             keep_failed=options.keep_failed,

@@ -57,15 +57,15 @@ def judge_many(judge: Judge, rows: Rows, options: RunOptions) -> Run:
 
     Raises:
         OptionError: `judge` is not a judge, `rows` cannot be iterated, a limit is invalid, or
-            `out` is set and the metadata of `judge` do not identify it.
+            results are stored and the metadata of `judge` do not identify it.
         InputError: The first row is invalid (while iterating); a later invalid row fails
             alone, with the reason `invalid_input`.
         ModelAccessError: The provider rejects the key, or all of the first rows (while
             iterating); a 403 or 404 for one row fails that row.
         RepeatedFailureError: The first ten rows all failed with the same error (while
             iterating).
-        OutputError: `out` is in use, holds something else or cannot be written (while
-            iterating).
+        OutputError: `out` or `records` is in use, holds something else or cannot be written
+            (while iterating).
     """
     return Run(RunState(judge, rows, options))
 
@@ -130,7 +130,7 @@ class Run(Iterator[ResultRow]):
         return pandas.concat([frame, judged.rename(columns=names)], axis=1)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Judge to the end and write a table as `out` does: `.csv`, `.tsv` or `.parquet`."""
+        """Judge to the end and write a table as `out` does; the ending says its form."""
         file = FORMS[Path(path).suffix](Path(path))
         try:
             for result in self:

@@ -16,7 +16,7 @@ from langchain_judges.rows.files import read_lines
 from langchain_judges.runs.remote import Remote, url_of
 from langchain_judges.runs.rows import ResultRow, judged_row
 from langchain_judges.runs.shards import Receipt, Shard, parts_of
-from langchain_judges.runs.tables import FORMS, write_results
+from langchain_judges.runs.tables import FORMS, records_of, write_results
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,8 +44,8 @@ def merge(
     """Join the parts of a sharded run, in the order of its rows, or convert a results file.
 
     Args:
-        source: The folder that the shards wrote to, or one results file; a path or a URL such
-            as `s3://bucket/folder`.
+        source: The folder that the shards wrote to, the records of a run, or its table; a
+            path or a URL such as `s3://bucket/folder`.
         out: The table to write: `.jsonl` (unchanged rows), `.csv` or `.parquet` (a
             column for each part of a verdict, and the whole row as JSON in `result`).
         mark: Selects the rows of one judge; required if `source` holds several.
@@ -98,7 +98,7 @@ def _delivered(out: str | os.PathLike[str]) -> Iterator[Path]:
 def _merge(place: Path, target: Path, mark: str | None, whole: bool) -> Merged:
     if not place.exists():
         raise OutputError(f"There is no {place}.")
-    parts = _check_parts(place, whole) if place.is_dir() else [place]
+    parts = _check_parts(place, whole) if place.is_dir() else [records_of(place)]
     if any(part.resolve() == target.resolve() for part in parts):
         raise OptionError(f"`out` is {target}, which is also read; name another file")
     receipts = [receipt for part in parts if (receipt := Receipt.read(part))]

@@ -47,7 +47,7 @@ def judge_dataset(  # noqa: PLR0913 - each an option of its own
     ds: Dataset | Rows | RowSource,
     spec: Mapping[str, Any],
     *,
-    out: str | PathLike[str],
+    records: str | PathLike[str],
     actors: int = 2,
     max_concurrency: int = 32,
     rpm: float | None = None,
@@ -63,8 +63,8 @@ def judge_dataset(  # noqa: PLR0913 - each an option of its own
             each actor. Every actor reads all of them and judges those of its shard.
         spec: The value of `judge.spec`; API keys are given by the names of environment
             variables, which the actors need.
-        out: A folder that all actors can reach. Each actor has a part in it, which works like
-            `out` of `judge_many`; at the end it also holds `verdicts.parquet`.
+        records: A folder that all actors can reach. Each actor has a part in it, which works
+            like `records` of `judge_many`; at the end it also holds `verdicts.parquet`.
         actors: Number of judging processes; use the same number to resume.
         max_concurrency: The most calls in flight, over all actors.
         rpm: The most requests per minute, over all actors.
@@ -91,7 +91,7 @@ def judge_dataset(  # noqa: PLR0913 - each an option of its own
     shares = _shares_of_all(options, actors, max_concurrency)
     if not ray.is_initialized():
         ray.init(address, include_dashboard=False, log_to_driver=False)
-    folder = url_of(out) or str(Path(out).resolve())
+    folder = url_of(records) or str(Path(records).resolve())
     # A judge mostly waits for its model, and reading the rows needs the CPUs too.
     kind = ray.remote(num_cpus=0, max_restarts=-1, scheduling_strategy="SPREAD")
     bounded = rpm is not None or tpm is not None
@@ -102,7 +102,7 @@ def judge_dataset(  # noqa: PLR0913 - each an option of its own
     # have to restart.
     runs = [
         judge.run.options(max_task_retries=-1).remote(
-            dict(spec), source, rate, {**share, "out": folder}
+            dict(spec), source, rate, {**share, "records": folder}
         )
         for judge, share in zip(judges, shares, strict=True)
     ]

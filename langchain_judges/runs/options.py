@@ -53,18 +53,18 @@ class RunOptions(RunLimits):
     client: Annotated[object, NotSerialisable(), Rule("a LangSmith client or None")] = None
     """Reads `rows` where they are the name of a LangSmith data set."""
     out: FilePath = None
-    """Where results go. A table (`.csv`, `.tsv`, `.parquet`) holds your own columns and then
-    the judge's; it is written as the run ends, and a hidden file stands beside it while rows
-    are open. A JSONL file gets each whole result as it comes. Rows that it already holds
-    for the same texts, method, options, model and prompts are not judged again; rows that
-    could not be judged are retried. A URL such as `s3://bucket/out.jsonl` is copied there
-    every minute and at the end (extra `hub`; for stores other than S3 and Google's also
-    fsspec's package for the store)."""
+    """The table to write (`.csv`, `.tsv`, `.jsonl`, `.parquet`): your own columns as they
+    came, then the judge's. It appears when the run ends. The same call resumes: rows that were
+    judged are not judged again, rows that could not be judged and new rows are. What it resumes
+    from is the hidden folder beside the table, such as `.scores.csv.run`."""
     records: FilePath = None
-    """Of a table: a JSONL file that keeps each whole result; by default a hidden one that goes
-    when every row is judged."""
+    """A JSONL file that gets each whole result as it comes, from which the same call resumes
+    too: rows that it holds for the same texts, method, options, model and prompts are not
+    judged again. A URL such as `s3://bucket/run.jsonl` is copied there every minute and at the
+    end (extra `hub`; for stores other than S3 and Google's also fsspec's package for the
+    store)."""
     shard: Annotated[str | None, Rule("NUMBER/OF, such as '3/16'")] = None
-    """Judge only this share of the rows, such as `"3/16"`; `out` is then a folder with one
+    """Judge only this share of the rows, such as `"3/16"`; `records` is then a folder with one
     part for each shard, and `merge` joins the parts."""
     with_texts: bool = False
     """Also write the judged texts into each result."""
@@ -112,7 +112,7 @@ class CalibrationOptions(RunLimits):
     """The probability that the guarantee does not hold."""
     by_last: bool = False
     """Compare the others with the last judge instead of labels; it then always decides."""
-    out: FilePath = None
+    records: FilePath = None
     """A JSONL file for the verdicts of all judges, from which an interrupted run resumes."""
     prices: FilePath = None
     """Prices of tokens, as for `judge_many`: the calibration then says what a row costs."""

@@ -41,7 +41,7 @@ class RankOptions(RunLimits):
     """Comparisons between two checks of the order."""
     seed: Annotated[int, Ge(0)] = 0
     """Seed of the drawn tasks, and of which system is A."""
-    out: FilePath = None
+    records: FilePath = None
     """A JSONL file for the verdicts; the same call resumes from it."""
 
 
@@ -228,7 +228,7 @@ class _Contest:
         run = judge_many(
             self.judge,
             rows,
-            out=self.options.out,
+            records=self.options.records,
             max_concurrency=self.options.max_concurrency,
             progress=self.options.progress,
             keep_failed=self.options.keep_failed,

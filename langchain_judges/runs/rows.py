@@ -109,8 +109,8 @@ def check_identity(name: str, marks: Marks) -> None:
     """
     if "method" not in marks:
         raise OptionError(
-            "`out` needs a judge with metadata that identify it, so that a later run can "
-            f"tell whether it is the same; {name!r} has none. Name it and its "
+            "results are stored for a judge with metadata that identify it, so that a later "
+            f"run can tell whether it is the same; {name!r} has none. Name it and its "
             'version by `.with_config(metadata={"method": "my judge, version 1"})`'
         )
 

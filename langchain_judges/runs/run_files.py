@@ -11,69 +11,60 @@ from langchain_judges.runs.remote import Remote, url_of
 from langchain_judges.runs.results import Results
 from langchain_judges.runs.rows import ResultRow
 from langchain_judges.runs.shards import Receipt, Shard
-from langchain_judges.runs.tables import TABLES, TableOut
+from langchain_judges.runs.tables import FORMS, TableOut
 
 
-def table_of(
-    out: str | os.PathLike[str] | None,
-    records: str | os.PathLike[str] | None,
-    shard: Shard | None,
-) -> tuple[TableOut | None, str | os.PathLike[str] | None]:
-    """Return the table that `out` names, if it does, and where the results go.
+def table_of(out: str | os.PathLike[str] | None) -> TableOut | None:
+    """Return the table that `out` names.
 
     Raises:
-        OptionError: The table has a form that is not written, or is not on this machine;
-            `records` is named without one.
+        OptionError: It has a form that is not written, or is not on this machine.
     """
-    suffix = Path(out).suffix if out is not None and not shard else ""
-    if suffix == ".xlsx":
-        raise OptionError("`out` may be .csv, .tsv, .parquet or .jsonl, got '.xlsx'")
-    if out is None or suffix not in TABLES:
-        if records is not None:
-            raise OptionError("`records` is for a table in `out`, such as scores.csv")
-        return None, out
+    if out is None:
+        return None
     if url_of(out):
         raise OptionError(
-            f"a table is written on this machine; write "
-            f"{Path(out).with_suffix('.jsonl').name!r} there, and convert it by "
-            "`langchain-judges merge`"
+            f"`out` is a table on this machine, got {str(out)!r}; `records` takes a URL, and "
+            "`langchain-judges merge` makes a table of it"
         )
-    path = Path(out)
-    return TableOut(path), records or path.with_name(f".{path.name}.run.jsonl")
+    if Path(out).suffix not in FORMS:
+        forms = ", ".join(sorted(FORMS))
+        raise OptionError(f"`out` must end in {forms}, got {Path(out).name!r}")
+    return TableOut(Path(out))
 
 
 class RunFiles:
     """The files of a run or of one of its shards; a run without `out` has none.
 
     Args:
-        out: The file of results, with a shard the folder; None stores nothing.
+        records: The file of results, with a shard the folder; None stores nothing.
         shard: The share of the rows that is judged.
         keep_failed: Whether rows that were not judged are kept instead of judged again.
 
     Raises:
-        OptionError: `out` is a URL that nothing here can reach; or a shard has no
-            `out`.
-        OutputError: `out` is a file where a shard needs a folder.
+        OptionError: `records` is a URL that nothing here can reach; or a shard has no
+            `records`.
+        OutputError: `records` is a file where a shard needs a folder.
     """
 
     def __init__(
-        self, out: str | os.PathLike[str] | None, shard: Shard | None, *, keep_failed: bool
+        self, records: str | os.PathLike[str] | None, shard: Shard | None, *, keep_failed: bool
     ) -> None:
         """Check where they are; nothing is opened."""
         self._shard = shard
         self._keep_failed = keep_failed
         self._results: Results | None = None
         self._replies: ReplyStore | None = None
-        self._out: Path | None = None
+        self._records: Path | None = None
         self._path = Path()
         """The results on this machine, once they are open."""
         self._remote: Remote | None = None
-        if out is None:
+        if records is None:
             if shard:
-                raise OptionError("`shard` needs `out`, the folder of the parts")
+                raise OptionError("`shard` needs `records`, the folder of the parts")
             return
-        url = url_of(out)
-        self._out = shard.part(out) if shard else Path(out)
+        url = url_of(records)
+        self._records = shard.part(records) if shard else Path(records)
         folder = url if shard else (url or "").rpartition("/")[0]
         self._remote = Remote(folder) if url and folder else None
 
@@ -85,9 +76,11 @@ class RunFiles:
         Raises:
             OutputError: They cannot be read or written.
         """
-        if self._out is None:
+        if self._records is None:
             return 0
-        path = self._path = self._remote.folder / self._out.name if self._remote else self._out
+        path = self._path = (
+            self._remote.folder / self._records.name if self._remote else self._records
+        )
         if self._remote:
             self._remote.fetch(path.name)
             self._remote.drop(Receipt.of(path).name)
@@ -138,10 +131,6 @@ class RunFiles:
         # Of a row that was not judged only what failed is asked again.
         if self._replies and (result["judged"] or self._keep_failed):
             self._replies.forget(result["key"])
-
-    def remove(self) -> None:
-        """Delete the closed results: a table holds them."""
-        self._path.unlink(missing_ok=True)
 
     def close(self, receipt: Receipt | None) -> None:
         """Close the files and copy them to the store; a complete shard gets its receipt."""

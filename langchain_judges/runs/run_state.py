@@ -141,11 +141,13 @@ class RunState:
         self.fatal: BaseException | None = None
         self.when_stopped: Callable[[], object] | None = None
         self._shard = Shard.parse(options.shard) if options.shard is not None else None
-        self._table, out = table_of(options.out, options.records, self._shard)
-        self._records_stay = self._table is None or options.records is not None
-        self._files = RunFiles(out, self._shard, keep_failed=options.keep_failed)
+        self._table = table_of(options.out)
+        if self._table and self._shard:
+            raise OptionError("`out` is one table; a shard has `records`, a folder for `merge`")
+        records = options.records or (self._table.records if self._table else None)
+        self._files = RunFiles(records, self._shard, keep_failed=options.keep_failed)
         marks, self._calls_each = marks_of(judge)
-        if options.out is not None:
+        if records is not None:
             check_identity(judge.get_name(), marks)
         marks.setdefault("method", judge.get_name())
         self.name = name_of(marks)
@@ -154,11 +156,11 @@ class RunState:
             total=(source.size or operator.length_hint(source.records, 0)) // shards or None,
             prices=prices.source if prices else None,
         )
-        self.records = records = Records(source, options.columns, _takes(judge))
+        self.records = Records(source, options.columns, _takes(judge))
         self._reader = RowReader(
-            *(records, marks, self._shard),
+            *(self.records, marks, self._shard),
             fields=RowFields.of(judge),
-            numbers_repeats=options.out is not None or self._keeps_threads,
+            numbers_repeats=records is not None or self._keeps_threads,
         )
         self.frame = source.frame
         self._own: dict[int, Mapping[str, object]] = {}
@@ -177,8 +179,10 @@ class RunState:
     def open(self) -> None:
         """Open the results, and find what earlier runs have finished."""
         if self._table:
-            self._table.open()
+            self._table.check()
         self.summary.others = self._files.open(self.name["mark"])
+        if self._table:
+            self._table.begin()
 
     def take(self) -> RunRow | None:
         """Return the next row to judge; None if there is none that can be started yet."""
@@ -350,10 +354,7 @@ class RunState:
         self.summary.seconds_full = window.seconds_full
         self._files.close(self._receipt())
         if self._table:
-            is_open = bool(self.summary.not_judged)
-            self._table.close(whole=self._is_whole(), is_open=is_open or self._records_stay)
-            if self._is_whole() and not is_open and not self._records_stay:
-                self._files.remove()
+            self._table.close(whole=self._is_whole())
 
     def _is_whole(self) -> bool:
         """Return whether every row was read, and has a result that was returned."""

@@ -25,8 +25,6 @@ _TYPES = {
     "cost": "double",
 }
 """Types of the judge's columns in Parquet; the others are texts, labels may be numbers."""
-TABLES = (".csv", ".tsv", ".parquet")
-"""Endings of tables that a run writes."""
 
 
 def judged_cells(result: ResultRow, systems: Sequence[str] | None = None) -> dict[str, object]:
@@ -286,9 +284,10 @@ def write_results(path: Path, form: str, results: Iterable[ResultRow]) -> None:
 
 
 class TableOut:
-    """The table of a run: written beside its name, and put there when the run ends.
+    """The table of a run: written in a hidden folder, and put in its place when the run ends.
 
-    A fingerprint beside a table with open rows tells it from one that somebody has edited.
+    The folder holds what a later run resumes from, and a fingerprint of the table, which tells
+    it from one that somebody has edited.
 
     Args:
         path: The table.
@@ -297,28 +296,42 @@ class TableOut:
     def __init__(self, path: Path) -> None:
         """Name the files; nothing is opened."""
         self._path = path
-        self._draft = path.with_name(f".{path.name}.draft{path.suffix}")
-        self._print = path.with_name(f".{path.name}.sha256")
+        self._folder = path.with_name(f".{path.name}.run")
+        self._draft = self._folder / f"draft{path.suffix}"
+        self._prints = self._folder / "table.sha256"
+        self.records = self._folder / "records.jsonl"
+        """The whole results, unless they are kept elsewhere."""
         self._file: TableFile | None = None
 
-    def open(self) -> None:
-        """Check that no table of somebody else's is there, and open a draft.
+    def check(self) -> None:
+        """Check that no table of somebody else's is there, and make the folder.
 
         Raises:
             OutputError: There is one, or the folder cannot be written to.
         """
-        if self._path.exists():
-            if not self._print.exists():
-                raise OutputError(
-                    f"{self._path} is there, and no run of it is unfinished; name another "
-                    "file, or delete it to judge again"
-                )
-            if self._print.read_text() != self._hash():
-                raise OutputError(
-                    f"{self._path} was changed since this run wrote it; move it away, and the "
-                    "same call resumes into a new one"
-                )
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as exc:
+            raise OutputError(f"{self._path} cannot be written: {exc.strerror}") from exc
+        if not self._path.exists():
+            return
+        if not self._prints.exists():
+            raise OutputError(
+                f"{self._path} is there, and no run wrote it; name another file, or delete it"
+            )
+        # A kill may come between the fingerprint of a new table and the table itself.
+        if _fingerprint(self._path) not in self._prints.read_text().split():
+            raise OutputError(
+                f"{self._path} was changed since a run wrote it; move it away, and the same "
+                "call resumes into a new one"
+            )
+
+    def begin(self) -> None:
+        """Open a draft.
+
+        Raises:
+            OutputError: It cannot be written.
+        """
         try:
             self._file = FORMS[self._path.suffix](self._draft)
         except OSError as exc:
@@ -329,27 +342,27 @@ class TableOut:
         if self._file is not None:
             self._file.write(own, cells)
 
-    def close(self, *, whole: bool, is_open: bool) -> None:
-        """Put the table in its place, if it has every row.
-
-        Args:
-            whole: Whether it has.
-            is_open: Whether a later run has something to add.
-        """
+    def close(self, *, whole: bool) -> None:
+        """Put the table in its place, if it has every row."""
         if self._file is None:
             return
         file, self._file = self._file, None
         try:
             file.close()
             if whole:
+                before = self._prints.read_text().split()[:1] if self._prints.exists() else []
+                self._prints.write_text("\n".join([_fingerprint(self._draft), *before]))
                 self._draft.replace(self._path)
         finally:
             self._draft.unlink(missing_ok=True)
-        if whole and is_open:
-            self._print.write_text(self._hash())
-        elif whole:
-            self._print.unlink(missing_ok=True)
 
-    def _hash(self) -> str:
-        with self._path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+
+def records_of(path: Path) -> Path:
+    """Return the whole results that a run keeps for its table; any other file itself."""
+    records = TableOut(path).records
+    return records if records.is_file() else path
+
+
+def _fingerprint(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -81,7 +81,7 @@ def evaluate_writing(  # noqa: PLR0913 - one parameter for each option
     judge: Judge | None = None,
     strict: bool = False,
     language: str = ENGLISH,
-    out: str | PathLike[str] | None = None,
+    records: str | PathLike[str] | None = None,
     max_concurrency: int | None = None,
 ) -> Writing:
     """Measure written texts: coverage, losses by source, and quality against other texts.
@@ -95,7 +95,7 @@ def evaluate_writing(  # noqa: PLR0913 - one parameter for each option
             a model: `load_story_judge(model)`.
         strict: Count a concept as used only in its exact form.
         language: Whose word forms count, as of the writer.
-        out: A JSONL file for the verdicts, so that they are not asked twice.
+        records: A JSONL file for the verdicts, so that they are not asked twice.
         max_concurrency: Most model calls in flight, as of `judge_many`.
 
     Returns:
@@ -109,7 +109,7 @@ def evaluate_writing(  # noqa: PLR0913 - one parameter for each option
     Source: Saha et al. 2023, section 4.2 and table 6 (all present, missing concepts).
     """
     counting: Counting = {"strict": strict, "language": language}
-    comparing = _Comparing(judge, out, max_concurrency)
+    comparing = _Comparing(judge, records, max_concurrency)
     return run(_evaluated(results, against, comparing, counting))
 
 
@@ -120,12 +120,12 @@ async def aevaluate_writing(  # noqa: PLR0913 - one parameter for each option
     judge: Judge | None = None,
     strict: bool = False,
     language: str = ENGLISH,
-    out: str | PathLike[str] | None = None,
+    records: str | PathLike[str] | None = None,
     max_concurrency: int | None = None,
 ) -> Writing:
     """Measure written texts in the running event loop; see `evaluate_writing`."""
     counting: Counting = {"strict": strict, "language": language}
-    comparing = _Comparing(judge, out, max_concurrency)
+    comparing = _Comparing(judge, records, max_concurrency)
     return await arun(_evaluated(results, against, comparing, counting))
 
 
@@ -133,7 +133,7 @@ class _Comparing(NamedTuple):
     """How texts are compared with others."""
 
     judge: Judge | None
-    out: str | PathLike[str] | None
+    records: str | PathLike[str] | None
     max_concurrency: int | None
 
     def verdicts(self, pairs: Sequence[Pair]) -> Steps[list[Verdict]]:
@@ -141,7 +141,10 @@ class _Comparing(NamedTuple):
         judge = self.judge
         if not pairs or judge is None:
             return []
-        options: dict[str, Any] = {"out": self.out, "max_concurrency": self.max_concurrency}
+        options: dict[str, Any] = {
+            "records": self.records,
+            "max_concurrency": self.max_concurrency,
+        }
 
         async def later() -> list[ResultRow]:
             return [row async for row in ajudge_many(judge, pairs, progress=False, **options)]

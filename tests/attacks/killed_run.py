@@ -74,11 +74,13 @@ def work(subject: str, way: str, end: str, given: tuple[Any, Any, Path]) -> Iter
     worker, rows = worker_of(subject, model, saver), rows_of(subject)
     if "shards" in way:
         for shard in ("1/2", "2/2"):
-            yield many(worker, rows, out=folder / "out", shard=shard, **settings)
+            yield many(worker, rows, records=folder / "out", shard=shard, **settings)
     else:
         # The results, and not the checkpoints, are on the full disk.
         full = end == "full disk" and "checkpointer" in way
-        yield many(worker, rows, out="/dev/full" if full else folder / "out.jsonl", **settings)
+        yield many(
+            worker, rows, records="/dev/full" if full else folder / "out.jsonl", **settings
+        )
 
 
 def audit(model: Any, saver: Any) -> Any:

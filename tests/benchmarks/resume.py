@@ -45,14 +45,14 @@ def main() -> None:
     judge = judge.with_config(metadata={"method": "sample"})
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.jsonl"
-        for row in judge_many(judge, pairs, out=out, progress=False):
+        for row in judge_many(judge, pairs, records=out, progress=False):
             if (row["index"] + 1) % (ROWS // 4) == 0:
                 memory = psutil.Process().memory_info().rss / 1e6
                 print(f"{row['index'] + 1:,} rows judged, {memory:.0f} MB held")
         print(f"{out.stat().st_size / 1e6:.0f} MB, {ROWS:,} rows")
         for _ in range(3):
             began = time.process_time()
-            run = judge_many(judge, pairs, out=out, progress=False)
+            run = judge_many(judge, pairs, records=out, progress=False)
             next(run)
             first = time.process_time() - began
             for _ in run:

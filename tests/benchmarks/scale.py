@@ -143,13 +143,13 @@ def ways(rows: Path, url: str, method: str, folder: Path) -> dict[str, list[list
     ray = [*live, "--ray"]
     half = [*judge, "--concurrency", "16"]
     return {
-        "one process": [[*live, "-o", str(folder / "one.jsonl")]],
+        "one process": [[*live, "--records", str(folder / "one.jsonl")]],
         "2 shards": [
-            [*half, "-o", str(folder / "shards"), "--shard", f"{n}/2"] for n in (1, 2)
+            [*half, "--records", str(folder / "shards"), "--shard", f"{n}/2"] for n in (1, 2)
         ],
-        "Ray, 1 actor": [[*ray, "1", "-o", str(folder / "ray1")]],
-        "Ray, 2 actors": [[*ray, "2", "-o", str(folder / "ray2")]],
-        "batch": [[*judge, "--batch", "-o", str(folder / "batch.jsonl")]],
+        "Ray, 1 actor": [[*ray, "1", "--records", str(folder / "ray1")]],
+        "Ray, 2 actors": [[*ray, "2", "--records", str(folder / "ray2")]],
+        "batch": [[*judge, "--batch", "--records", str(folder / "batch.jsonl")]],
     }
 
 
