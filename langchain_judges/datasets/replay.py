@@ -6,9 +6,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 from textwrap import shorten
-from typing import Any
-
-from langchain_core.runnables import Runnable, RunnableConfig
+from typing import TYPE_CHECKING, Any
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.orders import ORDER_NAMES, Order, OrderRule, combine, disagree, orders_of
@@ -22,6 +20,9 @@ from langchain_judges.verdict import (
     no_usage,
     not_judged,
 )
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import Runnable
 
 _COPIED_FIELDS = ("label", "group", "category", "systems", "turn", "human_votes")
 _POINTS: dict[Preference, float] = {"A": 1.0, "tie": 0.5, "B": 0.0}
@@ -139,29 +140,6 @@ def _graded(record: SourceRecord) -> LabelVerdict:
     }
 
 
-class RecordedJudge(Runnable[dict[str, Any], dict[str, Any]]):
-    """Answers a pair by the verdict recorded under its id; made by `recorded_judge`."""
-
-    def __init__(self, rows: Iterable[SourceRecord]) -> None:
-        """Keep the rows of one judge."""
-        self._by_id = {row["id"]: row for row in rows}
-
-    def invoke(
-        self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> dict[str, Any]:
-        """Return the recorded outcome; a pair without one is not judged."""
-        row = self._by_id.get(input.get("id"))
-        if row is None:
-            missing: Failure = {
-                "step": "recorded",
-                "unit": "",
-                "reason": "missing",
-                "detail": f"no verdict is recorded on {input.get('id')!r}",
-            }
-            return {"verdict": not_judged([missing], no_usage()), "by_order": {}}
-        return {name: row[name] for name in ("verdict", "by_order") if name in row}
-
-
 def recorded_judge(
     records: Iterable[SourceRecord], *, orders: OrderRule = "strict"
 ) -> Runnable[dict[str, Any], dict[str, Any]]:
@@ -191,4 +169,21 @@ def recorded_judge(
         "options": {"orders": orders},
         "calls": 0,
     }
-    return RecordedJudge(replayed).with_config(metadata=metadata)
+    by_id = {row["id"]: row for row in replayed}
+
+    def said(pair: dict[str, Any]) -> dict[str, Any]:
+        row = by_id.get(pair.get("id"))
+        if row is None:
+            missing: Failure = {
+                "step": "recorded",
+                "unit": "",
+                "reason": "missing",
+                "detail": f"no verdict is recorded on {pair.get('id')!r}",
+            }
+            return {"verdict": not_judged([missing], no_usage()), "by_order": {}}
+        return {name: row[name] for name in ("verdict", "by_order") if name in row}
+
+    # Loaded on use: reading data needs none of it.
+    from langchain_core.runnables import RunnableLambda
+
+    return RunnableLambda(said, name="RecordedJudge").with_config(metadata=metadata)

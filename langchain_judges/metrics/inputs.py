@@ -256,7 +256,7 @@ class Cases:
         if len(keys) != self.size:
             counts = f"{len(keys)} for {self.size} items"
             raise InputError(f"one group for each item is needed: {counts}")
-        if all(type(key) is int for key in keys):
+        if set(map(type, keys)) == {int}:
             numbers = np.asarray(keys, dtype=np.int64)[self.indices]
             return np.asarray(np.unique(numbers, return_inverse=True)[1]).reshape(-1)
         order: dict[Hashable, int] = {}
@@ -304,7 +304,7 @@ def match(judge: Judgments, truth: RightLabels, field: str | None = None) -> Cas
 
 def _bare_numbers(column: Sequence[Any]) -> Floats | None:
     """Return numbers as an array, NaN where one is missing; None where some are no numbers."""
-    if any(type(value) is str for value in column):
+    if str in set(map(type, column)):
         return None  # NumPy would read a label such as "1"
     try:
         return np.asarray(column, dtype=float).reshape(len(column))

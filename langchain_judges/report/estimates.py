@@ -255,7 +255,9 @@ def calibration(sample: Sample) -> list[Number]:
     """Return whether the judge is right as often as it says, where it has a confidence."""
     if not sample.has_confidence:
         return []
-    fit = metrics.confidence_calibration(sample.verdicts, sample.labels, **sample.settings)
+    fit = metrics.confidence_calibration(
+        sample.verdicts, sample.labels, sample.confidences, **sample.settings
+    )
     numbers = [
         Number(
             "confidence.ece",
@@ -278,7 +280,9 @@ def calibration(sample: Sample) -> list[Number]:
             note="confidence that says nothing: 50 %",
         ),
     ]
-    curve = metrics.abstention_curve(sample.verdicts, sample.labels, **sample.settings)
+    curve = metrics.abstention_curve(
+        sample.verdicts, sample.labels, sample.confidences, **sample.settings
+    )
     for share, agreement in curve[1:]:
         percents = round(100 * share)
         title = f"Agreement on the surest {percents} % of the answers"

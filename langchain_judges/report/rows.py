@@ -90,12 +90,12 @@ class JudgedRow:
     place: Any
     """What the same row has in another run: its place in the data, or its id."""
 
-    @property
+    @cached_property
     def verdict(self) -> VerdictRow:
         """What the judge said."""
         return self.row.get("verdict") or {}
 
-    @property
+    @cached_property
     def answer(self) -> Label | None:
         """The preferred text or the label; None: not judged."""
         answer: Label | None = decision(self.verdict)

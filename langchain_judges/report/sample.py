@@ -20,7 +20,7 @@ from langchain_judges.verdict import Label, Preference
 class MetricSettings(TypedDict):
     """The keywords of every metric."""
 
-    groups: list[Hashable] | None
+    groups: list[int] | None
     confidence: float
 
 
@@ -54,9 +54,14 @@ class Sample:
         return kind_of_verdict(self.rows[0].verdict) == "pair"
 
     @cached_property
-    def verdicts(self) -> list[VerdictRow]:
-        """The rows of the run."""
-        return [row.row for row in self.rows]
+    def verdicts(self) -> list[Label | VerdictRow]:
+        """What the judge said, and for a failed judgment its row, which has the reason."""
+        return [row.row if row.answer is None else row.answer for row in self.rows]
+
+    @cached_property
+    def confidences(self) -> list[float | None]:
+        """How sure the judge is of each answer."""
+        return [row.verdict.get("confidence") for row in self.rows]
 
     @cached_property
     def answers(self) -> list[Label | None]:
@@ -85,12 +90,14 @@ class Sample:
         return [_systems(row.data_row, size) for row in self.rows]
 
     @cached_property
-    def groups(self) -> list[Hashable] | None:
-        """The cluster of each row; a row without a group is one of its own."""
+    def groups(self) -> list[int] | None:
+        """The number of each row's cluster; a row without a group is one of its own."""
         keys = [row.data_row.get("group") for row in self.rows]
         sizes = Counter(key for key in keys if key is not None)
         if 0 < len(sizes) < sum(sizes.values()) and (len(sizes) > 1 or None in keys):
-            return [("row", i) if key is None else key for i, key in enumerate(keys)]
+            numbers: dict[Hashable, int] = {}
+            names = [("row", i) if key is None else (key,) for i, key in enumerate(keys)]
+            return [numbers.setdefault(name, len(numbers)) for name in names]
         return None
 
     @cached_property

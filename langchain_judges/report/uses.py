@@ -385,7 +385,9 @@ def _surest(sample: Sample) -> str:
     shares = (0.8, 0.6, 0.4, 0.2)
     level = 1 - (1 - sample.confidence) / len(shares)
     settings: Any = {**sample.settings, "confidence": level}
-    curve = metrics.abstention_curve(sample.verdicts, sample.labels, shares=shares, **settings)
+    curve = metrics.abstention_curve(
+        sample.verdicts, sample.labels, sample.confidences, shares, **settings
+    )
     for share, right in curve:
         if right.interval and right.interval.low >= 1 - MOST_WRONG / 2 and share < 0.95:
             span = range_text(Number("", "", right), 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -173,7 +173,7 @@ def _contest(first: TrustReport, second: TrustReport, confidence: float) -> dict
 
 
 def _in_common(
-    sides: Sequence[Sequence[JudgedRow]], groups: list[Hashable] | None, confidence: float
+    sides: Sequence[Sequence[JudgedRow]], groups: list[int] | None, confidence: float
 ) -> dict[str, Result]:
     """Return how often two judges say the same, and how many errors they share."""
     same: list[float | None] = []

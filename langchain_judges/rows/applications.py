@@ -131,6 +131,8 @@ def kind_in_value(value: object) -> str | None:
 
 
 def _read_or_left(read: Callable[[object], object], value: object) -> object:
+    if isinstance(value, str):  # nearly all of them
+        return value
     readable = isinstance(value, Mapping | BaseModel) or is_run(value) or record_in(value)
     if not readable:
         return value

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.faults import diagnosis
 from langchain_judges.asking.tokens import BYTES, bytes_of
 from langchain_judges.errors import (
     InputError,
@@ -20,7 +19,6 @@ from langchain_judges.errors import (
     ModelAccessError,
     OptionError,
 )
-from langchain_judges.methods.describe import memory_of, metadata_of, unwrapped
 from langchain_judges.rows.checks import (
     RowKind,
     kind_of_result,
@@ -65,6 +63,9 @@ def marks_of(judge: object) -> tuple[Marks, int]:
     Both are in the judge's metadata, from its factory or its author. A sequence around a
     judge has none, because its other parts may affect the verdict too.
     """
+    # Loaded on use: reading results needs no judge.
+    from langchain_judges.methods.describe import memory_of, metadata_of
+
     metadata = metadata_of(judge)
     marks = cast("Marks", {key: metadata[key] for key in _DECISIVE if key in metadata})
     if isinstance(options := marks.get("options"), Mapping):
@@ -83,6 +84,8 @@ def marks_of(judge: object) -> tuple[Marks, int]:
 
 def _embeddings(judge: object) -> list[Embeddings]:
     """Return the embeddings of a judge, or of its members."""
+    from langchain_judges.methods.describe import unwrapped
+
     own = unwrapped(judge)
     if members := getattr(own, "members", ()):
         return [each for member in members for each in _embeddings(member.judge)]
@@ -229,6 +232,9 @@ def outcome_of_error(row: RunRow, exc: Exception, usage: Usage) -> Mapping[str, 
     if isinstance(exc, ModelAccessError):
         detail = str(exc).partition("refuses every call: ")[2] or str(exc)
         return failed_outcome(row, "provider_error", detail, usage)
+    # Loaded on use, as below: reading results needs no model.
+    from langchain_judges.asking.faults import diagnosis
+
     problem = diagnosis(exc)
     return failed_outcome(row, problem.reason, problem.detail, usage)
 
