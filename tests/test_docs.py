@@ -96,7 +96,7 @@ def test_a_page_begins_with_a_line_that_says_what_it_is(page):
 
 def test_the_readme_is_short_and_leads_to_the_pages():
     text = PAGES[0].read_text()
-    assert len(text.splitlines()) <= 210
+    assert len(text.split()) <= 1_200
     assert "](docs/index.md)" in text
     first = {"langchain-judges", "what-a-verdict-looks-like"}
     assert all(f"](#{name})" in text for name in anchors(PAGES[0]) - first)
@@ -119,11 +119,11 @@ def test_the_python_of_the_readme_runs_as_it_stands(tmp_path, monkeypatch, capsy
         names: dict = {}
         for block in blocks(PAGES[0], "python"):
             exec(block.replace("http://127.0.0.1:11434/v1", server.url), names)
-    output = capsys.readouterr().out.splitlines()
-    assert output[0] == "0 It blames the customer."
-    assert output[1].startswith("tie A tie. Totals 10 (A) to 10 (B).")
-    assert output[2] == "5 It blames the customer."
-    assert output[3].startswith("Averages over many rows. Not yet:")
+    output = capsys.readouterr().out
+    assert output.count("It blames the customer.") == 2 + 1 + 1  # two rows, the agent, LangSmith
+    assert "\ntie A tie. Totals 10 (A) to 10 (B)." in output
+    assert "\n5 It blames the customer." in output
+    assert "\nAverages over many rows. Not yet:" in output
     assert "<html" in (tmp_path / "report.html").read_text()
 
 
@@ -202,9 +202,7 @@ def test_the_python_of_a_page_runs_as_it_stands(name, tmp_path, monkeypatch):
 def test_the_commands_of_the_readme_count_their_calls(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    text = {"input": "Where is my parcel?", "output": "Sorry!"}
-    (tmp_path / "replies.jsonl").write_text(json.dumps(text))
-    (tmp_path / "pairs.jsonl").write_text(json.dumps(pairs(1)[0]))
+    (tmp_path / "replies.csv").write_text("question,reply\nWhere is my parcel?,Sorry!\n")
     lines = "\n".join(blocks(PAGES[0], "sh")).replace("\\\n", " ").splitlines()
     commands = [line for line in lines if line.startswith("langchain-judges judge")]
     counts = []
@@ -212,4 +210,4 @@ def test_the_commands_of_the_readme_count_their_calls(tmp_path, monkeypatch):
         result = CliRunner().invoke(app, [*shlex.split(line, comments=True)[1:], "--dry-run"])
         assert result.exit_code == 0, result.output
         counts.append(re.search(r"at most (\d+) calls", result.output)[1])
-    assert counts == ["11", "11", "1"]
+    assert counts == ["1", "1"]
