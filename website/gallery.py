@@ -155,7 +155,7 @@ HEAD = """# A gallery of verdicts
 
 What each method answers: the judges of pairs on one pair, the others on one text each.
 
-Replies of {model}, recorded on {date} and replayed. Each box is what the code above it returns,
+Replies of {model}, recorded on {date} and replayed. Under each code stands what it returns,
 as `langchain-judges judge --show` prints it.
 
 ## One pair
@@ -178,13 +178,15 @@ def result_of(example: Example) -> dict[str, Any]:
 
 
 def terminal(example: Example) -> str:
-    """Return the result as `--show` prints it."""
+    """Return the result as `--show` prints it, without its frame."""
     result = {**example.row.shown(), **result_of(example)}
     panel = text_panel(result) if "concepts" in result else verdict_panel(result)
     console = Console(width=WIDTH, no_color=True, force_terminal=False)
     with console.capture() as capture:
         console.print(panel)
-    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+    first, *lines, _ = capture.get().splitlines()
+    inside = (line.removeprefix("│ ").removesuffix("│").rstrip() for line in lines)
+    return "\n".join([first.strip("╭─╮ "), "", *inside])
 
 
 def row_text(row: Row) -> str:

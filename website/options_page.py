@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +14,60 @@ from langchain_judges.writing.registry import WRITERS
 
 PAGE = Path(__file__).parents[1] / "docs" / "options.md"
 SHARED = {*GraphOptions.model_fields, *JudgeOptions.model_fields}
+NAMED = {
+    "Sequence": "list",
+    "Mapping": "mapping",
+    "PathLike": "path",
+    "BaseChatModel": "chat model",
+    "BaseCheckpointSaver": "checkpointer",
+}
+"""Types of options in the words of a reader."""
+TABLE = ("| option | type = default | what it is |", "|---|---|---|")
 HEAD = """# Options
 
-Every option of every method, made from the classes that declare them. On the command line:
-`--set NAME=VALUE`, the value as JSON. A preset is a set of options by name:
+Every option of every method: a keyword in Python, `--set NAME=VALUE` (as JSON) in a shell.
+
+Where no default stands it is `None`. A preset is a set of options by name:
 `load_judge("bsm", model, preset="paper")`, or `--preset paper`.
 """
+
+
+def alternatives(node: ast.expr) -> Iterator[str]:
+    """Yield what a type allows, each in a word or two; None is left out."""
+    match node:
+        case ast.BinOp(left=left, right=right):
+            yield from alternatives(left)
+            yield from alternatives(right)
+        case ast.Subscript(value=ast.Name(id="Literal"), slice=ast.Tuple(elts=values)):
+            yield from (f"`{ast.unparse(value)}`" for value in values)
+        case ast.Subscript(value=ast.Name(id="Literal"), slice=value):
+            yield f"`{ast.unparse(value)}`"
+        case ast.Subscript(value=ast.Name(id=name)):
+            yield NAMED.get(name, f"`{name}`")
+        case ast.Constant(value=None):
+            pass
+        case _:
+            yield NAMED.get(ast.unparse(node), f"`{ast.unparse(node)}`")
+
+
+def plain_type(text: str) -> str:
+    """Return a type as a reader of tables reads it: "`str`, list or mapping"."""
+    words = list(dict.fromkeys(alternatives(ast.parse(text, mode="eval").body)))
+    *first, last = words
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def row(kind: type[GraphOptions], name: str, field: Any) -> str:
     """Return the line of an option: its type, its default and what it is."""
     default = field.get_default(call_default_factory=True)
     words = " ".join((field.description or "").split()).replace("|", "\\|")
-    kinds = type_of(kind, name).replace("|", "\\|")
-    return f"| `{name}` | `{kinds}` | `{default!r}` | {words} |"
+    shown = "" if default is None else f" = `{default!r}`"
+    return f"| `{name}` | {plain_type(type_of(kind, name))}{shown} | {words} |"
 
 
 def table(kind: type[GraphOptions], *, shared: bool = False) -> str:
     """Return the options that a method declares, or those that it shares with others."""
-    lines = ["| option | type | default | what it is |", "|---|---|---|---|"]
+    lines = [*TABLE]
     own = [(name, field) for name, field in described(kind) if (name in SHARED) == shared]
     return "\n".join(lines + [row(kind, name, field) for name, field in own])
 
@@ -61,9 +97,7 @@ def rows_once(kind: type[GraphOptions], told: dict[tuple[type, str], str]) -> st
         else:
             told[owner, name] = kind.method
             new.append(row(kind, name, field))
-    lines = (
-        ["| option | type | default | what it is |", "|---|---|---|---|", *new] if new else []
-    )
+    lines = [*TABLE, *new] if new else []
     lines += [f"\n{', '.join(names)}: as of `{each}`." for each, names in as_of.items()]
     return "\n".join(lines)
 

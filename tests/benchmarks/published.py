@@ -213,10 +213,10 @@ def table(data: Path) -> str:
             lines.append(f"| {name} | not in {data} | | | |")
             continue
         for each in compute(data):
-            mark = "same" if each.alike else "**differs**"
             numbers = (f"{value:.{each.digits}f}" for value in (each.published, each.ours))
-            notes = "; ".join(filter(None, [mark, each.note]))
+            notes = "; ".join(filter(None, ["" if each.alike else "**differs**", each.note]))
             lines.append(f"| {' | '.join([name, each.name, *numbers, notes])} |")
+            name = ""
     return "\n".join(lines) + "\n"
 
 
