@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 
 from langchain_judges.methods.registry import COMBINATIONS, METHODS
-from website import figures, gallery, options_page
+from website import figures, gallery, money_table, options_page
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -93,7 +93,10 @@ FILES: dict[Path, Callable[[], str]] = {
     ROOT / "langgraph.json": server_config,
 }
 """What makes each file."""
-PAGES: dict[Path, Callable[[], str]] = {DOCS / "gallery.md": gallery.page}
+PAGES: dict[Path, Callable[[], str]] = {
+    DOCS / "gallery.md": gallery.page,
+    money_table.PAGE: money_table.page,
+}
 """The same of pages whose examples are replayed."""
 
 
