@@ -127,8 +127,9 @@ class Chromium:
         assert self.ask("document.readyState") == "complete"
 
     def ask(self, expression: str) -> object:
-        """Return the value of a JavaScript expression on the page."""
-        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        """Return the value of an expression on the page; of a promise what it gives."""
+        options = {"returnByValue": True, "awaitPromise": True}
+        result = self.call("Runtime.evaluate", expression=expression, **options)
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
 

@@ -120,7 +120,7 @@ def test_the_python_of_the_readme_runs_as_it_stands(tmp_path, monkeypatch, capsy
         for block in blocks(PAGES[0], "python"):
             exec(block.replace("http://127.0.0.1:11434/v1", server.url), names)
     output = capsys.readouterr().out
-    assert output.count("It blames the customer.") == 2 + 1 + 1  # two rows, the agent, LangSmith
+    assert output.count("It blames the customer.") == 2 + 1 + 1  # rows, agent, LangSmith
     assert "\ntie A tie. Totals 10 (A) to 10 (B)." in output
     assert "\n5 It blames the customer." in output
     assert "\nAverages over many rows. Not yet:" in output

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,27 @@ import yaml
 
 from tests.chromium import Chromium, needed
 from website.first_verdict import first_verdict
+from website.generated import ROOMS
 from website.hooks import LINK, outside
 
 ROOT = Path(__file__).parents[1]
 CONFIG = (ROOT / "mkdocs.yml").read_text()
 HIDDEN = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+BROKEN = """[...document.querySelectorAll('.md-typeset td:first-child code')]
+    .filter(code => /^\\w+$/.test(code.innerText) && code.getClientRects().length > 1)
+    .map(code => code.innerText).join()"""
+WIDE = """[...document.querySelectorAll('.md-typeset__scrollwrap')]
+    .filter(wrap => wrap.scrollWidth > wrap.clientWidth + 1)
+    .map(wrap => wrap.innerText.slice(0, 60)).join()"""
+SEARCH = """new Promise(resolve => {
+    const input = document.querySelector('.md-search__input')
+    const list = document.querySelector('.md-search-result__list')
+    new MutationObserver(() => list.innerText && resolve(list.innerText))
+        .observe(list, {childList: true, subtree: true})
+    input.focus()
+    input.value = 'cascade'
+    input.dispatchEvent(new Event('keyup'))
+})"""
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 
 
@@ -73,22 +90,43 @@ def test_llms_txt_names_every_page_with_what_it_is(site):
 
 
 @pytest.mark.figures
-def test_the_reference_shows_a_factory_with_its_options(site):
-    assert "max_criteria" in (site / "reference.html").read_text()
+def test_the_reference_shows_every_public_name(site):
+    text = (site / "reference.html").read_text()
+    assert "max_criteria" in text
+    for room in ROOMS:
+        package = f"langchain_judges.{room}".rstrip(".")
+        missing = [name for name in import_module(package).__all__ if name not in text]
+        assert missing == [], package
 
 
 @needed
 @pytest.mark.figures
-def test_a_page_fits_the_screen_and_asks_no_other_server(site, tmp_path):
+def test_pages_fit_the_screen_and_ask_no_other_server(site, tmp_path):
     with Chromium(tmp_path) as browser:
-        for width in (400, 1400):
-            colours = set()
-            for dark in (False, True):
-                browser.open(site / "bsm.html", width, dark=dark)
-                # The scheme of an earlier visit is remembered.
-                browser.ask("localStorage.clear()")
-                browser.open(site / "bsm.html", width, dark=dark)
-                assert browser.ask(HIDDEN) == 0
+        for page in sorted(site.glob("*.html")):
+            for width in (1300, 390):
+                browser.open(page, width)
+                assert browser.ask(HIDDEN) == 0, (page.name, width)
+                assert browser.ask(BROKEN) == "", (page.name, width)
+                assert "\\|" not in str(browser.ask("document.body.innerText")), page.name
+                if page.name != "evidence.html" or width == 1300:
+                    assert browser.ask(WIDE) == "", (page.name, width)
+            if page.name != "404.html":  # its addresses begin at the root of a server
+                assert browser.complaints() == [], page.name
                 assert all(url.startswith(("file:", "data:")) for url in browser.requested())
-                colours.add(browser.ask(BACKGROUND))
-            assert len(colours) == 2
+
+
+@needed
+@pytest.mark.figures
+def test_the_site_is_searched_and_coloured_when_read_from_a_disk(site, tmp_path):
+    with Chromium(tmp_path) as browser:
+        colours = set()
+        for dark in (False, True):
+            browser.open(site / "bsm.html", 1300, dark=dark)
+            # The scheme of an earlier visit is remembered.
+            browser.ask("localStorage.clear()")
+            browser.open(site / "bsm.html", 1300, dark=dark)
+            colours.add(browser.ask(BACKGROUND))
+        assert len(colours) == 2
+        found = browser.ask(SEARCH)
+        assert "Several judges" in str(found)
