@@ -1,65 +1,93 @@
-"""Recorded verdicts of judges as stages of cascades and members of juries: calls and agreement.
+"""Recorded verdicts of judges as stages of cascades and members of juries.
 
-    python -m tests.benchmarks.replay_cascades [DATA] [SPLITS]
+    python -m tests.benchmarks.replay_cascades [--data FOLDER] [--splits N] [--write] [--figure]
 
-LLMBar (419 pairs) and 200 pairs of MT-Bench, verdicts in both orders, which must agree. In
-each of SPLITS random halves the threshold of the first judge is calibrated
-(`selective_threshold`: its verdicts must agree with the labels as often as promised, δ = 0.05),
-and the other half is judged. `held` is the share of the splits in which the promise is true of
-all pairs, for calibration rows drawn with replacement, as the guarantee has it. Juries:
-agreement of the best member and of the majority with the labels, and the effective voters.
+LLMBar (419 pairs), 200 pairs of MT-Bench, and a simulated judge with label probabilities, which
+no recorded judge has. A first and a last judge of every kind of certainty are two stages, and
+`selective_cascade` finds their thresholds on half as many rows as there are, drawn with
+replacement, so that the promise can be held against all rows: it holds in a draw if the
+verdicts agree with the labels at least as often as promised. `--write` puts the tables into
+docs/evidence.md, `--figure` draws the figure of docs/several-judges.md.
 """
 
 from __future__ import annotations
 
+import argparse
+import gzip
+import json
 import random
-import sys
 import warnings
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
 from langchain_judges import create_jury, judge_many
 from langchain_judges.datasets import load, recorded, recorded_judge
-from langchain_judges.metrics import certainty, effective_voters, selective_threshold
+from langchain_judges.metrics import certainty, effective_voters, selective_cascade
+from tests.benchmarks.evidence_page import write_section
 
+FIGURE = Path(__file__).parents[2] / "docs" / "figures" / "certainty.png"
 DELTA = 0.05
-PROMISED = {"llmbar": 0.8, "mtbench_human200": 0.7}
-"""The agreement with the labels that is promised of the first judge's verdicts."""
+PROMISED = {"llmbar": 0.8, "mtbench_human200": 0.7, "simulated": 0.9}
+"""The agreement with the labels that is promised."""
+TITLES = {"llmbar": "LLMBar", "mtbench_human200": "MT-Bench", "simulated": "simulated"}
+PRICES = {"GPT-4": (30, 60), "ChatGPT": (1.5, 2), "PaLM2": (1, 1), "LLaMA2": (1, 1)}
+"""Dollars for a million tokens in and out, assumed: what such models cost when they judged."""
+INSTRUCTIONS, REPLY = 150, 10
+"""Tokens of a question beside its texts, and of a reply that names a label."""
 Setting = tuple[str, str]
 
 
-class Told(NamedTuple):
-    """What a judge says of each row."""
+class Stage(NamedTuple):
+    """A judge of a kind of certainty, and the recorded judges that it asks."""
 
+    kind: str
+    settings: list[Setting]
+    orders: Any = "strict"
+
+
+class Said(NamedTuple):
+    """What a judge says of each row, how sure it is, and what a row costs."""
+
+    stage: Stage
     answers: list[Any]
     sure: list[float | None]
-    rows: list[dict[str, Any]]
+    dollars: float
 
 
-CASCADES: dict[str, list[tuple[list[Setting], Setting]]] = {
+def _stages(model: str, others: list[str], prompt: str, *, rated: str = "") -> list[Stage]:
+    members = [(each, prompt) for each in others] if others[0] != prompt else []
+    members = members or [(model, each) for each in others]
+    stages = [
+        Stage("unknown", [(model, prompt)], "none"),
+        Stage("orders", [(model, prompt)]),
+        Stage("members", members),
+    ]
+    return [*stages, *([Stage("scores", [(model, rated)])] if rated else [])]
+
+
+FIRST: dict[str, list[Stage]] = {
     "llmbar": [
-        ([("GPT-4", "Vanilla")], ("GPT-4", "Metrics_Reference")),
-        ([("GPT-4", "Swap")], ("GPT-4", "Metrics_Reference")),
-        ([("PaLM2", "Metrics_Reference")], ("GPT-4", "Metrics_Reference")),
-        (
-            [("PaLM2", s) for s in ("Metrics_Reference", "Swap", "Reference")],
-            ("GPT-4", "Metrics_Reference"),
-        ),
+        *_stages("PaLM2", ["Metrics_Reference", "Reference", "Swap"], "Metrics_Reference"),
+        Stage("orders", [("GPT-4", "Vanilla")]),
+        Stage("scores", [("GPT-4", "Rating_NoRules")]),
     ],
-    "mtbench_human200": [
-        ([("ChatGPT", "Vanilla_NoRules")], ("GPT-4", "Vanilla_NoRules")),
-        ([("LLaMA2", "Vanilla_NoRules")], ("GPT-4", "Vanilla_NoRules")),
-        ([("PaLM2", "Vanilla_NoRules")], ("GPT-4", "Vanilla_NoRules")),
-        (
-            [(m, "Vanilla_NoRules") for m in ("ChatGPT", "LLaMA2", "PaLM2")],
-            ("GPT-4", "Vanilla_NoRules"),
-        ),
-    ],
+    "mtbench_human200": _stages("ChatGPT", ["ChatGPT", "LLaMA2", "PaLM2"], "Vanilla_NoRules"),
+}
+LAST: dict[str, list[Stage]] = {
+    "llmbar": _stages(
+        "GPT-4",
+        ["Metrics_Reference", "Reference", "Metrics"],
+        "Metrics_Reference",
+        rated="Rating_Metrics_Reference",
+    ),
+    "mtbench_human200": _stages("GPT-4", ["GPT-4", "ChatGPT", "PaLM2"], "Vanilla_NoRules"),
 }
 JURIES: dict[str, list[list[Setting]]] = {
     "llmbar": [
-        [("GPT-4", s) for s in ("Vanilla", "Metrics_Reference", "Swap")],
+        [("GPT-4", each) for each in ("Vanilla", "Metrics_Reference", "Swap")],
         [(m, "Metrics_Reference") for m in ("GPT-4", "PaLM2", "LLaMA2", "ChatGPT", "Falcon")],
     ],
     "mtbench_human200": [
@@ -69,104 +97,257 @@ JURIES: dict[str, list[list[Setting]]] = {
 }
 
 
-def judge_of(name: str, folder: Path, setting: Setting) -> Any:
+def judge_of(name: str, folder: Path, setting: Setting, orders: Any = "strict") -> Any:
     model, prompt = setting
-    return recorded_judge(recorded(name, folder, judge=model, setting=prompt))
+    return recorded_judge(recorded(name, folder, judge=model, setting=prompt), orders=orders)
 
 
-def told_by(name: str, folder: Path, settings: list[Setting], rows: list[Any]) -> Told:
-    """Return what a judge, or a jury of several, says of the rows."""
-    judges = [judge_of(name, folder, setting) for setting in settings]
+def verdicts_of(name: str, folder: Path, stage: Stage, rows: list[Any]) -> list[Any]:
+    """Return the verdicts of a recorded judge, or of a jury of several."""
+    if stage.kind == "scores":
+        return list(_rated(folder, stage.settings[0]))
+    judges = [judge_of(name, folder, each, stage.orders) for each in stage.settings]
     judge = judges[0] if len(judges) == 1 else create_jury(judges)
-    results = list(judge_many(judge, rows, progress=False))
-    verdicts = [row["verdict"] for row in results]
-    return Told([v["preference"] for v in verdicts], list(map(certainty, verdicts)), results)
+    return [row["verdict"] for row in judge_many(judge, rows, progress=False)]
 
 
-def agreement(answers: list[Any], labels: list[Any], places: Any = None) -> float:
-    places = range(len(labels)) if places is None else places
-    return fmean(answers[place] == labels[place] for place in places)
+def _rated(folder: Path, setting: Setting) -> Iterator[dict[str, Any]]:
+    """Yield verdicts with the scores that a judge gave each text on its own, in file order."""
+    with gzip.open(folder / "verdicts_all.jsonl.gz", "rt") as file:
+        for each in map(json.loads, file):
+            if (each["judge"], each["strategy"]) == setting:
+                a, b = (float(each[f"score_{n}"] or "nan") for n in (1, 2))
+                better = "A" if a > b else "B" if b > a else "tie"
+                label = better if a == a and b == b else None
+                scores = {"A": a, "B": b}
+                yield {"preference": label, "scores": scores, "score": a / (a + b or 1)}
 
 
-def gate_of(cheap: Told, labels: list[Any], places: list[int], least: float) -> float:
-    """Return the certainty from which on the cheap judge's verdicts are taken."""
-    results = selective_threshold(
-        [cheap.answers[n] for n in places],
-        [cheap.sure[n] for n in places],
-        [labels[n] for n in places],
-        alpha=1 - least,
-        delta=DELTA,
+def said_by(name: str, folder: Path, stage: Stage, rows: list[Any]) -> Said:
+    verdicts = verdicts_of(name, folder, stage, rows)
+    texts = ("input", "output_a", "output_b")
+    tokens = fmean(sum(len(row[each]) for each in texts) / 4 for row in rows)
+    orders = 1 if stage.orders == "none" else 2
+    dollars = sum(
+        orders * ((tokens + INSTRUCTIONS) * paid + REPLY * got) / 1e6
+        for paid, got in (PRICES[model] for model, _ in stage.settings)
     )
-    return results.value
+    sure = [certainty(verdict, calibrated=True) for verdict in verdicts]
+    return Said(stage, [verdict["preference"] for verdict in verdicts], sure, dollars)
 
 
-def study(
-    cheap: Told, strong: Told, labels: list[Any], splits: int, promise: float
-) -> dict[str, float]:
-    """Return the means over the splits."""
-    results: dict[str, list[float]] = {
-        name: [] for name in ("cascade", "strong", "asked", "held")
-    }
+def simulated(count: int = 800) -> tuple[list[str], Said, Said]:
+    """Return labels, a judge right as often as its probabilities say, and a strong one.
+
+    Seven rows of ten are clear to the first judge, which deserves to decide these.
+    """
+    draw = random.Random(3)
+    labels = [draw.choice("AB") for _ in range(count)]
+    ends = [(0.94, 1.0) if draw.random() < 0.7 else (0.5, 0.7) for _ in range(count)]
+    sure: list[float | None] = [draw.uniform(*each) for each in ends]
+
+    def answers(chances: list[Any]) -> list[str]:
+        pairs = zip(labels, chances, strict=True)
+        return [a if draw.random() < p else {"A": "B", "B": "A"}[a] for a, p in pairs]
+
+    first = Said(Stage("label probabilities", []), answers(sure), sure, 0.0001)
+    strong = answers([0.95] * count)
+    return labels, first, Said(Stage("unknown", []), strong, [None] * count, 0.004)
+
+
+Stages = tuple[list[Said], list[Said]]
+"""The first judges, and the last."""
+
+
+class Table(NamedTuple):
+    """A table, and the least share of draws in which a promise held."""
+
+    lines: str
+    held: float
+
+
+class Outcome(NamedTuple):
+    """The means over the draws."""
+
+    agreement: float
+    judged: float
+    escalated: float
+    dollars: float
+    held: float
+
+
+def study(first: Said, last: Said, labels: list[Any], splits: int, promise: float) -> Outcome:
+    """Calibrate two stages on drawn rows, and let them judge all."""
     size = len(labels)
+    silent = all(each is None for each in last.sure)
+    final = [None if a is None else 1.0 for a in last.answers] if silent else last.sure
+    columns = [(first.answers, first.sure), (last.answers, final)]
+    right, judged, escalated, held = [], [], [], []
     for seed in range(splits):
-        draw = random.Random(seed)
-        shuffled = draw.sample(range(size), size)
-        calibration, test = shuffled[: size // 2], shuffled[size // 2 :]
-        gate = gate_of(cheap, labels, calibration, promise)
-        test_rows = [n for n in test if cheap.sure[n] is not None and cheap.sure[n] >= gate]
-        own = set(test_rows)
-        final = [cheap.answers[n] if n in own else strong.answers[n] for n in range(size)]
-        results["cascade"].append(agreement(final, labels, test))
-        results["strong"].append(agreement(strong.answers, labels, test))
-        results["asked"].append(1 - len(test_rows) / len(test))
-        sample = draw.choices(range(size), k=size // 2)
-        gate = gate_of(cheap, labels, sample, promise)
-        sure_rows = [
-            n for n in range(size) if cheap.sure[n] is not None and cheap.sure[n] >= gate
-        ]
-        results["held"].append(
-            not sure_rows or agreement(cheap.answers, labels, sure_rows) >= promise
+        places = random.Random(seed).choices(range(size), k=size // 2)
+        drawn = [([a[n] for n in places], [s[n] for n in places]) for a, s in columns]
+        gates = selective_cascade(
+            drawn, [labels[n] for n in places], alpha=1 - promise, delta=DELTA
         )
-    return {name: fmean(values) for name, values in results.items()}
+        told = [gates.decide([(a[n], s[n]) for a, s in columns]) for n in range(size)]
+        hits = [each[1] == labels[n] for n, each in enumerate(told) if each]
+        right += [fmean(hits)] if hits else []
+        judged.append(len(hits) / size)
+        escalated.append(1 - sum(bool(each) and each[0] == 0 for each in told) / size)
+        held.append(not hits or fmean(hits) >= promise)
+    dollars = first.dollars + last.dollars * fmean(escalated)
+    agreement = fmean(right) if right else float("nan")
+    return Outcome(agreement, fmean(judged), fmean(escalated), dollars, fmean(held))
 
 
-def said(settings: list[Setting]) -> str:
-    """Return how a table calls a judge."""
-    if len(settings) == 1:
-        return " ".join(settings[0])
-    models = list(dict.fromkeys(model for model, _ in settings))
-    prompts = list(dict.fromkeys(prompt for _, prompt in settings))
-    return f"jury of {len(settings)}: {', '.join(models)} ({', '.join(prompts)})"
+def agreement(answers: list[Any], labels: list[Any]) -> float:
+    return fmean(answer == label for answer, label in zip(answers, labels, strict=True))
 
 
-def main(data: Path, splits: int) -> None:
-    for name, cascades in CASCADES.items():
+def called(stage: Stage) -> str:
+    models = ", ".join(dict.fromkeys(model for model, _ in stage.settings))
+    return f"{stage.kind} ({models})" if models else stage.kind
+
+
+def surest_half(judge: Said, labels: list[Any]) -> str:
+    """Say how often a judge is right in the half of the rows of which it is surest."""
+    levels = sorted((each for each in judge.sure if each is not None), reverse=True)
+    if not levels:
+        return "unknown"
+    gate = levels[min(len(labels) // 2, len(levels) - 1)]
+    sure = [n for n, each in enumerate(judge.sure) if each is not None and each >= gate]
+    right = fmean(judge.answers[n] == labels[n] for n in sure)
+    return f"{right:.0%} of {len(sure) / len(labels):.0%}"
+
+
+def cascade_table(name: str, stages: Stages, labels: list[Any], splits: int) -> Table:
+    """Return a line for each first judge, with a cell for each last one."""
+    least = 1.0
+    last = [called(each.stage) for each in stages[1]]
+    lines = [
+        f"| {TITLES[name]}: first, then | surest half | {' | '.join(last)} |",
+        "|---" * (len(last) + 2) + "|",
+    ]
+    for first in stages[0]:
+        cells = []
+        for end in stages[1]:
+            found = study(first, end, labels, splits, PROMISED[name])
+            least = min(least, found.held)
+            cells.append(
+                f"{found.agreement:.0%} of {found.judged:.0%}; {found.escalated:.0%}; "
+                f"{found.dollars / end.dollars:.2f}"
+            )
+        surest = surest_half(first, labels)
+        lines.append(f"| {called(first.stage)} | {surest} | {' | '.join(cells)} |")
+    alone = [f"{agreement(each.answers, labels):.0%}; 1" for each in stages[1]]
+    lines.append(f"| the last alone | | {' | '.join(alone)} |")
+    return Table("\n".join(lines), least)
+
+
+def jury_lines(name: str, folder: Path, rows: list[Any]) -> Iterator[str]:
+    labels = [row["label"] for row in rows]
+    for settings in JURIES[name]:
+        judges = [judge_of(name, folder, each) for each in settings]
+        jury = list(judge_many(create_jury(judges), rows, progress=False))
+        alone = [
+            [row["verdict"]["preference"] for row in judge_many(each, rows, progress=False)]
+            for each in judges
+        ]
+        best = max(agreement(answers, labels) for answers in alone)
+        answers = [row["verdict"]["preference"] for row in jury]
+        undecided = fmean(answer is None for answer in answers)
+        worth = float(effective_voters(jury, labels))
+        members = ", ".join(dict.fromkeys(model for model, _ in settings))
+        if len({model for model, _ in settings}) == 1:
+            members = f"{len(settings)} prompts on {members}"
+        yield (
+            f"| {TITLES[name]}: {members} | {best:.0%} | {agreement(answers, labels):.0%} | "
+            f"{undecided:.0%} | {worth:.1f} of {len(settings)} |"
+        )
+
+
+def tables(data: Path, splits: int) -> str:
+    juries = [
+        "| jury | best member | majority | undecided | effective voters |",
+        "|---|---|---|---|---|",
+    ]
+    labels, *ends = simulated()
+    found = [cascade_table("simulated", ([ends[0]], [ends[1]]), labels, splits)]
+    for name in FIRST:
         rows = load(name, data / name)
+        own = [
+            [said_by(name, data / name, stage, rows) for stage in table[name]]
+            for table in (FIRST, LAST)
+        ]
         labels = [row["label"] for row in rows]
-        print(f"\n{name}: {len(rows)} pairs, {splits} splits, {PROMISED[name]:.0%} promised\n")
-        print("| first | strong | strong alone | cascade | strong asked | held |")
-        print("|---|---|---|---|---|---|")
-        for first, last in cascades:
-            cheap = told_by(name, data / name, first, rows)
-            strong = told_by(name, data / name, [last], rows)
-            mean = study(cheap, strong, labels, splits, PROMISED[name])
-            print(
-                f"| {said(first)} | {said([last])} | {mean['strong']:.1%} | "
-                f"{mean['cascade']:.1%} | {mean['asked']:.0%} | {mean['held']:.1%} |"
-            )
-        print("\n| jury | best member | majority | effective voters |\n|---|---|---|---|")
-        for members in JURIES[name]:
-            alone = [told_by(name, data / name, [each], rows).answers for each in members]
-            jury = told_by(name, data / name, members, rows)
-            worth = effective_voters(jury.rows, labels)
-            best = max(agreement(answers, labels) for answers in alone)
-            print(
-                f"| {said(members)} | {best:.1%} | {agreement(jury.answers, labels):.1%} | "
-                f"{float(worth):.1f} of {len(members)} |"
-            )
+        found.append(cascade_table(name, (own[0], own[1]), labels, splits))
+        juries += jury_lines(name, data / name, rows)
+    promises = ", ".join(f"{TITLES[name]} {promise:.0%}" for name, promise in PROMISED.items())
+    note = (
+        f"Promised: {promises}. In {splits} draws the promise held in at least "
+        f"{min(each.held for each in found):.0%} for every pair of judges."
+    )
+    return "\n\n".join([*(each.lines for each in found), note, "\n".join(juries)])
+
+
+def shares_of(data: Path, model: str) -> list[tuple[float, bool]]:
+    """Return by row the share of a model's verdicts that agree, and if they are right."""
+    votes: dict[tuple[str, int], list[int]] = {}
+    folder = data / "llmbar"
+    with gzip.open(folder / "verdicts_all.jsonl.gz", "rt") as file:
+        for each in map(json.loads, file):
+            if each["judge"] == model and "Rating" not in each["strategy"]:
+                own = votes.setdefault((each["set"], each["idx"]), [])
+                own += [vote for vote in (each["verdict_12"], each["verdict_21"]) if vote]
+    with gzip.open(folder / "items.jsonl.gz", "rt") as file:
+        labels = {(each["set"], each["idx"]): each["label"] for each in map(json.loads, file)}
+    return [
+        (max(own.count(1), own.count(2)) / len(own), own.count(labels[key]) > len(own) / 2)
+        for key, own in votes.items()
+        if own
+    ]
+
+
+EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1)
+"""Of the shares that are drawn together; a point has at least 15 rows."""
+
+
+def draw(data: Path) -> None:
+    """Draw how often a model is right by how many of its verdicts agree."""
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(5.2, 3.6), layout="constrained")
+    axes.plot([0.5, 1], [0.5, 1], "--", color="0.6", label="as often as it says")
+    for model, mark in (("GPT-4", "o"), ("PaLM2", "s"), ("ChatGPT", "^")):
+        rows = shares_of(data, model)
+        parts = [[row for row in rows if low <= row[0] < high] for low, high in pairwise(EDGES)]
+        points = [
+            (fmean(share for share, _ in part), fmean(right for _, right in part))
+            for part in parts
+            if len(part) >= 15
+        ]
+        axes.plot(*zip(*points, strict=True), marker=mark, label=model)
+    axes.set(xlabel="share of its verdicts that agree", ylabel="right", ylim=(0, 1.02))
+    axes.legend(frameon=False, loc="upper left")
+    figure.savefig(FIGURE, dpi=150)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--splits", type=int, default=500)
+    parser.add_argument("--write", action="store_true", help="put them into docs/evidence.md")
+    parser.add_argument("--figure", action="store_true", help="draw the figure alone")
+    args = parser.parse_args()
+    if args.figure:
+        draw(args.data)
+        return
+    text = tables(args.data, args.splits)
+    print(text)
+    if args.write:
+        write_section("cascades and juries", text)
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("../shared/data")
-    main(folder, int(sys.argv[2]) if len(sys.argv) > 2 else 1000)
+    main()
