@@ -82,6 +82,17 @@ def test_the_details_say_agreement_people_flips_and_failures():
     assert sentence.endswith("5 of 30 not judged.")
 
 
+def test_the_details_say_how_often_a_judge_cannot_assess_and_whether_people_could():
+    rows, data = items_of([1, 0, None, None, None]), data_of([1, 0, 1, None, 1])
+    for row in rows[2:4]:
+        failure = {"step": "evaluate", "unit": "", "reason": "cannot_assess", "detail": "-"}
+        row["verdict"]["failures"] = [failure]
+    numbers = report.trust(rows, data)
+    assert "says of 2 of 5 that it cannot assess them; people labelled 1" in numbers.details
+    assert numbers.details.endswith("1 of 5 not judged.")
+    assert numbers["failures.abstained.labelled"] == 0.5
+
+
 def test_a_baseline_and_the_lead_are_measured_on_the_same_votes():
     rows, data = voted()
     numbers = report.trust(rows, data)

@@ -25,7 +25,7 @@ from langchain_judges.report.estimates import (
 from langchain_judges.report.number import ERRORS, Number
 from langchain_judges.report.rows import preference_points
 from langchain_judges.report.sample import Sample, are_numbers, gaps
-from langchain_judges.verdict import Label
+from langchain_judges.verdict import Label, is_abstention
 
 ORDERS: tuple[Order, ...] = ("AB", "BA")
 
@@ -272,6 +272,11 @@ def _failures(sample: Sample) -> list[Number]:
         Number(f"failures.reason.{reason}", f"Not judged: {reason}", result)
         for reason, result in rates.by_reason.items()
     ]
+    abstained = [bool(row.target) for row in sample.rows if is_abstention(row.verdict)]
+    if abstained:
+        title = "Cannot be assessed for the judge, and labelled by people"
+        result = metrics.rate(abstained, confidence=sample.confidence)
+        numbers.append(Number("failures.abstained.labelled", title, result))
     if sample.pairs:
         tied = [None if answer is None else answer == "tie" for answer in sample.answers]
         ties = metrics.rate(tied, **sample.settings)

@@ -27,7 +27,7 @@ from langchain_judges.report.number import (
 )
 from langchain_judges.report.rows import preference_points
 from langchain_judges.report.sample import Sample
-from langchain_judges.verdict import Label
+from langchain_judges.verdict import Label, is_abstention
 
 Word = Literal["yes", "no", "not yet"]
 Use = Literal["averages", "single", "person", "ordering"]
@@ -538,7 +538,8 @@ def label_first(sample: Sample) -> str:
 def details(sample: Sample, numbers: Mapping[str, Number], headline: Number) -> str:
     """Return what else was counted, in one sentence."""
     parts = [_agreed(sample, headline), _flips(numbers), _leanings(numbers)]
-    lost = sum(answer is None for answer in sample.answers)
+    parts.append(_abstained(sample))
+    lost = sum(row.answer is None and not is_abstention(row.verdict) for row in sample.rows)
     parts.append(f"{lost:,} of {len(sample.rows):,} not judged")
     sentence = "; ".join(part for part in parts if part)
     return f"{sentence[0].upper()}{sentence[1:]}."
@@ -553,6 +554,18 @@ def _agreed(sample: Sample, headline: Number) -> str:
         return f"rank correlation with {sample.whom} {_with_range(headline)}"
     span = range_text(headline, 0) or headline.result.no_interval or ""
     return f"agrees with {sample.whom} {value_text(headline, 0)} ({span}) of the time"
+
+
+def _abstained(sample: Sample) -> str:
+    """Say how often the judge abstained, and whether people would have judged."""
+    rows = [row for row in sample.rows if is_abstention(row.verdict)]
+    labelled = sum(bool(row.target) for row in rows)
+    if not rows:
+        return ""
+    return (
+        f"says of {len(rows):,} of {len(sample.rows):,} that it cannot assess them; people "
+        f"labelled {labelled:,} of these"
+    )
 
 
 def _flips(numbers: Mapping[str, Number]) -> str:
