@@ -1,6 +1,7 @@
 """The failure memory: what it keeps, forgets, recalls and holds back."""
 
 import asyncio
+import itertools
 import json
 from pathlib import Path
 
@@ -11,12 +12,19 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.example_selectors import BaseExampleSelector
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from langchain_judges import FailureMemory, FaissStore
+from langchain_judges import (
+    FailureMemory,
+    FaissStore,
+    create_allure_judge,
+    create_jury,
+    judge_many,
+)
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.document_file import DocumentFile
 from langchain_judges.memory.guard import same
 from langchain_judges.memory.recall import all_, knn, near, read_recall, uniform
 from tests.cases import for_each
+from tests.fakes import FakeChatModel
 from tests.processes import start
 
 COOKBOOK = Path(__file__).parents[1] / "cookbook" / "data"
@@ -522,3 +530,65 @@ def test_forgetting_a_round_is_never_having_had_it(steps):
     assert ids(with_it.examples()) == ids(without.examples())
     labels = [[e["corrected"] for e in m.examples()] for m in (with_it, without)]
     assert labels[0] == labels[1]
+
+
+# -- a memory that changes during a run
+
+
+def recalled(judge, kind, meanwhile=lambda: None):
+    """Return the mark of a run, and what each row recalled; do something in its midst."""
+    from tests.test_runs import collect  # which imports what imports this
+
+    items = [{**ITEM, "expected": "cake", "id": str(n)} for n in range(20)]
+    rows, _ = collect(judge(meanwhile), items, kind, max_concurrency=1)
+    reports = [row["recalled"] for row in rows]
+    return rows[0]["judge"]["mark"], [(each["version"], each["ids"]) for each in reports]
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("how", ["all", "knn:3", "near:3"])
+def test_all_rows_of_a_run_see_the_memory_as_it_was_when_the_run_began(memory, how, kind):
+    memory.remember([example(n) for n in range(3)])
+
+    def judge(meanwhile):
+        asked = itertools.count()
+
+        def change_once():
+            if next(asked) == 2:
+                meanwhile()
+
+        model = FakeChatModel(
+            replies=lambda _: change_once() or '{"explanation": "so", "label": "1"}'
+        )
+        return create_allure_judge(model, memory=memory, recall=how)
+
+    def change():
+        memory.remember([example(8, group="other", source="other")])
+        memory.forget([memory.examples()[0]["id"]])
+        memory.remember([example(1, corrected=0, auditor="Cy")])
+
+    before = recalled(judge, kind)
+    assert len({*map(str, before[1])}) == 1
+    changed = recalled(judge, kind, change)
+    assert changed == before
+    after = recalled(judge, kind)
+    assert after[0] != before[0]
+    assert after[1] != before[1]
+
+
+def test_a_jury_holds_the_memory_of_each_member(tmp_path):
+    memories = [FailureMemory(embeddings=Letters(), path=tmp_path / name) for name in "ab"]
+    for number, memory in enumerate(memories):
+        memory.remember([example(number)])
+    good = '{"explanation": "so", "label": "1"}'
+    members = [
+        create_allure_judge(FakeChatModel(replies=lambda _: good), memory=each)
+        for each in memories
+    ]
+    names = []
+    for number in (2, 3, None):
+        run = judge_many(create_jury(members), [{**ITEM, "expected": "cake"}], progress=False)
+        if number:
+            memories[number - 2].remember([example(number)])
+        names.append(next(run)["judge"]["mark"])
+    assert len({*names}) == 3

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from langchain_core.embeddings import Embeddings
@@ -208,6 +209,10 @@ class FailureMemory(BaseExampleSelector):
         """
         return MemoryTrial(self._trials.of(examples))
 
+    def hold(self) -> HeldMemory:
+        """Return the memory as it is now, for work during which it may change."""
+        return beside_loop(lambda: HeldMemory(run(self._trials.held())))
+
     def add_example(self, example: dict[str, Any]) -> str:
         """Remember one example and return its id."""
         return self.remember([example])[0]
@@ -280,10 +285,13 @@ class FailureMemory(BaseExampleSelector):
         self, item: Mapping[str, object], how: How | None, allow_leak: bool
     ) -> Steps[Recalled]:
         choice = self.how if how is None else read_recall(how)
-        trial, snapshot = self._trials.current(), (yield from self._trials.snapshot())
-        extra = trial.records if trial else ()
-        query = RecallQuery(item, choice, snapshot, extra=extra, allow_leak=allow_leak)
-        return (yield from self._selection.recalled(query))
+        while True:
+            snapshot, extra = yield from self._trials.seen()
+            query = RecallQuery(item, choice, snapshot, extra=extra, allow_leak=allow_leak)
+            result = yield from self._selection.recalled(query)
+            # Meanwhile the store may have lost what a trial still holds.
+            if self._trials.current() is None or extra == (yield from self._trials.seen())[1]:
+                return result
 
 
 @dataclass(frozen=True)
@@ -447,8 +455,34 @@ class TrialState:
     """The content without them."""
 
 
-_TRIAL: ContextVar[TrialState | None] = ContextVar("langchain_judges_trial", default=None)
-"""The trial of this thread or task; LangGraph's config reaches a judge, but not its memory."""
+_TRIALS: ContextVar[Mapping[StoredExamples, TrialState]] = ContextVar(
+    "langchain_judges_trials", default=MappingProxyType({})
+)
+"""The trial of each memory in this thread or task; LangGraph's config reaches a judge, but not
+its memory."""
+
+
+def _with_trial(trial: TrialState) -> Mapping[StoredExamples, TrialState]:
+    return {**_TRIALS.get(), trial.stored: trial}
+
+
+@dataclass(frozen=True)
+class HeldMemory:
+    """A memory as it was at one time."""
+
+    _state: TrialState
+
+    @property
+    def version(self) -> str:
+        """The version of the memory then."""
+        return self._state.snapshot.version
+
+    def show(self) -> None:
+        """Let what this thread or task does from here on see the memory as it was then.
+
+        What was remembered since is not recalled, and what was forgotten since still is.
+        """
+        _TRIALS.set(_with_trial(self._state))
 
 
 class Trials:
@@ -461,13 +495,29 @@ class Trials:
 
     def current(self) -> TrialState | None:
         """Return the trial in this thread or task; None if there is none."""
-        trial = _TRIAL.get()
-        return trial if trial and trial.stored is self._stored else None
+        return _TRIALS.get().get(self._stored)
 
     def snapshot(self) -> Steps[MemorySnapshot]:
         """Return the snapshot, with the examples on trial in this thread or task."""
         trial = self.current()
         return trial.snapshot if trial else (yield from self._stored.snapshot())
+
+    def seen(self) -> Steps[tuple[MemorySnapshot, Sequence[Record]]]:
+        """Return the snapshot, and those of its records that the store has not."""
+        stored = yield from self._stored.snapshot()
+        if (trial := self.current()) is None:
+            return stored, ()
+        if stored is trial.base:
+            return trial.snapshot, trial.records
+        records = trial.snapshot.records
+        return trial.snapshot, [
+            each for key, each in records.items() if key not in stored.records
+        ]
+
+    def held(self) -> Steps[TrialState]:
+        """Return the trial in this thread or task, or one of no example."""
+        base = yield from self._stored.snapshot()
+        return self.current() or TrialState(self._stored, (), base, base)
 
     def of(self, examples: Iterable[Mapping[str, object]]) -> Steps[TrialState]:
         """Return a trial of examples: the latest one again where it is of the same."""
@@ -492,20 +542,20 @@ class MemoryTrial:
 
     steps: Steps[TrialState]
     """The steps that create the trial; they can run once."""
-    _token: Token[TrialState | None] | None = field(default=None, init=False)
+    _token: Token[Mapping[StoredExamples, TrialState]] | None = field(default=None, init=False)
 
     def __enter__(self) -> None:
         """Begin the trial."""
-        self._token = _TRIAL.set(run(self.steps))
+        self._token = _TRIALS.set(_with_trial(run(self.steps)))
 
     def __exit__(self, *_: object) -> None:
         """End the trial."""
         if self._token is not None:
-            _TRIAL.reset(self._token)
+            _TRIALS.reset(self._token)
 
     async def __aenter__(self) -> None:
         """Begin the trial."""
-        self._token = _TRIAL.set(await arun(self.steps))
+        self._token = _TRIALS.set(_with_trial(await arun(self.steps)))
 
     async def __aexit__(self, *_: object) -> None:
         """End the trial."""

@@ -40,6 +40,15 @@ def memory_of(runnable: object) -> Memory | None:
     return getattr(unwrapped(runnable), "memory", None)
 
 
+def memories_of(runnable: object) -> list[Memory]:
+    """Return the memories of a judge, or of its members."""
+    members = getattr(unwrapped(runnable), "members", ())
+    if members:
+        return [each for member in members for each in memories_of(member.judge)]
+    memory = memory_of(runnable)
+    return [] if memory is None else [memory]
+
+
 def is_local(runnable: object) -> bool:
     """Say whether any step of a judge or writer asks a model inside this process."""
     models = metadata_of(runnable).get("model") or {}

@@ -219,12 +219,6 @@ def row_of(kind: Kind, state: Mapping[str, Any]) -> dict[str, object]:
     return {name: value for name, value in row.items() if value is not None}
 
 
-class Memories(NamedTuple):
-    """Stands for the memories of several members."""
-
-    version: str
-
-
 class CombinedGraph(JudgeGraph):
     """A judge made of judges."""
 
@@ -253,11 +247,9 @@ class CombinedGraph(JudgeGraph):
 
     @property
     def memory(self) -> Any:
-        """The memory of its members; of several, what tells their versions."""
+        """The memory of its members; None where they have several."""
         memories = {id(each): each for m in self.members if (each := memory_of(m.judge))}
-        if len(memories) < 2:
-            return next(iter(memories.values()), None)
-        return Memories(" ".join(str(each.version) for each in memories.values()))
+        return next(iter(memories.values())) if len(memories) == 1 else None
 
 
 RowState = TypeVar("RowState", bound=Mapping[str, Any])

@@ -57,22 +57,48 @@ class Marks(TypedDict, total=False):
     """The identity of its embeddings, or of those of each member."""
 
 
-def marks_of(judge: object) -> tuple[Marks, int]:
+class JudgeMemories:
+    """The memories of a judge as they are when a run begins, so that all rows see the same."""
+
+    def __init__(self, judge: object) -> None:
+        """Hold them; a memory of the user's own that cannot be held stays as it is."""
+        from langchain_judges.methods.describe import memories_of
+
+        memories = {id(each): each for each in memories_of(judge)}.values()
+        self._held = [getattr(each, "hold", lambda each=each: each)() for each in memories]
+
+    @property
+    def version(self) -> str:
+        """Their versions; empty where there is no memory."""
+        return " ".join(str(each.version) for each in self._held)
+
+    def show(self) -> None:
+        """Let what this thread or task does from here on see them as they were."""
+        for each in self._held:
+            if show := getattr(each, "show", None):
+                show()
+
+
+def marks_of(judge: object, memory: str) -> tuple[Marks, int]:
     """Return the settings that determine a judge's verdicts, and its calls for a row.
 
     Both are in the judge's metadata, from its factory or its author. A sequence around a
     judge has none, because its other parts may affect the verdict too.
+
+    Args:
+        judge: The judge.
+        memory: The version of its memories; empty without any.
     """
     # Loaded on use: reading results needs no judge.
-    from langchain_judges.methods.describe import memory_of, metadata_of
+    from langchain_judges.methods.describe import metadata_of
 
     metadata = metadata_of(judge)
     marks = cast("Marks", {key: metadata[key] for key in _DECISIVE if key in metadata})
     if isinstance(options := marks.get("options"), Mapping):
         # A graph's name in traces does not affect verdicts.
         marks["options"] = {key: value for key, value in options.items() if key != "name"}
-    if (memory := memory_of(judge)) is not None:
-        marks["memory"] = str(memory.version)
+    if memory:
+        marks["memory"] = memory
     if embeddings := _embeddings(judge):
         # Loaded on use: most judges use no embeddings.
         from langchain_judges.memory.faiss_store import identity_of

@@ -35,6 +35,7 @@ from langchain_judges.runs.budget import (
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.reader import RowFields, RowReader
 from langchain_judges.runs.rows import (
+    JudgeMemories,
     ResultRow,
     RunRow,
     check_identity,
@@ -146,7 +147,8 @@ class RunState:
             raise OptionError("`out` is one table; a shard has `records`, a folder for `merge`")
         records = options.records or (self._table.records if self._table else None)
         self._files = RunFiles(records, self._shard, keep_failed=options.keep_failed)
-        marks, self._calls_each = marks_of(judge)
+        self._memories = JudgeMemories(judge)
+        marks, self._calls_each = marks_of(judge, self._memories.version)
         if records is not None:
             check_identity(judge.get_name(), marks)
         marks.setdefault("method", judge.get_name())
@@ -263,6 +265,7 @@ class RunState:
     def _outcome(self, row: RunRow, row_cost: RowCost) -> Steps[Mapping[str, object]]:
         """Return what the judge says of a row; an error of the judge fails only that row."""
         ROW_COST.set(row_cost)
+        self._memories.show()
         try:
             return (yield from self._invoke(row, row_cost))
         except OverBudget as exc:
