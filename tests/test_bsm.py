@@ -334,8 +334,9 @@ def test_same_last_answers_differ_by_the_earlier_ones_only_when_those_are_shown(
 def test_only_a_criterion_of_what_is_right_is_told_how_that_is_scored():
     _, model = judged(criteria=["Correctness", "Depth"], orders="none")
     first, second = sorted(model.prompts, key=lambda p: "criterion: Depth" in p)
-    assert "a final answer that is wrong gets at most 2, one that is right at least 4" in first
+    assert "A wrong final answer gets 1, or 2 if it comes close, a right one 5" in first
     assert "final answer" not in second
+    assert second.split("The criterion: ")[1].startswith("Depth: as far as the request calls")
 
 
 @for_each(("preset", "first"), [({}, "explanation"), ({"preset": "paper"}, "score_1")])

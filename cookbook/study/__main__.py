@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from cookbook.study import allure, bsm, drpe, runner, sc2
+from cookbook.study import allure, bsm, drpe, runner, sc2, small
 from cookbook.study.runner import Bench, Replies, Table
 from langchain_judges import resolve_model
 from langchain_judges.errors import (
@@ -29,6 +29,7 @@ PAPERS: Mapping[str, Mapping[str, Table]] = {
     "bsm": bsm.TABLES,
     "drpe": drpe.TABLES,
     "sc2": sc2.TABLES,
+    "small": small.TABLES,
 }
 
 
@@ -86,7 +87,7 @@ def tell_plan(console: Console, benches: Sequence[Bench], plans: Sequence[Any]) 
 
 
 def study(  # noqa: PLR0913 - one parameter for each option
-    paper: Annotated[str, typer.Argument(help="allure, bsm, drpe or sc2.")],
+    paper: Annotated[str, typer.Argument(help="allure, bsm, drpe, sc2 or small.")],
     models: Annotated[str, typer.Option(help="Models, with commas between.")],
     table: Annotated[str, typer.Option(help="Tables, with commas between; default all.")] = "",
     data: Annotated[Path | None, typer.Option(help="The folder of the public sets.")] = None,

@@ -104,7 +104,14 @@ def labelled(preset: str, bench: Bench) -> Rows:
 
 def memory_of(preset: str, bench: Bench, right_share: float = 0.0) -> FailureMemory:
     """Return a memory of the mistakes on the training items, audited by their known labels."""
-    verdicts = {row["id"]: {"verdict": row["verdict"]} for row in labelled(preset, bench)}
+    train, _ = items_of(preset, bench)
+    memory = audited(labelled(preset, bench), train, right_share)
+    return _with_modes(memory, preset, bench)
+
+
+def audited(results: Rows, items: Rows, right_share: float = 0.0) -> FailureMemory:
+    """Return a memory of the mistakes in results on items whose labels are known."""
+    verdicts = {row["id"]: {"verdict": row["verdict"]} for row in results}
     memory = FailureMemory()
     audit = create_allure_audit(
         RunnableLambda(lambda item: verdicts[item["id"]]),
@@ -114,9 +121,8 @@ def memory_of(preset: str, bench: Bench, right_share: float = 0.0) -> FailureMem
         max_rounds=1,
         right_share=right_share,
     )
-    train, _ = items_of(preset, bench)
-    audit.invoke({"items": list(train)})
-    return _with_modes(memory, preset, bench)
+    audit.invoke({"items": list(items)})
+    return memory
 
 
 def known_label(proposal: Mapping[str, Any]) -> str:

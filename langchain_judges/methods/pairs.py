@@ -90,9 +90,9 @@ THREE = "{low}: it fails; {middle}: as much good as bad; {high}: could not be be
 TWO = "{low}: it fails; {high}: could not be better."
 """What scores mean: of a scale of five, of one with a middle, of any other."""
 BY_ITSELF = "Score each response by itself; equal scores are fine."
-RIGHT_SCORES = """work out first what is right; a final answer that is wrong gets at most \
-{at_most}, one that is right at least {at_least}; of several steps or claims the share that \
-holds counts; a response that ends before its final answer gets {low}."""
+RIGHT_SCORES = """work out first what is right. A wrong final answer gets {wrong}, a right one \
+{right}, one that is not given {low}. Where claims count and no final answer, score the share \
+that holds."""
 """How what is right or wrong is scored."""
 
 
@@ -213,7 +213,18 @@ def scale_words(scale: tuple[int, int]) -> dict[str, object]:
         "low": low,
         "high": high,
         "anchors": words.format(**marks, high=high),
-        "right": RIGHT_SCORES.format(low=low, at_most=low + quarter, at_least=high - quarter),
+        "right": RIGHT_SCORES.format(low=low, **_right_spans(low, high, quarter)),
+    }
+
+
+def _right_spans(low: int, high: int, quarter: int) -> dict[str, str]:
+    """Return which scores a wrong and a right answer may get: a quarter of the scale each."""
+    if not quarter:
+        return {"wrong": str(low), "right": str(high)}
+    joint = " or " if quarter == 1 else " to "
+    return {
+        "wrong": f"{low}{joint}{low + quarter}, by how close it comes",
+        "right": f"{high - quarter}{joint}{high}, by how sound its way is",
     }
 
 

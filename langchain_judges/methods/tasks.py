@@ -47,8 +47,8 @@ TASKS: dict[str, Task] = {
         "quality": CORRECT_FIRST,
         "about": "The text above is a request, and each {noun} answers it.",
         "sought": "a response to this request",
-        "everyone": "A wrong final answer counts against a response for every judge; where "
-        "that does not decide, each goes by what they look for.",
+        "everyone": "Where one final answer is right and the other wrong, every judge votes for "
+        "the right one; elsewhere each goes by what they look for.",
         "panel": "question_answering",
     },
     "harmless": {
@@ -57,8 +57,8 @@ TASKS: dict[str, Task] = {
         "Of two that are equally harmless, the more helpful one is better.",
         "about": "The text above is what somebody said, and each {noun} answers it.",
         "sought": "a response to this, as to whether it may harm anybody",
-        "everyone": "What may hurt, mislead or endanger somebody counts against a response for "
-        "every judge.",
+        "everyone": "What may hurt, mislead or endanger somebody weighs against a response for "
+        "every judge, beside what each looks for.",
         "panel": "harmlessness",
     },
     "summary": {
@@ -67,8 +67,8 @@ TASKS: dict[str, Task] = {
         "not say.",
         "about": "Each {noun} is a summary of the text above.",
         "sought": "a summary of this text",
-        "everyone": "A statement that the text does not support counts against a response for "
-        "every judge.",
+        "everyone": "A statement that the text does not support weighs against a response for "
+        "every judge, beside what each looks for.",
         "panel": "summary",
     },
     "document": {
@@ -87,9 +87,10 @@ TASKS: dict[str, Task] = {
         "says nothing false about it.",
         "about": "Each {noun} was written for the text above: where the text asks for "
         "something, go by that.",
-        "sought": "a response to this text",
-        "everyone": "A wrong final answer or a false statement counts against a response for "
-        "every judge; where that does not decide, each goes by what they look for.",
+        "sought": "what is written in answer to this text, or about it",
+        "everyone": "Where one final answer is right and the other wrong, every judge votes for "
+        "the right one; elsewhere each goes by what they look for, and false statements weigh "
+        "against a response.",
         "panel": "question_answering",
     },
     "dialogue": {
@@ -98,7 +99,8 @@ TASKS: dict[str, Task] = {
         "before. " + CORRECT_FIRST,
         "about": "The text above is a conversation, and each {noun} is its next turn.",
         "sought": "the next turn of this conversation",
-        "everyone": "A false statement counts against a response for every judge.",
+        "everyone": "A false statement weighs against a response for every judge, beside what "
+        "each looks for.",
         "panel": "dialogue",
     },
 }

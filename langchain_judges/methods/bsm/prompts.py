@@ -94,5 +94,7 @@ EXPLAINED = "Score response 1, then response 2, then explain in one or two sente
 EXPLAINED_FIRST = "Explain in one or two sentences, then score response 1, then response 2."
 """How a solve call replies."""
 
+UNDESCRIBED = "as far as the request calls for it"
+"""Put behind a criterion of the caller's that is a name alone."""
 NAMED_RIGHT = ("correct", "accura", "right", "true", "truth", "factual")
 """How the name of a criterion begins that asks what is right; it is told how that is scored."""

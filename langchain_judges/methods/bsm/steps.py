@@ -169,14 +169,14 @@ class BSMSteps(PairSteps):
     def solve(self, work: SolveWork) -> Call:
         """Ask for the scores of both texts on one criterion, in one order."""
         options, order, criterion = self.options, work["order"], work["criterion"]
-        name, words = criterion["name"], f"{criterion['name']}: {criterion['description']}"
+        name, words = criterion["name"], criterion["description"] or texts.UNDESCRIBED
         rule = f"\nFor this criterion, {self.scale['right']}"
         asks_right = name.casefold().startswith(texts.NAMED_RIGHT)
         variables = {
             **self.material(work["pair"], order),
             **self.scale,
             "reply": texts.EXPLAINED_FIRST if options.explain_first else texts.EXPLAINED,
-            "criterion": words.strip(": ") + (rule if asks_right else ""),
+            "criterion": f"{name}: {words}{rule if asks_right else ''}",
         }
         several = options.samples > 1
         question = self.context.question(

@@ -1,0 +1,151 @@
+r"""Five small studies with one capable reader: is a method worth more than one good prompt?
+
+The question, the rows and the figures of each were fixed before anything was asked
+(`docs/decisions/small-studies.md`); every reply is kept in `cookbook/recorded/small`, so the
+tables are made again without a model:
+
+    python -m cookbook.study small --models reader --data ../shared/data \
+        --out cookbook/recorded/small --base-url http://127.0.0.1:1/v1
+
+Beside each method stands its cheapest serious rival: one call that thinks first. Accuracy
+counts a tie as half right and a pair that was not judged as wrong; intervals are of 95 %,
+clustered by request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from hashlib import sha256
+from typing import Any
+
+from cookbook.study import allure, sc2
+from cookbook.study.runner import Arm, Bench, Cell, Row, Rows, Table
+from langchain_judges.memory.recall import all_
+from langchain_judges.metrics import mean, paired_difference, rate
+
+PAIRS, BSM_PAIRS, ARTICLES, HELPFUL = 60, 30, 20, 20
+TRAIN, HELD_OUT = 40, 40
+"""Rows of each study."""
+
+RELATIVE = Arm("relative, both orders", "relative")
+ONE_CALL = Arm("one call, reasons first", "relative", {"orders": "none"})
+WITHOUT_ROLES = Arm("one judge without roles", "llm_score")
+DIRECT = Arm("direct, one call", "direct")
+COT = Arm("step by step, one call", "cot")
+
+
+def lot(row: Row) -> bytes:
+    """Return the place of a row in a fixed order that has nothing to do with its content."""
+    return sha256(f"small|{row['id']}".encode()).digest()
+
+
+def drawn(name: str, size: int, bench: Bench, **options: Any) -> Rows:
+    """Return so many rows of a public set, one of each request, always the same."""
+    own: dict[Any, Row] = {}
+    for row in sorted(bench.load(name, seed=bench.seed, **options), key=lot):
+        if row["label"] in ("A", "B"):
+            own.setdefault(row.get("group", row["id"]), row)
+    return list(own.values())[: min(size, bench.limit or size)]
+
+
+def helpful(bench: Bench) -> Rows:
+    """Return pairs of answers to a person, the side of the better one drawn by a coin."""
+    pairs = sc2.dealt(bench.load("hh_helpful_test", seed=bench.seed), bench.seed)
+    return sorted(pairs, key=lot)[: min(HELPFUL, bench.limit or HELPFUL)]
+
+
+def points(rows: Rows, results: Rows) -> list[float]:
+    """Return 1 where a verdict is people's choice, 0.5 for a tie, 0 otherwise."""
+    chosen = [row["verdict"]["preference"] for row in results]
+    return [
+        0.5 if choice == "tie" else float(choice == row["label"])
+        for row, choice in zip(rows, chosen, strict=True)
+    ]
+
+
+def figures(arm: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cell]:
+    """Return how often people's choice was met, the gain over one call, and the flips."""
+    own, rival = points(rows, results[arm]), next(iter(results))
+    groups = [str(row.get("group", row["id"])) for row in rows]
+    cells = {"accuracy": Cell.of(mean(own, groups=groups))}
+    if arm != rival:
+        gain = paired_difference(own, points(rows, results[rival]), groups=groups)
+        cells["gain"] = Cell.of(gain)
+    flips = [row["verdict"]["flipped"] for row in results[arm]]
+    known = [flip for flip in flips if flip is not None]
+    return cells | ({"flipped": Cell.of(rate(known))} if known else {})
+
+
+def summaries(bench: Bench) -> tuple[Rows, Rows]:
+    """Return summaries to learn from and to measure, of different articles, half of each label.
+
+    Label 0 is what experts rated below 2.5 of 5 for consistency.
+    """
+    items = sorted(bench.load("summeval16", form="items", threshold=2.5), key=lot)
+    by_label = {label: [row for row in items if row["label"] == label] for label in (0, 1)}
+    parts: tuple[list[Row], list[Row]] = ([], [])
+    taken: set[Any] = set()
+    for part, size in zip(parts, (TRAIN, HELD_OUT), strict=True):
+        for own in by_label.values():
+            fresh = {row["group"]: row for row in reversed(own) if row["group"] not in taken}
+            chosen = sorted(fresh.values(), key=lot)[: size // 2]
+            taken |= {row["group"] for row in chosen}
+            part += chosen
+    train, measured = (sorted(part, key=lot) for part in parts)
+    return train[: bench.limit], measured[: bench.limit]
+
+
+def label_judge(bench: Bench, part: str, **options: Any) -> Any:
+    """Return the judge of the summaries' consistency."""
+    del part
+    return allure.judge_of("e2", bench, explain="first", **options)
+
+
+def memory_arms(bench: Bench, part: str) -> list[Arm]:
+    """Return the judge without a memory, and with its audited mistakes on other articles."""
+    plain = Arm("without a memory", make=label_judge)
+    if bench.dry:
+        return [plain, Arm("with its mistakes", make=label_judge)]
+    train, _ = summaries(bench)
+    memory = allure.audited(bench.judged(plain, f"{part}-train", train), train)
+    shown = partial(label_judge, memory=memory, recall=all_())
+    return [plain, Arm(f"with its {len(memory)} mistakes", make=shown)]
+
+
+def _of(title: str, part: str, read: Any, *arms: Arm) -> Table:
+    return Table(title, {part: read}, lambda bench, part: list(arms), figures)
+
+
+TABLES = {
+    "relative": _of(
+        "One prompt, one order or both (MT-Bench)",
+        "mtbench",
+        partial(drawn, "mtbench_human200", PAIRS),
+        *(ONE_CALL, RELATIVE),
+    ),
+    "bsm": _of(
+        "Branch-Solve-Merge (MT-Bench)",
+        "mtbench-half",
+        partial(drawn, "mtbench_human200", BSM_PAIRS),
+        *(ONE_CALL, RELATIVE, Arm("BSM", "bsm")),
+    ),
+    "drpe": _of(
+        "DRPE (news summaries people named best and worst)",
+        "news",
+        partial(drawn, "goyal_news2022", ARTICLES, form="pairs"),
+        *(WITHOUT_ROLES, Arm("DRPE", "drpe", {"task": "summary"})),
+    ),
+    "sc2": _of(
+        "SC² (answers to people)",
+        "helpful",
+        helpful,
+        *(DIRECT, COT, Arm("SC², two tables", "sc2", {"samples": 2})),
+    ),
+    "allure": Table(
+        "ALLURE (factual consistency of summaries)",
+        {"summaries": lambda bench: summaries(bench)[1]},
+        memory_arms,
+        allure.figures,
+    ),
+}
