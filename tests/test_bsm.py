@@ -335,6 +335,7 @@ def test_only_a_criterion_of_what_is_right_is_told_how_that_is_scored():
     _, model = judged(criteria=["Correctness", "Depth"], orders="none")
     first, second = sorted(model.prompts, key=lambda p: "criterion: Depth" in p)
     assert "A wrong final answer gets 1, or 2 if it comes close, a right one 5" in first
+    assert "A wrong final answer gets 1, or 2 if it comes close, a right one 5" in first
     assert "final answer" not in second
     assert second.split("The criterion: ")[1].startswith("Depth: as far as the request calls")
 

@@ -21,12 +21,12 @@ BUDGETS = {
     "drpe": {"roles": 80, "vote": 230},
     "sc2": {"aspects": 115, "table": 140, "match": 255, "preference": 165},
     "relative": {"judge": 140},
-    "absolute": {"judge": 150},
+    "absolute": {"judge": 160},
     "direct": {"judge": 140},
     "cot": {"judge": 165},
     "cot_sc": {"sample": 165},
     "relative_sc": {"sample": 140},
-    "plan_solve": {"plan": 130, "judge": 205},
+    "plan_solve": {"plan": 130, "judge": 210},
     "llm_score": {"judge": 180},
 }
 """Tokens of instructions, by method and step: at most so many."""

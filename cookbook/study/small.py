@@ -140,7 +140,7 @@ TABLES = {
         "SC² (answers to people)",
         "helpful",
         helpful,
-        *(DIRECT, COT, Arm("SC², two tables", "sc2", {"samples": 2})),
+        *(DIRECT, COT, Arm("SC², two tables", "sc2", {"samples": 2, "aspect_samples": 1})),
     ),
     "allure": Table(
         "ALLURE (factual consistency of summaries)",

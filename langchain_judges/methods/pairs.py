@@ -91,8 +91,8 @@ TWO = "{low}: it fails; {high}: could not be better."
 """What scores mean: of a scale of five, of one with a middle, of any other."""
 BY_ITSELF = "Score each response by itself; equal scores are fine."
 RIGHT_SCORES = """work out first what is right. A wrong final answer gets {wrong}, a right one \
-{right}, one that is not given {low}. Where claims count and no final answer, score the share \
-that holds."""
+{right}, a missing one {low}. Where no one final answer is asked for, score the share of the \
+claims that holds."""
 """How what is right or wrong is scored."""
 
 
@@ -221,10 +221,10 @@ def _right_spans(low: int, high: int, quarter: int) -> dict[str, str]:
     """Return which scores a wrong and a right answer may get: a quarter of the scale each."""
     if not quarter:
         return {"wrong": str(low), "right": str(high)}
-    joint = " or " if quarter == 1 else " to "
+    up, down = ("up to ", "down to ") if quarter > 1 else ("", "")
     return {
-        "wrong": f"{low}{joint}{low + quarter}, by how close it comes",
-        "right": f"{high - quarter}{joint}{high}, by how sound its way is",
+        "wrong": f"{low}, or {up}{low + quarter} if it comes close",
+        "right": f"{high}, or {down}{high - quarter} if its reasoning has faults",
     }
 
 

@@ -47,8 +47,8 @@ TASKS: dict[str, Task] = {
         "quality": CORRECT_FIRST,
         "about": "The text above is a request, and each {noun} answers it.",
         "sought": "a response to this request",
-        "everyone": "Where one final answer is right and the other wrong, every judge votes for "
-        "the right one; elsewhere each goes by what they look for.",
+        "everyone": "Where one final answer is right and the other wrong, every judge votes "
+        "for the right one; elsewhere each goes by what they look for.",
         "panel": "question_answering",
     },
     "harmless": {
@@ -87,10 +87,10 @@ TASKS: dict[str, Task] = {
         "says nothing false about it.",
         "about": "Each {noun} was written for the text above: where the text asks for "
         "something, go by that.",
-        "sought": "what is written in answer to this text, or about it",
-        "everyone": "Where one final answer is right and the other wrong, every judge votes for "
-        "the right one; elsewhere each goes by what they look for, and false statements weigh "
-        "against a response.",
+        "sought": "an answer to this text or a text about it",
+        "everyone": "Where one final answer is right and the other wrong, every judge votes "
+        "for the right one; elsewhere each goes by what they look for, and false statements "
+        "weigh against a response.",
         "panel": "question_answering",
     },
     "dialogue": {
