@@ -18,7 +18,7 @@ BUDGETS = {
     "rubric": {"evaluate": 60},
     "bsm": {"branch": 130, "solve": 120},
     # Of these the names and descriptions of seven roles are about a hundred.
-    "drpe": {"roles": 80, "vote": 230},
+    "drpe": {"roles": 85, "vote": 230},
     "sc2": {"aspects": 115, "table": 140, "match": 255, "preference": 165},
     "relative": {"judge": 140},
     "absolute": {"judge": 160},
