@@ -507,6 +507,19 @@ def test_bad_items_are_named(items, check, problem):
         loop(ListMemory(), check=check).invoke({"items": items})
 
 
+def test_items_without_an_id_are_known_by_their_texts_in_every_list():
+    def ids_of(items):
+        bare = [{**item, "id": None} for item in items]
+        return list(loop(ListMemory(), max_rounds=1).invoke({"items": bare})["verdicts"])
+
+    first, other = planning(2), planning(4)[4:]
+    both = ids_of(first)
+    assert ids_of([other[0], *first])[1:] == both  # wherever they stand
+    assert not {*ids_of(other)} & {*both}
+    twice = ids_of([first[0], first[0]])
+    assert (twice[0], twice[1]) == (both[0], f"{both[0]} (2)")
+
+
 def test_the_graph_is_this(snapshot):
     audit = loop(ListMemory(), checkpointer=InMemorySaver())
     assert audit.get_graph().draw_mermaid() == snapshot

@@ -23,6 +23,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.document_file import DocumentFile
 from langchain_judges.memory.guard import same
 from langchain_judges.memory.recall import all_, knn, near, read_recall, uniform
+from langchain_judges.runs.reader import RowFields
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.processes import start
@@ -592,3 +593,4 @@ def test_a_jury_holds_the_memory_of_each_member(tmp_path):
             memories[number - 2].remember([example(number)])
         names.append(next(run)["judge"]["mark"])
     assert len({*names}) == 3
+    assert "group" in RowFields.of(create_jury(members)).given  # by which examples are barred

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from langchain_judges.errors import InputError
-from langchain_judges.methods.describe import memory_of, unwrapped
+from langchain_judges.methods.describe import memories_of, unwrapped
 from langchain_judges.rows.checks import RowKind, check_pair, check_task, kind_of_row
 from langchain_judges.rows.labels import ANNOTATIONS
 from langchain_judges.runs.rows import JUDGED, RunRow
@@ -33,7 +33,7 @@ class RowFields(NamedTuple):
         A memory chooses its examples by id, family and group; a judge that is no graph of this
         package may read whatever it is given.
         """
-        remembers = memory_of(judge) is not None
+        remembers = bool(memories_of(judge))
         given = (*_SHOWN, "id", "family", *(["group"] if remembers else []))
         return cls(given, _SHOWN if not remembers and _shows_texts_alone(judge) else given)
 

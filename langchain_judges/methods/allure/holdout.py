@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
+import json
 import random
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -17,6 +20,7 @@ from langchain_judges.methods.allure.review import AuditItem
 from langchain_judges.methods.allure.state import AuditOptions, Measured
 from langchain_judges.rows.applications import plain_row
 from langchain_judges.rows.checks import check_item
+from langchain_judges.rows.labels import ANNOTATIONS
 from langchain_judges.rows.texts import group_by_task
 from langchain_judges.verdict import Label, LabelVerdict
 
@@ -270,7 +274,10 @@ def _check_apart(items: Sequence[AuditItem], dev: Sequence[AuditItem]) -> None:
 
 
 def identified(items: Sequence[Mapping[str, object]], prefix: str) -> list[AuditItem]:
-    """Return checked items, each with an id that no other has."""
+    """Return checked items, each with an id that no other has.
+
+    An item without one is known by its texts, in every list and place that holds it.
+    """
     if not items or isinstance(items, Mapping | str):
         raise InputError("an audit needs a list of at least one item")
     ids: set[str] = set()
@@ -281,9 +288,22 @@ def identified(items: Sequence[Mapping[str, object]], prefix: str) -> list[Audit
             check_item(item)
         except InputError as exc:
             raise InputError(f"item {number}: {exc}") from exc
-        id = str(item.get("id") or f"{prefix} {number}")
+        id = str(item.get("id") or _unused(f"{prefix} {_digest(item)}", ids))
         if id in ids:
             raise InputError(f"item {number}: the id {id!r} stands twice")
         ids.add(id)
         items_with_ids.append(cast("AuditItem", {**item, "id": id}))
     return items_with_ids
+
+
+def _digest(item: Mapping[str, object]) -> str:
+    """Return a short hash of what is judged."""
+    judged = {name: value for name, value in item.items() if name not in ANNOTATIONS}
+    data = json.dumps(judged, sort_keys=True, default=str).encode()
+    return hashlib.sha256(data).hexdigest()[:10]
+
+
+def _unused(id: str, ids: Collection[str]) -> str:
+    """Return an id, numbered where equal items have it already."""
+    numbered = (f"{id} ({n})" for n in itertools.count(2))
+    return id if id not in ids else next(each for each in numbered if each not in ids)
