@@ -193,6 +193,7 @@ class LangSmithServer:
 
     def _new_session(self, _: Any, __: Any, payload: Any) -> Any:
         defaults = {"id": str(uuid.uuid4()), "tenant_id": self.tenant, "start_time": now()}
+        defaults |= {"reference_dataset_id": None}
         session = {**defaults, **{k: v for k, v in payload.items() if v is not None}}
         return self.sessions.setdefault(session["id"], session)
 
@@ -286,6 +287,10 @@ class LangSmithServer:
             while self._bodies:
                 path, body, kind, encoding = self._bodies.pop(0)
                 body = _plain(body, encoding)
+                if path.endswith("/runs"):  # one that is no part of a trace
+                    run = json.loads(body)
+                    alone = {"trace_id": run["id"], "dotted_order": run["id"]}
+                    self._keep(["post", run["id"]], json.dumps(alone | run).encode())
                 if path.endswith("/runs/batch"):
                     for op in ("post", "patch"):
                         for each in json.loads(body).get(op) or []:

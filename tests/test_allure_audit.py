@@ -491,20 +491,41 @@ def test_an_audit_makes_the_judge_of_a_model_and_passes_its_options_on():
     assert len(failing.prompts) == 3
 
 
+BARE = {"id": "x", "input": "x", "output": "y", "source": "z"}
+
+
 @for_each(
     ("items", "check", "problem"),
     [
         ([], None, "at least one item"),
         ([{"input": "x"}], None, "item 0: .*`output`"),
         ([*planning(1), *planning(1)], None, "stands twice"),
-        ([{"input": "x", "output": "y", "label": 0}], None, "no item has; name 'annotated'"),
-        ([{"input": "x", "output": "y"}], None, "reads `expected`, which no item has"),
-        ([{"input": "x", "output": "y"}], "annotated", "reads `label`, which no item has"),
+        ([BARE], None, "reads `expected` or `label`, which no item has"),
+        ([BARE], "annotated", "reads `label`, which no item has"),
+        ([{**BARE, "label": 4}], None, r"x: a person's label must be .*\[0, 1\], .* got 4"),
+        ([{**BARE, "label": "good"}], None, "x: a person's label must be .* got 'good'"),
     ],
 )
 def test_bad_items_are_named(items, check, problem):
+    model = fooled_model()
     with pytest.raises(InputError, match=problem):
-        loop(ListMemory(), check=check).invoke({"items": items})
+        loop(ListMemory(), model, check=check).invoke({"items": items})
+    assert model.prompts == []
+
+
+def test_people_s_labels_decide_with_their_reasons():
+    memory = ListMemory()
+    people = {"auditor": "Ann", "note": "Mind the order."}
+    items = [{**item, **people} for item in planning(3)]
+    for item in items:
+        del item["expected"]
+        item["source"] = "a map"
+    model = FakeChatModel(replies=lambda _: {"label": "1", "explanation": "yes"})
+    result = loop(memory, model, auditor="labels", right_share=0.25).invoke({"items": items})
+    kinds = [(e["wrong"], e["corrected"], e["auditor"]) for e in memory.examples.values()]
+    assert kinds == [(1, 0, "Ann")] * 3 + [(1, 1, "Ann")]
+    assert {e["note"] for e in memory.examples.values()} == {"Mind the order."}
+    assert result["decisions"][0]["check"] == "answer_or_label"
 
 
 def test_items_without_an_id_are_known_by_their_texts_in_every_list():

@@ -11,8 +11,6 @@ from typer.testing import CliRunner
 from langchain_judges import FailureMemory
 from langchain_judges.cli import app, audit_review
 from langchain_judges.cli.audit_review import Desk, Review
-from langchain_judges.errors import InputError
-from langchain_judges.methods.allure.review import from_jsonl
 from langchain_judges.report.terminal import proposal_screen, rounds_tables
 from langchain_judges.rows.printable import clean
 from langchain_judges.testing import reply
@@ -109,7 +107,7 @@ def test_a_review_resumes_where_it_was_stopped_also_by_a_slower_run(auditing, en
     assert not list(auditing.folder.glob("memory.review-*"))
 
 
-def test_a_finished_audit_is_shown_and_begun_again_on_request(auditing):
+def test_a_finished_audit_is_shown_and_another_setting_makes_another(auditing):
     out = auditing.folder / "result.json"
     auditing("aaaa", "-o", out)
     result = json.loads(out.read_text())
@@ -118,61 +116,50 @@ def test_a_finished_audit_is_shown_and_begun_again_on_request(auditing):
     assert "This audit is finished" in again.stderr
     assert "The last round taught nothing new." in again.stdout
     assert len(auditing.server.calls) == 12
-    assert auditing("", "--restart").exit_code == 0
+    assert auditing("", "--set", "audit.max_rounds=1").exit_code == 0
     assert len(auditing.server.calls) == 18
 
 
-def test_proposals_are_reviewed_elsewhere(auditing):
+def test_proposals_are_reviewed_in_a_file_by_the_same_command(auditing):
     file = auditing.folder / "proposals.jsonl"
 
-    def imported(*rows, more=()):
-        file.write_text("\n".join(map(json.dumps, rows)))
-        return auditing("", "--import", file, *more)
+    def filled(*rows):
+        file.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+        return auditing("", "--review", file)
 
-    assert "4 proposals are in" in auditing("", "--export", file).stderr
+    assert "4 proposals are open in" in auditing("", "--review", file).stderr
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     assert rows[0]["answers"] == ["accept", "reject", "label", "mode", "check_wrong"]
-    rows[0] |= {"answer": "accept", "note": "seen"}
+    # Nothing is filled in yet; the file stays.
+    assert "4 proposals are open in" in filled(*rows).stderr
+    rows[0] |= {"answer": "accept", "note": "seen\u2028twice"}
     rows[1] |= {"answer": "mode", "edit": {"label": None, "mode": "order"}}
+    rows[2] |= {"answer": "what?"}
     rows[3] |= {"answer": "reject"}
-    partly = imported(*rows, more=("--export", file))
-    assert "1 proposal is in" in partly.stderr
+    wrong = filled(*rows)
+    assert (wrong.exit_code, "1 of 1:" in wrong.stdout) == (2, False)
+    assert "2w: `answer` must be one of" in wrong.stderr
+    # The answers that were accepted may stay in the file.
+    rows[2] |= {"answer": ""}
+    assert "1 proposal is open in" in filled(*rows).stderr
     [left] = [json.loads(line) for line in file.read_text().splitlines()]
     for row, problem in (
-        ({**left, "answer": "what?"}, "`answer` must be one of"),
-        ({**left, "id": "foreign", "answer": "accept"}, "'foreign' is none of the proposals"),
-        ({"id": "a row of another file"}, "has no answer to any of the proposals"),
+        ({**left, "audit": "another"}, "line 1 is no proposal of this audit"),
+        ({"id": "a row of another file"}, "line 1 is no proposal of this audit"),
+        ({**left, "edit": "1"}, "line 1: `edit` must be an object"),
     ):
-        wrong = imported(row)
-        assert (wrong.exit_code, "1 of 1:" in wrong.stdout) == (2, False)
-        assert problem in wrong.stderr
-    assert imported({**left, "answer": "check_wrong"}).exit_code == 0
-    assert kept(auditing) == [("0w", "keywords", "seen"), ("1w", "order", "")]
+        refused = filled(row)
+        assert refused.exit_code == 2
+        assert problem in " ".join(refused.stderr.split())
+        assert json.loads(file.read_text()) == row
+    assert filled({**left, "answer": "check_wrong"}).exit_code == 0
+    assert kept(auditing) == [("0w", "keywords", "seen\u2028twice"), ("1w", "order", "")]
 
 
-def test_answers_of_another_round_or_audit_are_no_answers_to_this_one(auditing):
-    auditing("aq")
-    file = auditing.folder / "proposals.jsonl"
-    auditing("", "--export", file)
-    rows = [json.loads(line) | {"answer": "reject"} for line in file.read_text().splitlines()]
-    file.write_text("\n".join(map(json.dumps, rows)))
-    auditing("", "--import", file)
-    assert kept(auditing) == []
-    assert "1 of 4: 0w" in auditing("q", "--restart").stdout
-
-
-def test_lines_end_where_json_lets_them(tmp_path):
-    # Line and paragraph separators stand in JSON as they are.
-    strange = "one\u2028two\x85three\u2029"
-    request = {**proposal("x", output=strange), "answer": "accept"}
-    text = json.dumps({**request, "note": strange}, ensure_ascii=False) + "\r\n"
-    [answer] = from_jsonl(text)
-    assert (answer["id"], answer["note"]) == ("x", strange)
-    review = Review([proposal("x")], tmp_path / "r.jsonl", note=strange)
-    review.answer("accept")
-    assert Review([proposal("x")], tmp_path / "r.jsonl").answers["x"]["note"] == strange
-    with pytest.raises(InputError, match="line 1: `edit` must be an object"):
-        from_jsonl(json.dumps({**request, "edit": "1"}))
+def test_labels_by_people_need_no_review(auditing):
+    result = auditing("", "--check", "annotated", "--auditor", "labels")
+    assert result.exit_code == 0, result.output
+    assert [source for source, *_ in kept(auditing)] == ["0w", "1w", "2w"]
 
 
 def test_dev_is_held_out_and_shown(auditing):
@@ -191,9 +178,13 @@ def test_a_check_takes_its_options(auditing):
     ("more", "problem"),
     [
         (["--check", "exat"], "there is no check 'exat'; did you mean 'exact'?"),
-        (["--set", "check.colour=red"], "the check 'normalised_sequence' has no option"),
-        (["--import", "/no/such"], "cannot be read"),
-        (["--export", "/no/such/file"], "cannot be written"),
+        (["--set", "check.colour=red"], "the check 'answer_or_label' has no option"),
+        (["--review", "/no/such/file"], "cannot be written"),
+        (["--review", "/tmp"], "/tmp cannot be read"),
+        (
+            ["--set", "audit.rounds=2"],
+            "an audit has no option 'rounds'; did you mean 'max_rounds'? it takes",
+        ),
         (["--dev", "2"], "--dev must be a list of items or a share above 0"),
         (["--set", "memory=x"], "--set takes no ['memory']"),
         (["--memory", __file__], "is not a store of this package"),

@@ -5,20 +5,28 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.console import Console
 
-from langchain_judges.cli.audit_review import Desk, Review, read_key
+from langchain_judges.cli.audit_review import (
+    Desk,
+    Elsewhere,
+    Review,
+    langsmith_client,
+    queue_in,
+    read_key,
+    write_text,
+)
 from langchain_judges.cli.flags import Concurrency, DryRunFlags, RowFlags, Without, unfolded
 from langchain_judges.cli.judges import (
     ModelJudgeFlags,
+    NamedJudge,
     chat_model,
     check_model,
     named_judge,
@@ -36,17 +44,19 @@ from langchain_judges.cli.messages import (
 )
 from langchain_judges.cli.rows import (
     check_not_read,
+    check_of,
     checked_rows,
     judge_rows,
+    named_columns,
     tell_dry_run,
     warn_of_size,
 )
-from langchain_judges.errors import InputError, OptionError, OutputError, did_you_mean
+from langchain_judges.datasets.row_file import PairsSet
+from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.rows.printable import InertConsole, inert_json
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
-    from langsmith import Client
 
     from langchain_judges.memory.recall import Memory
     from langchain_judges.methods.allure.checks import Check
@@ -64,6 +74,11 @@ class Session:
     config: RunnableConfig
     drafts: Path
     """The files of answers to rounds that are not complete, without the round's number."""
+
+    @property
+    def name(self) -> str:
+        """What tells this audit from others."""
+        return str(self.config["configurable"]["thread_id"])
 
     @property
     def waiting(self) -> AuditRequest | None:
@@ -139,119 +154,6 @@ def open_audit(
         yield Session(loop, items, config, path.with_name(f"{path.name}.review-{thread}"))
 
 
-_QUEUE = "langsmith:"
-"""Begins the name of an annotation queue, in place of a file."""
-
-
-@dataclass(frozen=True)
-class ElsewhereFlags:
-    """Where people review, if not here: files, or annotation queues of LangSmith."""
-
-    export: Annotated[
-        str | None,
-        typer.Option(
-            "--export", help="Write the proposals to a file, or to langsmith:QUEUE, and stop."
-        ),
-    ] = None
-    answers: Annotated[
-        str | None,
-        typer.Option("--import", help="Read answers from such a file or langsmith:QUEUE."),
-    ] = None
-
-    def read(self, request: AuditRequest) -> list[dict[str, object]] | None:
-        """Return the answers that people gave elsewhere; None if none are to be read.
-
-        Raises:
-            InputError: They cannot be read, or the file holds none.
-        """
-        if self.answers is None:
-            return None
-        if self.answers.startswith(_QUEUE):
-            from langchain_judges.methods.allure.auditors import read_queue
-
-            with langsmith_client() as client:
-                queue = self.answers.removeprefix(_QUEUE)
-                return read_queue(request["proposals"], queue, client)
-        from langchain_judges.methods.allure.review import from_jsonl
-
-        try:
-            answers = from_jsonl(Path(self.answers).read_text(encoding="utf-8-sig"))
-        except (OSError, UnicodeDecodeError) as exc:
-            raise InputError(f"{self.answers} cannot be read: {exc}") from exc
-        if not answers:
-            raise InputError(f"{self.answers} has no answer to any of the proposals")
-        return answers
-
-    def send(self, request: AuditRequest, errors: Console) -> bool:
-        """Send the proposals to where people review; False if that is here."""
-        if self.export is None:
-            return False
-        if not self.export.startswith(_QUEUE):
-            _export(request, Path(self.export), errors)
-            return True
-        from langchain_judges.methods.allure.auditors import send_proposals
-
-        queue = self.export.removeprefix(_QUEUE)
-        with langsmith_client() as client:
-            count = send_proposals(request["proposals"], queue, client)
-        errors.print(
-            f"{_proposals(count)} in the queue {queue!r}. When all are answered, run the same "
-            f"command with --import {self.export}.",
-            markup=False,
-        )
-        return True
-
-
-@contextmanager
-def langsmith_client() -> Iterator[Client]:
-    """Give a LangSmith client, whose troubles end the command in one sentence.
-
-    Raises:
-        OutputError: LangSmith cannot be reached, or refuses.
-    """
-    from langsmith import Client
-    from langsmith.utils import LangSmithError
-    from requests import RequestException
-
-    # Its warnings would say the same again, at length and from a thread that outlives this.
-    logging.getLogger("langsmith").setLevel(logging.ERROR)
-    try:
-        yield Client()
-    except (LangSmithError, RequestException) as exc:
-        reason = " ".join(str(exc).split()).partition(". ")[0][:300]
-        raise OutputError(f"LangSmith refused ({type(exc).__name__}): {reason}") from exc
-
-
-def _export(request: AuditRequest, path: Path, errors: Console) -> None:
-    from langchain_judges.methods.allure.review import to_jsonl
-
-    write_text(path, to_jsonl(request["proposals"], request["labels"], request["modes"]))
-    count = _proposals(len(request["proposals"]))
-    errors.print(
-        f"{count} in {path}. Fill in `answer` on each line, then run the same command with "
-        "--import.",
-        markup=False,
-    )
-
-
-def _proposals(count: int) -> str:
-    from langchain_judges.report.number import count_text
-
-    return count_text(count, "proposal is", "proposals are")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file.
-
-    Raises:
-        InputError: It cannot be written.
-    """
-    try:
-        path.write_text(text, encoding="utf-8", errors="replace")
-    except OSError as exc:
-        raise InputError(f"{path} cannot be written: {exc.strerror}") from exc
-
-
 @dataclass(frozen=True)
 class AllureFlags(ModelJudgeFlags):
     """The judge that is audited."""
@@ -264,40 +166,39 @@ class AuditFlags:
     """How an audit goes, and where it is stored."""
 
     memory: Annotated[Path, typer.Option(help="File of the memory; made if missing.")]
-    check: Annotated[
-        str,
-        typer.Option(
-            help="The check that finds likely mistakes; --set check.NAME=VALUE: its options."
-        ),
-    ] = "normalised_sequence"
-    auditor: Annotated[str, typer.Option(help="human, or the name of a model that audits.")] = (
-        "human"
+    check: Annotated[str, typer.Option(help="The check that finds likely mistakes.")] = (
+        "answer_or_label"
     )
+    auditor: Annotated[
+        str | None,
+        typer.Option(
+            help="Who decides: human, labels (those of the items) or the name of a model. "
+            "Default: human; labels for the runs of a queue."
+        ),
+    ] = None
     dev: Annotated[
         float | None, typer.Option(help="Share of the items to hold out, by group.")
     ] = None
-    max_rounds: Annotated[int, typer.Option(min=1, help="Most rounds.")] = 5
+    review: Annotated[
+        str | None,
+        typer.Option(
+            help="Review elsewhere: a file that is written, filled in and read by the same "
+            "command, or langsmith:QUEUE."
+        ),
+    ] = None
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the whole result, as JSON.")
     ] = None
     max_concurrency: Concurrency = None
-    restart: Annotated[
-        bool, typer.Option("--restart", help="Start again after this audit has finished.")
-    ] = False
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What decides an audit besides its check, as `create_allure_audit` takes it."""
-        names = ("auditor", "dev", "max_rounds")
-        return {name: getattr(self, name) for name in names}
 
 
 @unfolded
 def audit(
-    items: Annotated[Path, typer.Argument(help="JSONL file with input, output, expected.")],
+    items: Annotated[
+        Path, typer.Argument(help="Table of items, or langsmith:QUEUE of labelled runs.")
+    ],
     judge: Annotated[AllureFlags, Without("method", "spec", "model_set", "memory")],
     flags: AuditFlags,
-    elsewhere: ElsewhereFlags,
     table: RowFlags,
     plan: DryRunFlags,
 ) -> None:
@@ -307,34 +208,77 @@ def audit(
     """
     errors = error_console()
     with refusals_as_exits(errors, judge.address), _ctrl_c_as_exit(errors):
-        exported = Path(elsewhere.export) if elsewhere.export else None
-        check_not_read([items], [exported, flags.out])
-        judge, of_check = _without_check(judge)
+        place = Elsewhere.of(flags.review)
+        check_not_read([items], [place.path if place else None, flags.out])
+        judge, own = _apart(judge)
         named = named_judge(judge)
-        check = make_check(flags.check, of_check)
-        file = judge_rows(items, named.rows_like, table)
+        check = make_check(flags.check, own["check"])
+        queue = queue_in(str(items))
+        if queue is None:
+            file = judge_rows(items, named.rows_like, table)
+        else:
+            file, note = _queued(items, queue, judge, named, table)
+            errors.print(note, markup=False)
         good = checked_rows(file, table.skip_bad, errors, "item to judge")
         warn_of_size(file.longest, errors)
+        auditor = flags.auditor or ("human" if queue is None else "labels")
+        settings = _audit_settings(flags, auditor, own["audit"])
         if plan.dry_run:
             outline = named.outline(errors)
             tell_dry_run(outline, good.amount, plan.prices, errors)
-            _tell_rounds(good.number * outline.calls, flags, errors)
+            _tell_rounds(good.number * outline.calls, settings, errors)
             return
-        decisions = json.dumps(
-            [of_check, {**flags.settings, "check": flags.check}], sort_keys=True
-        )
-        with _session(judge, named.options, flags, check, list(good), decisions) as session:
-            _go(session, errors, elsewhere, restart=flags.restart)
+        decisions = json.dumps([flags.check, own["check"], settings], sort_keys=True)
+        settings |= {"check": check, "max_concurrency": flags.max_concurrency}
+        with _session(
+            judge, named.options, flags.memory, list(good), settings, decisions
+        ) as session:
+            _go(session, place, errors)
             _show(session, flags.out)
+
+
+@dataclass
+class QueuedRows(PairsSet):
+    """The labelled runs of an annotation queue."""
+
+    noun = "run"
+    records: list[dict[str, object]] = field(default_factory=list)
+
+    def _records(self) -> Iterator[tuple[int, Any]]:
+        return enumerate(map(dict, self.records), 1)
+
+
+def _queued(
+    path: Path, queue: str, flags: AllureFlags, named: NamedJudge, table: RowFlags
+) -> tuple[QueuedRows, str]:
+    """Return the runs of a queue that people labelled, and what is to be said of the others."""
+    from langchain_judges.integrations.annotation_queue import labelled_runs
+    from langchain_judges.methods.registry import load_judge
+
+    columns = named_columns(table.column) or {}
+    if more := sorted(set(columns) - {"label", "source"}):
+        raise OptionError(f"of a queue, --column names label and source alone, not {more[0]!r}")
+    chat = chat_model(flags.model, flags.base_url, flags.timeout, dry_run=True)
+    with settings_as_flags(named.options):
+        judge = load_judge("allure", chat, preset=flags.preset, **named.options)
+    with langsmith_client() as client:
+        key, source = columns.get("label"), columns.get("source")
+        found = labelled_runs(client, queue, judge, key=key, context=source)
+    note = ""
+    if found.left_out:
+        id, reason = found.left_out[0]
+        note = f"Runs of {queue!r} left out: {len(found.left_out)}; {id}: {reason}."
+    rows = QueuedRows(path, table.limit, check_of(*named.rows_like), records=found.items)
+    return rows, note
 
 
 @contextmanager
 def _session(
     judge: AllureFlags,
     options: Mapping[str, object],
-    flags: AuditFlags,
-    check: Check,
+    memory: Path,
     items: list[dict[str, object]],
+    settings: dict[str, Any],
     decisions: str,
 ) -> Iterator[Session]:
     """Open the audit of some items, whose state stands beside the memory's file."""
@@ -342,35 +286,62 @@ def _session(
     from langchain_judges.methods.registry import load_judge
     from langchain_judges.runs.budget import places_of
 
-    store = open_memory(flags.memory)
+    store = open_memory(memory)
     chat = chat_model(judge.model, judge.base_url, judge.timeout)
     with settings_as_flags(options):
         built = load_judge("allure", chat, preset=judge.preset, **options, memory=store)
     # How many are judged at once decides nothing: a slower run resumes this audit.
-    places = flags.max_concurrency or places_of(built)
-    settings = {**flags.settings, "check": check, "max_concurrency": places}
-    with open_audit(built, store, flags.memory, items, settings, decisions) as session:
+    settings = {**settings, "max_concurrency": settings["max_concurrency"] or places_of(built)}
+    with open_audit(built, store, memory, items, settings, decisions) as session:
         yield session
 
 
-def _without_check(judge: AllureFlags) -> tuple[AllureFlags, list[str]]:
-    """Return the flags without what `--set` says of the check, and that."""
-    options = judge.option or []
-    of_check = [each for each in options if each.startswith("check.")]
-    rest = [each for each in options if each not in of_check]
-    return replace(judge, option=rest), [each.removeprefix("check.") for each in of_check]
+def _apart(judge: AllureFlags) -> tuple[AllureFlags, dict[str, list[str]]]:
+    """Return the flags without what `--set` says of the check and the audit, and that."""
+    own: dict[str, list[str]] = {"check": [], "audit": []}
+    rest = []
+    for each in judge.option or []:
+        part, dot, value = each.partition(".")
+        (own[part] if dot and part in own else rest).append(
+            value if dot and part in own else each
+        )
+    return replace(judge, option=rest), own
 
 
-def _tell_rounds(calls: int, flags: AuditFlags, errors: Console) -> None:
+def _audit_settings(flags: AuditFlags, auditor: str, own: list[str]) -> dict[str, Any]:
+    """Return the settings of the audit itself.
+
+    Raises:
+        OptionError: `--set` names no option of an audit.
+    """
+    from langchain_judges.methods.allure.state import AuditOptions
+
+    settings = dict(setting(each) for each in own)
+    takes = AuditOptions.__annotations__.keys() & AuditOptions.model_fields.keys()
+    takes -= {"check", "auditor", "dev", "labels", "max_concurrency"}
+    if unknown := [name for name in settings if name not in takes]:
+        nearest = did_you_mean(unknown[0], takes)
+        raise OptionError(
+            f"an audit has no option {unknown[0]!r}; {nearest}it takes "
+            f"{', '.join(sorted(takes))}"
+        )
+    return {"auditor": auditor, "dev": flags.dev, **settings}
+
+
+def _tell_rounds(calls: int, settings: Mapping[str, Any], errors: Console) -> None:
     """Say what the rounds after the first may ask, and the auditor if it is a model."""
-    rounds, auditor = flags.max_rounds, flags.auditor
-    errors.print(
-        f"That is the first round; a later one judges again what its examples may change, so "
-        f"{rounds} rounds make at most {rounds * calls:,} calls."
-    )
-    if flags.dev is not None:
+    from langchain_judges.methods.allure.state import AuditOptions
+    from langchain_judges.report.number import count_text
+
+    rounds = settings.get("max_rounds", AuditOptions.defaults()["max_rounds"])
+    if rounds > 1:
+        errors.print(
+            f"That is the first round; a later one judges again what its examples may change, "
+            f"so {rounds} rounds make at most {count_text(rounds * calls, 'call')}."
+        )
+    if settings["dev"] is not None:
         errors.print("Beside these, examples are tried on the items held out by --dev.")
-    if auditor != "human":
+    if (auditor := settings["auditor"]) not in {"human", "labels"}:
         check_model({"name": auditor}, errors)
         text = (
             f"{auditor} is asked once about each doubted label, at most once an item a round."
@@ -413,32 +384,29 @@ def make_check(name: str, settings: list[str]) -> Check:
         raise OptionError(f"the check {name!r}: {exc}") from exc
 
 
-def _go(session: Session, errors: Console, elsewhere: ElsewhereFlags, *, restart: bool) -> None:
+def _go(session: Session, place: Elsewhere | None, errors: Console) -> None:
     """Work until the audit ends, or people are to answer later."""
-    reads = elsewhere.answers is not None
-    if session.result is not None and not restart:
-        if reads:
-            raise InputError("this audit is finished; it has no more proposals")
-        errors.print("This audit is finished; --restart starts it again.")
-        return
     if session.result is not None:
-        session.forget_drafts()
+        errors.print(
+            "This audit is finished. Other items or settings make another one; so does "
+            "another file of the memory."
+        )
+        return
     if session.waiting is None:
         session.work(errors)
-    if reads:
-        _import(session, elsewhere, errors)
     while (request := session.waiting) is not None:
-        if elsewhere.send(request, errors) or not _review(session, request, errors):
+        if place is None:
+            if not _review(session, request, errors):
+                return
+        elif answers := place.answers(request, session.name):
+            session.work(errors, answers)
+            if problems := (session.waiting or {}).get("problems", []):
+                end = "Fix these answers; the others were accepted."
+                raise InputError("\n".join([*problems, end]))
+        else:
+            errors.print(place.send(request, session.name), markup=False)
             return
-
-
-def _import(session: Session, elsewhere: ElsewhereFlags, errors: Console) -> None:
-    if session.waiting is None:
-        raise InputError("this audit has no open proposals")
-    session.work(errors, elsewhere.read(session.waiting))
-    problems = (session.waiting or {}).get("problems", [])
-    if problems:
-        raise InputError("\n".join([*problems, "Fix these answers; the others were accepted."]))
+    session.forget_drafts()
 
 
 def _review(session: Session, request: AuditRequest, errors: Console) -> bool:

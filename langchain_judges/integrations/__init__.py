@@ -8,6 +8,7 @@ from langchain_judges.lazy import exports
 
 # The one list of public names; each is loaded when it is asked for.
 if TYPE_CHECKING:
+    from langchain_judges.integrations.annotation_queue import labelled_runs as labelled_runs
     from langchain_judges.integrations.candidates import best_of as best_of
     from langchain_judges.integrations.classic import (
         load_classic_evaluator as load_classic_evaluator,

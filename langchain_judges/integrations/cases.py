@@ -162,6 +162,19 @@ class CaseReader:
         """Return a run's outputs, with the tools it used unless `output` is set."""
         return run.outputs if self.places.output else outputs_of(run)
 
+    def of_run(self, run: Run) -> dict[str, object]:
+        """Return the pair or item of a run, with its id.
+
+        Raises:
+            InputError: The run failed, or a text cannot be found.
+        """
+        if not run.outputs and run.error:
+            raise InputError(f"the run failed and has no output: {run.error[:300]}")
+        return {
+            **self.case(EvaluatedRow(run.inputs, self.outputs(run))),
+            "id": str(run.id),
+        }
+
     def case(self, row: EvaluatedRow) -> dict[str, object]:
         """Return a `Pair` or an `Item`.
 

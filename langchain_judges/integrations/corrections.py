@@ -74,7 +74,7 @@ def _proposal(
         "corrected": _label(feedback.correction),
         "mode": None,
         "source": str(source),
-        "auditor": _person(feedback),
+        "auditor": person_of(feedback),
         "note": str(note or feedback.comment or ""),
     }
 
@@ -119,7 +119,13 @@ def _judge_run(feedback: Feedback | None) -> str | None:
     return metadata.get("run_id")
 
 
-def _person(feedback: Feedback) -> str:
+def label_of_correction(feedback: Feedback) -> Label | None:
+    """Return the label to which people corrected a judge's feedback, if they did."""
+    return _label(feedback.correction)
+
+
+def person_of(feedback: Feedback) -> str:
+    """Return who gave a feedback."""
     source = feedback.feedback_source
     name = getattr(source, "user_name", None) or getattr(source, "user_id", None)
     return str(name or "langsmith")

@@ -18,7 +18,6 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.cases import (
     CaseReader,
     CaseScore,
-    EvaluatedRow,
     JudgmentResult,
     TextSources,
     error_verdict,
@@ -259,15 +258,10 @@ class _Watcher:
         return known
 
     def _row(self, case: _Case) -> dict[str, object]:
-        run = case.run
         if len(case.runs) == 1:
-            if not run.outputs and run.error:
-                raise InputError(f"the run failed and has no output: {run.error[:300]}")
-            row = self.reader.case(EvaluatedRow(run.inputs, self.reader.outputs(run)))
-        else:
-            record = thread_of(case.runs)
-            row = item_for(self.judge, "(the conversation)", record)
-        return {**row, "id": str(run.id)}
+            return self.reader.of_run(case.run)
+        row = item_for(self.judge, "(the conversation)", thread_of(case.runs))
+        return {**row, "id": str(case.run.id)}
 
     def _post(self, case: _Case, outcome: JudgmentResult) -> None:
         """Queue what is doubtful, then post the feedback, which says that all is done."""

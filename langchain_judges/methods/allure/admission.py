@@ -15,6 +15,7 @@ from langgraph.types import Overwrite, Send
 
 from langchain_judges.asking.steps import Steps, Update, Wait
 from langchain_judges.memory.recall import Memory
+from langchain_judges.methods.allure.checks import is_on_scale
 from langchain_judges.methods.allure.holdout import (
     ROUNDING,
     accuracy,
@@ -199,7 +200,7 @@ class Rounds:
         answers = [d["answer"] for d in state["decisions"] if d["round"] == number]
         verdicts: VerdictsById = {**state["verdicts"], **state["dev_verdicts"]}
         fresh = [verdicts[id]["usage"] for id in stale]
-        labelled = [item for item in state["pool"] if item.get("label") is not None]
+        labelled = [i for i in state["pool"] if is_on_scale(i.get("label"), self.labels)]
         unmeasured = {
             waiting["example"]["family"] or ""
             for waiting in state["waiting"]

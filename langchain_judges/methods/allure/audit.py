@@ -127,7 +127,7 @@ def _loop(
         paid=paid,
         admission=Admission(memory, judge_reach, labels, options),
         reach=Reach(everywhere),
-        check=resolve_check(options.check or "normalised_sequence"),
+        check=resolve_check(options.check or "answer_or_label"),
         audit_by=resolve_auditor(
             options.auditor,
             options,
@@ -311,8 +311,8 @@ class Loop:
     def prepare(self, state: AuditState) -> Update:
         """Name the items and hold out those of dev."""
         items = identified(state["items"], "item")
-        self.check.require(items)
-        pool, dev, grouped_by_task = held_out(items, self.options)
+        self.check.require(items, self.labels)
+        pool, dev, grouped_by_task = held_out(items, self.labels, self.options)
         # A checkpointed thread still holds what its previous run left.
         fresh: Update = {
             key: Overwrite({}) for key in ("verdicts", "dev_verdicts", "trial_verdicts")

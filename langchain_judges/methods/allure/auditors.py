@@ -1,13 +1,11 @@
-"""Who answers proposals: a person, through an interrupt; a function; or a model."""
+"""Who answers proposals: people, now or by their labels; a function; or a model."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, get_args
-from uuid import UUID, uuid5
+from typing import Any, Literal
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.types import interrupt
@@ -20,9 +18,9 @@ from langchain_judges.asking.steps import Steps, Wait, together
 from langchain_judges.asking.store import ThreadReplies, key_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure import prompts as texts
+from langchain_judges.methods.allure.checks import nearest
 from langchain_judges.methods.allure.modes import Mode
 from langchain_judges.methods.allure.review import (
-    AuditAnswer,
     AuditDecision,
     AuditProposal,
     AuditRequest,
@@ -34,14 +32,10 @@ from langchain_judges.methods.items import material
 from langchain_judges.methods.options import GraphOptions
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.prompts import criterion_words, label_words
-from langchain_judges.rows.texts import judged, transcript
 from langchain_judges.verdict import Label, Usage
 
-if TYPE_CHECKING:
-    from langsmith import Client
-
 Auditor = str | BaseChatModel | Callable[[AuditProposal], Any]
-"""`"human"`, a model, or a function from a proposal to an answer."""
+"""`"human"`, `"labels"`, a model, or a function from a proposal to an answer."""
 
 Audited = tuple[list[AuditDecision], list[Usage]]
 """Decisions, and what they cost."""
@@ -83,7 +77,7 @@ def resolve_auditor(
     """Return who decides.
 
     Args:
-        auditor: `"human"`, a model, or a function.
+        auditor: `"human"`, `"labels"`, a model, or a function.
         options: Hold a replacement for the prompt of a model, and how it is asked again.
         labels: What a label may be.
         modes: The failure modes there are.
@@ -96,11 +90,17 @@ def resolve_auditor(
     """
     if auditor == "human":
         return partial(_by_people, labels=labels, modes=modes)
+    if auditor == "labels":
+        function = partial(by_label, labels=labels)
+        return partial(_by_function, function=function, labels=labels, name="labels")
     if isinstance(auditor, BaseChatModel) or (isinstance(auditor, str) and auditor.strip()):
         return _by_model(_question(auditor, modes, options), labels, modes, paid, standard)
     if callable(auditor):
-        return partial(_by_function, function=auditor, labels=labels)
-    raise OptionError(f"`auditor` must be 'human', a function or a chat model, got {auditor!r}")
+        name = getattr(auditor, "__name__", type(auditor).__name__)
+        return partial(_by_function, function=auditor, labels=labels, name=name)
+    raise OptionError(
+        f"`auditor` must be 'human', 'labels', a function or a chat model, got {auditor!r}"
+    )
 
 
 def _by_people(
@@ -138,9 +138,9 @@ def _by_function(
     proposals: Sequence[AuditProposal],
     function: Callable[[AuditProposal], object],
     labels: Sequence[Label],
+    name: str,
 ) -> Steps[Audited]:
     """Ask a function about each proposal."""
-    name = getattr(function, "__name__", type(function).__name__)
 
     async def later(proposal: AuditProposal) -> object:
         answer = function(proposal)
@@ -155,6 +155,15 @@ def _by_function(
     if problems:
         raise InputError(f"the auditor {name}: {problems[0]}")
     return decisions, []
+
+
+def by_label(proposal: AuditProposal, labels: Sequence[Label]) -> dict[str, object]:
+    """Answer a proposal by the label that people gave the item, with their reason."""
+    item = proposal["item"]
+    if item.get("label") is None:
+        return {"answer": "reject", "note": "nobody has labelled it"}
+    fields = {name: item[name] for name in ("note", "auditor") if item.get(name)}
+    return {"answer": "label", "label": nearest(item["label"], labels), **fields}
 
 
 def _question(
@@ -224,106 +233,6 @@ def _variables(
         "why": proposal["why"],
         "modes": "\n".join(f"- {mode.name}: {mode.description}" for mode in modes),
     }
-
-
-PROJECT = "langchain-judges audits"
-"""The project that holds one run for each proposal."""
-KEYS = {"audit": "answer", "audit_label": "label", "audit_mode": "mode"}
-"""The feedback keys that people fill in, and what they are in an answer."""
-
-_SPACE = UUID("6f1c5a40-3f0e-5c0b-9a53-0d4e3f6f7a11")
-_RUBRIC = (
-    f"A judge labelled this response, and a check doubts the label. Fill in `audit` with one "
-    f"of {', '.join(get_args(AuditAnswer))}; with `label` also `audit_label`, with `mode` also "
-    "`audit_mode`. A comment on `audit` becomes the example's note."
-)
-
-
-def send_proposals(
-    proposals: Sequence[AuditProposal], queue: str, client: Client, *, project: str = PROJECT
-) -> int:
-    """Put proposals into an annotation queue, made if it is missing; return how many.
-
-    Args:
-        proposals: What an audit asks.
-        queue: The name of the queue.
-        client: A LangSmith client.
-        project: The project for the runs that stand for the proposals.
-    """
-    session = client.create_project(project, upsert=True)
-    existing = next(client.list_annotation_queues(name=queue, limit=1), None)
-    place = existing or client.create_annotation_queue(name=queue, rubric_instructions=_RUBRIC)
-    now = datetime.now(UTC)
-    for proposal in proposals:
-        inputs, outputs = _run_fields(proposal)
-        client.create_run(
-            f"audit:{proposal['id']}",
-            inputs,
-            "chain",
-            project_name=project,
-            id=run_of(proposal, queue),
-            outputs=outputs,
-            start_time=now,
-            end_time=now,
-        )
-    client.flush()
-    client.add_runs_to_annotation_queue(
-        place.id,
-        runs=[
-            {"run_id": run_of(proposal, queue), "session_id": session.id, "start_time": now}
-            for proposal in proposals
-        ],
-    )
-    return len(proposals)
-
-
-def read_queue(
-    proposals: Sequence[AuditProposal], queue: str, client: Client
-) -> list[dict[str, object]]:
-    """Return the answers that people have given so far, as the audit takes them.
-
-    Args:
-        proposals: What was sent.
-        queue: The name of the queue.
-        client: A LangSmith client.
-    """
-    by_run = {run_of(proposal, queue): proposal["id"] for proposal in proposals}
-    answers: dict[str, dict[str, object]] = {}
-    feedback_list = client.list_feedback(run_ids=list(by_run), feedback_key=list(KEYS))
-    for feedback in sorted(feedback_list, key=lambda each: each.modified_at):
-        id = by_run.get(UUID(str(feedback.run_id)))
-        value = feedback.value if feedback.value is not None else feedback.score
-        if id is None or value is None:
-            continue
-        answer = answers.setdefault(id, {"id": id, "auditor": "langsmith"})
-        answer[KEYS[feedback.key]] = _number(value)
-        if feedback.key == "audit" and feedback.comment:
-            answer["note"] = feedback.comment
-    return [answer for answer in answers.values() if "answer" in answer]
-
-
-def run_of(proposal: AuditProposal, queue: str) -> UUID:
-    """Return the id of the run that stands for a proposal in a queue."""
-    parts = [queue, proposal["id"], proposal["round"], proposal["label"], proposal["proposed"]]
-    return uuid5(_SPACE, "\x00".join(map(str, parts)))
-
-
-def _run_fields(proposal: AuditProposal) -> tuple[dict[str, object], dict[str, object]]:
-    item = proposal["item"]
-    inputs: dict[str, object] = {
-        "task": transcript(item["input"]),
-        "expected": item.get("expected"),
-    }
-    if item.get("source"):
-        inputs["source"] = item["source"]
-    names = ("label", "score", "rationale", "proposed", "why", "check", "mode")
-    fields: Mapping[str, object] = proposal
-    response = judged(item["output"])
-    return inputs, {"response": response, **{name: fields[name] for name in names}}
-
-
-def _number(value: object) -> object:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def audited_shape(modes: tuple[str, ...]) -> type[BaseModel]:

@@ -83,22 +83,27 @@ class Check:
     name: str
     """Its name in reports."""
     rule: CheckRule
-    needs: str | None = None
-    """The field of an item without which it says nothing; None: it needs none."""
+    needs: tuple[str, ...] = ()
+    """The fields of an item without all of which it says nothing; empty: it needs none."""
 
-    def require(self, items: Sequence[Mapping[str, Any]]) -> None:
-        """Refuse items that the check cannot judge.
+    truth: Callable[[Mapping[str, Any], Sequence[Label]], object] | None = None
+    """Reads what a person said of an item, where that decides."""
+
+    def require(self, items: Sequence[Mapping[str, Any]], labels: Sequence[Label]) -> None:
+        """Refuse items that the check cannot judge, before anything is paid.
 
         Raises:
-            InputError: None of them has the field that it needs.
+            InputError: None of them has a field that it needs, or a person's label is not on
+                the judge's scale.
         """
-        if self.needs is None or any(item.get(self.needs) is not None for item in items):
-            return
-        labelled = any(item.get("label") is not None for item in items)
-        other = "'annotated', which compares with people's labels" if labelled else "another"
-        raise InputError(
-            f"the check {self.name!r} reads `{self.needs}`, which no item has; name {other}"
-        )
+        if self.needs and all(item.get(name) is None for item in items for name in self.needs):
+            fields = " or ".join(f"`{name}`" for name in self.needs)
+            raise InputError(f"the check {self.name!r} reads {fields}, which no item has")
+        for item in items if self.truth else ():
+            try:
+                self.truth(item, labels)
+            except InputError as exc:
+                raise InputError(f"{item['id']}: {exc}") from exc
 
     def doubt(
         self, item: Mapping[str, Any], label: Label, labels: Sequence[Label] = (0, 1)
@@ -117,25 +122,40 @@ CheckLike = Check | str | Callable[[Mapping[str, Any], Label], Any]
 """A check, the name of one, or a function from item and label; see `checks.resolve_check`."""
 
 
-def nearest(label: Label, labels: Sequence[Label]) -> Label:
-    """Return the one of `labels` that is nearest to a number, or the label itself."""
+def is_on_scale(truth: object, labels: Sequence[Label]) -> bool:
+    """Return whether a person's label is one of a judge's, or a number between two of them."""
     numbers = [each for each in labels if isinstance(each, int | float)]
-    if not isinstance(label, int | float) or label in labels or not numbers:
-        return label
-    return min(numbers, key=lambda each: abs(each - label))
+    if truth in labels or not isinstance(truth, int | float) or not numbers:
+        return truth in labels
+    return min(numbers) <= truth <= max(numbers)
+
+
+def nearest(truth: Label, labels: Sequence[Label]) -> Label:
+    """Return the one of a judge's labels that a person's label is, or is nearest to.
+
+    Raises:
+        InputError: It is not on their scale.
+    """
+    if not is_on_scale(truth, labels):
+        raise InputError(
+            f"a person's label must be one of the judge's labels {list(labels)!r}, or between "
+            f"two of them, got {truth!r}; the check 'annotated' has a `threshold` for grades"
+        )
+    numbers = [each for each in labels if isinstance(each, int | float)]
+    return truth if truth in labels else min(numbers, key=lambda each: abs(each - float(truth)))
 
 
 def by_match(name: str, match: TextComparison) -> Check:
     """Return a check that matches the response against any of the expected answers."""
     why = f"the response {{}} an expected answer ({name})"
-    return by_right(name, lambda item: matches(match, item), why, "expected")
+    return by_right(name, lambda item: matches(match, item), why, ("expected",))
 
 
 def by_right(
     name: str,
     is_right: Callable[[Mapping[str, Any]], bool | None],
     why: str,
-    needs: str | None = None,
+    needs: tuple[str, ...] = (),
 ) -> Check:
     """Return a check that wants the best label of right responses, the worst of others."""
 
@@ -186,8 +206,6 @@ def normalised() -> Check:
 
 def normalised_sequence(ignore: Collection[str] = NOUNS) -> Check:
     """Return the check that compares the words after the last "answer:", in order.
-
-    The default for text against text.
 
     Args:
         ignore: Words left out on both sides, in lower case.
@@ -283,28 +301,43 @@ def annotated(
     if not min_deviation > 0:
         raise OptionError(f"`min_deviation` must be positive, got {min_deviation!r}")
 
-    def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
+    def truth(item: Mapping[str, Any], labels: Sequence[Label]) -> Label | None:
         annotation = item.get(field)
-        if (
-            annotation is None
-            or isinstance(annotation, bool)
-            or not isinstance(annotation, int | float | str)
-        ):
+        if isinstance(annotation, bool) or not isinstance(annotation, int | float | str):
             return None
         if isinstance(annotation, float) and math.isnan(annotation):
             return None
-        truth: Label = annotation
         if threshold is not None:
-            truth = labels[0] if _grade(annotation, field) < threshold else labels[-1]
-        both = [each for each in (truth, label) if isinstance(each, int | float)]
-        if len(both) == 2 and abs(both[0] - both[1]) < min_deviation:
+            return labels[0] if _grade(annotation, field) < threshold else labels[-1]
+        return nearest(annotation, labels)
+
+    def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
+        proposed = truth(item, labels)
+        if proposed is None or proposed == label:
             return None
-        proposed = nearest(truth, labels)
-        if proposed == label:
+        annotation = item[field]
+        said = annotation if threshold is None else proposed
+        both = [each for each in (said, label) if isinstance(each, int | float)]
+        if len(both) == 2 and abs(both[0] - both[1]) < min_deviation:
             return None
         return Doubt(proposed, f"a person says {annotation}, the judge {label}")
 
-    return Check("annotated", rule, field)
+    return Check("annotated", rule, (field,), truth)
+
+
+def answer_or_label() -> Check:
+    """Return the check by the expected answer, and by a person's label where there is none."""
+    answers, labels_of_people = normalised_sequence(), annotated()
+
+    def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
+        check = answers if expected_answers(item) else labels_of_people
+        return check.doubt(item, label, labels)
+
+    def truth(item: Mapping[str, Any], labels: Sequence[Label]) -> object:
+        assert labels_of_people.truth  # noqa: S101 - people's labels are what it reads
+        return None if expected_answers(item) else labels_of_people.truth(item, labels)
+
+    return Check("answer_or_label", rule, ("expected", "label"), truth)
 
 
 def _grade(label: Label, field: str) -> float:
@@ -334,6 +367,7 @@ def custom(function: Callable[[Mapping[str, Any], Label], Any]) -> Check:
 
 
 CHECKS: dict[str, Callable[[], Check]] = {
+    "answer_or_label": answer_or_label,
     "annotated": annotated,
     "exact": exact,
     "normalised": normalised,

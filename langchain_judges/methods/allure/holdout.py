@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.allure.checks import nearest
+from langchain_judges.methods.allure.checks import is_on_scale, nearest
 from langchain_judges.methods.allure.review import AuditItem
 from langchain_judges.methods.allure.state import AuditOptions, Measured
 from langchain_judges.rows.applications import plain_row
@@ -235,7 +235,7 @@ def _numbers(cases: Sequence[Case]) -> NDArray[np.int64]:
 
 
 def held_out(
-    items: Sequence[AuditItem], options: AuditOptions
+    items: Sequence[AuditItem], labels: Sequence[Label], options: AuditOptions
 ) -> tuple[list[AuditItem], list[AuditItem], int]:
     """Return the items to audit and those of dev, and how many were grouped by their task.
 
@@ -255,8 +255,11 @@ def held_out(
     elif not options.allow_leak:
         _check_apart(pool, dev)
     for item in dev:
-        if item.get("label") is None:
-            raise InputError(f"{item['id']}: an item of dev needs its true label in `label`")
+        if not is_on_scale(item.get("label"), labels):
+            raise InputError(
+                f"{item['id']}: an item of dev needs its true label in `label`, one of "
+                f"{list(labels)!r}, got {item.get('label')!r}"
+            )
     pairs = zip(grouped, plain, strict=True)
     return pool, dev, sum(new.get("group") != old.get("group") for new, old in pairs)
 

@@ -33,6 +33,10 @@ class AuditItem(Item):
 
     label: NotRequired[Label]
     """The true label."""
+    note: NotRequired[str]
+    """Why it is right, by the person who gave it."""
+    auditor: NotRequired[str]
+    """Who gave it."""
 
 
 class AuditProposal(TypedDict):
@@ -238,16 +242,13 @@ def example_of(
     }
 
 
-def to_jsonl(
-    proposals: Sequence[AuditProposal],
-    labels: Sequence[Label],
-    modes: Sequence[Mapping[str, str]],
-) -> str:
-    """Return proposals as JSONL to be answered elsewhere: fill in `answer` on each line."""
+def to_jsonl(request: AuditRequest, audit: str) -> str:
+    """Return the open proposals of an audit as JSONL: fill in `answer` on each line."""
     defaults = {
+        "audit": audit,
         "answers": list(get_args(AuditAnswer)),
-        "labels": list(labels),
-        "modes": [mode["name"] for mode in modes],
+        "labels": request["labels"],
+        "modes": [mode["name"] for mode in request["modes"]],
     }
     rows = [
         {
@@ -257,19 +258,20 @@ def to_jsonl(
             "note": "",
             **defaults,
         }
-        for proposal in proposals
+        for proposal in request["proposals"]
     ]
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def from_jsonl(text: str) -> list[dict[str, object]]:
-    """Return the answers in what `to_jsonl` wrote, once it is filled in.
+def from_jsonl(text: str, request: AuditRequest, audit: str) -> list[dict[str, object]]:
+    """Return the answers to open proposals in what `to_jsonl` wrote, once it is filled in.
 
     A line whose `answer` is still empty is no answer.
 
     Raises:
-        InputError: A line is no JSON object with an `id`.
+        InputError: A line is no proposal of this audit.
     """
+    ids = {proposal["id"] for proposal in request["proposals"]}
     answers = []
     # Not `splitlines`: JSON may hold other ends of lines as they are.
     for number, line in enumerate(text.split("\n"), 1):
@@ -279,12 +281,12 @@ def from_jsonl(text: str) -> list[dict[str, object]]:
             row = json.loads(line)
         except ValueError as exc:
             raise InputError(f"line {number} is not JSON: {exc}") from exc
-        if not isinstance(row, dict) or "id" not in row:
-            raise InputError(f"line {number} has no `id`")
-        if row.get("answer"):
-            edit = row.get("edit") or {}
-            if not isinstance(edit, dict):
-                raise InputError(f"line {number}: `edit` must be an object, got {edit!r}")
+        if not isinstance(row, dict) or row.get("audit") != audit:
+            raise InputError(f"line {number} is no proposal of this audit; name another file")
+        edit = row.get("edit") or {}
+        if not isinstance(edit, dict):
+            raise InputError(f"line {number}: `edit` must be an object, got {edit!r}")
+        if row.get("answer") and row.get("id") in ids and row.get("round") == request["round"]:
             fields = {
                 key: row[key] for key in ("id", "answer", "note", "auditor") if key in row
             }

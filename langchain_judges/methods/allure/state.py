@@ -51,12 +51,15 @@ class AuditOptions(GraphOptions):
         Owner(),
         Rule(f"one of {sorted(CHECKS)} or a function"),
     ] = None
-    """Finds likely mistakes: a name (default `"normalised_sequence"`), a `Check`, or a function
-    from item and label; see `checks.py`."""
-    auditor: Annotated[Auditor, Owner(), Rule("'human', a model or a function")] = "human"
+    """Finds likely mistakes: a name (default `"answer_or_label"`: `"normalised_sequence"` where
+    an item has an expected answer, else `"annotated"`), a `Check`, or a function from item and
+    label; see `checks.py`."""
+    auditor: Annotated[Auditor, Owner(), Rule("'human', 'labels', a model or a function")] = (
+        "human"
+    )
     """`"human"`: the graph is interrupted with all proposals of a round, and resumes with
-    `Command(resume=answers)`; see `review.py` for answers. Or a function from one proposal to
-    an answer, or a model."""
+    `Command(resume=answers)`; see `review.py` for answers. `"labels"`: the items' own labels by
+    people decide. Or a function from one proposal to an answer, or a model."""
     modes: Annotated[
         Sequence[Mode | str | Mapping[str, str]] | None,
         NotSerialisable(),

@@ -1,0 +1,228 @@
+"""Annotation queues: a judge learns from labelled runs, and proposals are answered."""
+
+import json
+import uuid
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+from langsmith import Client
+from typer.testing import CliRunner
+
+from langchain_judges import (
+    FailureMemory,
+    create_allure_audit,
+    create_allure_judge,
+    create_rubric_judge,
+)
+from langchain_judges.cli import app
+from langchain_judges.errors import InputError
+from langchain_judges.integrations.annotation_queue import (
+    labelled_runs,
+    read_answers_from,
+    run_of,
+    send_proposals,
+)
+from langchain_judges.integrations.watch import watch_project
+from langchain_judges.testing import reply
+from tests.cases import for_each
+from tests.fakes import FakeChatModel
+from tests.langsmith_server import LangSmithServer
+from tests.memories import ListMemory
+from tests.planners import fooled_model, planning
+from tests.test_cli_audit import behave
+from tests.test_watch import PROJECT, production
+
+
+@pytest.fixture
+def server():
+    with LangSmithServer() as server:
+        server._new_session(None, None, {"name": PROJECT})
+        yield server
+
+
+@pytest.fixture
+def client(server, monkeypatch):
+    client = Client(api_url=server.url, api_key="x", info=server.info, auto_batch_tracing=False)
+    monkeypatch.setattr("langsmith.Client", lambda: client)
+    return client
+
+
+def says(server, run, key, value=None, *, who="app", **more):
+    """Give a run feedback, as a person does in a queue."""
+    source = {"type": who, "user_name": "Ann"}
+    own = {"id": str(uuid.uuid4()), "run_id": str(run), "key": key, "value": value}
+    server.feedback.append({**own, "score": None, "feedback_source": source, **more})
+
+
+# -- labels of doubtful runs
+
+RUDE, POLITE = "Go away.", "Good morning."
+RUBRIC = "Is the reply polite?"
+
+
+def unsure(prompt):
+    """Call all replies polite with little confidence, until an example shows better."""
+    warned = "Mind the tone." in prompt and RUDE in prompt.split("\n---\n")[-1]
+    return {"label": "0" if warned else "1", "explanation": "so"}
+
+
+def watched(client, server, *outputs):
+    """Watch a project with a judge that is unsure of everything; return the ids of its runs."""
+    ids = production(server, *outputs)
+    judge = create_rubric_judge(FakeChatModel(replies=lambda _: "no label"), rubric=RUBRIC)
+    assert watch_project(client, judge, PROJECT, queue="doubtful").queued == len(outputs)
+    return ids
+
+
+def test_doubtful_runs_that_people_label_teach_the_judge(client, server, serve, tmp_path):
+    ids = watched(client, server, RUDE, POLITE, RUDE, POLITE)
+    for run, label in zip(ids[:3], (0, 1, 0), strict=True):
+        says(server, run, "polite", label, comment="" if label else "Mind the tone.")
+    memory = tmp_path / "memory"
+
+    def command(*more):
+        arguments = ["audit", "langsmith:doubtful", "--model", "fake", "--memory", memory]
+        arguments += ["--base-url", server_of_model.url, "--set", f"rubric={RUBRIC}", *more]
+        return CliRunner().invoke(app, [str(each) for each in arguments])
+
+    def answer(call):
+        return reply(
+            json.dumps(unsure("\n---\n".join(str(m["content"]) for m in call.body["messages"])))
+        )
+
+    server_of_model = serve(answer)
+    planned = command("--dry-run")
+    assert "3 items by allure" in " ".join(planned.stderr.split()), planned.output
+    assert f"Runs of 'doubtful' left out: 1; {ids[3]}: nobody has labelled it yet." in " ".join(
+        planned.stderr.split()
+    )
+    result = command()
+    assert result.exit_code == 0, result.output
+    examples = FailureMemory(path=memory).examples()
+    mistakes = [e for e in examples if e["wrong"] != e["corrected"]]
+    assert sorted(e["source"] for e in mistakes) == sorted([ids[0], ids[2]])
+    assert {(e["output"], e["auditor"], e["note"]) for e in mistakes} == {
+        (RUDE, "Ann", "Mind the tone.")
+    }
+    # The audit ends when its judge, shown the examples, makes no mistake any more.
+    assert "The last round taught nothing new." in result.stdout
+    judge = create_allure_judge(
+        FakeChatModel(replies=unsure), rubric=RUBRIC, memory=FailureMemory(path=memory)
+    )
+    again = judge.invoke({"input": "And you?", "output": RUDE})
+    assert again["verdict"]["label"] == 0
+
+
+@for_each(
+    ("labels", "given", "label"),
+    [
+        ((0, 1), {"value": 1}, 1),
+        ((0, 1), {"score": 1.0}, 1),
+        (("rude", "fine", "polite"), {"score": 0.5}, "fine"),
+        (("rude", "fine", "polite"), {"value": "rude"}, "rude"),
+        ((1, 2, 3, 4, 5), {"score": 0.75}, 4),
+        ((1, 2, 3, 4, 5), {"score": 3.0}, 3),
+        # A judge's own feedback that a person corrected.
+        ((0, 1), {"value": 1, "who": "model", "correction": {"value": 0}}, 0),
+        # 1 may be the worst of five labels, or the top of a scale.
+        ((1, 2, 3, 4, 5), {"score": 1.0}, "a label or a place"),
+        ((0, 1), {"value": 1, "who": "model"}, "nobody has labelled it"),
+    ],
+)
+def test_what_people_say_of_a_run_is_read_as_a_label(client, server, labels, given, label):
+    server.feedback.clear(), server.queued.clear(), server.runs.clear()
+    [run] = watched(client, server, POLITE)
+    server.feedback.clear()
+    says(server, run, "polite", **given)
+    judge = create_allure_judge(FakeChatModel(), rubric=RUBRIC, labels=labels)
+    items, left_out = labelled_runs(client, "doubtful", judge)
+    if left_out:
+        assert label in left_out[0][1]
+    else:
+        [item] = items
+        assert (item["id"], item["input"], item["label"]) == (run, "Why 0?", label)
+
+
+def test_feedback_under_several_names_has_to_be_chosen(client, server):
+    [run] = watched(client, server, POLITE)
+    says(server, run, "polite", 1)
+    says(server, run, "useful", 0)
+    judge = create_allure_judge(FakeChatModel(), rubric=RUBRIC)
+    with pytest.raises(InputError, match="several names: polite, useful; say which"):
+        labelled_runs(client, "doubtful", judge)
+    [item] = labelled_runs(client, "doubtful", judge, key="useful").items
+    assert item["label"] == 0
+    with pytest.raises(InputError, match="no annotation queue 'doubtfull'"):
+        labelled_runs(client, "doubtfull", judge)
+
+
+# -- proposals of an audit
+
+
+def test_proposals_go_to_a_queue_once_and_answers_come_back(client, server):
+    memory, config = ListMemory(), {"configurable": {"thread_id": "t"}}
+    judge = create_allure_judge(fooled_model(), memory=memory)
+    audit: Any = create_allure_audit(judge, memory, right_share=0, checkpointer=InMemorySaver())
+    waiting = audit.invoke({"items": planning(3)}, config)
+    proposals = waiting["__interrupt__"][0].value["proposals"]
+    assert [send_proposals(proposals, "doubts", client) for _ in range(2)] == [3, 0]
+    runs = [str(run_of(proposal, "doubts")) for proposal in proposals]
+    assert server.queued == [("doubts", run) for run in runs]
+    assert server.runs[runs[0]]["inputs"]["expected"] == "1, 20, 50"
+    assert server.runs[runs[0]]["outputs"]["response"] == "Answer: 50, 20, 1"
+    assert read_answers_from(proposals, "doubts", client) == []
+    says(server, runs[0], "audit", "accept", comment="Mind the order.")
+    says(server, runs[1], "audit", "mode")
+    says(server, runs[1], "audit_mode", "order")
+    says(server, runs[2], "audit_label", 1.0)
+    answers = read_answers_from(proposals, "doubts", client)
+    assert [answer["id"] for answer in answers] == ["0w", "1w"]
+    remainder = audit.invoke(Command(resume=answers), config)["__interrupt__"][0].value
+    says(server, runs[2], "audit", "label")
+    rest = read_answers_from(remainder["proposals"], "doubts", client)
+    result = audit.invoke(Command(resume=rest), config)
+    # The third reviewer gave the judge's own label.
+    assert [(d["answer"], d["mode"], d["note"]) for d in result["decisions"]] == [
+        ("accept", "keywords", "Mind the order."),
+        ("mode", "order", ""),
+        ("check_wrong", None, ""),
+    ]
+    assert {d["auditor"] for d in result["decisions"]} == {"langsmith"}
+
+
+def test_the_same_command_sends_and_reads_back(client, server, serve, tmp_path, letter_encoder):
+    path, model = tmp_path / "items.jsonl", serve(behave)
+    path.write_text("\n".join(json.dumps(item) for item in planning(1)))
+
+    def audit():
+        arguments = ["audit", path, "--model", "fake", "--base-url", model.url]
+        arguments += ["--memory", tmp_path / "memory", "--review", "langsmith:doubts"]
+        return CliRunner().invoke(app, [str(each) for each in arguments])
+
+    outcome = audit()
+    assert "1 proposal is open in the queue 'doubts'" in outcome.stderr, outcome.output
+    assert "1 proposal is open in the queue 'doubts'" in audit().stderr
+    [(_, run)] = server.queued
+    says(server, run, "audit", "accept")
+    result = audit()
+    assert result.exit_code == 0, result.output
+    assert [e["source"] for e in FailureMemory(path=tmp_path / "memory").examples()] == ["0w"]
+
+
+def test_langsmith_out_of_reach_is_one_sentence(serve, tmp_path, monkeypatch, letter_encoder):
+    monkeypatch.setenv("LANGSMITH_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("LANGSMITH_API_KEY", "none")
+    monkeypatch.setattr("langsmith.client.Client.request_with_retries", refused)
+    arguments = ["audit", "langsmith:doubtful", "--model", "fake", "--memory", tmp_path / "m"]
+    arguments += ["--base-url", serve(behave).url, "--set", "rubric=Polite?"]
+    result = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert result.exit_code == 2, result.output
+    assert "LangSmith refused (LangSmithConnectionError): no way" in result.stderr
+
+
+def refused(*_, **__):
+    from langsmith.utils import LangSmithConnectionError
+
+    raise LangSmithConnectionError("no way")
