@@ -114,7 +114,8 @@ def test_a_ranking_says_how_many_comparisons_there_are(rows):
 def test_an_audit_says_what_its_rounds_ask_before_anything_is_asked(rows, tmp_path):
     path, memory = rows(ITEM, {**ITEM, "input": "How?"}), tmp_path / "memory"
     words = ["audit", path, "--model", "openai:gpt-5-mini", "--memory", str(memory)]
-    code, text = said(*words, "--max-rounds", "3", "--dev", "0.5", "--auditor", "openai:gpt-5")
+    words += ["--set", "audit.max_rounds=3", "--dev", "0.5", "--auditor", "openai:gpt-5"]
+    code, text = said(*words)
     assert (code, "2 items by allure: at most 2 calls" in text) == (0, True)
     assert "3 rounds make at most 6 calls" in text
     assert "--dev" in text

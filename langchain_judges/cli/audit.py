@@ -299,7 +299,7 @@ def _session(
 def _apart(judge: AllureFlags) -> tuple[AllureFlags, dict[str, list[str]]]:
     """Return the flags without what `--set` says of the check and the audit, and that."""
     own: dict[str, list[str]] = {"check": [], "audit": []}
-    rest = []
+    rest: list[str] = []
     for each in judge.option or []:
         part, dot, value = each.partition(".")
         (own[part] if dot and part in own else rest).append(
@@ -400,7 +400,8 @@ def _go(session: Session, place: Elsewhere | None, errors: Console) -> None:
                 return
         elif answers := place.answers(request, session.name):
             session.work(errors, answers)
-            if problems := (session.waiting or {}).get("problems", []):
+            left = session.waiting
+            if problems := left["problems"] if left else []:
                 end = "Fix these answers; the others were accepted."
                 raise InputError("\n".join([*problems, end]))
         else:

@@ -99,9 +99,10 @@ class Check:
         if self.needs and all(item.get(name) is None for item in items for name in self.needs):
             fields = " or ".join(f"`{name}`" for name in self.needs)
             raise InputError(f"the check {self.name!r} reads {fields}, which no item has")
-        for item in items if self.truth else ():
+        read_truth = self.truth or (lambda item, labels: None)
+        for item in items:
             try:
-                self.truth(item, labels)
+                read_truth(item, labels)
             except InputError as exc:
                 raise InputError(f"{item['id']}: {exc}") from exc
 
