@@ -509,6 +509,11 @@ def test_judges_are_tested_in_pairs_and_the_better_comes_first():
     assert p[2].holm_p == pytest.approx(max(p[2].p, 2 * p[1].p))
     assert set(both.to_dataframe()["judge"]) == {"good", "poor", "none"}
     assert "+50.0" in both.to_html()
+    # All 18 right of 20 against none: 18 wins of 18, where 90 ± 14 points are settled.
+    sentences = both.sentence.splitlines()
+    assert "good is right more often than none by 90.0 points" in both.sentence
+    assert len(sentences) == 3
+    assert all(each in both.to_html() for each in sentences)
     apart = [run_of(["A"] * 6)[:3], run_of(["A"] * 6)[3:]]
     assert (
         report.compare(dict(zip("ab", apart, strict=True)), data_of(["A"] * 6)).contests[0].n

@@ -242,6 +242,11 @@ def test_the_same_rows_are_compared_in_pairs(every, worse):
         pytest.approx(1 / every),
     )
     assert (drift.change.n, drift.worse) == (60, worse)
+    # Averages stay; a third of ties are a sixth of mistakes, and one of sixty is none.
+    words = {"single": ("yes", "not yet"), "averages": ("yes", "not yet")} if worse else {}
+    assert drift.words == words
+    assert ("Single verdicts: yes → not yet" in drift.sentence) is worse
+    assert drift.sentence.endswith("worse." if worse else "not shown to be worse.")
 
 
 def test_rows_are_found_by_their_texts_where_the_run_knows_them():

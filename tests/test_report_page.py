@@ -172,11 +172,11 @@ def test_the_judges_own_evidence_stands_beside_a_disagreement(kind):
 
 
 def test_categories_and_disagreements_that_are_cut_say_how_many_there_are():
-    data = data_of(["A"] * 46)
+    data = data_of(["A"] * 83)
     for number, row in enumerate(data):
-        row["category"] = f"c{number % 23}"
-    html = report.trust(run_of(["B"] * 20 + ["A"] * 26), data).to_html()
-    assert "17 more, all nearer to 0" in html
+        row["category"] = f"c{number // 8}"  # ten of eight rows, and one of three
+    html = report.trust(run_of(["B"] * 20 + ["A"] * 63), data).to_html()
+    assert "4 more, all nearer to 0" in html
     assert "10 of 20, the surest first" in html
     all_of_them = report.trust(run_of(["A", "B", "B"]), data_of(["A"] * 3)).to_html()
     assert "the surest first" not in all_of_them

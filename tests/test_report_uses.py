@@ -9,7 +9,7 @@ import pytest
 
 from langchain_judges import report
 from langchain_judges.errors import OptionError
-from langchain_judges.report.uses import TITLES
+from langchain_judges.report.answers import TITLES
 from tests.cases import for_each
 from tests.judged_rows import data_of, items_of, run_of, texts_of
 
@@ -63,6 +63,10 @@ def test_a_system_that_is_far_off_makes_averages_a_no():
         "x": 0,
     }
     assert "Too far off for" in answer.text
+    for row in data[:195]:
+        del row["systems"]  # of five rows a mean says nothing
+    few = uses(run_of(["A"] * 100 + ["B"] * 100), data)["averages"]
+    assert few.parts == ()
 
 
 def test_ratings_are_held_within_a_share_of_their_range():
@@ -88,6 +92,8 @@ def test_labels_are_weighed_alike_whatever_is_common(found, alarms, word):
     answers = [1] * found + [0] * (40 - found) + [1] * alarms + [0] * (360 - alarms)
     answer = uses(items_of(answers), texts_of(labels))["single"]
     assert answer.word == word
+    called = f"{100 * found / (found + alarms):.1f}".removesuffix(".0")
+    assert f"Where it says 1, the labels do {called}{NBSP}%" in answer.text
     balanced = (found / 40 + (360 - alarms) / 360) / 2
     assert answer.number.result == pytest.approx(1 - balanced)
 

@@ -167,6 +167,8 @@ def reports(
         ((name, rows),) = runs.items()
         report = report_on(rows, table, name=name, baseline=baseline, **options)
         console.print(report.sentence, markup=False)
+        if report.drift is not None:
+            console.print(report.drift.sentence, markup=False)
         _say(report.left_out)
         return report
     if baseline is not None:
@@ -175,6 +177,7 @@ def reports(
     for each in several.reports:
         console.print(f"{each.name}: {each.sentence}", markup=False)
         _say(each.left_out and f"{each.name}: {each.left_out}")
+    console.print(several.sentence, markup=False)
     if len(runs) == 2:
         from langchain_judges.report.versus import how_far_apart, labels_to_part
 

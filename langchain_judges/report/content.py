@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from typing_extensions import TypedDict
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
+from langchain_judges.report.answers import (
+    MARGIN,
+    MOST_WRONG,
+    TITLES,
+    Use,
+    UseAnswer,
+    with_range,
+)
 from langchain_judges.report.evidence import costliest, differs
 from langchain_judges.report.measure import headline_key, measure
-from langchain_judges.report.number import Number
+from langchain_judges.report.number import Number, range_text, value_text
 from langchain_judges.report.sample import Sample
-from langchain_judges.report.uses import MARGIN, MOST_WRONG, Use, UseAnswer, answers_of, details
+from langchain_judges.report.uses import answers_of
 from langchain_judges.rows.labels import SIDES
-from langchain_judges.verdict import Usage, add_usage, no_usage
+from langchain_judges.verdict import Usage, add_usage, is_abstention, no_usage
 
 
 class Moment(TypedDict):
@@ -42,6 +50,19 @@ class Drift:
     """The share of rows on which the judge says something else now."""
     history: list[Moment]
     """Agreement by date, earliest first."""
+    words: dict[Use, tuple[str, str]]
+    """By use its answer then and now, where that is another one."""
+
+    @property
+    def sentence(self) -> str:
+        """What changed for each use, and how often the judge is right now beside then."""
+        since = f"Since {self.since}" if self.since else "Since the baseline"
+        uses = [f"{TITLES[use]}: {a} → {b}" for use, (a, b) in self.words.items()]
+        answers = "; ".join(uses) or "the same answer for every use"
+        span = range_text(Number("", "", self.change, "points")) or "no range"
+        moved = value_text(Number("", "", self.change, "points"))
+        word = "worse" if self.worse else "not shown to be worse"
+        return f"{since}: {answers}. Right on the same rows {moved} ({span}): {word}."
 
     @property
     def worse(self) -> bool:
@@ -53,6 +74,8 @@ class Drift:
         return {
             "since": self.since,
             "worse": self.worse,
+            "sentence": self.sentence,
+            "words": {use: list(pair) for use, pair in self.words.items()},
             "change": self.change.to_dict(),
             "changed": self.changed.to_dict(),
         }
@@ -81,6 +104,30 @@ class Contest:
     same_error: Result = field(default_factory=lambda: Result.undefined("not counted"))
     """Of the rows on which either is wrong, the share on which both are, with one answer: how
     far a second judge repeats the mistakes of the first."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether one of the two is right more often, all pairs of judges considered."""
+        return self.holm_p < 0.05
+
+    @property
+    def sentence(self) -> str:
+        """Which of the two is right more often, by how much, and whether that is settled."""
+        if not self.n:
+            return f"{self.first} and {self.second} have no row in common."
+        better, worse = self.first, self.second
+        if self.difference < 0:
+            better, worse = worse, better
+        span = ""
+        if self.difference.interval:
+            ends = sorted(
+                (abs(end) if self.settled else end) for end in self.difference.interval
+            )
+            span = f" ({' to '.join(f'{100 * end:.1f}'.replace('-', '−') for end in ends)})"
+        lead = f"by {abs(100 * self.difference):.1f} points{span}"
+        if self.settled:
+            return f"{better} is right more often than {worse} {lead}."
+        return f"Not settled: {better} is ahead of {worse} {lead}."
 
     def to_dict(self) -> dict[str, object]:
         """Return plain JSON data, flat."""
@@ -176,3 +223,66 @@ def _dollars(sample: Sample) -> float | None:
     costs = [row.row["cost"] for row in sample.rows if "cost" in row.row]
     complete = len(costs) == len(sample.rows) and None not in costs
     return sum(costs) if complete else None
+
+
+def details(sample: Sample, numbers: Mapping[str, Number], headline: Number) -> str:
+    """Return what else was counted, in one sentence."""
+    parts = [_agreed(sample, headline), _flips(numbers), _leanings(numbers)]
+    parts.append(_abstained(sample))
+    lost = sum(row.answer is None and not is_abstention(row.verdict) for row in sample.rows)
+    parts.append(f"{lost:,} of {len(sample.rows):,} not judged")
+    sentence = "; ".join(part for part in parts if part)
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _agreed(sample: Sample, headline: Number) -> str:
+    if math.isnan(headline.result):
+        return "how far it agrees with people is unknown, because no judged row has a label"
+    if sample.by_criteria:
+        return f"least with {sample.whom} by {headline.title} {value_text(headline)}"
+    if sample.rated:
+        return f"rank correlation with {sample.whom} {with_range(headline)}"
+    span = range_text(headline, 0) or headline.result.no_interval or ""
+    return f"agrees with {sample.whom} {value_text(headline, 0)} ({span}) of the time"
+
+
+def _abstained(sample: Sample) -> str:
+    """Say how often the judge abstained, and whether people would have judged."""
+    rows = [row for row in sample.rows if is_abstention(row.verdict)]
+    labelled = sum(bool(row.target) for row in rows)
+    if not rows:
+        return ""
+    return (
+        f"says of {len(rows):,} of {len(sample.rows):,} that it cannot assess them; people "
+        f"labelled {labelled:,} of these"
+    )
+
+
+def _flips(numbers: Mapping[str, Number]) -> str:
+    flips = numbers.get("bias.flips")
+    if flips is None:
+        return ""
+    if math.isnan(flips.result):
+        return f"flips unknown: {flips.result.reason}"
+    other, undecided = numbers.get("bias.flips.other"), numbers.get("bias.flips.undecided")
+    if other is None or undecided is None:
+        return f"flips on {value_text(flips, 0)}"
+    return (
+        f"when the texts swap places it names the other text on {value_text(other, 0)} of rows "
+        f"and is undecided on {value_text(undecided, 0)}"
+    )
+
+
+def _leanings(numbers: Mapping[str, Number]) -> str:
+    leans = []
+    for key, centre, high, low in (
+        ("bias.first_slot_rate", 0.5, "to the first slot", "to the second slot"),
+        ("bias.length_slope", 0.0, "to longer texts", "to shorter texts"),
+    ):
+        number = numbers.get(key)
+        interval = None if number is None else number.result.interval
+        if interval and interval.low > centre:
+            leans.append(high)
+        elif interval and interval.high < centre:
+            leans.append(low)
+    return f"leans {' and '.join(leans)}" if leans else ""

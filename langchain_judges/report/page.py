@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from langchain_judges.report.answers import UseAnswer
 from langchain_judges.report.content import Contest, ReportContent
 from langchain_judges.report.evidence import cost_of, differs, evidence, shown, texts_of
 from langchain_judges.report.number import (
@@ -25,7 +26,7 @@ from langchain_judges.report.number import (
     value_text,
 )
 from langchain_judges.report.rows import JudgedRow
-from langchain_judges.report.uses import TITLES, UseAnswer, label_first
+from langchain_judges.report.uses import label_first
 from langchain_judges.rows.printable import inert_cell
 
 if TYPE_CHECKING:
@@ -204,7 +205,6 @@ def render(
     return template("report.html").render(
         views=[_view(report, number) for number, report in enumerate(reports, 1)],
         contests=contests,
-        uses=TITLES.values(),
         level=percent(reports[0].sample.confidence),
         beyond=rows if rows > ROWS_ON_PAGE else 0,
         beside=beside,

@@ -9,13 +9,28 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 from langchain_judges import metrics
 from langchain_judges.errors import OptionError
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.ordering import SystemOrder
+from langchain_judges.report.answers import (
+    LEAST_IN_ORDER,
+    LEAST_OF_A_LABEL,
+    MARGIN,
+    MOST_WRONG,
+    TITLES,
+    Use,
+    UseAnswer,
+    Word,
+    decided,
+    labels_to_settle,
+    percent_text,
+    settled,
+    with_range,
+)
 from langchain_judges.report.number import (
     NO_BREAK,
     Number,
@@ -27,69 +42,7 @@ from langchain_judges.report.number import (
 )
 from langchain_judges.report.rows import preference_points
 from langchain_judges.report.sample import Sample
-from langchain_judges.verdict import Label, is_abstention
-
-Word = Literal["yes", "no", "not yet"]
-Use = Literal["averages", "single", "person", "ordering"]
-
-TITLES: dict[Use, str] = {
-    "averages": "Averages over many rows",
-    "single": "Single verdicts",
-    "person": "In place of a person",
-    "ordering": "Putting systems in order",
-}
-MARGIN = 0.05
-"""How far the judge's mean may be from people's, and its agreement below one more person's."""
-MOST_WRONG = 0.2
-"""How many single verdicts may be wrong: about as often as two people differ."""
-LEAST_IN_ORDER = 0.75
-"""Of two texts that people rate apart, how often a judge must have the same one ahead."""
-LEAST_OF_A_LABEL = 8
-"""With fewer rows of a label its share of right answers is hardly known."""
-MOST_LABELS = 20_000
-
-
-@dataclass(frozen=True)
-class UseAnswer:
-    """Whether a judge may be used for one thing."""
-
-    use: Use
-    word: Word
-    reason: str
-    """What was found, beside what is asked for."""
-    number: Number | None = None
-    """The number that decides, with its interval."""
-    limit: tuple[float, float] = (-math.inf, math.inf)
-    """Between which values the number has to lie."""
-    labels: int | None = None
-    """How many more labels would settle it, if it goes on as here; None: not known, or none."""
-    parts: tuple[Number, ...] = ()
-    """The same number by system or category, furthest from 0 first."""
-
-    @property
-    def title(self) -> str:
-        """What the judge would be used for."""
-        return TITLES[self.use]
-
-    @property
-    def text(self) -> str:
-        """The answer in sentences."""
-        more = ""
-        if self.labels is not None:
-            more = f" About {self.labels:,} more labels would settle it."
-        return f"{self.word.capitalize()}: {self.reason}.{more}"
-
-    def to_dict(self) -> dict[str, object]:
-        """Return plain JSON data."""
-        return {
-            "use": self.use,
-            "answer": self.word,
-            "text": self.text,
-            "labels_needed": self.labels,
-            "limit": [end if math.isfinite(end) else None for end in self.limit],
-            "number": None if self.number is None else self.number.to_dict(),
-            "parts": [part.to_dict() for part in self.parts],
-        }
+from langchain_judges.verdict import Label
 
 
 def answers_of(
@@ -146,7 +99,7 @@ def _together(answers: Mapping[str, UseAnswer]) -> UseAnswer:
     """Return one answer for all criteria: the worst of theirs, with the number of each."""
     by_word: dict[Word, list[str]] = {"no": [], "not yet": [], "yes": []}
     for name, answer in answers.items():
-        value = "" if answer.number is None else f" ({_with_range(answer.number)})"
+        value = "" if answer.number is None else f" ({with_range(answer.number)})"
         by_word[answer.word].append(f"{name}{value}")
     worst = next(word for word, names in by_word.items() if names)
     first = next(answer for answer in answers.values() if answer.word == worst)
@@ -154,42 +107,6 @@ def _together(answers: Mapping[str, UseAnswer]) -> UseAnswer:
         return first
     reason = "; ".join(f"{word} by {', '.join(own)}" for word, own in by_word.items() if own)
     return replace(first, reason=reason)
-
-
-def _decided(result: Result, limit: tuple[float, float]) -> Word:
-    """Return yes or no where the whole interval lies on one side of the limit."""
-    if math.isnan(result) or result.interval is None:
-        return "not yet"
-    low, high = result.interval
-    if limit[0] <= low and high <= limit[1]:
-        return "yes"
-    return "no" if high < limit[0] or low > limit[1] else "not yet"
-
-
-def labels_to_settle(result: Result, limit: tuple[float, float]) -> int | None:
-    """Return how many more labels bring the interval to one side of the nearer limit.
-
-    An interval narrows with the root of the labels; the value is taken to stay. None where it
-    lies on the limit, so that more labels than anybody gives would be needed.
-    """
-    if math.isnan(result) or result.interval is None:
-        return None
-    ends = [end for end in limit if math.isfinite(end)]
-    away = min((abs(result - end) for end in ends), default=0.0)
-    half = (result.interval.high - result.interval.low) / 2
-    if away <= 0:
-        return None
-    more = result.n * (half / away) ** 2 - result.n
-    if not 0 < more <= MOST_LABELS:
-        return None
-    digits = 10 ** (max(2, len(str(int(more)))) - 2)
-    return int(math.ceil(more / digits) * digits)
-
-
-def _settle(answer: UseAnswer) -> UseAnswer:
-    if answer.word != "not yet" or answer.number is None:
-        return answer
-    return replace(answer, labels=labels_to_settle(answer.number.result, answer.limit))
 
 
 # ---- averages
@@ -216,24 +133,24 @@ def _averages(sample: Sample, margin: float) -> UseAnswer:
     places = range(len(sample.rows))
     whole = Number("averages.all", title, gap(places, sample.confidence), unit)
     parts = _parts(sample, gap, judge, people, unit)
-    apart = [part for part in parts if _decided(part.result, limit) == "no"]
-    word = _decided(whole.result, limit)
+    apart = [part for part in parts if decided(part.result, limit) == "no"]
+    word = decided(whole.result, limit)
     if apart:
         word = "no"
     both = [i for i in places if judge[i] is not None and people[i] is not None]
     ours, theirs = (sum(side[i] for i in both) / len(both) for side in (judge, people))
-    shown = _percent if scale == 1 else (lambda value: rounded(value, 2))
+    shown = percent_text if scale == 1 else (lambda value: rounded(value, 2))
     allowed = f"{rounded(100 * margin, 1).removesuffix('.0')}{NO_BREAK}points"
     if scale != 1:
         allowed = f"{rounded(margin * scale, 2)} on a scale of {rounded(scale, 1)}"
     reason = (
         f"{what} is {shown(ours)} by the judge and {shown(theirs)} by {sample.whom}, "
-        f"{_with_range(whole)}; up to {allowed} either way are allowed"
+        f"{with_range(whole)}; up to {allowed} either way are allowed"
     )
     if apart:
         names = ", ".join(f"{part.title} ({value_text(part)})" for part in apart[:3])
         reason += f". Too far off for {names}"
-    return _settle(UseAnswer("averages", word, reason, whole, limit, parts=tuple(parts)))
+    return settled(UseAnswer("averages", word, reason, whole, limit, parts=tuple(parts)))
 
 
 def _points(sample: Sample) -> tuple[list[Any], list[Any], str, float]:
@@ -260,6 +177,10 @@ def rare_label(sample: Sample) -> Label:
     return min(counts, key=lambda label: (counts[label], str(label) != "1", str(label)))
 
 
+LEAST_OF_A_PART = 8
+"""Of fewer rows of a system or category the mean says next to nothing."""
+
+
 def _parts(sample: Sample, gap: Any, judge: Any, people: Any, unit: Any) -> list[Number]:
     """Return the gap by system where rows name some, else by category; all at one level."""
     by_system: dict[str, list[int]] = {}
@@ -267,6 +188,7 @@ def _parts(sample: Sample, gap: Any, judge: Any, people: Any, unit: Any) -> list
         for name in dict.fromkeys(pair):
             if name is not None:
                 by_system.setdefault(name, []).append(place)
+    by_system = {n: own for n, own in by_system.items() if len(own) >= LEAST_OF_A_PART}
     if len(by_system) > 1:
         level = 1 - (1 - sample.confidence) / len(by_system)
         parts = []
@@ -278,6 +200,7 @@ def _parts(sample: Sample, gap: Any, judge: Any, people: Any, unit: Any) -> list
     for place, row in enumerate(sample.rows):
         if row.category is not None:
             by_category.setdefault(row.category, []).append(place)
+    by_category = {n: own for n, own in by_category.items() if len(own) >= LEAST_OF_A_PART}
     if len(by_category) < 2:
         return []
     level = 1 - (1 - sample.confidence) / len(by_category)
@@ -310,11 +233,11 @@ def _single(sample: Sample, numbers: Mapping[str, Number], most: float) -> UseAn
         return found
     wrong, how = found
     number = Number("single.wrong", f"Single verdicts that are wrong{how}", wrong)
-    word = _decided(wrong, limit)
-    reason = f"{_percent(wrong)} are wrong{how}"
+    word = decided(wrong, limit)
+    reason = f"{percent_text(wrong)} are wrong{how}"
     span = range_text(number)
     reason += f" ({span})" if span else ""
-    reason += f"; at most {_percent(most)} may be"
+    reason += f"; at most {percent_text(most)} may be"
     lead = numbers.get("baseline.lead")
     if word == "yes" and sample.pairs and lead is not None:
         low, high = lead.result.interval or (-math.inf, math.inf)
@@ -322,11 +245,11 @@ def _single(sample: Sample, numbers: Mapping[str, Number], most: float) -> UseAn
         if low <= 0:
             word = "no" if high < 0 else "not yet"
             verb = "Worse than" if high < 0 else "Not shown to be better than"
-            reason += f". {verb} a rule that needs no judge: {rule} ({_with_range(lead)})"
+            reason += f". {verb} a rule that needs no judge: {rule} ({with_range(lead)})"
             number_of_lead = labels_to_settle(lead.result, (0.0, math.inf))
             return UseAnswer("single", word, reason, number, limit, number_of_lead)
-    reason += _surest(sample)
-    return _settle(UseAnswer("single", word, reason, number, limit))
+    reason += _flagged(sample) + _surest(sample)
+    return settled(UseAnswer("single", word, reason, number, limit))
 
 
 def _wrong(sample: Sample, limit: tuple[float, float]) -> tuple[Result, str] | UseAnswer:
@@ -365,6 +288,20 @@ def _wrong(sample: Sample, limit: tuple[float, float]) -> tuple[Result, str] | U
     return wrong, ", every label weighed alike"
 
 
+def _flagged(sample: Sample) -> str:
+    """Say how often people agree where the judge names the rarest label; of ratings nothing."""
+    if sample.pairs or sample.rated:
+        return ""
+    rare = rare_label(sample)
+    agreed = metrics.precision(sample.answers, sample.labels, rare, **sample.settings)
+    if math.isnan(agreed):
+        return ""
+    span = range_text(Number("", "", agreed), 0)
+    return (
+        f". Where it says {rare}, {sample.whom} do {percent_text(agreed)} of the time ({span})"
+    )
+
+
 def numbers_of_balance(sample: Sample) -> Result:
     """Return how often each label is found, on average over the labels."""
     return metrics.balanced_accuracy(sample.verdicts, sample.labels, "wrong", **sample.settings)
@@ -391,9 +328,8 @@ def _surest(sample: Sample) -> str:
     for share, right in curve:
         if right.interval and right.interval.low >= 1 - MOST_WRONG / 2 and share < 0.95:
             span = range_text(Number("", "", right), 0)
-            return (
-                f". The {_percent(share)} it is surest of are right {_percent(right)} ({span})"
-            )
+            surest = f"The {percent_text(share)} it is surest of"
+            return f". {surest} are right {percent_text(right)} ({span})"
     return ""
 
 
@@ -404,20 +340,24 @@ def _person(sample: Sample, numbers: Mapping[str, Number]) -> UseAnswer:
     gap = numbers.get("agreement.over_people")
     limit = (-MARGIN, math.inf)
     if gap is None or math.isnan(gap.result):
-        reason = "how often people agree is not known: no row has two people's answers"
+        reason = (
+            "how often people agree is not known: no row has two people's answers, "
+            "under human_votes"
+        )
         return UseAnswer("person", "not yet", reason, limit=limit, labels=None)
-    word = _decided(gap.result, limit)
+    word = decided(gap.result, limit)
     alone = ", each order by itself" if any(row.has_orders for row in sample.rows) else ""
     people = numbers["agreement.people_rows"].result
     reason = (
-        f"it agrees with people {_percent(people + gap.result)} of the time{alone}, one person "
-        f"with another {_percent(people)}: {_with_range(gap)}; {percent(MARGIN)} below are "
-        "allowed"
+        f"it agrees with people {percent_text(people + gap.result)} of the time{alone}, one "
+        f"person with another {percent_text(people)}: {with_range(gap)}; "
+        f"{percent(MARGIN)} below are allowed"
     )
     rate = numbers.get("agreement.winning_rate")
     if rate is not None and not math.isnan(rate.result):
-        reason += f". It could replace {_percent(rate.result)} of the annotators (alt-test)"
-    return _settle(UseAnswer("person", word, reason, gap, limit))
+        replaced = percent_text(rate.result)
+        reason += f" (by the alt-test it could replace {replaced} of people)"
+    return settled(UseAnswer("person", word, reason, gap, limit))
 
 
 # ---- ordering systems
@@ -430,7 +370,7 @@ def _ordering(sample: Sample) -> UseAnswer:
         return _of_systems(sample)
     if sample.rated:
         return _of_texts(sample)
-    reason = "the rows do not say which system wrote which text"
+    reason = "the rows do not say which system wrote which text; name them under systems"
     return UseAnswer("ordering", "not yet", reason)
 
 
@@ -443,12 +383,14 @@ def _of_texts(sample: Sample) -> UseAnswer:
         return UseAnswer("ordering", "not yet", result.reason or "", number, limit)
     reason = (
         f"of two texts that {sample.whom} rate apart it has the same one ahead "
-        f"{_percent(result)} of the time"
+        f"{percent_text(result)} of the time"
     )
     span = range_text(number)
     reason += f" ({span})" if span else ""
-    reason += f"; a coin would {_percent(0.5)}, {_percent(LEAST_IN_ORDER)} are asked for"
-    return _settle(UseAnswer("ordering", _decided(result, limit), reason, number, limit))
+    reason += (
+        f"; a coin would {percent_text(0.5)}, {percent_text(LEAST_IN_ORDER)} are asked for"
+    )
+    return settled(UseAnswer("ordering", decided(result, limit), reason, number, limit))
 
 
 def _of_systems(sample: Sample) -> UseAnswer:
@@ -511,88 +453,13 @@ def _apart(gap: Result) -> bool:
     return gap.interval is not None and not gap.interval.covers(0.0)
 
 
-# ---- words
-
-
-def _percent(value: float) -> str:
-    return f"{percent(value, 1).removesuffix('.0')}{NO_BREAK}%"
-
-
-def _with_range(number: Number) -> str:
-    span = range_text(number) or number.result.no_interval or ""
-    return f"{value_text(number)} ({span})" if span else value_text(number)
-
-
 def label_first(sample: Sample) -> str:
     """Say which rows to label first, where some have no label."""
     open_rows = [row for row in sample.rows if not row.target]
     doubtful = sum(bool(row.verdict.get("flipped")) for row in open_rows)
     if not open_rows:
-        return "every row here has a label: take new ones"
+        return "new rows, for all of these have a label"
     if doubtful:
         rows = count_text(doubtful, "row")
         return f"first {rows} without a label whose two orders disagree; `label` picks them"
     return f"`label` picks them from the {len(open_rows):,} rows without one"
-
-
-def details(sample: Sample, numbers: Mapping[str, Number], headline: Number) -> str:
-    """Return what else was counted, in one sentence."""
-    parts = [_agreed(sample, headline), _flips(numbers), _leanings(numbers)]
-    parts.append(_abstained(sample))
-    lost = sum(row.answer is None and not is_abstention(row.verdict) for row in sample.rows)
-    parts.append(f"{lost:,} of {len(sample.rows):,} not judged")
-    sentence = "; ".join(part for part in parts if part)
-    return f"{sentence[0].upper()}{sentence[1:]}."
-
-
-def _agreed(sample: Sample, headline: Number) -> str:
-    if math.isnan(headline.result):
-        return "how far it agrees with people is unknown, because no judged row has a label"
-    if sample.by_criteria:
-        return f"least with {sample.whom} by {headline.title} {value_text(headline)}"
-    if sample.rated:
-        return f"rank correlation with {sample.whom} {_with_range(headline)}"
-    span = range_text(headline, 0) or headline.result.no_interval or ""
-    return f"agrees with {sample.whom} {value_text(headline, 0)} ({span}) of the time"
-
-
-def _abstained(sample: Sample) -> str:
-    """Say how often the judge abstained, and whether people would have judged."""
-    rows = [row for row in sample.rows if is_abstention(row.verdict)]
-    labelled = sum(bool(row.target) for row in rows)
-    if not rows:
-        return ""
-    return (
-        f"says of {len(rows):,} of {len(sample.rows):,} that it cannot assess them; people "
-        f"labelled {labelled:,} of these"
-    )
-
-
-def _flips(numbers: Mapping[str, Number]) -> str:
-    flips = numbers.get("bias.flips")
-    if flips is None:
-        return ""
-    if math.isnan(flips.result):
-        return f"flips unknown: {flips.result.reason}"
-    other, undecided = numbers.get("bias.flips.other"), numbers.get("bias.flips.undecided")
-    if other is None or undecided is None:
-        return f"flips on {value_text(flips, 0)}"
-    return (
-        f"when the texts swap places it names the other text on {value_text(other, 0)} of rows "
-        f"and is undecided on {value_text(undecided, 0)}"
-    )
-
-
-def _leanings(numbers: Mapping[str, Number]) -> str:
-    leans = []
-    for key, centre, high, low in (
-        ("bias.first_slot_rate", 0.5, "to the first slot", "to the second slot"),
-        ("bias.length_slope", 0.0, "to longer texts", "to shorter texts"),
-    ):
-        number = numbers.get(key)
-        interval = None if number is None else number.result.interval
-        if interval and interval.low > centre:
-            leans.append(high)
-        elif interval and interval.high < centre:
-            leans.append(low)
-    return f"leans {' and '.join(leans)}" if leans else ""

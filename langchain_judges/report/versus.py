@@ -13,11 +13,11 @@ from langchain_judges import metrics
 from langchain_judges.errors import InputError, needs
 from langchain_judges.metrics import Result
 from langchain_judges.orders import OrderRule
+from langchain_judges.report.answers import MARGIN, MOST_WRONG
 from langchain_judges.report.content import Contest
 from langchain_judges.report.report import TrustReport, WrittenReport, frame, trust
 from langchain_judges.report.rows import JudgedRow, VerdictRow, join, rows_in
 from langchain_judges.report.sample import MetricSettings
-from langchain_judges.report.uses import MARGIN, MOST_WRONG
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -37,9 +37,15 @@ class ComparisonReport(WrittenReport):
         """Return the report on a judge by its name."""
         return next(report for report in self.reports if report.name == name)
 
+    @property
+    def sentence(self) -> str:
+        """Which judge is right more often, pair by pair, a line each."""
+        return "\n".join(contest.sentence for contest in self.contests)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data."""
         return {
+            "sentence": self.sentence,
             "judges": [report.to_dict() for report in self.reports],
             "contests": [contest.to_dict() for contest in self.contests],
         }

@@ -71,6 +71,7 @@ def drift(report: ReportContent, earlier: Mapping[str, Any]) -> Drift:
     _check_report(earlier, "the baseline")
     answers, history = earlier["answers"], earlier["history"]
     before = {each["row"]: each for each in answers}
+    then = {each["use"]: each["answer"] for each in earlier.get("uses", [])}
     now = answers_of(report.sample.rows, report.sample.judge_hits())
     pairs = [
         (i, each, before[each["row"]]) for i, each in enumerate(now) if each["row"] in before
@@ -93,6 +94,11 @@ def drift(report: ReportContent, earlier: Mapping[str, Any]) -> Drift:
             [float(new["answer"] != old["answer"]) for _, new, old in pairs], **settings
         ),
         history=[*history, moment(report)],
+        words={
+            use: (then[use], now_answer.word)
+            for use, now_answer in report.uses.items()
+            if then.get(use, now_answer.word) != now_answer.word
+        },
     )
 
 

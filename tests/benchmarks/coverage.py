@@ -319,7 +319,7 @@ def main() -> None:
         began, cells = time.perf_counter(), []
         for at in SETTINGS:
             share, none, width = covered(name, at, options.trials)
-            cell = f"{share:.0%}" + (f" ({none:.0%})" if none else "")
+            cell = f"{share:.0%}" + (f" ({none:.0%})" if none else "") if none < 1 else "–"
             cells.append(cell + (f" {width:.2f}" if options.width else ""))
         row = "".join(f"{cell:>12}" for cell in cells)
         print(f"{name:15}{row}  {time.perf_counter() - began:5.1f} s", flush=True)

@@ -1,0 +1,132 @@
+"""An answer to one use: yes, no or not yet, its number, its limit, and what would settle it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from langchain_judges.metrics import Result
+from langchain_judges.report.number import NO_BREAK, Number, percent, range_text, value_text
+
+Word = Literal["yes", "no", "not yet"]
+Use = Literal["averages", "single", "person", "ordering"]
+
+TITLES: dict[Use, str] = {
+    "averages": "Averages over many rows",
+    "single": "Single verdicts",
+    "person": "In place of a person",
+    "ordering": "Putting systems in order",
+}
+MEANINGS: dict[Use, str] = {
+    "averages": "to report a score or a win rate",
+    "single": "to act on one verdict that nobody checks",
+    "person": "to save asking one more person",
+    "ordering": "to say which system is better",
+}
+"""What somebody would do with each use."""
+MARGIN = 0.05
+"""How far the judge's mean may be from people's, and its agreement below one more person's."""
+MOST_WRONG = 0.2
+"""How many single verdicts may be wrong: about as often as two people differ."""
+LEAST_IN_ORDER = 0.75
+"""Of two texts that people rate apart, how often a judge must have the same one ahead."""
+LEAST_OF_A_LABEL = 8
+"""With fewer rows of a label its share of right answers is hardly known."""
+MOST_LABELS = 20_000
+
+
+@dataclass(frozen=True)
+class UseAnswer:
+    """Whether a judge may be used for one thing."""
+
+    use: Use
+    word: Word
+    reason: str
+    """What was found, beside what is asked for."""
+    number: Number | None = None
+    """The number that decides, with its interval."""
+    limit: tuple[float, float] = (-math.inf, math.inf)
+    """Between which values the number has to lie."""
+    labels: int | None = None
+    """How many more labels would settle it, if it goes on as here; None: not known, or none."""
+    parts: tuple[Number, ...] = ()
+    """The same number by system or category, furthest from 0 first."""
+
+    @property
+    def title(self) -> str:
+        """What the judge would be used for."""
+        return TITLES[self.use]
+
+    @property
+    def meaning(self) -> str:
+        """What somebody would do with it."""
+        return MEANINGS[self.use]
+
+    @property
+    def text(self) -> str:
+        """The answer in sentences."""
+        more = ""
+        if self.labels is not None:
+            more = f" About {self.labels:,} more labels would settle it."
+        return f"{self.word.capitalize()}: {self.reason}.{more}"
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain JSON data."""
+        return {
+            "use": self.use,
+            "answer": self.word,
+            "text": self.text,
+            "labels_needed": self.labels,
+            "limit": [end if math.isfinite(end) else None for end in self.limit],
+            "number": None if self.number is None else self.number.to_dict(),
+            "parts": [part.to_dict() for part in self.parts],
+        }
+
+
+def decided(result: Result, limit: tuple[float, float]) -> Word:
+    """Return yes or no where the whole interval lies on one side of the limit."""
+    if math.isnan(result) or result.interval is None:
+        return "not yet"
+    low, high = result.interval
+    if limit[0] <= low and high <= limit[1]:
+        return "yes"
+    return "no" if high < limit[0] or low > limit[1] else "not yet"
+
+
+def labels_to_settle(result: Result, limit: tuple[float, float]) -> int | None:
+    """Return how many more labels bring the interval to one side of the nearer limit.
+
+    An interval narrows with the root of the labels; the value is taken to stay. None where it
+    lies on the limit, so that more labels than anybody gives would be needed.
+    """
+    if math.isnan(result) or result.interval is None:
+        return None
+    ends = [end for end in limit if math.isfinite(end)]
+    away = min((abs(result - end) for end in ends), default=0.0)
+    half = (result.interval.high - result.interval.low) / 2
+    if away <= 0:
+        return None
+    more = result.n * (half / away) ** 2 - result.n
+    if not 0 < more <= MOST_LABELS:
+        return None
+    digits = 10 ** (max(2, len(str(int(more)))) - 2)
+    return int(math.ceil(more / digits) * digits)
+
+
+def settled(answer: UseAnswer) -> UseAnswer:
+    """Return the answer with how many labels would settle it, where it is open."""
+    if answer.word != "not yet" or answer.number is None:
+        return answer
+    return replace(answer, labels=labels_to_settle(answer.number.result, answer.limit))
+
+
+def percent_text(value: float) -> str:
+    """Return a share as people read it: 76 %, 76.3 %."""
+    return f"{percent(value, 1).removesuffix('.0')}{NO_BREAK}%"
+
+
+def with_range(number: Number) -> str:
+    """Return a number with its range, or why it has none."""
+    span = range_text(number) or number.result.no_interval or ""
+    return f"{value_text(number)} ({span})" if span else value_text(number)
