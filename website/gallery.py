@@ -20,7 +20,7 @@ from langchain_judges.testing import ReplayChatModel
 
 COOKBOOK = Path(__file__).parents[1] / "cookbook"
 MODEL = '"openai:gpt-5-mini"'
-WIDTH = 96
+WIDTH = 82
 
 
 class Words(Embeddings):
@@ -190,26 +190,27 @@ def terminal(example: Example) -> str:
 
 
 def row_text(row: Row) -> str:
-    """Return a row as Python."""
-    fields = ",\n".join(
-        f"    {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}"
-        for name, value in row.shown().items()
+    """Return a row as a list of its fields."""
+    fields = row.shown().items()
+    return "`row` has\n\n" + "".join(
+        f"- `{name}`: {value if isinstance(value, str) else ', '.join(value)}\n"
+        for name, value in fields
     )
-    return f"row = {{\n{fields},\n}}"
 
 
 def example_text(example: Example, *, with_row: bool) -> str:
     """Return an example as Markdown: the code, then the result."""
-    head, _, body = example.code.partition("\n\n")
-    code = f"{head}\n\n{row_text(example.row)}\n{body}" if with_row else example.code
-    title = f"### {example.method}\n\nLook at {example.about}."
-    return f"{title}\n\n```python\n{code}\n```\n\n```text\n{terminal(example)}\n```\n"
+    about = f"Look at {example.about}."
+    if with_row:
+        about += f" Here {row_text(example.row)}"
+    code = f"```python\n{example.code}\n```\n\n```text\n{terminal(example)}\n```\n"
+    return f"### {example.method}\n\n{about}\n\n{code}"
 
 
 def page() -> str:
     """Return the page."""
     reply = read(COOKBOOK / "recorded" / f"{PAIR.recorded}.jsonl")[0]
-    parts = [HEAD.format(**reply), f"```python\n{row_text(PAIR)}\n```\n"]
+    parts = [HEAD.format(**reply), row_text(PAIR)]
     parts += [example_text(example, with_row=False) for example in PAIRS]
     parts.append("## One text\n")
     parts += [example_text(example, with_row=True) for example in TEXTS]

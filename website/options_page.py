@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -61,8 +62,12 @@ def row(kind: type[GraphOptions], name: str, field: Any) -> str:
     """Return the line of an option: its type, its default and what it is."""
     default = field.get_default(call_default_factory=True)
     words = " ".join((field.description or "").split()).replace("|", "\\|")
-    shown = "" if default is None else f" = `{default!r}`"
-    return f"| `{name}` | {plain_type(type_of(kind, name))}{shown} | {words} |"
+    shown = plain_type(type_of(kind, name))
+    if shown.startswith("`'") and all(each in words for each in re.findall(r"'(\w+)'", shown)):
+        shown = ""  # what is allowed stands beside it
+    if default is not None:
+        shown += f" = `{default!r}`"
+    return f"| `{name}` | {shown.strip()} | {words} |"
 
 
 def table(kind: type[GraphOptions], *, shared: bool = False) -> str:

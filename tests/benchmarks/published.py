@@ -205,18 +205,20 @@ SETS: dict[str, tuple[str, Callable[[Path], Iterator[Figure]]]] = {
 }
 
 
+def told(figure: Figure) -> str:
+    """Return a figure in words: what was published, and what we find where it differs."""
+    published, ours = (f"{each:.{figure.digits}f}" for each in (figure.published, figure.ours))
+    number = published if figure.alike else f"{published}, **ours {ours}**"
+    return f"{figure.name}: {number}" + (f" ({figure.note})" if figure.note else "")
+
+
 def table(data: Path) -> str:
     """Return all figures as Markdown."""
-    lines = ["| set | figure | published | ours | |", "|---|---|---|---|---|"]
+    lines = ["| set | published figures; ours where they differ |", "|---|---|"]
     for name, (folder, compute) in SETS.items():
-        if not (data / folder).is_dir():
-            lines.append(f"| {name} | not in {data} | | | |")
-            continue
-        for each in compute(data):
-            numbers = (f"{value:.{each.digits}f}" for value in (each.published, each.ours))
-            notes = "; ".join(filter(None, ["" if each.alike else "**differs**", each.note]))
-            lines.append(f"| {' | '.join([name, each.name, *numbers, notes])} |")
-            name = ""
+        found = (data / folder).is_dir()
+        figures = "; ".join(map(told, compute(data))) if found else f"not in {data}"
+        lines.append(f"| {name} | {figures} |")
     return "\n".join(lines) + "\n"
 
 
