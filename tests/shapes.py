@@ -220,7 +220,7 @@ def messages() -> Iterator[tuple[str, Any]]:
     yield "messages: a call that failed", [ONE, failed, AIMessage("It is lost.")]
     yield "messages: a conversation", TALK
     yield "messages: tuples", [("user", "Hello"), ("ai", "Hi."), ("user", "thanks")]
-    yield "messages: a role of one's own", [ChatMessage("In Oslo.", role="critic")]
+    yield "messages: a role of one's own", [ChatMessage(content="In Oslo.", role="critic")]
     yield "messages: text blocks", [AIMessage([{"type": "text", "text": "In Oslo."}])]
     yield "messages: an image", [AIMessage([{"type": "text", "text": "There:"}, IMAGE])]
     said = {"role": "assistant", "content": "In Oslo."}

@@ -11,7 +11,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import (
     FailureMemory,
-    as_evaluator,
     create_relative_judge,
     create_rubric_judge,
     judge_many,
@@ -28,7 +27,7 @@ from langchain_judges.rows.texts import judged, shown, transcript
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, unfenced
 from tests.judges import answer, item_of, of_method
-from tests.shapes import BROKEN, MOMENT, PARALLEL, TALK, TASK, a_run, call, shapes
+from tests.shapes import BROKEN, MOMENT, PARALLEL, TASK, a_run, call, shapes
 from tests.test_memory import Letters
 
 
@@ -338,14 +337,6 @@ def test_what_a_judge_is_shown_can_be_seen_without_a_model():
     judge.invoke({"input": TASK, "output": PARALLEL})
     inside = text[text.index("<call-1") : text.index("</final-answer")]
     assert inside in model.prompts[0]
-
-
-def test_the_last_turn_alone_is_judged_where_that_is_asked_for():
-    judge, model = judge_and_model()
-    as_evaluator(judge, last_turn=True)(inputs="A chat.", outputs={"messages": TALK[:4]})
-    before, response = unfenced(model.prompts[0]).split("[response]")
-    assert response.startswith("\nIn Oslo.\n")
-    assert "Hi, what may I do?" in before
 
 
 ODD: list[Any] = [

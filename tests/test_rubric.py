@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
 
 from langchain_judges import (
     FailureMemory,
@@ -21,8 +22,10 @@ from langchain_judges.methods.rubric.tally import subscore, total_verdict
 from langchain_judges.testing import with_logprobs
 from langchain_judges.verdict import no_usage
 from tests.cases import for_each
-from tests.fakes import FakeChatModel
+from tests.fakes import FakeChatModel, unfenced
+from tests.judges import answer
 from tests.schema_models import LetterCounts
+from tests.shapes import TALK
 from tests.test_evaluators import a_run
 
 ITEM = {"input": "Where is my parcel?", "output": "It comes today."}
@@ -335,3 +338,44 @@ def test_abstentions_are_counted_apart_and_asked_once(tmp_path):
     other = judge_many(create_rubric_judge(broken, rubric="?", abstain=True), rows[:1])
     list(other)
     assert (other.summary.abstained, other.summary.not_judged.total()) == (0, 1)
+
+
+# ---- retrieval, and the last turn of a conversation
+
+FOUND = [Document("It rained.", metadata={"title": "Oslo"}), Document("It snowed.")]
+
+
+@for_each(
+    "rubric, label, score",
+    [
+        ("context_relevance", 3, 1),
+        ("context_precision", 3, 0.6),  # three of five places
+        ("context_recall", "most", 2 / 3),
+    ],
+)
+def test_retrieval_is_judged_without_an_output(rubric, label, score):
+    model = FakeChatModel(replies=[{"explanation": "-", "label": str(label)}] * 5)
+    judge = create_rubric_judge(model, rubric=rubric)
+    row = {"input": "How was it?", "expected": "wet"}
+    for name in ("source", "documents", "retrieved_contexts"):
+        verdict = judge.invoke({**row, name: FOUND})["verdict"]
+        assert (verdict["label"], verdict["score"]) == (label, pytest.approx(score))
+    [result] = judge_many(judge, [{**row, "source": FOUND}], progress=False)
+    assert result["verdict"]["label"] == label
+    fields: Any = {"inputs": {"question": "How was it?"}, "reference_outputs": "wet"}
+    as_evaluator(judge)(**fields, outputs={"documents": FOUND})
+    assert len(set(model.prompts)) == 1
+    assert "[response]\n[1] Oslo\nIt rained.\n\n[2]\nIt snowed." in unfenced(model.prompts[0])
+    with pytest.raises(InputError, match="needs a source to check against"):
+        judge.invoke({**row, "output": "It was wet."})
+
+
+def test_the_last_turn_alone_is_judged_where_that_is_asked_for():
+    model = FakeChatModel(replies=answer)
+    judge = create_rubric_judge(model, rubric="good", last_turn=True)
+    judge.invoke({"input": "A chat.", "output": TALK[:4]})
+    as_evaluator(judge)(inputs="A chat.", outputs={"messages": TALK[:4]})
+    for prompt in map(unfenced, model.prompts):
+        before, response = prompt.split("[response]")
+        assert response.startswith("\nIn Oslo.\n")
+        assert "Hi, what may I do?" in before

@@ -28,7 +28,6 @@ from langchain_judges.rows.applications import (
     work_in,
 )
 from langchain_judges.rows.checks import kind_of_verdict
-from langchain_judges.rows.record import last_turn
 from langchain_judges.rows.texts import Text
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import (
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
 def item_for(
     judge: object,
     task: Text,
-    output: Text,
+    output: Text | None,
     *,
     expected: str | list[str] | None = None,
     source: str | None = None,
@@ -59,11 +58,14 @@ def item_for(
 ) -> dict[str, object]:
     """Return an `Item` with the given fields that are not empty.
 
+    Of a judge of what was retrieved the output may be None.
+
     Raises:
         InputError: The judge has nothing to judge it by.
     """
     basis = {"expected": expected, "source": source, "rubric": rubric}
-    item: dict[str, object] = {"input": task, "output": output}
+    item: dict[str, object] = {"input": task}
+    item |= {"output": output} if output is not None else {}
     item |= {name: value for name, value in basis.items() if value}
     check_basis_of(judge, item)
     return item
@@ -90,6 +92,12 @@ def wants_source(judge: object) -> bool:
     """Return whether a judge of one text cannot judge without a source."""
     options = _options(judge)
     return options is not None and options.needs_source
+
+
+def judges_source(judge: object) -> bool:
+    """Return whether a judge judges what was retrieved, and needs no output."""
+    options = _options(judge)
+    return options is not None and options.judges_source
 
 
 def check_basis_of(judge: object, item: Mapping[str, object]) -> None:
@@ -142,12 +150,9 @@ class CaseReader:
         judge: Judge,
         places: TextSources,
         baseline: BaselineSource | None,
-        *,
-        last_turn: bool = False,
     ) -> None:
         """Set where each text is found; nothing is read yet."""
         self.judge, self.kind, self.places = judge, kind_of(judge), places
-        self.last_turn = last_turn
         check_sources(**places._asdict())
         if not (baseline is None or isinstance(baseline, Mapping) or callable(baseline)):
             raise OptionError(
@@ -182,11 +187,8 @@ class CaseReader:
             InputError: A text cannot be found; the message says what was expected.
         """
         task = task_in(row.inputs, self.places.input)
-        text = work_in(row.outputs, self.places.output, task=task)
-        if self.last_turn and not isinstance(text, str):
-            before, text = last_turn(text)
-            asked = [{"role": "user", "content": task}] if isinstance(task, str) else task
-            task = [*asked, *before]
+        retrieval = judges_source(self.judge)
+        text = None if retrieval else work_in(row.outputs, self.places.output, task=task)
         source = context_in(row.context) or self._source(row.inputs, row.outputs)
         if source is None and wants_source(self.judge):
             raise InputError(
@@ -199,6 +201,8 @@ class CaseReader:
             if row.reference and (row.called or self._names_reference):
                 expected = expected_in(row.reference, self.places.reference)
             return item_for(self.judge, task, text, expected=expected, source=source)
+        if text is None:  # for the types: a judge of pairs has no such rubric
+            raise InputError("`output`: there is nothing to judge")
         if self.baseline is not None:
             reference = self._reference(row.reference)
             other = work_in(self._other(row, self.baseline), self.places.output, task=task)

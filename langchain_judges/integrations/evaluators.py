@@ -86,7 +86,6 @@ def as_evaluator(  # noqa: PLR0913 - where each text stands
     reference: TextSource = None,
     context: TextSource = None,
     baseline: BaselineSource | None = None,
-    last_turn: bool = False,
 ) -> JudgeEvaluator:
     """Make a judge an evaluator for LangSmith, which can also be called like openevals'.
 
@@ -115,8 +114,6 @@ def as_evaluator(  # noqa: PLR0913 - where each text stands
         baseline: For a judge of pairs: other outputs to compare with, by the id of the
             example (`baseline_outputs` reads those of an experiment) or a function of the
             inputs. The judge then sees the reference as a reference.
-        last_turn: Judge only the last reply of a conversation, or an agent's final answer; what
-            stands before it is shown with the task.
 
     Returns:
         An evaluator for `Client.evaluate` and `aevaluate`; a judge with several criteria
@@ -131,7 +128,7 @@ def as_evaluator(  # noqa: PLR0913 - where each text stands
     """
     check_words(key=key)
     places = TextSources(input, output, reference, context)
-    return JudgeEvaluator(judge, key, CaseReader(judge, places, baseline, last_turn=last_turn))
+    return JudgeEvaluator(judge, key, CaseReader(judge, places, baseline))
 
 
 class JudgeEvaluator(RunEvaluator):

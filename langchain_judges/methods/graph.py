@@ -243,6 +243,8 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         return self._aclosed_after(parts, self.replies, config)
 
     def _read(self, source: object) -> object:
+        if isinstance(source, Mapping):
+            source = self.options.given(source)
         row = read_input(source, self.builder.input_schema, self.bounds.characters)
         items = row.get("items") if isinstance(row, Mapping) else None
         most = self.bounds.calls

@@ -232,6 +232,10 @@ class GraphOptions(Options):
     """Send the first of several calls that begin alike ahead of the others: providers then read
     what they share from their prompt cache, at the price of one reply's time a step."""
 
+    def given(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what `invoke` is given in the form that this graph takes."""
+        return row
+
     @field_validator("instructions")
     @classmethod
     def _stripped(cls, text: str | None) -> str | None:

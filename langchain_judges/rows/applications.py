@@ -36,6 +36,11 @@ of the whole value, or None to search the usual keys."""
 
 Field = Literal["input", "output", "reference", "context"]
 
+CONTEXTS = (
+    *("source", "context", "contexts", "documents", "docs", "sources", "source_documents"),
+    *("retrieved", "retrieved_documents", "retrieved_contexts", "passages", "chunks"),
+)
+"""The names under which people have what a text is checked against."""
 _USUAL: dict[Field, tuple[str, ...]] = {
     "input": (
         *("input", "question", "query", "prompt", "task", "instruction", "messages"),
@@ -49,10 +54,7 @@ _USUAL: dict[Field, tuple[str, ...]] = {
         *("reference", "expected", "output", "answer", "response", "target", "ground_truth"),
         *("completion", "summary", "messages", "text", "content"),
     ),
-    "context": (
-        *("context", "contexts", "documents", "docs", "source", "sources", "source_documents"),
-        *("retrieved", "retrieved_documents", "retrieved_contexts", "passages", "chunks"),
-    ),
+    "context": CONTEXTS,
 }
 
 
@@ -95,8 +97,11 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     for name in ("reference", "expected", "instruction"):
         if name in copy:
             copy[name] = _words(copy[name])
-    if "source" in copy and not isinstance(copy["source"], str | None):
-        copy["source"] = context_in(copy["source"]) or copy["source"]
+    if not {"output_a", "concepts", "corrected"} & copy.keys():
+        source = _usual_context(copy)
+        if source is not None and not isinstance(source, str):
+            source = context_in(source) or source
+        copy |= {} if source is None else {"source": source}
     if isinstance(items := copy.get("items"), list):  # of an audit
         copy["items"] = [plain_row(i) if isinstance(i, Mapping) else i for i in items]
     return copy

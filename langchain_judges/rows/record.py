@@ -154,7 +154,7 @@ def _response_item(fields: Mapping[str, Any]) -> Iterator[Message]:
     if kind.endswith("_call"):
         name = fields.get("name") or kind.removesuffix("_call")
         names = ("arguments", "input", "action", "queries", "code")
-        args = next((fields[each] for each in names if fields.get(each) is not None), {})
+        args: Any = next((fields[each] for each in names if fields.get(each) is not None), {})
         call = call_in({"name": name, "args": args, "id": asked})
         yield {"role": "assistant", "content": "", "tool_calls": [call]}
     if kind.endswith("_output") or output is not None or error:

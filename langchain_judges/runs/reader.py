@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from langchain_judges.errors import InputError
 from langchain_judges.methods.describe import memories_of, unwrapped
-from langchain_judges.rows.checks import RowKind, check_pair, check_task, kind_of_row
+from langchain_judges.rows.checks import RowKind, check_pair, check_task, kind_in
 from langchain_judges.rows.labels import ANNOTATIONS
 from langchain_judges.runs.rows import JUDGED, RunRow
 from langchain_judges.runs.shards import Shard
@@ -124,7 +124,8 @@ class RowReader:
         if not isinstance(raw, Mapping):
             raise InputError(f"a pair must be an object, got {type(raw).__name__}")
         row = self._records.row(raw, index)
-        kind = kind_of_row(row)
+        # A judge of what was retrieved needs no output.
+        kind = kind_in(row) or ("item" if self._records.takes == "item" else "pair")
         # Only as far as every judge of its kind does; items are checked by theirs.
         if kind == "task":
             check_task(row)

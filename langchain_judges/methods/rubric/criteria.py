@@ -267,6 +267,8 @@ class Rubric(Options):
     """How to judge, step by step."""
     needs: Needs | None = None
     """What a row must bring beside task and output."""
+    judges: Literal["output", "source"] = "output"
+    """What is judged: the row's output, or its source as the result of a search."""
     also: Annotated[Sequence[str], Field()] = ()
     """Other names under which it is known."""
 

@@ -31,7 +31,9 @@ from langchain_judges.methods.rubric.criteria import (
 from langchain_judges.methods.rubric.prompts import CLAIM_PROMPTS, DRAFT_PROMPTS, PROMPTS
 from langchain_judges.methods.rubric.tally import Scoring
 from langchain_judges.options import Owner, Rule
+from langchain_judges.rows.applications import CONTEXTS, plain_row, source_in
 from langchain_judges.rows.checks import expected_answers
+from langchain_judges.rows.record import last_turn
 from langchain_judges.verdict import Label
 
 ExampleOrder = Literal["insertion", "shuffle", "modes"]
@@ -62,6 +64,9 @@ class LabelOptions(JudgeOptions):
     score: Scoring = "mean"
     """The score if the model gives log-probabilities: `"mean"`, the mean of the labels weighted
     by their probability (arXiv:2503.03064), or `"mode"`, only the label."""
+    last_turn: bool = False
+    """Of a conversation judge the last reply alone; what stands before it is shown with the
+    task."""
     example_order: ExampleOrder = "insertion"
     """Order of remembered examples: `"insertion"` (as recalled), `"shuffle"` or `"modes"`."""
     seed: Seed = 0
@@ -95,7 +100,36 @@ class LabelOptions(JudgeOptions):
     @property
     def needs_source(self) -> bool:
         """Whether texts are compared with a source."""
-        return self.own_rubric is not None and self.own_rubric.needs == "source"
+        return self.own_rubric is not None and (
+            self.own_rubric.needs == "source" or self.judges_source
+        )
+
+    @property
+    def judges_source(self) -> bool:
+        """Whether the source of a row is what is judged, and no output is needed."""
+        return self.own_rubric is not None and self.own_rubric.judges == "source"
+
+    def given(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a row as this judge takes it: what is judged as its output.
+
+        Raises:
+            InputError: There is no source where that is what is judged.
+        """
+        if self.judges_source:
+            documents = source_in(row, None)
+            if documents is None:
+                raise _nothing("source")
+            own = {name: value for name, value in row.items() if name not in CONTEXTS}
+            return {**own, "output": documents}
+        if not self.last_turn:
+            return row
+        row = plain_row(row)
+        output, task = row.get("output"), row.get("input")
+        if isinstance(output, str) or not output:
+            return row
+        before, last = last_turn(output)
+        asked = [{"role": "user", "content": task}] if isinstance(task, str) else task or []
+        return {**row, "input": [*asked, *before], "output": last}
 
     def rubric_of(self, item: Mapping[str, object]) -> Rubric:
         """Return what an item is judged by: its own rubric, the judge's, or what fits it.
