@@ -199,6 +199,16 @@ def test_a_cascade_hands_on_what_the_cheap_judge_is_not_sure_of() -> None:
     assert result.decide([(None, None), ("B", 0.0)]) is None
 
 
+def test_a_judge_that_says_nothing_of_its_certainty_takes_no_share_of_delta():
+    # Of 30 right answers the bound is 1 - delta^(1/30): 9.5 % at 0.05, 11.6 % at half of it.
+    answers, sure = ["A"] * 30, [0.9] * 30
+    silent = selective_cascade([(answers, [None] * 30), (answers, sure)], answers, delta=0.05)
+    alone = selective_cascade([(answers, sure)], answers, delta=0.05)
+    both = selective_cascade([(answers, sure), (answers, sure)], answers, delta=0.05)
+    assert silent.shares == [0.0, *alone.shares] == [0.0, 1.0]
+    assert both.shares == [0.0, 0.0]
+
+
 def test_findings_are_json_that_every_reader_takes() -> None:
     result = selective_threshold(["A"], [0.9], ["A"])
     assert result.value == math.inf

@@ -451,7 +451,8 @@ def selective_cascade(  # noqa: PLR0913 - as `selective_threshold`
         labels: People's answer to each item.
         alpha: The disagreement that is allowed, for each judge on what it decides and so
             for all together.
-        delta: The chance that the guarantee fails, shared evenly by the judges.
+        delta: The chance that the guarantee fails, shared evenly by the judges that say how
+            sure they are.
         costs: What one question to each judge costs, in any unit.
         guarantee: As for `selective_threshold`.
         least_items: No threshold is tried on fewer items.
@@ -470,13 +471,15 @@ def selective_cascade(  # noqa: PLR0913 - as `selective_threshold`
     total, thresholds, shares = len(rest), [], []
     hits: dict[int, float] = {}
     calls = []
+    sure = [confidences_of(answers, chances) for answers, chances in columns]
+    able = max(1, sum(any(not is_missing(each) for each in chances) for chances in sure))
     for answers, chances in columns:
         calls.append(len(rest))
         part = take(answers, rest), take(chances, rest), take(truths, rest)
         gate = selective_threshold(
             *part,
             alpha=alpha,
-            delta=delta / len(columns),
+            delta=delta / able,
             guarantee=guarantee,
             least_items=least_items,
         )
