@@ -99,10 +99,13 @@ def test_a_cheap_judge_that_says_nothing_of_its_certainty_is_never_the_last_word
     judges = [create_rubric_judge(model, rubric="Is it true?") for model in (cheap, strong)]
     cascade = create_cascade(judges, thresholds=[0.99])
     rows = [{"id": str(n), "input": f"Coin {n}?", "output": "Heads."} for n in range(20)]
-    for row in judge_many(cascade, rows, progress=False):
+    run = judge_many(cascade, rows, progress=False)
+    for row in run:
         assert row["verdict"]["label"] == 0
         assert [stage["certainty"] for stage in row["stages"]] == [None, None]
     assert len(strong.prompts) == 20
+    # What it costs for nothing is told.
+    assert [*run.summary.silent.values()] == [20]
 
 
 def rows_with_labels(count):

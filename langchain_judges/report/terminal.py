@@ -156,10 +156,17 @@ def _add_outcomes(table: Table, summary: Summary) -> None:
             table.add_row("flips", f"{summary.flips:,}", both)
 
 
+_TELLS = "take a model with log-probabilities, both orders, samples or a jury"
+"""What makes a judge say how sure it is."""
+
+
 def _add_combined(table: Table, summary: Summary) -> None:
     """Add what only judges made of judges come to."""
     for stage, rows in summary.stages.most_common():
         table.add_row("decided", f"{rows:,}", f"of {summary.rows:,} rows by {stage}")
+    for judge, rows in (+summary.silent).items():
+        why = f"handed on by {judge}, which says nothing of its certainty: {_TELLS}"
+        table.add_row("unknown", f"{rows:,}", why)
     if jury := summary.jury():
         size, worth, by_errors = jury
         by = "by their errors" if by_errors else "by their votes, so at least"

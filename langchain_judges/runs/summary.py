@@ -67,6 +67,8 @@ class Summary:
     """The members' verdicts of a jury with the row's label, and how often each occurs."""
     stages: Counter[str] = field(default_factory=Counter)
     """Rows by the judge of a cascade that decided them."""
+    silent: Counter[str] = field(default_factory=Counter)
+    """Rows that a judge of a cascade handed on because nothing says how sure it is."""
     wrote: bool = False
     """Whether the run writes texts instead of verdicts."""
     texts: int = 0
@@ -128,12 +130,18 @@ class Summary:
         if members := row.get("members"):
             opinions = ((m["member"], m.get("preference", m.get("label"))) for m in members)
             self.opinions[row.get("label"), tuple(opinions)] += 1
-        if stage := row.get("stage"):
-            self.stages[stage] += 1
+        self._add_stages(row)
         self.leaks += bool((row.get("recalled") or {}).get("leaked"))
         if (flipped := verdict.get("flipped")) is not None:
             self.both_orders += 1
             self.flips += flipped
+
+    def _add_stages(self, row: ResultRow) -> None:
+        if stage := row.get("stage"):
+            self.stages[stage] += 1
+        for each in row.get("stages") or []:
+            if each["certainty"] is None and each["member"] != stage:
+                self.silent[each["member"]] += answer_of(each) is not None
 
     def _add_text(self, row: ResultRow) -> None:
         omissions = row.get("missing") or []
