@@ -43,15 +43,23 @@ def test_a_correlation_is_that_of_scipy_with_ties_and_without(ours, theirs) -> N
         assert ours(x, y) == pytest.approx(theirs(x, y).statistic, abs=1e-12)
 
 
-# Each coefficient without one item, as scipy has it; kendall's are scipy's own.
-@for_each(("kind", "theirs"), [("pearson", stats.pearsonr), ("spearman", stats.spearmanr)])
-def test_the_jackknife_of_a_correlation_leaves_out_one_item_at_a_time(kind, theirs) -> None:
-    x, y = JUDGE.round(), HUMAN.round()
-    rest = [np.arange(80) != i for i in range(80)]
-    z = np.arctanh([theirs(x[kept], y[kept]).statistic for kept in rest])
-    error, freedom = _fisher_error(kind, (x, y), np.arange(80))
-    assert error == pytest.approx(math.sqrt(79 / 80 * ((z - z.mean()) ** 2).sum()))
-    assert freedom == 79
+CORRELATIONS = {
+    "pearson": stats.pearsonr,
+    "spearman": stats.spearmanr,
+    "kendall": stats.kendalltau,
+}
+
+
+@for_each("kind", sorted(CORRELATIONS))
+@for_each("size", [1, 4])
+def test_the_jackknife_of_a_correlation_leaves_out_one_group_at_a_time(kind, size) -> None:
+    x, y, groups = JUDGE.round(), HUMAN.round(), np.arange(80) // size
+    rest = [groups != group for group in range(80 // size)]
+    z = np.arctanh([CORRELATIONS[kind](x[kept], y[kept]).statistic for kept in rest])
+    error, freedom = _fisher_error(kind, (x, y), groups)
+    n = len(rest)
+    assert error == pytest.approx(math.sqrt((n - 1) / n * ((z - z.mean()) ** 2).sum()))
+    assert freedom == n - 1
 
 
 def test_a_perfect_correlation_has_no_interval_and_says_why() -> None:
