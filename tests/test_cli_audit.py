@@ -61,6 +61,7 @@ def test_a_person_answers_one_proposal_a_screen(auditing):
         "keywords",
         "3 of 4: 2w",
         "no rule doubts this label",
+        "a accept: the judge is right",
         "The last round taught nothing new.",
         "Answers that the check was wrong: 1.",
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
@@ -196,17 +197,24 @@ _LINES = 12
 _WIDTH = 600
 """Characters of a line that are shown at first."""
 
-KEYS = (
+_DOUBTED = (
     ("a", "accept: the judge is wrong"),
     ("w", "the check is wrong, the judge right"),
     ("r", "reject: nothing to learn"),
     ("l", "accept with another label"),
     ("m", "accept with another failure mode"),
+)
+_DRAWN = (
+    ("a", "accept: the judge is right"),
+    ("l", "the judge is wrong: give the label"),
+    ("r", "reject: nothing to learn"),
+)
+_ALWAYS = (
     ("n", "add a note"),
     ("u", "undo"),
     ("s", "skip for now"),
     ("v", "view all of it"),
-    ("q", "stop, go on later"),
+    ("q", "stop; the same command resumes"),
 )
 """What the keys of a review do."""
 
@@ -235,13 +243,16 @@ def proposal_screen(
     sure = "" if score is None else f" (score {score:.2f})"
     text = f"{proposal['label']}{sure}: {proposal['rationale']}"
     parts.append(_section("judge", text, whole, "yellow"))
+    drawn = proposal["proposed"] == proposal["label"]
     doubt = f"{proposal['proposed']}: {proposal['why']}"
     parts.append(_section(f"check {proposal['check']}", doubt, whole, "magenta"))
-    parts.append(_section("failure mode", proposal.get("mode") or "none suggested", whole))
+    if not drawn:
+        parts.append(_section("failure mode", proposal.get("mode") or "none suggested", whole))
     if note:
         parts.append(_section("note", note, whole))
     title = Text(f"{place}: {clean(str(proposal['id']))}, round {proposal['round']}")
-    return Group(Panel(Group(*parts), title=title, title_align="left"), _keys())
+    panel = Panel(Group(*parts), title=title, title_align="left")
+    return Group(panel, _keys(_DRAWN if drawn else _DOUBTED))
 
 
 def _section(name: str, text: str, whole: bool, style: str = "") -> Text:
@@ -252,16 +263,18 @@ def _section(name: str, text: str, whole: bool, style: str = "") -> Text:
         left_out = max(0, len(lines) - _LINES)
         lines = cut[:_LINES]
     if left_out:
-        lines.append(f"… {left_out} more lines")
+        lines.append(f"… {count_text(left_out, 'more line')}")
     return Text.assemble((f"{name}\n", "bold"), ("\n".join(lines), style), "\n")
 
 
-def _keys() -> Table:
+def _keys(answers: Sequence[tuple[str, str]]) -> Table:
     table = Table.grid(padding=(0, 2))
-    half = (len(KEYS) + 1) // 2
-    for first, second in zip(KEYS[:half], KEYS[half:], strict=True):
-        cells = [part for key, does in (first, second)
-                 for part in (Text(f" {key} ", "reverse"), Text(does, "dim"))]  # fmt: skip
+    for pair in zip_longest(answers, _ALWAYS, fillvalue=("", "")):
+        cells = [
+            part
+            for key, does in pair
+            for part in (Text(f" {key} " if key else "", "reverse"), Text(does, "dim"))
+        ]
         table.add_row(*cells)
     return table
 
