@@ -145,8 +145,8 @@ _GIVE = {
     "(`source`)": "Name the column of the source, as in --column source=contexts.",
     "(`expected`)": "Name the column of the reference, as in --column expected=answer.",
     "`rubric`)": "Say what to judge by, as in --set rubric='Is the reply polite?' or "
-    '--set rubric=helpfulness; to the members of a jury or cascade as in --set methods=\'[{"method": '
-    '"rubric", "options": {"rubric": "helpfulness"}}]\'.',
+    "--set rubric=helpfulness; to the members of a jury or cascade as in "
+    '--set methods=\'[{"method": "rubric", "options": {"rubric": "helpfulness"}}]\'.',
 }
 """What to add to the command where rows lack what they are judged by, by what they lack."""
 
