@@ -72,9 +72,6 @@ SC2 = """from langchain_judges import create_sc2_judge
 
 aspects = ["physics", "words for a child"]
 result = create_sc2_judge("openai:gpt-5-mini", aspects=aspects, samples=3).invoke(row)"""
-COT_SC = """from langchain_judges import create_self_consistency_judge
-
-result = create_self_consistency_judge("openai:gpt-5-mini", samples=6).invoke(row)"""
 JURY = """from langchain_judges import create_bsm_judge, create_jury
 from langchain_judges import create_sc2_judge, create_self_consistency_judge
 
@@ -84,14 +81,6 @@ members = [
     create_self_consistency_judge("openai:gpt-5-mini", samples=6),
 ]
 result = create_jury(members).invoke(row)"""
-CASCADE = """from langchain_judges import create_bsm_judge, create_cascade
-from langchain_judges import create_self_consistency_judge
-
-judges = [
-    create_bsm_judge("openai:gpt-5-mini", max_criteria=2),
-    create_self_consistency_judge("openai:gpt-5-mini", samples=6),
-]
-result = create_cascade(judges, thresholds=[0.5]).invoke(row)"""
 RUBRIC = """from langchain_judges import create_rubric_judge
 from langchain_judges.methods.rubric import Criterion
 
@@ -132,9 +121,7 @@ PAIRS = (
     Example("bsm", "scores on each criterion, in both orders", PAIR, BSM),
     Example("drpe", "each reader's vote and its reason", PAIR, DRPE),
     Example("sc2", "the winning table, and how it won", PAIR, SC2),
-    Example("cot_sc", "how many samples say the same", PAIR, COT_SC),
     Example("jury", "who said what", PAIR, JURY),
-    Example("cascade", "who decided, and how sure the first judge was", PAIR, CASCADE),
 )
 TEXTS = (
     Example(
