@@ -210,7 +210,7 @@ _DRAWN = (
     ("r", "reject: nothing to learn"),
 )
 _ALWAYS = (
-    ("n", "add a note"),
+    ("n", "say why in a line: judges read it"),
     ("u", "undo"),
     ("s", "skip for now"),
     ("v", "view all of it"),
