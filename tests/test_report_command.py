@@ -221,6 +221,26 @@ def test_labels_to_part_two_judges_are_said(tmp_path):
     )
 
 
+# Of four kinds of rows the judge is right on two, half right on one; A wins 2.5 and 4 of 5.
+def test_any_judge_is_trusted_by_two_columns_of_a_table(tmp_path):
+    table, out = tmp_path / "rows.csv", tmp_path / "r.json"
+    table.write_text("gpt,ann,other\n" + "A,A,A\nB,B,B\ntie,A,A\nA,A,A\nB,A,A\n" * 20)
+    result = invoke("trust", table, "--judge", "gpt", "--label", "ann", "-o", out)
+    assert result.exit_code == 0, result.output
+    assert f"50{NBSP}% by the judge and 80{NBSP}% by the label" in result.stdout
+    saved = json.loads(out.read_text())
+    assert (saved["judge"], saved["rows"], saved["data"]) == ("gpt", 100, "rows.csv")
+    bar = ("--min-agreement", "0.9", "-o", out, "--label", "ann")
+    assert invoke("trust", table, "--judge", "gpt", *bar).exit_code == 4
+    both = invoke("trust", table, "--judge", "gpt", "--judge", "other", *bar[2:])
+    assert "other is right more often than gpt by 40.0 points" in both.stdout
+    wrong = invoke("trust", table, "--judge", "nobody", *bar[2:])
+    assert (wrong.exit_code, "there are gpt, ann, other" in wrong.stderr) == (2, True)
+    assert (
+        "--label goes with --judge" in invoke("trust", table, *bar[4:], "--model", "x").stderr
+    )
+
+
 # ---- an earlier report, and bars
 
 

@@ -151,7 +151,7 @@ def reports(
     baseline: Mapping[str, object] | None,
     **options: Any,
 ) -> TrustReport | ComparisonReport:
-    """Create the report and print its answer.
+    """Create the report on some runs.
 
     Args:
         runs: The verdicts by judge.
@@ -162,29 +162,47 @@ def reports(
     from langchain_judges.report import compare
     from langchain_judges.report import trust as report_on
 
-    console = InertConsole(highlight=False, soft_wrap=True)
     if len(runs) == 1:
         ((name, rows),) = runs.items()
-        report = report_on(rows, table, name=name, baseline=baseline, **options)
-        console.print(report.sentence, markup=False)
-        if report.drift is not None:
-            console.print(report.drift.sentence, markup=False)
-        _say(report.left_out)
-        return report
+        return report_on(rows, table, name=name, baseline=baseline, **options)
     if baseline is not None:
         raise OptionError(f"--baseline is for one judge, got {len(runs)}")
-    several = compare(runs, table, **options)
-    for each in several.reports:
-        console.print(f"{each.name}: {each.sentence}", markup=False)
-        _say(each.left_out and f"{each.name}: {each.left_out}")
-    console.print(several.sentence, markup=False)
-    if len(runs) == 2:
-        from langchain_judges.report.versus import how_far_apart, labels_to_part
+    return compare(runs, table, **options)
 
-        first, second = runs.values()
-        apart = how_far_apart(first, second, table)
-        console.print(labels_to_part(apart), markup=False)
-    return several
+
+def _of_columns(path: Path, flags: VerdictFlags, options: dict[str, Any]) -> Any:
+    """Create the report on judges whose answers stand in columns of a table."""
+    from langchain_judges.report import trust_columns
+    from langchain_judges.rows.files import read_table
+
+    judges = flags.judge or []
+    if len(judges) > 1 and options.pop("baseline") is not None:
+        raise OptionError(f"--baseline is for one judge, got {len(judges)}")
+    labels = flags.label or ["label"]
+    return trust_columns(list(read_table(path)), judges, labels, data_name=path.name, **options)
+
+
+def _tell(answer: TrustReport | ComparisonReport) -> None:
+    """Print what a report answers."""
+    console = InertConsole(highlight=False, soft_wrap=True)
+    several = getattr(answer, "reports", None)
+    for each in several or [answer]:
+        name = f"{each.name}: " if several else ""
+        console.print(f"{name}{each.sentence}", markup=False)
+        if each.drift is not None:
+            console.print(each.drift.sentence, markup=False)
+        _say(each.left_out and f"{name}{each.left_out}")
+    if several:
+        console.print(answer.sentence, markup=False)
+
+
+def _tell_labels_to_part(runs: Mapping[str, Any], table: Any) -> None:
+    """Say how many labels tell which of two judges is better."""
+    from langchain_judges.report.versus import how_far_apart, labels_to_part
+
+    first, second = runs.values()
+    apart = how_far_apart(first, second, table)
+    InertConsole(highlight=False, soft_wrap=True).print(labels_to_part(apart), markup=False)
 
 
 def summary_of(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> tuple[str, bool]:
@@ -231,6 +249,21 @@ class VerdictFlags(JudgeFlags):
             help="Results of a finished run instead of a model; repeat it for several.",
         ),
     ] = None
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="<column>",
+            help="The column of any judge's answers instead of a model; repeat it for several.",
+        ),
+    ] = None
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="<column>",
+            help="With --judge the column of people's answers, default: label; repeat it for "
+            "several people.",
+        ),
+    ] = None
 
 
 @unfolded
@@ -258,36 +291,60 @@ def trust(
         _check_use(data, judge, dry_run=run.dry_run)
         path = None if data is None else Path(data)
         report.check_paths([*([path] if path else []), *results])
+        if path is not None and judge.judge:
+            if not _written(_of_columns(path, judge, _options(report)), report):
+                raise typer.Exit(UNDER_BAR)
+            return
         named = named_judge(judge) if judge.model is not None else None
         rows = None if path is None else _table(path, named, table, errors)
         if run.dry_run and named is not None and rows is not None:
             tell_dry_run(named.outline(errors), Amount.of(rows), run.prices, errors)
             return
-        # Loaded here: a dry run needs nothing of it.
-        from langchain_judges.report.report import command_text
-
-        options = report.options()
         if named is not None and rows is not None:
             judged = _judge_rows(named, rows, report.verdicts, run, errors)
         else:
             judged = Verdicts(_read_runs(results), {})
-        options["provenance"] = {"command": command_text(sys.argv), **judged.provenance}
-        answer = reports(judged.by_judge, rows, data_name=path.name if path else "", **options)
-        summary, passed = summary_of(answer, report)
-        report.write(answer, summary)
+        options = {
+            "data_name": path.name if path else "",
+            **_options(report, judged.provenance),
+        }
+        passed = _written(reports(judged.by_judge, rows, **options), report)
+        if len(judged.by_judge) == 2:
+            _tell_labels_to_part(judged.by_judge, rows)
     _leave(judged, errors, judge.address, strict=run.strict)
     if not passed:
         raise typer.Exit(UNDER_BAR)
 
 
+def _options(flags: ReportFlags, provenance: Mapping[str, str] | None = None) -> dict[str, Any]:
+    # Loaded here: a dry run needs nothing of it.
+    from langchain_judges.report.report import command_text
+
+    made_by = {"command": command_text(sys.argv), **(provenance or {})}
+    return {**flags.options(), "provenance": made_by}
+
+
+def _written(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> bool:
+    """Print and write a report; return whether every bar was passed."""
+    _tell(answer)
+    summary, passed = summary_of(answer, flags)
+    flags.write(answer, summary)
+    return passed
+
+
 def _check_use(data: str | None, judge: VerdictFlags, *, dry_run: bool) -> None:
     model = judge.model
-    if (model is None) == (not judge.verdicts):
-        raise OptionError("name either --model, to judge, or --verdicts of a finished run")
-    if model is not None and data is None:
+    if bool(model) + bool(judge.verdicts) + bool(judge.judge) != 1:
+        raise OptionError(
+            "name either --model, to judge, or --verdicts of a finished run, or a column by "
+            "--judge"
+        )
+    if judge.label and not judge.judge:
+        raise OptionError("--label goes with --judge; else use --column label=COLUMN")
+    if not judge.verdicts and data is None:
         raise OptionError("name the rows to judge: a table, or a known set")
     if model is None and dry_run:
-        raise OptionError("--dry-run is for --model: with --verdicts nothing is asked")
+        raise OptionError("--dry-run is for --model: else nothing is asked")
 
 
 def _table(
