@@ -1,7 +1,6 @@
 """Several methods on the same rows and the same budget."""
 
 import json
-import math
 import re
 import signal
 from typing import Any
@@ -20,14 +19,13 @@ from langchain_judges.methods.registry import (
     within_budget,
 )
 from langchain_judges.report.methods import comparison_page, points_of
-from langchain_judges.runs.comparison import compare, line_up, of_specs, rate
+from langchain_judges.runs.comparison import compare, line_up, of_specs
 from langchain_judges.testing import error, reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.processes import held, rows_in, start, wait_until
 from tests.test_direct import respond as direct_reply
 from tests.test_drpe import respond as drpe_reply
-from tests.test_local import ROOT
 
 # What one prompt of each method holds and no other's does.
 _DRPE = ("Give each a type", "judges are:", "You are this judge")
@@ -106,12 +104,6 @@ def test_no_method_asks_more_than_its_budget(method):
         assert not spends or calls >= budget - 1
 
 
-@for_each("budget", [0, -1, True, 2.5])
-def test_a_budget_is_a_whole_number(budget):
-    with pytest.raises(OptionError, match="`budget` must be a whole number"):
-        within_budget("bsm", budget)
-
-
 def test_every_contestant_judges_the_same_rows_within_the_budget():
     methods = ["bsm", "drpe", "cot_sc", "relative"]
     result, model = contest(methods, rows(3))
@@ -151,20 +143,6 @@ def test_agreement_is_of_the_rows_that_both_judged_with_an_interval():
     assert (labelled["count"], labelled["of"]) == (4, 5)
 
 
-def test_the_interval_is_wilsons():
-    # Spec oracle: 8 of 10 gives [.490162, .943318].
-    result = rate(8, 10)
-    assert math.isclose(result["low"], 0.490162, abs_tol=1e-6)
-    assert math.isclose(result["high"], 0.943318, abs_tol=1e-6)
-    assert rate(0, 0)["share"] is None
-
-
-def test_rows_without_a_label_have_no_agreement_with_labels():
-    result, _ = contest(["direct"], rows(2, label="unsure"))
-    assert result["methods"]["direct"]["labelled"] is None
-    assert result["agreement"] == []
-
-
 def test_flips_are_out_of_the_rows_asked_in_both_orders():
     def first(prompt):
         return direct_reply(prompt, lambda _: "1")
@@ -184,14 +162,6 @@ def test_methods_that_are_too_dear_take_no_part():
     }
 
 
-def test_own_options_count_against_the_budget():
-    lineup, skipped = line_up(
-        ["cot_sc", "direct"], FakeChatModel(), budget=4, options={"cot_sc": {"samples": 9}}
-    )
-    assert [each["method"] for each in lineup] == ["direct"]
-    assert skipped == {"cot_sc": "makes 9 calls for a pair, more than the budget of 4"}
-
-
 @for_each(
     ("methods", "options", "text"),
     [
@@ -207,13 +177,6 @@ def test_own_options_count_against_the_budget():
 def test_wrong_use_is_said(methods, options, text):
     with pytest.raises(OptionError, match=re.escape(text)):
         line_up(methods, FakeChatModel(), **{"budget": 16, **options})
-
-
-def test_sc2_takes_part_with_half_of_the_budget_as_tables():
-    lineup, skipped = line_up(["sc2"], FakeChatModel(), budget=16)
-    assert skipped == {}
-    assert lineup[0]["options"]["samples"] == 8
-    assert lineup[0]["calls"] == 16
 
 
 def untimed(comparison):
@@ -256,15 +219,6 @@ def comparing(path, server, *options):
     return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
-def test_a_table_of_many_methods_is_whole_in_a_pipe(serve, file, monkeypatch, letter_encoder):
-    monkeypatch.delenv("COLUMNS", raising=False)  # a test's worker process has it
-    methods = "bsm,drpe,relative,absolute,direct,cot,cot_sc,plan_solve"
-    options = ("--methods", methods, "--budget", "3", "--limit", "1")
-    result = comparing(file, serve(over_the_wire), *options)
-    head = next(line for line in result.stdout.splitlines() if "bsm" in line)
-    assert head.split() == methods.split(",")
-
-
 def test_the_command_prints_one_table_and_writes_json(serve, file, tmp_path):
     out = tmp_path / "out"
     result = comparing(
@@ -289,24 +243,6 @@ def test_the_command_prints_one_table_and_writes_json(serve, file, tmp_path):
     assert len((out / "cot_sc.jsonl").read_text().splitlines()) == 3
 
 
-def test_the_command_over_the_wire_weighs_bsm_and_drpe_too(serve, file):
-    server = serve(over_the_wire)
-    result = comparing(file, server, "--methods", "bsm,drpe,direct", "--budget", "2")
-    assert result.exit_code == 0, result.output
-    assert "bsm takes no part: 'bsm' needs at least 3 calls" in result.stderr
-    # Three static roles in one call, and one direct prompt, for each of three pairs.
-    assert len(server.calls) == 6
-
-
-def test_a_dry_run_asks_nothing(serve, file):
-    server = serve(over_the_wire)
-    options = ["--methods", "cot_sc", "--dry-run", "--set", "cot_sc.samples=3"]
-    result = comparing(file, server, *options)
-    assert result.exit_code == 0, result.output
-    assert "at most 9 calls (3 for each pair)" in result.stderr
-    assert server.calls == []
-
-
 @pytest.mark.parametrize(
     ("options", "text"),
     [
@@ -324,12 +260,6 @@ def test_wrong_use_of_the_command_is_one_sentence_and_exit_2(serve, file, option
     assert "Traceback" not in result.output
 
 
-def test_strict_fails_where_anything_failed(serve, file):
-    server = serve(lambda call: reply("?") if "Why 0?" in call.prompt else over_the_wire(call))
-    assert comparing(file, server, "--methods", "direct", "--strict").exit_code == 1
-    assert comparing(file, server, "--methods", "direct").exit_code == 0
-
-
 def test_no_verdict_at_all_is_exit_1_with_the_cause(serve, file):
     result = comparing(
         file, serve(lambda call: error(400, "no room")), "--methods", "direct,cot"
@@ -339,21 +269,6 @@ def test_no_verdict_at_all_is_exit_1_with_the_cause(serve, file):
         "3 of 3 rows could not be judged; 3 by direct: provider_error: HTTP 400"
         in result.stderr
     )
-
-
-def test_judges_of_single_texts_are_refused_before_the_rows_are_read(serve, tmp_path):
-    result = comparing(tmp_path / "none.jsonl", serve(), "--methods", "allure,bsm")
-    assert result.exit_code == 2
-    assert "`compare` is for judges of pairs, and allure labels single texts" in result.stderr
-
-
-def test_a_column_is_named_for_a_comparison(serve, tmp_path):
-    path = tmp_path / "win.csv"
-    path.write_text("input,output_a,output_b,winner\nWhy?,good,bad,model_a\n")
-    more = ("--methods", "direct", "--column", "label=winner")
-    result = comparing(path, serve(over_the_wire), *more)
-    assert result.exit_code == 0, result.output
-    assert "100 %" in result.stdout
 
 
 @pytest.mark.system
@@ -372,29 +287,6 @@ def test_ctrl_c_ends_with_130_and_keeps_what_was_done(serve, tmp_path):
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
     assert 3 <= len([json.loads(line) for line in file.read_text().splitlines()]) < 300
-
-
-@pytest.mark.real
-def test_two_methods_on_one_shipped_pair_with_the_real_local_model(tmp_path):
-    arguments = ["compare", str(ROOT / "cookbook" / "data" / "pairs.jsonl"), "--model", "local"]
-    options = ["--methods", "relative,direct", "--budget", "2", "--limit", "1"]
-    result = CliRunner().invoke(app, [*arguments, *options, "-o", str(tmp_path)])
-    assert result.exit_code == 0, result.output
-    content = json.loads((tmp_path / "comparison.json").read_text())
-    for method, least in (("relative", 2), ("direct", 1)):
-        standing = content["methods"][method]
-        assert standing["rows"] == 1
-        assert standing["calls"] >= least
-        assert sum(standing["verdicts"].values()) + standing["not_judged"] == 1
-
-
-def test_methods_and_a_cascade_run_at_their_own_cost():
-    few = {"cascade": {"methods": ["relative", "cot"]}}
-    names = ["relative", "cot_sc", "cascade"]
-    lineup, skipped = line_up(names, FakeChatModel(replies=answer), budget=None, options=few)
-    result = compare(lineup, rows(2), skipped=skipped, progress=False)
-    calls = {name: each["calls"] for name, each in result["methods"].items()}
-    assert (calls, skipped) == ({"relative": 4, "cot_sc": 16, "cascade": 4}, {})
 
 
 def standing(share, calls, dollars=None):
@@ -420,13 +312,6 @@ def test_a_page_shows_which_methods_are_worth_their_cost():
     page = comparison_page(comparison, "rows.jsonl")
     assert "Worth their cost here: cheap, dear &lt;b&gt;." in page
     assert "Not compared: sc2: too dear." in page
-
-
-def test_the_cost_is_in_dollars_where_all_are_known():
-    methods: Any = {"x": standing(0.7, 10, 0.2), "y": standing(0.8, 10, 0.1)}
-    points, unit = points_of(methods)
-    assert (unit, points[0].cost) == ("dollars for 1,000 rows", pytest.approx(20))
-    assert [point.best for point in points] == [False, True]
 
 
 def test_the_page_draws_methods_and_a_judge_of_yours_and_resumes(tmp_path, serve, file):

@@ -14,7 +14,6 @@ from langchain_judges import datasets as sets
 from langchain_judges.datasets.items import normalised
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.checks import check_pair, check_text
-from langchain_judges.runs.columns import NO_TEXT
 from tests.cases import for_each
 from tests.conftest import DATA
 
@@ -80,17 +79,6 @@ def test_every_row_of_a_set_can_be_judged_and_is_named_once(name: str) -> None:
     assert set(labels(rows)) <= {"A", "B", "tie"}
 
 
-@pytest.mark.figures
-@pytest.mark.parametrize(("name", "size"), [("cogeval", 2169), ("summeval16", 1600)])
-def test_every_item_of_a_set_can_be_judged(name: str, size: int) -> None:
-    options: dict[str, Any] = {"form": "items"} if name == "summeval16" else {}
-    items = sets.load(name, folder(name), **options)
-    for item in items:
-        check_text(item["input"], "input")
-        check_text(item["output"], "output")
-    assert len({item["id"] for item in items}) == size
-
-
 # LLMBar's paper: 100 natural and 319 adversarial pairs.
 @pytest.mark.figures
 def test_llmbar_has_its_subsets() -> None:
@@ -110,12 +98,6 @@ def test_pandalm_has_the_published_majorities() -> None:
     rows = sets.load("pandalm", folder("pandalm"))
     assert labels(rows) == {"tie": 105, "A": 422, "B": 472}
     assert {len(row["human_votes"]) for row in rows} == {3}
-
-
-@pytest.mark.figures
-def test_pandalm_answers_of_json_truth_are_words() -> None:
-    rows = sets.load("pandalm", folder("pandalm"))
-    assert [row["output_a"] for row in rows if row["id"] == "pandalm:157"] == ["True"]
 
 
 @pytest.mark.figures
@@ -187,15 +169,6 @@ def test_summeval_candidates_are_two_best_and_two_worst_of_each_article() -> Non
 
 
 @pytest.mark.figures
-def test_summeval_pairs_compare_every_two_systems_on_one_dimension() -> None:
-    rows = sets.load("summeval12", folder("summeval12"), dimension="coherence")
-    for row in rows[:200]:
-        a, b = row["human"]["A"], row["human"]["B"]
-        assert row["label"] == ("A" if a > b else "B" if b > a else "tie")
-    assert {len(row["systems"]) for row in rows} == {2}
-
-
-@pytest.mark.figures
 def test_helpful_pairs_are_shuffled_evenly_and_alike_on_every_run() -> None:
     path = folder("hh_helpful_test")
     rows, other = sets.load("hh_helpful", path), sets.load("hh_helpful", path, seed=1)
@@ -208,14 +181,6 @@ def test_helpful_pairs_are_shuffled_evenly_and_alike_on_every_run() -> None:
         twin = turned[row["id"]]
         preferred = f"output_{row['label'].lower()}"
         assert row[preferred] == twin[f"output_{twin['label'].lower()}"]
-
-
-# The source says 4 pairs have an empty response.
-@pytest.mark.figures
-def test_empty_answers_are_shown_as_such() -> None:
-    rows = sets.load("hh_helpful", folder("hh_helpful_test"))
-    empty = [row for row in rows if NO_TEXT in (row["output_a"], row["output_b"])]
-    assert len(empty) == 4
 
 
 def test_cogevals_tasks_with_an_answer_in_common_are_one_group(tmp_path: Path) -> None:
@@ -258,140 +223,7 @@ def test_cogeval_labels_are_the_matches_of_the_source() -> None:
             assert items[f"cogeval:{record['path']}"]["label"] == record["exact_match"]
 
 
-@pytest.mark.figures
-def test_commongen_lists_are_drawn_from_the_first_hundred() -> None:
-    path = folder("commongen_hard")
-    lists = sets.load("commongen_hard", path)
-    whole = sets.load("commongen_hard", path, concepts=None, first=None)
-    assert {len(each["concepts"]) for each in lists} == {10}
-    assert (len(lists), len(whole)) == (100, 200)
-    for few, many in zip(lists, whole, strict=False):
-        assert [c for c in many["concepts"] if c in few["concepts"]] == few["concepts"]
-
-
-@pytest.mark.figures
-def test_mtbench_questions_have_two_turns_and_thirty_references() -> None:
-    questions = sets.load("fastchat_mtbench", folder("fastchat_mtbench"))
-    assert Counter(question["category"] for question in questions)["math"] == 10
-    assert sum(len(question["references"]) == 2 for question in questions) == 30
-    assert {len(question["input"]) for question in questions} == {2}
-
-
 # ---- the hub's schemas, in copies made by hand and read by the package `datasets`
-
-
-JUDGE_BENCH_ROW = {
-    "pair_id": "p",
-    "original_id": "7",
-    "source": "mmlu-pro-law",
-    "question": "Q",
-    "response_model": "gpt-4o-2024-05-13",
-    "response_A": "right",
-    "response_B": "wrong",
-    "label": "A>B",
-}
-SONNET = "claude-3-5-sonnet-20240620"
-
-
-def judge_bench_clone(folder: Path, by_model: dict[str, list[dict]]) -> Path:
-    """Write the files of a clone of ScalerLab/JudgeBench, one for each response model."""
-    for model, records in by_model.items():
-        rows = [{**JUDGE_BENCH_ROW, "response_model": model, **record} for record in records]
-        name = f"dataset=judgebench,response_model={model}.jsonl"
-        write_json(folder / "data" / name, rows, lines=True)
-    return folder
-
-
-def test_judgebench_rows_without_a_question_number_are_not_one_group(tmp_path: Path) -> None:
-    records = [
-        {"pair_id": str(n), "original_id": None, "source": "livebench-math", "question": text}
-        for n, text in enumerate(["Q 1", "Q 2", "Q 1"])
-    ]
-    path = judge_bench_clone(tmp_path, {"gpt-4o-2024-05-13": records})
-    groups = [row["group"] for row in sets.load("judgebench", path)]
-    assert len(set(groups)) == 2
-    assert groups[0] == groups[2]
-
-
-# As in the source: MMLU-Pro's questions have numbers, among them 0.
-def test_judgebench_groups_by_the_number_of_a_question(tmp_path: Path) -> None:
-    records: list[dict[str, Any]] = [
-        {"pair_id": "a", "original_id": 0, "question": "Q 1"},
-        {"pair_id": "b", "original_id": 0, "question": "Q 1 again"},
-        {"pair_id": "c", "original_id": 1420, "question": "Q 2"},
-        {"pair_id": "d", "original_id": 1420, "source": "mmlu-pro-physics"},
-    ]
-    path = judge_bench_clone(tmp_path, {"gpt-4o-2024-05-13": records})
-    groups = [row["group"] for row in sets.load("judgebench", path)]
-    law = ["mmlu-pro-law:0", "mmlu-pro-law:0", "mmlu-pro-law:1420"]
-    assert groups == [*law, "mmlu-pro-physics:1420"]
-
-
-# A clone has verdicts beside the set, in files that hold the pairs too.
-def test_judgebench_reads_the_set_and_not_the_verdicts_beside_it(tmp_path: Path) -> None:
-    path = judge_bench_clone(tmp_path, {"gpt-4o-2024-05-13": [{}]})
-    name = (
-        "dataset=judgebench,response_model=gpt-4o-2024-05-13,judge_name=vanilla,judge_model=m"
-    )
-    judged = {**JUDGE_BENCH_ROW, "judge_name": "vanilla", "judgments": [None, None]}
-    write_json(path / "outputs" / f"{name}.jsonl", [judged], lines=True)
-    write_json(path / "data" / f"{name}.jsonl", [judged], lines=True)
-    assert len(sets.load("judgebench", path)) == 1
-
-
-def test_judgebench_is_read_from_a_clone_split_by_split(tmp_path: Path) -> None:
-    by_model: dict[str, list[dict[str, Any]]] = {
-        "gpt-4o-2024-05-13": [{}],
-        SONNET: [{"pair_id": "c"}],
-    }
-    path = judge_bench_clone(tmp_path, by_model)
-    for folder in (path, path / "data"):
-        assert [row["id"] for row in sets.load("judgebench", folder)] == ["judgebench:p"]
-        (row,) = sets.load("judgebench", folder, split="claude")
-        assert row["systems"] == [SONNET, SONNET]
-
-
-def test_judgebench_takes_a_files_pairs_of_the_split_that_is_named(tmp_path: Path) -> None:
-    path = judge_bench_clone(tmp_path, {SONNET: [{}]})
-    file = path / "data" / f"dataset=judgebench,response_model={SONNET}.jsonl"
-    assert len(sets.load("judgebench", file)) == 1
-    assert len(sets.load("judgebench", file, split="claude")) == 1
-    with pytest.raises(OptionError, match=r"no pair .* is of the split 'gpt'"):
-        sets.load("judgebench", file, split="gpt")
-    with pytest.raises(OptionError, match="`split` must be one of 'gpt', 'claude'"):
-        sets.load("judgebench", file, split="llama")
-
-
-def test_an_empty_answer_is_shown_as_no_text_in_every_set(tmp_path: Path) -> None:
-    record = {"scenario": "s", "label": 0, "prompt": "P", "response 1": "x", "response 2": " "}
-    (tmp_path / "testdata_pairwise.jsonl").write_text(json.dumps(record))
-    (row,) = sets.load("autoj", tmp_path)
-    assert (row["output_a"], row["output_b"]) == ("x", "(no text)")
-    (row,) = sets.load(
-        "judgebench", judge_bench_clone(tmp_path, {"gpt-4o": [{"response_A": ""}]})
-    )
-    assert row["output_a"] == "(no text)"
-
-
-DIALOGUE = "\n\nHuman: Hi\n\nAssistant: Hello\n\nHuman: Tell me\n\nAssistant:"
-
-
-def test_a_table_refuses_the_options_of_a_set(tmp_path):
-    file = tmp_path / "mine.jsonl"
-    file.write_text("{}\n")
-    with pytest.raises(OptionError, match="a table takes `columns` and `labels`"):
-        sets.load("mine", file, split="test")
-
-
-def test_autoj_labels_count_from_zero(tmp_path: Path) -> None:
-    records = [
-        {"scenario": "s", "label": n, "prompt": "P", "response 1": "x", "response 2": "y"}
-        for n in (0, 1, 2)
-    ]
-    file = tmp_path / "testdata_pairwise.jsonl"
-    file.write_text("".join(json.dumps(record) + "\n" for record in records))
-    assert [row["label"] for row in sets.load("autoj", tmp_path)] == ["A", "B", "tie"]
-    assert sets.load("autoj", file) == sets.load("autoj", tmp_path)
 
 
 def write_json(path: Path, records: list[dict], lines: bool = False) -> None:
@@ -412,30 +244,6 @@ def test_a_clone_of_llmbar_is_read_subset_by_subset(tmp_path: Path) -> None:
         "llmbar:Neighbor:0",
     ]
     assert (len(rows), labels(rows)) == (10, {"B": 10})
-
-
-def test_a_clone_of_pandalm_has_votes_and_inputs_that_are_not_there(tmp_path: Path) -> None:
-    record = {
-        "idx": 4,
-        "motivation_app": "G",
-        "cmp_key": "x_y",
-        "instruction": "Do",
-        "input": 1.0,
-    }
-    record |= {"response1": "a", "response2": "b"}
-    record |= {"annotator1": 2, "annotator2": 2, "annotator3": 0}
-    write_json(tmp_path / "data" / "testset-v1.json", [record | {"input": float("nan")}])
-    (row,) = sets.load("pandalm", tmp_path)
-    assert (row["input"], row["label"], row["human_votes"]) == ("Do", "B", ["B", "B", "tie"])
-
-
-def test_fastchat_questions_are_read_where_fastchat_has_them(tmp_path: Path) -> None:
-    question = {"question_id": 101, "category": "reasoning", "turns": ["a", "b"]}
-    answer = {"question_id": 101, "choices": [{"turns": ["1", "2"]}]}
-    write_json(tmp_path / "question.jsonl", [question], lines=True)
-    write_json(tmp_path / "reference_answer" / "gpt-4.jsonl", [answer], lines=True)
-    (row,) = sets.load("fastchat_mtbench", tmp_path)
-    assert row["references"] == ["1", "2"]
 
 
 # ---- tables of the user's own
@@ -495,14 +303,6 @@ def test_a_table_is_loaded_by_its_file_or_by_any_name(tmp_path: Path) -> None:
     assert sets.load(str(path), **options) == [row]
 
 
-def test_an_empty_cell_is_no_label(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text("input,output_a,output_b,label\nQ,x,y,1\nQ,x,y,\n")
-    with_label, without = sets.rows(path, labels={1: "A"})
-    assert with_label["label"] == "A"
-    assert "label" not in without
-
-
 def test_several_columns_make_the_votes_and_the_systems(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("q,x,y,mx,my,ann,bob,eve\nQ,1,2,gpt,llama,1,,0\n")
@@ -514,12 +314,6 @@ def test_several_columns_make_the_votes_and_the_systems(tmp_path: Path) -> None:
     )
     assert row["human_votes"] == ["A", "tie"]
     assert row["systems"] == ["gpt", "llama"]
-
-
-def test_votes_in_a_table_are_read_as_its_labels_are(tmp_path: Path) -> None:
-    path = tmp_path / "t.jsonl"
-    path.write_text('{"input": "Q", "human_votes": ["model_a", "tie (inconsistent)"]}\n')
-    assert next(sets.rows(path))["human_votes"] == ["A", "tie"]
 
 
 def test_chosen_and_rejected_may_be_messages_but_not_missing(tmp_path: Path) -> None:
@@ -562,11 +356,6 @@ def test_a_missing_column_is_named(tmp_path: Path) -> None:
         list(sets.rows(path, {"input": "q"}))
     with pytest.raises(OptionError, match="'nothing'"):
         list(sets.rows(path, {"nothing": "a"}))
-
-
-def test_rows_of_a_folder_are_those_of_its_set(small_sets: Path) -> None:
-    path = small_sets / "llmbar"
-    assert list(sets.rows(path)) == sets.load("llmbar", path)
 
 
 @for_each("source", ["no_such_set", "."])
@@ -615,20 +404,6 @@ def test_unknown_options_of_a_set_are_refused(
         sets.load(name, small_sets / name, **options)
 
 
-def test_damaged_lines_are_named(tmp_path: Path) -> None:
-    (tmp_path / "items.jsonl.gz").write_bytes(gzip.compress(b'{"set": 1}\n{"se\n'))
-    with pytest.raises(InputError, match="line 2: not JSON"):
-        list(sets.rows(tmp_path / "items.jsonl.gz", {"input": "set"}))
-
-
-@pytest.mark.system
-def test_loading_reads_nothing_heavy() -> None:
-    from tests.test_architecture import HEAVY, loaded_by_stage
-
-    # After a judge, whose own stage loads nothing heavy either.
-    assert not (HEAVY | {"datasets", "pyarrow"}) & loaded_by_stage()[-1]
-
-
 def test_columns_that_are_not_named_keep_their_names(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("input,output_a,output_b,chosen,winner,mine\nQ,x,y,z,b,7\n")
@@ -643,12 +418,6 @@ def test_columns_that_are_not_named_keep_their_names(tmp_path: Path) -> None:
     }
     (turned,) = sets.rows(path, {"chosen": "output_b", "rejected": "output_a"})
     assert turned[f"output_{turned['label'].lower()}"] == "y"
-
-
-def test_labels_of_items_are_their_judges_matter(tmp_path: Path) -> None:
-    path = tmp_path / "t.jsonl"
-    path.write_text('{"input": "Q", "output": "x", "label": "b"}\n')
-    assert next(sets.rows(path))["label"] == "b"
 
 
 def test_a_cell_of_a_single_texts_label_is_a_number_where_it_spells_one(tmp_path) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import inspect
 import json
 import os
 import random
@@ -17,7 +16,7 @@ from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -32,7 +31,6 @@ from langchain_judges import (
     create_bsm_judge,
     create_drpe_judge,
     judge_many,
-    resolve_model,
 )
 from langchain_judges.errors import (
     InputError,
@@ -47,7 +45,7 @@ from langchain_judges.runs.budget import places_of
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.results import Results
 from langchain_judges.runs.run_state import RunState
-from langchain_judges.testing import ServerReply, error, reply
+from langchain_judges.testing import error, reply
 from langchain_judges.verdict import even_verdict
 from tests.cases import for_each
 from tests.conftest import chat
@@ -106,14 +104,6 @@ def test_a_row_of_a_million_tokens_is_warned_of_once_before_it_is_sent(tmp_path,
     collect(judge, rows, kind, records=tmp_path / "out.jsonl")  # a stored row is not sent
 
 
-def test_a_run_that_takes_long_rows_for_errors_does_not_send_them():
-    prompts: list[str] = []
-    judge = create_bsm_judge(FakeChatModel(replies=prompts.append), criteria=["Depth"])
-    with pytest.raises(LongRowWarning):  # as pytest is set up here
-        collect(judge, [{**pairs(1)[0], "input": "x" * 400_000}], "sync")
-    assert not prompts
-
-
 @KINDS
 @pytest.mark.parametrize("places", [1, 8])
 def test_as_many_calls_are_in_flight_as_allowed_and_no_more(serve, kind, places):
@@ -150,14 +140,6 @@ def test_out_holds_each_row_once_and_the_second_run_asks_nothing(tmp_path, kind)
     )
 
 
-def test_half_a_character_leaves_a_file_that_others_can_read(tmp_path):
-    row = {"key": "k", "verdict": {"rationale": "\ud83d é"}}
-    results = Results(tmp_path / "out.jsonl", "mark")
-    results.append(row)
-    results.close()
-    assert json.loads((tmp_path / "out.jsonl").read_text("utf-8")) == row
-
-
 def test_what_decides_a_verdict_is_in_the_key_and_the_rest_is_not(tmp_path):
     def key(judge, **change):
         pair = {**pairs(1)[0], **change}
@@ -178,15 +160,6 @@ def test_what_decides_a_verdict_is_in_the_key_and_the_rest_is_not(tmp_path):
         key(judge(instructions="Be kind.")),
     ]
     assert len({base, *others}) == 6
-
-
-def test_the_address_and_the_key_of_a_server_are_not_in_the_key(serve):
-    def key(**options):
-        judge = create_bsm_judge(chat(serve(), **options), criteria=["Depth"])
-        return next(iter(judge_many(judge, pairs(1), progress=False)))["key"]
-
-    assert key() == key(api_key="other")
-    assert key() != key(model="larger")
 
 
 def test_equal_pairs_are_each_judged_and_resumed(tmp_path):
@@ -220,15 +193,6 @@ def test_a_torn_tail_goes_and_failed_rows_are_tried_again(tmp_path):
     assert (summary.resumed, summary.calls) == (2, 2)
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert sorted(line["index"] for line in lines) == [0, 1, 2]
-
-
-def test_rows_of_other_settings_stay_in_the_file(tmp_path):
-    out = tmp_path / "o.jsonl"
-    for criterion in ("Depth", "Tone"):
-        judge = create_bsm_judge(FakeChatModel(), criteria=[criterion])
-        _, summary = collect(judge, pairs(2), "sync", records=out)
-        assert summary.resumed == 0
-    assert len(out.read_text().splitlines()) == 4
 
 
 def test_a_file_of_something_else_is_not_touched(tmp_path):
@@ -266,15 +230,6 @@ def test_tidying_follows_no_link_leaves_no_copy_and_takes_the_longest_names(tmp_
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_a_file_of_finished_rows_is_not_written_again(tmp_path):
-    judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
-    out = tmp_path / "o.jsonl"
-    collect(judge, pairs(3), "sync", records=out)
-    before = out.stat()
-    assert collect(judge, pairs(3), "sync", records=out)[1].resumed == 3
-    assert (out.stat().st_ino, out.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
-
-
 def test_a_row_says_what_it_is_and_rows_of_a_failed_kind_are_counted_as_theirs():
     item = {"input": "q", "output": "o"}
     label = {"label": 1, "score": 1.0}
@@ -287,15 +242,6 @@ def test_a_row_says_what_it_is_and_rows_of_a_failed_kind_are_counted_as_theirs()
         rows, summary = collect(judge, [row], "sync")
         assert (rows[0]["kind"], rows[0]["judged"]) == (kind, True)
         assert (summary.labels, summary.wrote) == (kind == "item", kind == "task")
-
-
-def test_an_item_that_no_budget_is_left_for_has_a_verdict_of_an_item():
-    judge: Runnable[Any, Any] = RunnableLambda(str).with_config(
-        metadata={"method": "m", "calls": 5}
-    )
-    rows, _ = collect(judge, [{"input": "q", "output": "o"}], "sync", max_calls=2)
-    assert rows[0]["verdict"]["label"] is None
-    assert rows[0]["kind"] == "item"
 
 
 @for_each("place", [".", "/proc/x.jsonl", "/dev/full"])
@@ -379,16 +325,6 @@ def test_a_corrected_label_replaces_the_stored_one(tmp_path):
         rows, summary = collect(judge, path, "sync", records=tmp_path / "o.jsonl")
         assert rows[0]["label"] == label
         assert (summary.labelled, summary.agreed) == (1, agreed)
-
-
-def test_models_of_one_class_with_other_settings_are_not_the_same(tmp_path):
-    class Mine(FakeChatModel):
-        model_path: str = "a.bin"
-
-    for path in ("a.bin", "b.bin"):
-        judge = create_bsm_judge(Mine(model_path=path), criteria=["Depth"])
-        _, summary = collect(judge, pairs(1), "sync", records=tmp_path / "o.jsonl")
-        assert summary.resumed == 0
 
 
 def test_prompts_filled_beforehand_and_other_embedders_make_another_judge():
@@ -487,13 +423,6 @@ def test_pairs_that_share_a_panel_are_charged_what_they_cost(kind):
     assert summary.calls == 6
 
 
-def test_a_budget_too_small_for_any_pair_says_so():
-    rows, summary = collect(create_bsm_judge(FakeChatModel()), pairs(2), "sync", max_calls=5)
-    detail = rows[0]["verdict"]["failures"][0]["detail"]
-    assert detail == "a pair may need 11 calls, and the budget is 5"
-    assert summary.calls == 0
-
-
 @KINDS
 def test_a_budget_of_tokens_stops_the_run(kind):
     # Two calls of ten tokens for each pair.
@@ -533,15 +462,6 @@ def test_ten_rows_that_a_library_refuses_to_send_stop_the_run(kind):
 
 
 @KINDS
-def test_ten_rows_without_a_connection_stop_the_run(monkeypatch, kind):
-    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.001)
-    model = resolve_model("m", base_url="http://127.0.0.1:9/v1")
-    judge = create_bsm_judge(model, criteria=["Depth"])
-    with pytest.raises(RepeatedFailureError, match=r"first 10 rows all failed with .*Connect"):
-        collect(judge, pairs(100), kind)
-
-
-@KINDS
 def test_the_first_ten_rows_are_those_of_the_file_and_not_the_fastest(serve, kind):
     def behave(call):
         if re.search(r"Why \d*[048]\?", call.prompt):
@@ -570,8 +490,8 @@ def test_equal_pairs_with_a_checkpointer_have_threads_of_their_own(kind):
 @for_each(
     ("rows", "message"),
     [
-        ([5], "pair 0: a pair must be an object, got int"),
-        ([{**pairs(1)[0], "label": {1}}], "pair 0: a field cannot be written"),
+        ([5], "row 0: a row must be an object, got int"),
+        ([{**pairs(1)[0], "label": {1}}], "row 0: a field cannot be written"),
     ],
 )
 def test_rows_that_cannot_be_judged_or_written_are_refused_before_they_are_paid(rows, message):
@@ -598,13 +518,6 @@ def test_swapped_arguments_are_told(judge, rows, message):
             many(judge, rows)
 
 
-def test_a_runnable_may_leave_out_parts_of_a_verdict():
-    judge: Runnable[Any, Any] = RunnableLambda(lambda pair: {"verdict": {"preference": "A"}})
-    rows, summary = collect(judge, pairs(1), "sync")
-    assert rows[0]["verdict"]["failures"] == []
-    assert summary.preferences["A"] == 1
-
-
 @KINDS
 def test_a_bad_row_later_on_costs_that_row_and_says_why(serve, tmp_path, kind):
     judge = create_bsm_judge(chat(serve(good)), criteria=["Depth"], orders="none")
@@ -617,7 +530,7 @@ def test_a_bad_row_later_on_costs_that_row_and_says_why(serve, tmp_path, kind):
     assert [row["index"] for row in rows] == list(range(17))
     failures = [row["verdict"]["failures"][0] for row in rows[6:9]]
     assert {failure["reason"] for failure in failures} == {"invalid_input"}
-    assert failures[0]["detail"].startswith("pair 6: the field `output_a` is missing")
+    assert failures[0]["detail"].startswith("the field `output_a` is missing")
     assert rows[6]["id"] == "x"
     assert summary.not_judged == {"invalid_input": 3}
 
@@ -633,16 +546,6 @@ def test_one_rows_refusal_costs_that_row_alone(serve, kind, status):
     failures = [row for row in rows if row["verdict"]["preference"] is None]
     assert [row["index"] for row in failures] == [3]
     assert failures[0]["verdict"]["failures"][0]["detail"].startswith(f"HTTP {status}")
-
-
-@KINDS
-def test_a_refusal_of_the_very_first_row_costs_that_row_alone(serve, kind):
-    def behave(call):
-        return error(403, "moderated") if "Why 0?" in call.prompt else good(call)
-
-    judge = create_bsm_judge(chat(serve(behave)), criteria=["Depth"], orders="none")
-    rows, _ = collect(judge, pairs(12), kind, max_concurrency=1)
-    assert [row["verdict"]["preference"] is None for row in rows] == [True] + [False] * 11
 
 
 @pytest.mark.parametrize("count", [3, 500])
@@ -665,48 +568,6 @@ def test_what_a_judge_raises_on_one_row_costs_that_row(kind):
     rows, _ = collect(RunnableLambda(fragile), pairs(12), kind)
     (failure,) = [row["verdict"] for row in rows if row["verdict"]["preference"] is None]
     assert failure["failures"][0]["detail"] == "RecursionError: too deep"
-
-
-@for_each(
-    "text",
-    [
-        '{"a": ' * 600 + "1" + "}" * 600,
-        f'{{"score_1": {"9" * 5000}, "score_2": 1, "explanation": ""}}',
-        f"Response 1: {'9' * 5000}\nResponse 2: 1",
-    ],
-)
-def test_one_odd_reply_costs_its_row_and_the_run_ends(text):
-    def respond(prompt):
-        return text if "Why 3?" in prompt else scores(4, 2)
-
-    model = FakeChatModel(replies=respond)
-    judge = create_bsm_judge(model, criteria=["Depth"], orders="none", repairs=0)
-    rows, summary = collect(judge, pairs(12), "sync")
-    assert rows[3]["verdict"]["preference"] is None
-    assert summary.rows - sum(summary.not_judged.values()) == 11
-
-
-def test_after_a_stop_the_grace_is_given_once(serve, monkeypatch):
-    monkeypatch.setattr("langchain_judges.runs.many.GRACE", 0.2)
-    server = serve(lambda call: ServerReply(hold=threading.Event()))  # no reply ever comes
-    judge = create_bsm_judge(chat(server), criteria=["Depth"])
-    graces, wait = [], asyncio.wait
-
-    def noted(tasks, *, timeout=None, **options):
-        graces.append(timeout or 0.0)
-        return wait(tasks, timeout=timeout, **options)
-
-    async def stopped():
-        run = ajudge_many(judge, pairs(8), progress=False, max_concurrency=4)
-        rows = asyncio.ensure_future(anext(run, None))
-        await asyncio.to_thread(server.wait_for_calls, 4)
-        monkeypatch.setattr(asyncio, "wait", noted)
-        run.stop()
-        return await rows
-
-    assert asyncio.run(stopped()) is None
-    # What is left of the grace after the first wait is all that a later one gets.
-    assert sum(graces) == pytest.approx(0.2, abs=0.1)
 
 
 def test_three_quick_cancellations_leave_the_results_file_free(tmp_path):
@@ -735,57 +596,11 @@ def test_three_quick_cancellations_leave_the_results_file_free(tmp_path):
     asyncio.run(cancelled())
 
 
-def test_a_good_row_among_the_first_ten_lets_the_run_go_on(serve):
-    def behave(call):
-        return reply(scores(4, 2)) if "Why 9?" in call.prompt else error(400, "no")
-
-    judge = create_bsm_judge(chat(serve(behave)), criteria=["Depth"])
-    rows, _ = collect(judge, pairs(20), "sync", max_concurrency=1)
-    assert len(rows) == 20
-
-
-def test_a_bad_first_pair_is_named_by_its_index():
-    judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
-    with pytest.raises(InputError, match="pair 0: the field `output_a` is missing"):
-        list(judge_many(judge, [{"input": "q", "output_b": "b"}, pairs(1)[0]], progress=False))
-
-
-@for_each("value", [0, True, 2.0, "2"])
-@for_each("option", ["max_concurrency", "max_calls", "max_tokens"])
-def test_limits_are_whole_numbers_above_zero(option, value):
-    message = f"`{option}` must be a whole number of at least 1 or None, got {value!r}"
-    with pytest.raises(OptionError, match=message):
-        judge_many(RunnableLambda(str), [], **{option: value})
-
-
-def test_a_misspelt_limit_is_told_with_the_nearest():
-    with pytest.raises(OptionError, match="did you mean 'max_concurrency'"):
-        judge_many(RunnableLambda(str), [], **cast("Any", {"max_concurency": 3}))
-
-
-def test_runs_show_every_limit_that_is_declared():
-    parameters = inspect.signature(judge_many).parameters
-    assert list(parameters)[:2] == ["judge", "rows"]
-    assert set(list(parameters)[2:]) == set(RunOptions.model_fields)
-    assert inspect.signature(ajudge_many).parameters.keys() == parameters.keys()
-    for name, field in RunOptions.model_fields.items():
-        assert parameters[name].default == field.default
-        assert f"{name}: {' '.join(field.description.split())}" in judge_many.__doc__
-
-
 @for_each(("path", "places"), [(None, 16), ("a.gguf", 4)])
 def test_a_local_model_is_asked_for_less_at_once_unless_told(path, places):
     models = {"solve": {"name": "m"} if path is None else {"name": "m", "file": path}}
     judge: Runnable[Any, Any] = RunnableLambda(str).with_config(metadata={"model": models})
     assert places_of(judge) == places
-
-
-def test_any_runnable_can_be_run():
-    judge: Runnable[Any, Any] = RunnableLambda(
-        lambda pair: {"verdict": even_verdict()}, name="mine"
-    )
-    rows, summary = collect(judge, pairs(3), "sync")
-    assert summary.preferences["tie"] == len(rows) == 3
 
 
 @pytest.mark.parametrize(("stored", "bytes_each"), [(False, 20), (True, 200)])
@@ -810,16 +625,6 @@ def test_memory_stays_flat_however_many_pairs_there_are(tmp_path, stored, bytes_
     run.close()
     # Threads and their buffers come and go: a third of what keeping the pairs would take.
     assert grown - 500_000 < 200 * bytes_each
-
-
-def test_stopping_an_iteration_early_stops_the_work():
-    model = FakeChatModel()
-    run = judge_many(create_bsm_judge(model, criteria=["Depth"]), pairs(1000), progress=False)
-    next(run)
-    run.close()
-    calls = len(model.prompts)
-    time.sleep(0.05)
-    assert len(model.prompts) == calls < 300
 
 
 # -- crashes: a process of its own, killed ------------------------------------------------

@@ -217,7 +217,7 @@ def test_a_dry_run_asks_nothing(serve, file_of):
 @for_each(
     ("rows", "more", "message"),
     [
-        ([{"input": "x"}], [], "line 1: `concepts` must be a list of at least one word"),
+        ([{"input": "x"}], [], "row 1: `concepts` must be a list of at least one word"),
         ([], [], "has no list of concepts"),
         (tasks(1), ["--method", "drpe"], "there is no method 'drpe'; did you mean 'direct'?"),
         (tasks(1), ["--set", "criteria=[]"], "'bsm' has no option 'criteria'"),

@@ -7,7 +7,7 @@ import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -43,6 +43,7 @@ from langchain_judges.cli.messages import (
     tell_stopping,
 )
 from langchain_judges.cli.rows import (
+    RowFile,
     check_not_read,
     check_of,
     checked_rows,
@@ -51,9 +52,9 @@ from langchain_judges.cli.rows import (
     tell_dry_run,
     warn_of_size,
 )
-from langchain_judges.datasets.row_file import PairsSet
 from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.rows.printable import InertConsole, inert_json
+from langchain_judges.runs.sources import Source
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -219,7 +220,7 @@ def audit(
         else:
             file, note = _queued(items, queue, judge, named, table)
             errors.print(note, markup=False)
-        good = checked_rows(file, table.skip_bad, errors, "item to judge")
+        good = checked_rows(file, errors, "item to judge")
         warn_of_size(file.longest, errors)
         auditor = flags.auditor or ("human" if queue is None else "labels")
         settings = _audit_settings(flags, auditor, own["audit"])
@@ -237,20 +238,9 @@ def audit(
             _show(session, flags.out)
 
 
-@dataclass
-class QueuedRows(PairsSet):
-    """The labelled runs of an annotation queue."""
-
-    noun = "run"
-    records: list[dict[str, object]] = field(default_factory=list)
-
-    def _records(self) -> Iterator[tuple[int, Any]]:
-        return enumerate(map(dict, self.records), 1)
-
-
 def _queued(
     path: Path, queue: str, flags: AllureFlags, named: NamedJudge, table: RowFlags
-) -> tuple[QueuedRows, str]:
+) -> tuple[RowFile, str]:
     """Return the runs of a queue that people labelled, and what is to be said of the others."""
     from langchain_judges.integrations.annotation_queue import labelled_runs
     from langchain_judges.methods.registry import load_judge
@@ -268,8 +258,8 @@ def _queued(
     if found.left_out:
         id, reason = found.left_out[0]
         note = f"Runs of {queue!r} left out: {len(found.left_out)}; {id}: {reason}."
-    rows = QueuedRows(path, table.limit, check_of(*named.rows_like), records=found.items)
-    return rows, note
+    runs = Source(list(found.items)[: table.limit], False, check=check_of(*named.rows_like))
+    return RowFile(path, runs), note
 
 
 @contextmanager

@@ -28,12 +28,11 @@ from langchain_judges.cli.messages import (
     tell_undone,
 )
 from langchain_judges.cli.rows import (
-    CheckedRows,
+    RowFile,
     check_labelled_pair,
     checked_rows,
     judge_rows,
-    raw_source,
-    rows_of,
+    open_rows,
     tell_calls,
     warn_of_size,
 )
@@ -210,7 +209,7 @@ def _compare_systems(
         raise OptionError(f"--systems must name two columns or more, got {contest.systems!r}")
     columns = [*(rows.column or []), f"output_a={names[0]}", f"output_b={names[1]}"]
     file = judge_rows(path, ("relative", None, {}), replace(rows, column=columns))
-    good = checked_rows(file, True, error_console())
+    good = checked_rows(file, error_console(), kept=True)
     judge = load_judge(contest.methods or "relative", model.chat(dry_run=run.dry_run))
     tell_calls(
         contest.methods or "relative", "pair", metadata_of(judge)["calls"],
@@ -222,15 +221,15 @@ def _compare_systems(
         options = {
             "out": out,
             **run.options(),
-            "columns": good.file.form.columns,
+            "columns": good.columns,
         }
         run_to_the_end(
-            judge, raw_source(good), options, False, strict=run.strict, address=model.address
+            judge, good.whole(), options, False, strict=run.strict, address=model.address
         )
         return
     tasks = (
         {**row, "outputs": {name: record[name] for name in names if record.get(name)}}
-        for row, record in zip(good, raw_source(good).records, strict=False)
+        for record, row in good.with_records()
     )
     ranking = rank(tasks, judge, records=out, progress=False)
     table_console().print(ranking_table(ranking))
@@ -240,9 +239,9 @@ def _compare_systems(
         table_console().print(print_line, markup=False)
 
 
-def _labelled_pairs(path: Path, flags: RowFlags, errors: Console) -> CheckedRows:
-    pairs = checked_rows(rows_of(path, check_labelled_pair, flags), flags.skip_bad, errors)
-    warn_of_size(pairs.file.longest, errors)
+def _labelled_pairs(path: Path, flags: RowFlags, errors: Console) -> RowFile:
+    pairs = checked_rows(open_rows(path, check_labelled_pair, flags, "pair"), errors)
+    warn_of_size(pairs.longest, errors)
     return pairs
 
 

@@ -158,9 +158,6 @@ class RowFlags:
 
     column: Columns = None
     limit: Annotated[int | None, typer.Option(min=1, help="Take the first rows only.")] = None
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave bad rows out instead of stopping.")
-    ] = False
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ GUIDES: dict[str, Guide] = {
     ),
     "trust": Guide(
         "Report whether a judge may be trusted.",
-        f"rows as `judge` takes them, with a label, labels or human_votes: {_TABLE}.",
+        f"rows as judge takes them, with a label, labels or human_votes: {_TABLE}.",
         (
             "trust rows.csv --model openai:gpt-5-mini --column label=best",
             "trust rows.csv --verdicts verdicts.csv -o report.html",

@@ -20,11 +20,10 @@ from langchain_judges.cli.messages import (
     run_to_the_end,
 )
 from langchain_judges.cli.rows import (
-    Amount,
+    RowFile,
     checked_rows,
     judge_rows,
     price_list,
-    raw_source,
     tell_calls,
     tell_dry_run,
     warn_of_size,
@@ -117,11 +116,11 @@ def judge(
         _check_ways(run)
         _check_engine(judge, output, run)
         open_file = partial(judge_rows, pairs, named.rows_like, table)
-        rows = checked_rows(open_file(), table.skip_bad, errors, f"{named.kind} to judge")
+        rows = checked_rows(open_file(), errors, f"{named.kind} to judge", kept=run.ray is None)
         _announce_shard(output.shard, rows.number, errors)
-        warn_of_size(rows.file.longest, errors)
+        warn_of_size(rows.longest, errors)
         if run.dry_run:
-            _tell_plan(named.outline(errors), rows.amount, run, errors)
+            _tell_plan(named.outline(errors), rows, run, errors)
             return
         wrap = partial(_batched, out=output.file, live_after=run.live_after, errors=errors)
         built = named.build(wrap if run.batch else None)
@@ -138,19 +137,17 @@ def judge(
             return
         options["rate_limiter"] = _limiter(run)
         show = output.show or not output.file
-        if output.out:
-            options["columns"] = rows.file.form.columns
-            source: Any = raw_source(rows)
-        else:
-            source = rows
-        run_to_the_end(built, source, options, show, strict=run.strict, address=judge.address)
+        options["columns"] = rows.columns
+        run_to_the_end(
+            built, rows.whole(), options, show, strict=run.strict, address=judge.address
+        )
 
 
-def _tell_plan(plan: Outline, amount: Amount, run: LargeRunFlags, errors: Console) -> None:
+def _tell_plan(plan: Outline, rows: RowFile, run: LargeRunFlags, errors: Console) -> None:
     """Say what the judge will ask and may cost; a batch is for one model."""
     if run.batch and len(plan.asked) > 1:
         raise several_models(plan.method, len(plan.asked))
-    tell_dry_run(plan, amount, run.prices, errors, batch=run.batch)
+    tell_dry_run(plan, rows, run.prices, errors, batch=run.batch)
 
 
 def _batched(

@@ -25,7 +25,7 @@ from langchain_judges.cli.rows import (
     check_known_of,
     check_not_read,
     checked_rows,
-    rows_of,
+    open_rows,
 )
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.checks import kind_of_row
@@ -316,8 +316,8 @@ def label(
         paths = labelling.verdicts or []
         check_file("--out", out)
         check_not_read([Path(data), *paths], [out])
-        file = rows_of(Path(data), check_known_of, table)
-        rows = list(checked_rows(file, table.skip_bad, errors, "row"))
+        file = open_rows(Path(data), check_known_of, table)
+        rows = list(checked_rows(file, errors, "row"))
         runs = [run for path in paths for run in read_verdicts(path).values()]
         desk = LabelDesk(errors, read_key, labels)
         answers = LabelFile(out, rows)

@@ -83,7 +83,7 @@ def rank(
         ),
     ],
     judge: Annotated[PairJudgeFlags, Without("memory")],
-    tasks: Annotated[RowFlags, Without("skip_bad")],
+    tasks: RowFlags,
     ranking: RankingFlags,
     plan: DryRunFlags,
     out: Annotated[

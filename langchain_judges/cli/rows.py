@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
+from textwrap import shorten
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
 
 import typer
 from rich.console import Console
@@ -16,18 +18,23 @@ from rich.console import Console
 from langchain_judges.cli.flags import RowFlags
 from langchain_judges.cli.judges import json_hint
 from langchain_judges.cli.messages import MISUSED
+from langchain_judges.datasets import knows
 from langchain_judges.datasets import names as set_names
-from langchain_judges.datasets.row_file import PairsFile, PairsSet, ValueCheck, open_rows
+from langchain_judges.datasets import rows as set_rows
 from langchain_judges.errors import InputError, LongRowWarning, OptionError, did_you_mean
 from langchain_judges.rows.checks import check_item, check_pair
-from langchain_judges.rows.files import nearest_file, read_table
+from langchain_judges.rows.files import nearest_file
 from langchain_judges.rows.labels import check_annotations
-from langchain_judges.runs.columns import FIELDS, understood
-from langchain_judges.runs.sources import Source, source_of
+from langchain_judges.runs.columns import FIELDS
+from langchain_judges.runs.sources import Records, Source, UnreadableTable, source_of
 
 if TYPE_CHECKING:
     from langchain_judges.methods.describe import Outline
     from langchain_judges.runs.prices import Prices as PriceList
+
+
+RowCheck = Callable[[object], object]
+"""Raises `InputError` for a bad row."""
 
 
 class Amount(NamedTuple):
@@ -86,13 +93,18 @@ def _tell_estimate(
 
 def tell_dry_run(
     judge: Outline,
-    amount: Amount,
+    amount: Amount | RowFile,
     prices: Path | None,
     errors: Console,
     *,
     batch: bool = False,
 ) -> None:
-    """Say what a run over some rows will ask and may cost."""
+    """Say what a run over some rows will ask and may cost, and how the first one is read."""
+    if isinstance(amount, RowFile):
+        errors.print("The first row is understood as:")
+        for line in amount.first():
+            errors.print(line, markup=False)
+        amount = amount.amount
     each, local = judge.calls, judge.is_local
     tell_calls(judge.method, judge.kind, each, amount.number, errors, is_local=local)
     _tell_estimate(judge, amount, price_list(prices), errors, batch=batch)
@@ -130,16 +142,6 @@ def warn_of_size(longest: int, errors: Console) -> None:
         errors.print(text, style="yellow")
 
 
-_MISSING = re.compile(r"^the field `(\w+)` is missing or null; the fields are (.*)$")
-_USUAL = {
-    "input": ("question", "prompt", "query", "instruction", "task", "request"),
-    "output": ("answer", "response", "prediction", "completion", "reply", "text"),
-    "output_a": ("a", "answer_a", "response_a", "text_a", "chosen", "output_1"),
-    "output_b": ("b", "answer_b", "response_b", "text_b", "rejected", "output_2"),
-    "source": ("context", "contexts", "document", "documents"),
-    "expected": ("reference", "ground_truth", "expected_output", "target"),
-}
-"""Usual names of columns, by the field that they stand for."""
 _NOTHING = "there is nothing to judge by"
 _GIVE = {
     "(`source`)": "Name the column of the source, as in --column source=contexts.",
@@ -149,6 +151,8 @@ _GIVE = {
     '--set methods=\'[{"method": "rubric", "options": {"rubric": "helpfulness"}}]\'.',
 }
 """What to add to the command where rows lack what they are judged by, by what they lack."""
+_MISSING = re.compile(r"^the field `(\w+)` is missing or null; the fields are (.*)$")
+_BY_COLUMNS = re.compile(r"columns=\{'(\w+)': '([^']*)'\}")
 
 
 def row_hint(problems: Sequence[str]) -> str:
@@ -163,21 +167,59 @@ def row_hint(problems: Sequence[str]) -> str:
         return "These rows are single texts: name a method for them, such as --method rubric."
     if field == "output" and "output_a" in columns:
         return "These rows are pairs: name a method for them, such as --method bsm."
-    by_lower = {column.lower(): column for column in columns}
-    usual = (by_lower[name] for name in _USUAL.get(field, ()) if name in by_lower)
-    return f"Name its column, as in --column {field}={next(usual, 'COLUMN')}."
+    return f"Name its column, as in --column {field}=COLUMN."
 
 
-@dataclass(frozen=True)
-class CheckedRows:
-    """The good rows of a file, read as they are wanted."""
+@dataclass
+class RowFile:
+    """The rows of a table or a public set; iterate over it for the good ones.
 
-    file: PairsFile
-    number: int
+    Args:
+        path: The table, or the name or folder of the set.
+        source: Its records, with the check of a row.
+        columns: Columns by field, as flags named them.
+        takes: Which rows the judge takes, if they are to be understood by it.
+    """
+
+    path: Path
+    source: Source
+    columns: Mapping[str, str] | None = None
+    takes: str | None = None
+    number: int = 0
+    """How many rows are good, found by `count`."""
+    repeated: int = 0
+    """Good rows whose id an earlier row has."""
+    size: int = 0
+    """Bytes of all texts of the good rows."""
+    longest: int = 0
+    """Bytes of the longest good row."""
+    bad: list[tuple[int, str]] = field(default_factory=list)
+    """The bad rows: number from 1, and what is wrong."""
+
+    def count(self) -> None:
+        """Read everything once."""
+        from langchain_judges.asking.tokens import bytes_of
+        from langchain_judges.rows.texts import texts_read
+
+        ids: set[int] = set()  # of an id a few bytes are kept: there may be millions
+        with_id = 0
+        for _, row in self._rows(self.bad):
+            size = bytes_of(texts_read(row))
+            self.number += 1
+            self.size += size
+            self.longest = max(self.longest, size)
+            if row.get("id") is not None:
+                with_id += 1
+                ids.add(hash(str(row["id"])))
+        self.repeated = with_id - len(ids)
 
     def __iter__(self) -> Iterator[dict[str, object]]:
-        """Yield the rows."""
-        return iter(self.file)
+        """Yield the good rows, read as they are wanted."""
+        return (row for _, row in self._rows([]))
+
+    def with_records(self) -> Iterator[tuple[Mapping[str, object], dict[str, object]]]:
+        """Yield the good rows, each behind its record."""
+        return self._rows([])
 
     def __length_hint__(self) -> int:
         """Return how many there are: runs show how far they are."""
@@ -186,44 +228,78 @@ class CheckedRows:
     @property
     def amount(self) -> Amount:
         """How much they are, for an estimate."""
-        return Amount(self.file, self.number, self.file.size)
+        return Amount(self, self.number, self.size)
+
+    def whole(self) -> Source:
+        """Return all records, bad ones among them, as a run takes them."""
+        return replace(self.source, size=self.number + len(self.bad))
+
+    def first(self) -> list[str]:
+        """Return how the first good row is understood: each field, its column and its text."""
+        record, row = next(self.with_records())
+        form = Records(self.source, self.columns, self.takes).form_of(record)
+        columns = (form.columns if form else None) or {}
+        lines = []
+        for name in (name for name in row if name in FIELDS):
+            column = columns.get(name, name if name in record else None)
+            if column is not None:
+                own = "" if column == name else f" (column {column})"
+                lines.append(f"  {name}{own}: {_shortened(row[name])}")
+        if unused := [name for name in record if name not in {*columns.values(), *FIELDS}]:
+            lines.append(f"  not shown to the judge: {', '.join(unused)}")
+        return lines
+
+    def _rows(
+        self, bad: list[tuple[int, str]]
+    ) -> Iterator[tuple[Mapping[str, object], dict[str, object]]]:
+        records = Records(self.source, self.columns, self.takes)
+        for index, record in enumerate(self.source.records):
+            try:
+                row = records.row(record, index)
+            except UnreadableTable as exc:
+                text = _BY_COLUMNS.sub(r"--column \1=\2", str(exc))
+                raise InputError(f"{self.path}: {text}") from exc
+            except InputError as exc:
+                bad.append((index + 1, str(exc)))
+            else:
+                yield cast("Mapping[str, object]", record), row
+
+
+_SHOWN_CHARACTERS = 60
+
+
+def _shortened(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return shorten(text, _SHOWN_CHARACTERS, placeholder=" …")
 
 
 def checked_rows(
-    file: PairsFile, skip_bad: bool, errors: Console, work: str = "pair to judge"
-) -> CheckedRows:
-    """Return the good rows; list the bad ones, and stop unless they are to be left out."""
-    if not isinstance(file, PairsSet):
-        _check_path(file.path, errors)
-    rows = file.count()
+    file: RowFile, errors: Console, work: str = "pair to judge", *, kept: bool = False
+) -> RowFile:
+    """Read the rows once, and name the bad ones; stop where none is good.
+
+    Args:
+        file: The rows.
+        errors: Where to name them.
+        work: What a row is.
+        kept: Whether the bad ones are rows of the result; else they are left out.
+    """
+    file.count()
     _name_bad(file, errors)
-    if file.bad and not skip_bad:
-        hint = row_hint([problem for _, problem in file.bad])
-        text = (
-            f"{len(file.bad)} of {rows + len(file.bad)} rows are bad; nothing was asked. "
-            "Fix them, or skip them with --skip-bad."
-        )
-        _stop(text, errors, hint)
-    if not rows:
-        _stop(f"{file.path} has no {work}.", errors)
+    if not file.number:
+        hint = row_hint([problem for _, problem in file.bad]) if file.bad else ""
+        what = "no good row; nothing was asked" if file.bad else f"no {work}"
+        _stop(f"{file.path} has {what}.", errors, hint)
     if file.bad:
-        errors.print(f"Bad rows left out: {len(file.bad):,}.")
+        place = "stand in the results with their reason" if kept else "are left out"
+        text = f"{len(file.bad):,} of {file.number + len(file.bad):,} rows are bad and {place}."
+        errors.print(text, style="yellow")
     if file.repeated:
         errors.print(
             f"Rows with the id of an earlier row: {file.repeated:,}; each counts as a row.",
             style="yellow",
         )
-    return CheckedRows(file, rows)
-
-
-def _check_path(path: Path, errors: Console) -> None:
-    if not path.exists():
-        nearest = nearest_file(path, set_names()) or "."
-        text = f"There is no file {path}, and no public data set has this name{nearest}"
-        _stop(text, errors)
-    if not path.is_file():
-        text = f"{path} is neither a file nor a folder named after a public data set."
-        _stop(text, errors)
+    return file
 
 
 def _stop(text: str, errors: Console, hint: str = "") -> NoReturn:
@@ -233,26 +309,70 @@ def _stop(text: str, errors: Console, hint: str = "") -> NoReturn:
     raise typer.Exit(MISUSED)
 
 
-def _name_bad(file: PairsFile, errors: Console) -> None:
+_MOST_NAMED = 20
+
+
+def _name_bad(file: RowFile, errors: Console) -> None:
     if len(file.bad) > 1 and len({problem for _, problem in file.bad}) == 1:
         (first, problem), more = file.bad[0], len(file.bad) - 1
-        line = f"{file.path}, {file.noun} {first} and {more:,} more: {problem}"
-        errors.print(line, markup=False)
+        errors.print(f"{file.path}, row {first} and {more:,} more: {problem}", markup=False)
         return
-    for number, problem in file.bad[:20]:
-        errors.print(f"{file.path}, {file.noun} {number}: {problem}", markup=False)
-    if len(file.bad) > 20:
-        errors.print(f"… and {len(file.bad) - 20} more bad lines")
+    for number, problem in file.bad[:_MOST_NAMED]:
+        errors.print(f"{file.path}, row {number}: {problem}", markup=False)
+    if len(file.bad) > _MOST_NAMED:
+        errors.print(f"… and {len(file.bad) - _MOST_NAMED:,} more bad rows")
 
 
-def rows_of(path: Path, check: ValueCheck, flags: RowFlags) -> PairsFile:
-    """Return the rows of a table or set that the flags choose, yet unread."""
-    return open_rows(path, flags.limit, check, named_columns(flags.column))
+def open_rows(
+    path: Path, check: RowCheck, flags: RowFlags, takes: str | None = None
+) -> RowFile:
+    """Return the rows of a table or set that the flags choose, yet unread.
+
+    Args:
+        path: The table or set.
+        check: Raises `InputError` for a bad row.
+        flags: Which rows.
+        takes: `"pair"` or `"item"`, where columns are to be found by their usual names.
+
+    Raises:
+        InputError: There is no such table or set.
+        OptionError: A flag names no field of a row, or columns of a set.
+    """
+    columns = named_columns(flags.column)
+    if knows(path):
+        if columns:
+            raise OptionError(f"--column is for a table; {path} is a known set")
+        source = Source(list(set_rows(path)), is_table=False)
+    elif not path.exists():
+        nearest = nearest_file(path, set_names()) or "."
+        raise InputError(
+            f"There is no file {path}, and no public data set has this name{nearest}"
+        )
+    elif not path.is_file():
+        raise InputError(
+            f"{path} is neither a file nor a folder named after a public data set."
+        )
+    else:
+        source = source_of(path)
+    if flags.limit is not None:
+        source = replace(source, records=_First(source.records, flags.limit))
+    return RowFile(path, replace(source, check=check), columns, takes)
+
+
+@dataclass(frozen=True)
+class _First:
+    """The first of some records, which can be read again."""
+
+    records: Iterable[object]
+    limit: int
+
+    def __iter__(self) -> Iterator[object]:
+        return islice(iter(self.records), self.limit)
 
 
 def judge_rows(
     path: Path, judge: tuple[str, str | None, Mapping[str, object]], flags: RowFlags
-) -> PairsFile:
+) -> RowFile:
     """Return the rows that a judge takes, pairs or items, yet unread.
 
     Args:
@@ -262,34 +382,11 @@ def judge_rows(
     """
     from langchain_judges.methods.registry import kind_of_rows
 
-    check, columns = check_of(*judge), named_columns(flags.column)
-    if path.is_file():
-        method, _, options = judge
-        columns = _usual_columns(path, columns, kind_of_rows(method, options))
-    return open_rows(path, flags.limit, check, columns)
+    method, _, options = judge
+    return open_rows(path, check_of(*judge), flags, kind_of_rows(method, options))
 
 
-def _usual_columns(path: Path, columns: Any, takes: str) -> Any:
-    """Return the columns that were named, and those with a usual name."""
-    try:
-        first = next(read_table(path), None)
-        return columns if first is None else understood(list(first), columns, takes) or None
-    except InputError:
-        return columns
-
-
-def raw_source(rows: CheckedRows) -> Source:
-    """Return the records of a table as they came, as many as are to be judged."""
-    file = rows.file
-    if isinstance(file, PairsSet):
-        return source_of(list(file))
-    source = source_of(file.path)
-    if file.limit is None:
-        return replace(source, size=rows.number)
-    return replace(source, records=islice(iter(source.records), file.limit), size=rows.number)
-
-
-def check_of(method: str, preset: str | None, options: Mapping[str, object]) -> ValueCheck:
+def check_of(method: str, preset: str | None, options: Mapping[str, object]) -> RowCheck:
     """Return the check of a row by what its judge will need of it.
 
     It reads the label of an item as one of the judge's.

@@ -33,7 +33,7 @@ from langchain_judges.cli.rows import (
     check_of,
     checked_rows,
     longest_of,
-    rows_of,
+    open_rows,
     tell_dry_run,
     warn_of_size,
 )
@@ -352,7 +352,7 @@ def _table(
 ) -> list[dict[str, object]]:
     """Return the rows with their labels, checked by what their judge will need of them."""
     check = check_of(*judge.rows_like) if judge else check_known_of
-    table = list(checked_rows(rows_of(path, check, flags), flags.skip_bad, errors, "row"))
+    table = list(checked_rows(open_rows(path, check, flags), errors, "row"))
     if judge is not None:
         _check_labels(table)
         warn_of_size(longest_of(table), errors)

@@ -25,8 +25,7 @@ from langchain_judges.cli.judges import (
     settings_as_flags,
 )
 from langchain_judges.cli.messages import error_console, refusals_as_exits, run_to_the_end
-from langchain_judges.cli.rows import checked_rows
-from langchain_judges.datasets.row_file import PairsFile
+from langchain_judges.cli.rows import checked_rows, open_rows
 from langchain_judges.rows.checks import check_task
 
 
@@ -60,8 +59,8 @@ def write(
     with refusals_as_exits(errors, writer.address):
         settings = set_options(writer.option or [])
         check_settable(WRITERS, method, settings)
-        file = PairsFile(tasks, rows.limit, check_task)
-        good = checked_rows(file, rows.skip_bad, errors, "list of concepts")
+        file = open_rows(tasks, check_task, rows)
+        good = checked_rows(file, errors, "list of concepts", kept=True)
         with settings_as_flags(settings):
             calls = options_of(WRITERS, method, writer.preset, settings).calls()
         is_local = writer.model.partition(":")[0] == "local"
@@ -75,7 +74,7 @@ def write(
         show = output.show or not output.file
         run_to_the_end(
             built,
-            good,
+            good.whole(),
             options,
             show,
             strict=run.strict,

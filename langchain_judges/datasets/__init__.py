@@ -14,8 +14,6 @@ clone of the source.
 | `fastchat_mtbench` | 80 questions, 30 references | Apache-2.0 |
 | `llmbar` | 419, objective labels | MIT |
 | `pandalm` | 999, three votes each | Apache-2.0 |
-| `judgebench` | 350 or 270, objective labels | MIT |
-| `autoj` | 1,392, of 58 scenarios | see its repository |
 | `hh_helpful` | 2,354 (test) | MIT |
 | `summeval12` | 6,600 | MIT; articles CNN/DailyMail |
 | `summeval16` | 12,000 | MIT; articles CNN/DailyMail |
@@ -23,9 +21,9 @@ clone of the source.
 | `cogeval` | 2,169 items | MIT |
 | `commongen_hard` | 100 lists of concepts | Apache-2.0 |
 
-Sources: princeton-nlp/LLMBar, lm-sys/FastChat, WeOpenML/PandaLM, ScalerLab/JudgeBench,
-GAIR-NLP/auto-j, anthropics/hh-rlhf, DAMO-NLP-SG/LLM_summeval, neulab/BARTScore,
-tagoyal/tagoyal.github.io, cogeval/cogmaps and madaan/self-refine on GitHub.
+Sources: princeton-nlp/LLMBar, lm-sys/FastChat, WeOpenML/PandaLM, anthropics/hh-rlhf,
+DAMO-NLP-SG/LLM_summeval, neulab/BARTScore, tagoyal/tagoyal.github.io, cogeval/cogmaps
+and madaan/self-refine on GitHub.
 """
 
 from __future__ import annotations
@@ -60,7 +58,6 @@ __all__ = [
 ]
 
 _SETS: dict[str, Callable[..., RowStream]] = {
-    "autoj": pairs.auto_j,
     "bbc2022": partial(summaries.news, dataset="bbc2022"),
     "cnn2022": partial(summaries.news, dataset="cnn2022"),
     "cogeval": items.cogeval,
@@ -68,7 +65,6 @@ _SETS: dict[str, Callable[..., RowStream]] = {
     "fastchat_mtbench": pairs.mt_bench_questions,
     "goyal_news2022": summaries.news,
     "hh_helpful": pairs.hh,
-    "judgebench": pairs.judge_bench,
     "llmbar": pairs.llmbar,
     "mtbench_human200": pairs.mt_bench_200,
     "pandalm": pairs.pandalm,
@@ -87,7 +83,6 @@ _TASKS = {
 """What the texts of a set are, as judges with `task="auto"` ask for it."""
 
 _ALSO = {
-    "auto_j": "autoj",
     "commongen": "commongen_hard",
     "hh_helpful_test": "hh_helpful",
     "news2022": "goyal_news2022",

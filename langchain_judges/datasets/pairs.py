@@ -1,4 +1,4 @@
-"""Pairs of answers: LLMBar, PandaLM, JudgeBench, Auto-J, MT-Bench, helpful dialogues."""
+"""Pairs of answers: LLMBar, PandaLM, MT-Bench, helpful dialogues."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator
 
 from langchain_judges.datasets.source import Source, by_number, digest, numbered, plurality
-from langchain_judges.errors import OptionError
-from langchain_judges.rows.files import read_table
 from langchain_judges.runs.columns import NO_TEXT, RowStream, SourceRecord, shuffled
 
 
@@ -64,84 +62,6 @@ def pandalm(source: Source, seed: int) -> RowStream:
 def _text(response: object) -> str:
     """Return a response as text: the source has some answers as JSON's true and false."""
     return str(response).strip() or NO_TEXT
-
-
-JUDGE_BENCH_MODELS = {"gpt": "gpt-4o", "claude": "claude-3-5-sonnet"}
-"""How the names of a split's response models begin."""
-
-
-def judge_bench(source: Source, seed: int, *, split: str | None = None) -> RowStream:
-    """Read JudgeBench: pairs of answers by one model, one right and one wrong.
-
-    Args:
-        source: A clone of ScalerLab/JudgeBench, or one of its files.
-        seed: Not used: the source mixes the slots.
-        split: `"gpt"` (350 pairs by GPT-4o) or `"claude"` (270 by Claude 3.5 Sonnet); None
-            is `"gpt"`, and of a single file all its pairs.
-
-    Raises:
-        OptionError: The split is another, or the file has no pair of it.
-    """
-    if split is not None:
-        # Loaded on use: metrics load numpy, which reading a table does not need.
-        from langchain_judges.metrics.inputs import one_of
-
-        one_of("split", split, JUDGE_BENCH_MODELS)
-    for record in _judge_bench_records(source, split):
-        # The sources LiveBench and LiveCodeBench give their questions no number.
-        number = record.get("original_id")
-        question = digest(record["question"]) if number is None else number
-        yield {
-            "id": f"judgebench:{record['pair_id']}",
-            "input": record["question"],
-            "output_a": record["response_A"],
-            "output_b": record["response_B"],
-            "label": {"A>B": "A", "B>A": "B"}.get(record["label"], "tie"),
-            "group": f"{record['source']}:{question}",
-            "category": record["source"],
-            "systems": [record["response_model"]] * 2,
-        }
-
-
-def _judge_bench_records(source: Source, split: str | None) -> Iterator[SourceRecord]:
-    """Read a file, or the files of a clone."""
-    model = JUDGE_BENCH_MODELS[split or "gpt"]
-    pattern = f"dataset=judgebench,response_model={model}*.jsonl"
-    files = [*source.matching(f"data/{pattern}"), *source.matching(pattern)]
-    # The files of judges' verdicts are named alike, but are not the set.
-    files = [file for file in files if "judge_name=" not in file.name]
-    if source.path is not None and source.path.is_file():
-        files = [source.path]
-    if not files:
-        raise OptionError(f"'judgebench' is read from data/{pattern}; {source.path} has none")
-    count = 0
-    for record in (record for file in files for record in read_table(file)):
-        if split is None or str(record["response_model"]).startswith(model):
-            count += 1
-            yield record
-    if not count:
-        raise OptionError(f"no pair in {files[0]} is of the split {split!r}")
-
-
-def auto_j(source: Source, seed: int) -> RowStream:
-    """Read Auto-J's pairwise test set: 1,392 pairs of 58 scenarios.
-
-    Args:
-        source: The file, its folder, or a clone of GAIR-NLP/auto-j.
-        seed: Not used: the source mixes the slots.
-    """
-    files = ("testdata_pairwise.jsonl", "data/test/testdata_pairwise.jsonl")
-    for number, record in enumerate(source.lines(*files)):
-        prompt = record.get("prompt") or record["instruction"]
-        yield {
-            "id": f"autoj:{number}",
-            "input": prompt,
-            "output_a": record["response 1"],
-            "output_b": record["response 2"],
-            "label": {0: "A", 1: "B", 2: "tie"}[record["label"]],
-            "group": digest(prompt),
-            "category": record["scenario"],
-        }
 
 
 def mt_bench_200(source: Source, seed: int) -> RowStream:

@@ -9,9 +9,6 @@ Traps of the sources, and what is done here:
   orders cannot disagree.
 - The position-bias study calls a verdict consistent if its partner could not be read. Here
   such a pair is not consistent.
-- JudgeBench names the better slot, not the better text, of its second order too; so do Auto-J's
-  exchanged verdicts. Reward models there score each text on its own, so that their second order
-  is the first one turned round, where it is there at all.
 - PandaLM's "garbage" replies have no preference.
 - CogEval has one grade of 3 among zeros and ones; a grade of at least 1 is label 1.
 """
@@ -28,7 +25,6 @@ from typing_extensions import TypedDict
 from langchain_judges.datasets.source import Source, by_number
 from langchain_judges.errors import OptionError
 from langchain_judges.orders import Order, preferred_slot
-from langchain_judges.rows.files import read_table
 from langchain_judges.runs.columns import SourceRecord
 from langchain_judges.verdict import Preference
 
@@ -52,8 +48,6 @@ class Recorded(TypedDict):
 Records = Iterator[Recorded]
 _Slot = Literal["1", "2", "tie"]
 _BY_LETTER: Mapping[object, _Slot] = {"A": "1", "B": "2", "C": "tie"}
-_BY_SIGN: Mapping[object, _Slot] = {"A>B": "1", "B>A": "2", "A=B": "tie"}
-_BY_PLACE: Mapping[object, _Slot] = {0: "1", 1: "2", 2: "tie"}
 _ORDERS: tuple[Order, Order] = ("AB", "BA")
 _VICUNA = "vicuna-13b-v1.3"
 
@@ -122,67 +116,6 @@ def position_bias(source: Source) -> Records:
                 "order": order,
                 "preference": _preferred(order, _BY_LETTER.get(letter)),
                 "raw": record["raw_1"] if number == 1 else None,
-            }
-
-
-def judge_bench(source: Source) -> Records:
-    """Read the files of judges' verdicts of a clone of JudgeBench.
-
-    Raises:
-        OptionError: There are none.
-    """
-    pattern = "dataset=judgebench,*judge_name=*.jsonl"
-    files = [*source.matching(f"outputs/{pattern}"), *source.matching(pattern)]
-    if source.path is not None and source.path.is_file() and "judge_name=" in source.path.name:
-        files = [source.path]
-    if not files:
-        raise OptionError(
-            f"'judgebench' is read from outputs/{pattern}; {source.path} has none"
-        )
-    for file in files:
-        fields = dict(part.split("=", 1) for part in file.stem.split(",") if "=" in part)
-        for record in read_table(file):
-            for order, judgment in zip(_ORDERS, record["judgments"], strict=False):
-                yield _judge_bench_verdict(record, fields, order, judgment or {})
-
-
-def _judge_bench_verdict(
-    record: SourceRecord, fields: Mapping[str, str], order: Order, judgment: SourceRecord
-) -> Recorded:
-    reply = judgment.get("judgment")
-    reply = reply.get("response") if isinstance(reply, Mapping) else reply
-    return {
-        "id": f"judgebench:{record['pair_id']}",
-        "judge": fields["judge_model"],
-        "setting": fields["judge_name"],
-        "order": order,
-        "preference": _preferred(order, _BY_SIGN.get(judgment.get("decision"))),
-        "raw": reply if isinstance(reply, str) else None,
-    }
-
-
-_AUTO_J_FILES: dict[Order, str] = {
-    "AB": "pairwise_example_output.jsonl",
-    "BA": "pairwise_exchange_example_output.jsonl",
-}
-
-
-def auto_j(source: Source) -> Records:
-    """Read Auto-J's own verdicts."""
-    files = _AUTO_J_FILES
-    if source.path is not None and source.path.is_file():
-        # The name of a user's own file says the order, as in the source.
-        own: Order = "BA" if "exchange" in source.path.name else "AB"
-        files = {own: source.path.name}
-    for order, file in files.items():
-        for number, record in enumerate(source.lines(file, f"data/outputs/{file}")):
-            yield {
-                "id": f"autoj:{number}",
-                "judge": "auto-j",
-                "setting": "pairwise",
-                "order": order,
-                "preference": _preferred(order, _BY_PLACE.get(record["output"])),
-                "raw": None,
             }
 
 
@@ -270,9 +203,7 @@ def summeval12(source: Source) -> Iterator[Rating]:
 SourceReader = TypeVar("SourceReader")
 
 _VERDICTS: Mapping[str, Callable[[Source], Iterator[Recorded] | Iterator[Graded]]] = {
-    "autoj": auto_j,
     "cogeval": cogeval,
-    "judgebench": judge_bench,
     "llmbar": llmbar,
     "mtbench_human200": mt_bench_200,
     "mtbench_position_bias": position_bias,
@@ -280,8 +211,6 @@ _VERDICTS: Mapping[str, Callable[[Source], Iterator[Recorded] | Iterator[Graded]
     "summeval12": head_to_head,
 }
 _RATINGS: Mapping[str, Callable[[Source], Iterator[Rating]]] = {"summeval12": summeval12}
-_ONE_FILE_SETS = {"autoj", "judgebench"}
-"""Sets of which a file of verdicts can be named in place of the folder."""
 
 
 def recorded(
@@ -293,18 +222,16 @@ def recorded(
 ) -> Iterator[Any]:
     """Yield what judges said of a set: `Recorded` for each judge, setting and order.
 
-    Sets: `llmbar` (65 settings), `judgebench` (a clone's folder `outputs`; the setting is the
-    name of the judge's protocol), `autoj` (Auto-J's own verdicts), `mtbench_human200` (8),
-    `mtbench_position_bias` (3 judges in both orders on 2,400 pairs, and 9 judges three times
-    over on 96: settings `full`, `repetition 1` … `3`; A is vicuna-13b-v1.3; the texts are not
-    in that source), `pandalm` (2 judges, one order), `summeval12` (GPT-3.5 on 11 close pairs
-    of systems; the setting is the dimension). Of `cogeval` come 59,338 `Graded`: grades of
+    Sets: `llmbar` (65 settings), `mtbench_human200` (8), `mtbench_position_bias` (3 judges in
+    both orders on 2,400 pairs, and 9 judges three times over on 96: settings `full`,
+    `repetition 1` … `3`; A is vicuna-13b-v1.3; the texts are not in that source), `pandalm`
+    (2 judges, one order), `summeval12` (GPT-3.5 on 11 close pairs of systems; the setting is
+    the dimension). Of `cogeval` come 59,338 `Graded`: grades of
     one text each by its authors' judge, with the graded and the accepted answers.
 
     Args:
         name: One of these.
-        path: The set's folder, or a clone of its source; of `judgebench` and `autoj` also one
-            of its files.
+        path: The set's folder.
         judge: Only this judge's.
         setting: Only of this setting.
 
@@ -340,7 +267,6 @@ def _letters(name: str) -> str:
 
 
 def _source(name: str, path: str | PathLike[str] | None) -> Source:
-    one_file = _letters(name) in _ONE_FILE_SETS and path is not None and Path(path).is_file()
-    if path is None or not (one_file or Path(path).is_dir()):
+    if path is None or not Path(path).is_dir():
         raise OptionError(f"recorded verdicts of {name!r} are read from a folder, got {path!r}")
     return Source(name, Path(path))

@@ -26,12 +26,6 @@ class Source:
         """Say whether `path` is a folder with this file."""
         return self.path is not None and (self.path / file).is_file()
 
-    def matching(self, pattern: str) -> list[Path]:
-        """Return the files of the folder `path` whose names fit a pattern, sorted."""
-        if self.path is None or not self.path.is_dir():
-            return []
-        return sorted(file for file in self.path.glob(pattern) if file.is_file())
-
     def lines(self, *files: str) -> Iterator[dict[str, Any]]:
         """Read the first of these files that the folder has, or `path` itself if it is one.
 

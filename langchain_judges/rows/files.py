@@ -66,13 +66,14 @@ def _sound(path: Path, records: Iterator[dict[str, Any]]) -> Iterator[dict[str, 
         raise InputError(f"{path} is damaged or does not match its suffix ({exc})") from exc
 
 
-def _bytes(path: Path) -> gzip.GzipFile | io.BufferedReader:
+def open_bytes(path: Path) -> gzip.GzipFile | io.BufferedReader:
+    """Open a file that may be gzipped."""
     return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
 
 
 def _json(path: Path) -> Iterator[dict[str, Any]]:
     try:
-        with _bytes(path) as file:
+        with open_bytes(path) as file:
             records = json.loads(file.read())
     except ValueError:
         # Some data sets on the hub have one object on each line of a .json file.
@@ -86,7 +87,7 @@ def _json(path: Path) -> Iterator[dict[str, Any]]:
 def _delimited(path: Path, delimiter: str) -> Iterator[dict[str, Any]]:
     # Texts may exceed the reader's default limit for a field.
     csv.field_size_limit(sys.maxsize)
-    with _bytes(path) as file:
+    with open_bytes(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
         yield from csv.DictReader(text, delimiter=delimiter)
 
@@ -130,7 +131,7 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     Raises:
         InputError: A line is not a JSON object.
     """
-    with _bytes(path) as file:
+    with open_bytes(path) as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue

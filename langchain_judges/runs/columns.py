@@ -254,10 +254,12 @@ def _plain_name(name: str) -> str:
 
 
 def _not_found(field: str, names: Sequence[str], takes: str) -> InputError:
-    own = set(names)
-    if takes == "pair" and "output" in own:
+    own = {_plain_name(name) for name in names}
+    if len(names) == 1 and ";" in names[0]:
+        what = "the columns seem to be separated by semicolons: separate them by commas"
+    elif field == "output_a" and own & {"output", *USUAL["output"]}:
         what = "these rows are single texts, and the judge compares two"
-    elif takes == "item" and "output_a" in own:
+    elif field == "output" and own & {"output_a", *USUAL["output_a"]}:
         what = "these rows are pairs, and the judge takes one text"
     else:
         candidates = [field, *USUAL[field]]

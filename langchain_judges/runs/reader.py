@@ -94,17 +94,19 @@ class RowReader:
             except UnreadableTable:
                 raise
             except InputError as exc:
-                problem, error = f"pair {index}: {exc}", exc
+                problem, error = str(exc), exc
             except (TypeError, ValueError, RecursionError) as exc:
-                problem = f"pair {index}: a field cannot be written: {exc}"
+                problem = f"a field cannot be written: {exc}"
                 error = InputError(problem)
             else:
                 self._kind = kind
                 if is_own:
-                    return RunRow(index, row, self._key(row), kind, own=raw)
+                    own = raw if isinstance(raw, Mapping) else {}
+                    return RunRow(index, row, self._key(row), kind, own=own)
                 continue
-            if self._kind is None and not self._records.source.is_table:
-                raise InputError(problem) from error
+            source = self._records.source
+            if self._kind is None and not (source.is_table or source.check):
+                raise InputError(f"row {index}: {problem}") from error
             if self._is_own({"index": index}):
                 kind = self._kind or ("item" if self._records.takes == "item" else "pair")
                 return self._bad_row(index, raw, kind, problem)
@@ -121,8 +123,6 @@ class RowReader:
 
     def _checked(self, raw: object, index: int) -> tuple[RowKind, dict[str, object], bool]:
         """Return a good row's kind, its plain JSON, and whether this shard has it."""
-        if not isinstance(raw, Mapping):
-            raise InputError(f"a pair must be an object, got {type(raw).__name__}")
         row = self._records.row(raw, index)
         # A judge of what was retrieved needs no output.
         kind = kind_in(row) or ("item" if self._records.takes == "item" else "pair")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.applications import plain_row
 from langchain_judges.rows.checks import kind_in
-from langchain_judges.rows.files import nearest_file, plain_cell, read_table
+from langchain_judges.rows.files import nearest_file, open_bytes, plain_cell, read_table
 from langchain_judges.runs.columns import Columns, SourceRecord, TableForm, understood
 
 if TYPE_CHECKING:
@@ -32,6 +34,17 @@ class Source:
     size: int | None = None
     frame: DataFrame | None = None
     """The pandas DataFrame that the records are of."""
+    is_file: bool = False
+    """Whether labels may be spelled as people spell them."""
+    check: Callable[[dict[str, Any]], object] | None = None
+    """Raises `InputError` for a row that its judge cannot take."""
+
+
+@dataclass(frozen=True)
+class BadRecord:
+    """Stands in the place of a record that cannot be read."""
+
+    problem: str
 
 
 def source_of(rows: object, client: Client | None = None) -> Source:
@@ -86,28 +99,40 @@ class Records:
         self._named = TableForm(columns)  # which refuses a field that there is not
         self.source, self.takes = source, takes
         self._columns = columns
-        self._form: TableForm | None = None
+        self.form: TableForm | None = None
+        """Which columns are which fields, once a row was read; None: by their names."""
         self._known = False
         self.systems: list[str] | None = None
         """The names of the columns of A and B, where a person named them."""
 
-    def row(self, record: Mapping[str, object], index: int) -> dict[str, Any]:
+    def row(self, record: object, index: int) -> dict[str, Any]:
         """Return a record as a row; the first one decides which columns are which fields.
 
         Raises:
-            InputError: It cannot be read.
+            InputError: It cannot be read, or its judge cannot take it.
             UnreadableTable: The columns of the table are not understood.
         """
+        if isinstance(record, BadRecord):
+            raise InputError(record.problem)
+        if not isinstance(record, Mapping):
+            raise InputError(f"a row must be an object, got {type(record).__name__}")
         if not self._known:
-            self._form = self._form_of(record)
+            self.form = self.form_of(record)
             self._known = True
-        if self._form is None:
-            return plain_row(record)
-        read = self._form.cell_row if self.source.is_table else self._form.row
-        return read(record, index)
+        if self.form is None:
+            row = plain_row(record)
+        else:
+            row = (self.form.cell_row if self.source.is_table else self.form.row)(record, index)
+        if self.source.check:
+            self.source.check(row)
+        return row
 
-    def _form_of(self, first: Mapping[str, object]) -> TableForm | None:
-        """Return how columns become fields; None for rows whose fields have their names."""
+    def form_of(self, first: Mapping[str, object]) -> TableForm | None:
+        """Return how columns become fields; None for rows whose fields have their names.
+
+        Raises:
+            UnreadableTable: The columns of the table are not understood.
+        """
         names = list(map(str, first))
         takes, columns = self.takes or kind_in(names), self._columns
         sides = [(columns or {}).get(field) for field in ("output_a", "output_b")]
@@ -125,7 +150,8 @@ class Records:
             except InputError as exc:
                 if self.source.is_table or columns:
                     raise UnreadableTable(str(exc)) from exc
-        return TableForm(columns) if columns or self.source.is_table else None
+        named = columns or self.source.is_table or self.source.is_file
+        return TableForm(columns) if named else None
 
 
 @dataclass(frozen=True)
@@ -141,13 +167,35 @@ class _Again:
 def _named(name: str | os.PathLike[str], client: Client | None) -> Source:
     path = Path(name)
     if path.is_file():
-        is_table = path.name.removesuffix(".gz").rpartition(".")[2] not in ("jsonl", "ndjson")
-        return Source(_Again(lambda: read_table(path)), is_table)
+        is_lines = path.name.removesuffix(".gz").rpartition(".")[2] in ("jsonl", "ndjson")
+        read = _of_lines if is_lines else read_table
+        return Source(_Again(lambda: read(path)), not is_lines, is_file=True)
     if client is None:
         raise InputError(
             f"there is no file {name}{nearest_file(path)}; a LangSmith data set needs `client`"
         )
     return Source(_Again(lambda: _of_langsmith(str(name), client)), True)
+
+
+def _of_lines(path: Path) -> Iterator[object]:
+    """Yield what stands on each line of a JSONL file; a damaged line costs only itself."""
+    try:
+        with open_bytes(path) as file:
+            for number, line in enumerate(file):
+                text = line if number else line.removeprefix(b"\xef\xbb\xbf")
+                if not number and text.strip() == b"[":
+                    raise InputError(f"{path} is a JSON array; put one object on each line")
+                if text.strip():
+                    yield _parsed(text)
+    except (OSError, EOFError, zlib.error) as exc:
+        raise InputError(f"{path} cannot be read: {exc}") from exc
+
+
+def _parsed(line: bytes) -> object:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as exc:
+        return BadRecord(f"not JSON ({exc})")
 
 
 def _of_pandas(frame: Any) -> Iterator[SourceRecord]:

@@ -1,8 +1,7 @@
 """The published figures of the public sets beside what the package makes of the same data.
 
 Run `python -m tests.benchmarks.published`; `--write` puts the table into docs/evidence.md. The
-sets are read from ../shared/data, or from the folder that `--data` names. JudgeBench and Auto-J
-are not there: their readers are tested on small rows of the real form.
+sets are read from ../shared/data, or from the folder that `--data` names.
 """
 
 from __future__ import annotations

@@ -1,0 +1,333 @@
+"""What commands say: help, `show`, dry runs, and refusals that name flag and nearest."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import pytest
+import typer
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from langchain_judges.asking.models import ModelSpec
+from langchain_judges.cli import app
+from langchain_judges.cli.flags import Without, unfolded
+from langchain_judges.cli.guide import GUIDES
+from langchain_judges.cli.rows import row_hint
+from langchain_judges.errors import OptionError
+from langchain_judges.methods.allure.checks import CHECKS
+from langchain_judges.methods.describe import outline
+from langchain_judges.methods.registry import COMBINATIONS, METHODS, load_judge
+from langchain_judges.runs.prices import provider_and_name
+from langchain_judges.writing.registry import WRITERS
+from tests.cases import for_each
+from tests.judges import ITEM, PAIR
+
+COMMANDS: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
+JUDGES = METHODS | COMBINATIONS
+LISTED = {"judge": JUDGES, "trust": JUDGES, "write": WRITERS, "audit": CHECKS}
+
+
+def invoke(*words: object, width: int = 200) -> Any:
+    env = {"COLUMNS": str(width), "OPENAI_API_KEY": "none"}
+    return CliRunner().invoke(app, list(map(str, words)), env=env)
+
+
+# ---- help
+
+
+@for_each("name", COMMANDS)
+def test_help_says_what_a_command_takes_its_flags_and_two_examples(name):
+    text = invoke(name, "--help", width=80).stdout
+    assert "\nTakes:\n  " in text
+    _, _, examples = text.partition("\nExamples:\n")
+    assert examples.count("\n  langchain-judges ") + 1 == 2
+    assert max(map(len, text.splitlines())) <= 80
+    # Help is for a shell: nothing of Python stands in it.
+    assert not re.search(r"\bNone\b|max_concurrency|judge_many|`", text)
+    for option in COMMANDS[name].params:
+        flag = option.opts[-1]
+        if flag.startswith("--"):
+            (shown,) = re.findall(rf"(?m)^  (?:-\w, )?{flag}(?: (\S+).*)?$", text) or [""]
+            valued = shown.startswith("<") or shown.isupper() or "=" in shown or "/" in shown
+            assert valued is not bool(getattr(option, "is_flag", False)), flag
+
+
+@for_each("example", [each for guide in GUIDES.values() for each in guide.examples])
+def test_every_option_of_an_example_exists(example):
+    name, *words = shlex.split(example)
+    known = {opt for param in COMMANDS[name].params for opt in param.opts}
+    assert {word for word in words if word.startswith("-")} <= known
+
+
+@for_each(("name", "names"), LISTED.items())
+def test_help_lists_methods_with_presets_and_checks(name, names):
+    text = " ".join(invoke(name, "--help").stdout.split())
+    for each, kind in names.items():
+        assert f" {each} " in text
+        assert ", ".join(getattr(kind, "presets", {})) in text
+
+
+def test_there_are_ten_commands_and_their_list_cuts_no_sentence():
+    text = invoke("--help", width=80).stdout
+    assert len(COMMANDS) == 10
+    assert "..." not in text.partition("Commands:")[2]
+    assert all(guide.summary in text for guide in GUIDES.values())
+
+
+# ---- show
+
+
+def test_every_method_is_listed_with_its_presets():
+    listed = invoke("show").stdout
+    for name, method in METHODS.items():
+        assert f"{name} (" in listed
+        assert method.summary in listed
+
+
+@for_each("name", METHODS)
+def test_every_option_that_a_shell_can_set_is_listed_in_the_form_of_set(name):
+    listed = invoke("show", name).stdout
+    barred = {"cache", "checkpointer", "embeddings", "memory", "name", "prompts", "store"}
+    shown = dict(re.findall(r"(?m)^  (\w+)=(.*)$", listed))
+    assert shown.keys() == set(METHODS[name].defaults()) - barred
+    assert all(json.loads(value) is not ... for value in shown.values())
+
+
+def test_models_lists_how_to_name_one():
+    text = invoke("show", "models").stdout
+    assert "local:/path/to.gguf" in text
+    assert "key set" in text
+
+
+# ---- groups of flags
+
+
+@dataclass(frozen=True)
+class Place:
+    city: Annotated[str, typer.Option(help="Where.")]
+    rooms: Annotated[int, typer.Option(min=1)] = 2
+
+
+def find(place: Place, price: Annotated[float, typer.Argument()]) -> None:
+    typer.echo(f"{place} {price}")
+
+
+def small(place: Annotated[Place, Without("rooms")]) -> None:
+    typer.echo(place)
+
+
+@for_each(
+    ("command", "words", "printed"),
+    [
+        (find, "9.5 --city Bonn", "Place(city='Bonn', rooms=2) 9.5\n"),
+        (find, "9.5", ""),
+        (find, "9.5 --city Bonn --rooms 0", ""),
+        (small, "--city Bonn", "Place(city='Bonn', rooms=2)\n"),
+        (small, "--city Bonn --rooms 3", ""),
+    ],
+)
+def test_each_field_of_a_group_is_a_flag_unless_it_is_left_out(command, words, printed):
+    own = typer.Typer()
+    own.command()(unfolded(command))
+    result = CliRunner().invoke(own, words.split())
+    assert (result.stdout, result.exit_code) == (printed, 0 if printed else 2)
+
+
+# ---- refusals
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return an empty folder with files of rows, where commands run."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pairs.jsonl").write_text(json.dumps({**PAIR, "label": "A"}) + "\n")
+    item = {"input": "Why?", "output": "So.", "expected": "7", "label": "x"}
+    (tmp_path / "items.jsonl").write_text(json.dumps(item) + "\n")
+    (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "odd.csv").write_text("frage,output\nWhere?,Here.\n")
+    return tmp_path
+
+
+REFUSED = {
+    "judge pair.jsonl --model m": "did you mean 'pairs.jsonl'?",
+    "judge lmbar --model m": "did you mean 'llmbar'?",
+    "judge /": "name a model by --model",
+    "judge / --model m": "is neither a file",
+    "judge empty.jsonl --model m": "has no pair to judge",
+    "judge pairs.jsonl --model ''": "name a model by --model",
+    "judge pairs.jsonl --model nonsense": "The model 'nonsense' is not known",
+    "judge pairs.jsonl --model mistralai:x": "pip install langchain-mistralai",
+    "judge pairs.jsonl --model local:/no.gguf": "There is no model file at /no.gguf",
+    "judge pairs.jsonl --model gpt-m -o / ": "--out must end in .csv",
+    "judge pairs.jsonl --model gpt-m -o a.xlsx": "must end in .csv, .jsonl, .parquet, .tsv",
+    "judge pairs.jsonl --model m --base-url http://m --ray 0": "--ray",
+    "judge pairs.jsonl --model m --method bms": "did you mean 'bsm'?",
+    "judge pairs.jsonl --model m --preset papr": "did you mean 'paper'?",
+    "judge pairs.jsonl --model m --set scal=5": "did you mean 'scale'?",
+    "judge pairs.jsonl --model m --set foo=1": "no option 'foo'; it takes allow_leak, ",
+    "judge pairs.jsonl --model m --set k": "is not NAME=VALUE",
+    "judge pairs.jsonl --model m --set cache=5": "these are for Python",
+    "judge pairs.jsonl --model gpt-m --set scale=5": "`--set scale` must be two whole numbers",
+    "judge pairs.jsonl --model gpt-m --set 'criteria=Care, Tone'": """'["Care", "Tone"]'""",
+    "judge items.jsonl --model gpt-m --method allure --set labels=x,y": """'["x", "y"]'""",
+    "judge pairs.jsonl --model gpt-m --set criteria=[Care]": "texts need double quotes",
+    "judge pairs.jsonl --model m --column inpt=q": "did you mean 'input'?",
+    "judge pairs.jsonl --model m --column input": "FIELD=COLUMN, such as input=question",
+    "judge pairs.jsonl --model m --column input=inptu": "no column 'inptu'; did you mean",
+    "judge odd.csv --method rubric --model gpt-m": "name it by --column input=COLUMN",
+    "judge items.jsonl --method rubric --preset groundednes --model m": "'groundedness'?",
+    "judge items.jsonl --method alure --model m": "did you mean 'allure'?",
+    "rank pair.jsonl --model m": "did you mean 'pairs.jsonl'?",
+    "rank empty.jsonl --model m": "empty.jsonl has no row",
+    "rank pairs.jsonl --model m -o no/a.json": "--out must name a file in a folder",
+    "compare pairs.jsonl --model m --methods bms": "did you mean 'bsm'?",
+    "compare pairs.jsonl --model m --methods bsm --set bms.seed=1": "did you mean 'bsm'?",
+    "compare pairs.jsonl --model m --methods bsm --set bsm.sed=1": "did you mean 'seed'?",
+    "compare pairs.jsonl --model m --methods allure,bsm": "allure labels single texts",
+    "compare pairs.jsonl --model gpt-m --methods ,": "--methods must be among",
+    "label pairs.jsonl -o .": "--out must name a file, and . is a folder",
+    "trust pairs.jsonl --model m --baseline pairs.jsonl": "pairs.jsonl is not a report",
+    "trust pairs.jsonl --model m -o .": "--out must name a file, and . is a folder",
+    "trust pairs.jsonl --verdicts v.jsonl --dry-run": "with --verdicts nothing is asked",
+    "merge empty.jsonl -o a.csv": "empty.jsonl holds no results",
+    "show bms": "there is no method or rubric 'bms'; did you mean 'bsm'?",
+    "show groundednes": "did you mean 'groundedness'?",
+}
+
+
+@for_each(("words", "sentence"), REFUSED.items())
+def test_a_refusal_is_one_sentence_before_anything_is_asked(folder, words, sentence):
+    result = invoke(*shlex.split(words))
+    assert (result.exit_code, result.stdout) == (2, ""), result.output
+    assert sentence in " ".join(result.stderr.split())
+    assert "Traceback" not in result.stderr
+
+
+@for_each("command", ["judge", "trust", "compare", "rank", "audit --memory memory", "write"])
+def test_every_command_that_asks_refuses_a_wrong_flag(folder, command):
+    name, *more = command.split()
+    for wrong in ("--set nope", "--set model=x", "--concurrency 0", "--timeout 0", "--bogus"):
+        model = ["--model", "m", "--base-url", "http://127.0.0.1:9"]
+        result = invoke(name, "pairs.jsonl", *more, *model, *wrong.split())
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert wrong.split()[0] in result.stderr
+
+
+def test_rows_that_lack_one_field_come_with_the_flag():
+    lacks = "the field `{}` is missing or null; the fields are {}"
+    assert row_hint([lacks.format("input", "'q'")] * 2).endswith("--column input=COLUMN.")
+    assert row_hint([lacks.format("output_a", "'output'")]).endswith("--method rubric.")
+    assert row_hint([lacks.format("output", "'output_a'")]).endswith("--method bsm.")
+    assert row_hint([lacks.format("input", "'q'"), "the field `input` is empty"]) == ""
+
+
+# ---- dry runs
+
+MODEL: ModelSpec = {"name": "openai:gpt-5-mini", "base_url": "http://127.0.0.1:9/v1"}
+HEAVY = ("faiss", "langchain_openai", "langgraph.graph", "numpy", "openai", "pandas", "sklearn")
+
+
+@for_each("method", METHODS)
+def test_an_outline_counts_the_calls_that_the_judge_says_it_makes(method):
+    for preset in (None, *METHODS[method].presets):
+        options = {"rubric": "Be fair."} if method == "rubric" and not preset else {}
+        spec = {"method": method, "model": MODEL, "options": options, "preset": preset}
+        assert outline(spec).calls == load_judge(spec).config["metadata"]["calls"]
+        assert outline(spec).kind == METHODS[method].takes
+
+
+def test_an_outline_of_judges_names_the_model_of_each():
+    other: ModelSpec = {**MODEL, "name": "openai:gpt-5"}
+    jury = outline({"method": "jury", "model": [MODEL, {"method": "bsm", "model": other}]})
+    # Two orders by `relative`, and a plan with five criteria in two orders by `bsm`.
+    asked = [(each.calls, each.model["name"]) for each in jury.asked]
+    assert asked == [(2, "openai:gpt-5-mini"), (11, "openai:gpt-5")]
+
+
+@for_each(
+    ("options", "problem"),
+    [
+        ({"min_valid": 3}, "`min_valid` must be at most 2"),
+        ({"methods": ["relative", "allure"]}, "all members must judge the same"),
+        ({"methods": ["relative"] * 3}, "`methods` must be one for all models"),
+    ],
+)
+def test_an_outline_refuses_members_that_do_not_fit(options, problem):
+    spec = {"method": "jury", "model": [MODEL, MODEL], "options": options}
+    for make in (outline, load_judge):
+        with pytest.raises(OptionError, match=problem):
+            make(spec)
+
+
+@for_each(
+    ("spec", "priced"),
+    [
+        ({"name": "openai:gpt-5"}, ("openai", "gpt-5")),
+        ({"name": "gpt-5"}, ("openai", "gpt-5")),
+        ({"name": "mine", "base_url": "http://127.0.0.1"}, (None, "mine")),
+        ({"name": "openai:m", "base_url": "https://api.openai.com/v1"}, ("openai", "m")),
+    ],
+)
+def test_a_model_is_priced_by_its_name_as_by_its_object(spec, priced):
+    assert provider_and_name(spec) == priced
+
+
+def planned(tmp_path, rows, command, *words):
+    """Return what a dry run of some rows says."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    result = invoke(command, path, "--model", "openai:gpt-5-mini", *words, "--dry-run")
+    assert result.exit_code == 0, result.output
+    return result.stderr
+
+
+def test_trust_says_what_it_will_ask(tmp_path):
+    rows = [{**PAIR, "label": "A"}, {**PAIR, "input": "How?", "label": "B"}]
+    text = planned(tmp_path, rows, "trust", "--method", "relative")
+    assert "2 pairs by relative: at most 4 calls" in text
+    # Two calls a row: 600 tokens of their own and its 16 bytes; replies of 150.
+    assert "About 1,216 input and 600 output tokens" in text
+
+
+def test_a_ranking_says_how_many_comparisons_there_are(tmp_path):
+    texts = {"a": "x", "b": "y", "c": "z"}
+    rows = [{"question": f"Why {n}?", "outputs": texts} for n in range(4)]
+    words = ["--column", "input=question", "--limit", "3", "--budget", "5"]
+    text = planned(tmp_path, rows, "rank", *words)
+    # Three pairs of systems on three tasks.
+    assert "3 systems on 3 tasks: 9 comparisons are possible" in text
+    assert "5 pairs by relative: at most 10 calls" in text
+
+
+def test_an_audit_says_what_its_rounds_ask(tmp_path):
+    rows, memory = [ITEM, {**ITEM, "input": "How?"}], tmp_path / "memory"
+    words = ["--set", "audit.max_rounds=3", "--dev", "0.5", "--auditor", "openai:gpt-5"]
+    text = planned(tmp_path, rows, "audit", "--memory", memory, *words)
+    assert "2 items by allure: at most 2 calls" in text
+    assert "3 rounds make at most 6 calls" in text
+    assert "openai:gpt-5 is asked once about each doubted label" in text
+    assert not memory.exists()
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("method", ["bsm", "relative", "sc2", "drpe", "jury"])
+def test_a_dry_run_loads_no_graph_no_model_and_no_library_of_numbers(tmp_path, method):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(PAIR))
+    words = ["judge", str(path), "--method", method, "--model", "openai:gpt-5-mini"]
+    code = (
+        "import sys\nfrom typer.testing import CliRunner\n"
+        "from langchain_judges.cli import app\n"
+        f"result = CliRunner().invoke(app, {[*words, '--dry-run']!r})\n"
+        "assert result.exit_code == 0, result.output\n"
+        f"print(*(set({HEAVY!r}) & set(sys.modules)))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (loaded.stdout, loaded.stderr) == ("\n", "")
