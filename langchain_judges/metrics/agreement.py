@@ -85,6 +85,9 @@ def accuracy(
 ) -> Result:
     """Return the share of items on which the judge says what the label says: correct / all.
 
+    Not where one label is common, for always saying it is then right: see
+    `balanced_accuracy` and `cohen_kappa`.
+
     Args:
         preferences: `A`, `B`, `tie` or None (not judged) for each item; or verdicts, or rows
             of `judge_many`, whose failures then give the reasons; or labels of any kind.
@@ -126,6 +129,8 @@ def order_agreement(
     confidence: float = 0.95,
 ) -> OrderAgreement:
     """Return the share of items on which both orders give the same answer.
+
+    Not for how good the judge is: always saying A agrees with itself.
 
     Args:
         first: The preference in the order AB, by identity of the text, for each item.
@@ -177,6 +182,9 @@ def order_accuracy(  # noqa: PLR0913 - what is measured, and two knobs of its in
     confidence: float = 0.95,
 ) -> Result:
     """Return the accuracy of a judge that was asked in both orders, by one of the rules in use.
+
+    Not to compare with a judge that was asked once: `both_right` and `strict` punish every
+    flip, `mean_of_orders` does not.
 
     Args:
         first: The preference in the order AB, by identity of the text.
@@ -245,6 +253,9 @@ def vote_agreement(
 ) -> Result:
     """Return the share of people's votes that the judge's verdict matches, each on its own.
 
+    Not beside `people_agreement` where items have different numbers of votes: see
+    `beside_people`.
+
     Args:
         preferences: The judge's preference for each item, or verdicts or rows.
         votes: The list of people's votes on each item, or its only vote; items without a vote
@@ -287,6 +298,8 @@ def majority_agreement(
 ) -> Result:
     """Return the share of items on which the judge agrees with the majority of the votes.
 
+    Not where people differ much: a majority hides it, which `vote_agreement` shows.
+
     Arguments as for `vote_agreement`; `n` counts items.
 
     Source: Saha et al. 2023, Table 9.
@@ -312,6 +325,8 @@ def win_rate(
     confidence: float = 0.95,
 ) -> Result:
     """Return how often A wins, a tie counted as half: (wins + ½ ties) / n.
+
+    Not for how good the judge is: people's rate must stand beside it.
 
     Args:
         preferences: `A`, `B` or `tie` for each item, or a number in [0, 1] that says how far
@@ -344,6 +359,8 @@ def failure_rates(
     judgments: Judgments, *, groups: GroupKeys = None, confidence: float = 0.95
 ) -> FailureRates:
     """Return how often the judge gave no verdict, and why.
+
+    Not for how good the judge is: what is not judged is neither right nor wrong here.
 
     Args:
         judgments: Verdicts, rows, or bare answers where None is a failure.

@@ -70,6 +70,8 @@ def position_bias(
 ) -> PositionBias:
     """Measure position bias, with the noise of mere repetition subtracted where it is known.
 
+    Not from one order.
+
     Args:
         first: The preference in the order AB (A in the first slot) for each item, by
             identity of the text; or verdicts or rows. Items with a failed order are left
@@ -150,6 +152,8 @@ def self_enhancement(
 ) -> SelfEnhancement:
     """Measure whether a judge favours the texts of its own model, or of its family.
 
+    Not without people's answers: the judge's own model may be better.
+
     Args:
         preferences: The judge's preference for each item, or verdicts or rows; a failed
             judgment is left out and counted.
@@ -214,6 +218,9 @@ def length_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interv
 ) -> Result:
     """Return how often the judge does not prefer the shorter text where people do: "LB".
 
+    Not by itself a bias: people may prefer longer texts for their content, see
+    `length_slope`.
+
     Args:
         preferences: The judge's preference for each item, or verdicts or rows; a failed
             judgment is left out and counted.
@@ -262,6 +269,8 @@ def transitivity(
     confidence: float = 0.95,
 ) -> Result:
     """Return how often a judge's verdicts on three texts can be put in one order.
+
+    Not for how good the judge is: always preferring the longer text is perfectly in order.
 
     It needs no labels: a judge that prefers x to y, y to z and z to x contradicts itself,
     whoever is right. So does one that calls x and y, and y and z, ties, and prefers x to z.

@@ -114,6 +114,8 @@ def confidence_calibration(
 ) -> Calibration:
     """Hold a judge's confidence against how often it is right.
 
+    Not with fewer than some hundred items: read the distance beside `ece_by_chance`.
+
     Args:
         answers: The judge's answer to each item, or verdicts or rows.
         labels: People's answer to each item; items without one, or without a confidence, are
@@ -212,6 +214,9 @@ def abstention_curve(
 ) -> list[tuple[float, Result]]:
     """Return how often a judge is right on its surest answers.
 
+    A look, and no promise: a threshold chosen from it is too good on its own rows;
+    `selective_threshold` promises.
+
     Args:
         answers: As for `confidence_calibration`.
         labels: As for `confidence_calibration`.
@@ -284,6 +289,8 @@ def selective_threshold(  # noqa: PLR0913 - what is promised, and on which items
     least_items: int = LEAST_ITEMS,
 ) -> Threshold:
     """Find the lowest confidence from which on a judge disagrees in at most α of the items.
+
+    Not on other rows than those to be judged later: the promise is for the same source.
 
     The thresholds are walked downwards, and a walk stops before the first whose bound exceeds
     α. It begins at all the items, at half, a quarter and a tenth of them, and at the fewest
@@ -444,6 +451,8 @@ def selective_cascade(  # noqa: PLR0913 - as `selective_threshold`
     least_items: int = LEAST_ITEMS,
 ) -> CascadeFindings:
     """Find thresholds for a cascade: the cheap judge if it is sure, else the next, else none.
+
+    Not on rows that also chose the judges or their prompts.
 
     Args:
         judges: (answers, confidences) of each judge on the same calibration items, the

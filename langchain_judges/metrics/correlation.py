@@ -46,6 +46,9 @@ def correlate(
 ) -> Result:
     """Return the correlation of the judge's scores with people's at one of three levels.
 
+    Not to choose a judge whose numbers are used as they are: a correlation is blind to an
+    offset and to scale.
+
     Args:
         judge: One score for each item (or verdicts, whose `score` is read); None is left out.
         human: People's score of the same items, in any unit.
@@ -238,6 +241,8 @@ def williams_test(
     r12: float, r13: float, r23: float, n: int, alternative: Alternative = "greater"
 ) -> Williams:
     """Test whether one metric correlates better with people than another does.
+
+    Not where several items share an article or question, for then p is too small.
 
     `t = (r12 − r13) √((n−1)(1+r23)) / √(2K(n−1)/(n−3) + ((r12+r13)²/4)(1−r23)³)` with
     `K = 1 − r12² − r13² − r23² + 2 r12 r13 r23`, on n − 3 degrees of freedom. Absolute values

@@ -58,6 +58,9 @@ def precision(
 ) -> Result:
     """Return how often the judge is right where it says `positive`.
 
+    Not alone: never saying `positive` but when certain is precise and finds nothing, see
+    `recall`.
+
     Args:
         judge: A label for each item, or verdicts or rows; None is left out and counted.
         labels: The right label of each item.
@@ -82,6 +85,8 @@ def recall(
     confidence: float = 0.95,
 ) -> Result:
     """Return how many of the items that are `positive` the judge calls so.
+
+    Not alone: always saying `positive` finds all, see `precision`.
 
     Arguments as for `precision`. The result is a share of the `n` items whose label is
     positive; NaN if there is none. `positive=0` gives the specificity.
@@ -116,6 +121,8 @@ def f1(
 ) -> Result:
     """Return the harmonic mean of precision and recall, with its interval.
 
+    Not where the other class matters too: right answers on it do not count.
+
     Arguments as for `precision`, and the `seed` of the interval's draws; NaN if neither label
     nor judge is ever `positive`.
     """
@@ -142,6 +149,9 @@ def balanced_accuracy(
     seed: int = 0,
 ) -> Result:
     """Return the mean of the recalls of all classes, with its interval.
+
+    Not for ratings, whose distance it ignores (`concordance`, weighted `cohen_kappa`), nor
+    where errors on a common label cost more.
 
     For two classes it is (TPR + TNR) / 2: what is called the AUC of hard labels. Always
     giving the most frequent label has 1 / classes.
@@ -225,6 +235,9 @@ def auc(
     confidence: float = 0.95,
 ) -> Result:
     """Return the area under the ROC curve: how often a positive item scores above another.
+
+    Not for a judge that gives labels alone, and it says nothing of where to cut: a good
+    area may come with bad labels.
 
     Args:
         scores: One score for each item, larger where the judge finds `positive` likelier;

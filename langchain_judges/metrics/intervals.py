@@ -79,6 +79,8 @@ def wilson(p: float, n: float, z: float) -> Interval:
 def rate(hits: Judgments, *, groups: GroupKeys = None, confidence: float = 0.95) -> Result:
     """Return the share of hits with its interval.
 
+    Not for numbers beyond 0 and 1: see `mean`.
+
     Args:
         hits: One of True/False, 1/0 or a share in [0, 1] for each item; None is left out.
         groups: The cluster of each item, such as its question, if several share one.
@@ -151,6 +153,8 @@ def _effective_wilson(
 def mean(values: Judgments, *, groups: GroupKeys = None, confidence: float = 0.95) -> Result:
     """Return a mean with Student's interval, over clusters if `groups` are given.
 
+    Not for shares (`rate`) or for what only a labelled part tells (`ppi_mean`).
+
     Args:
         values: One number for each item, in any unit; None is left out.
         groups: The cluster of each item.
@@ -214,6 +218,8 @@ def paired_difference(
     confidence: float = 0.95,
 ) -> Difference:
     """Return the mean of first − second over the items that both have, and whether it is 0.
+
+    Not for two judges on different items: these are two separate `rate`s.
 
     Args:
         first: One number for each item, such as 1 where the first judge was right.

@@ -54,6 +54,9 @@ def ppi_mean(
 ) -> PredictionPowered:
     """Return the mean that people would give, from few labels and many judgments (PPI).
 
+    Not if labels were chosen by what the judge said: they must be a random sample, or use
+    `stratified_ppi_mean`.
+
     θ = mean(Y) + λ (mean(F^u) − mean(F)), with λ between 0, the labels alone, and 1, plain PPI.
 
     Args:
@@ -129,6 +132,8 @@ def stratified_ppi_mean(
     confidence: float = 0.95,
 ) -> PredictionPowered:
     """Return PPI++ by stratum, weighed by the strata's shares of all items.
+
+    Not with strata of fewer than two labels, nor made from the labels themselves.
 
     It helps where the judge is good in some categories and poor in others, and is right even
     if labels were not drawn in proportion (see `neyman_allocation`).
@@ -237,6 +242,8 @@ def labels_needed(
 ) -> int:
     """Return how many labels it takes to find a lead between two judges.
 
+    Not for rows that share a question: count the questions.
+
     Args:
         lead: How much more often the first judge is right, such as 0.05.
         disagreement: The share of items on which exactly one of the two is right, at least
@@ -284,6 +291,9 @@ def label_next(
     seed: int = 0,
 ) -> list[int]:
     """Return the places of the rows to label next, so that estimates become surest.
+
+    Not if the labels are also to give a plain average: strata are then sampled unevenly,
+    which `stratified_ppi_mean` allows for.
 
     Labels go to the strata in proportion to their size and to how far the judge has been from
     people there, and within a stratum to rows by chance: so `stratified_ppi_mean` stays right

@@ -38,6 +38,9 @@ def concordance(
 ) -> Result:
     """Return how often the judge orders two texts as people do, where people rate them apart.
 
+    Not for how close ratings are: a judge that is one step too high everywhere orders
+    perfectly.
+
     A tie of the judge is half right, so that a judge that rates everything alike, or by a coin,
     has ½. It says nothing of a judge that is too generous throughout: see `mean`.
 
@@ -142,6 +145,8 @@ def system_order(
     confidence: float = 0.95,
 ) -> SystemOrder:
     """Order systems by their mean points from the judge and from people, and compare.
+
+    Not for systems that met different rivals: mean points depend on them.
 
     Args:
         systems: Who wrote the texts of each row: two of a pair, one of a single text.

@@ -40,6 +40,8 @@ def people_agreement(
 ) -> Result:
     """Return how often two people agree on the same item.
 
+    Not with a third vote asked only of the disputed items: `beside_people` allows for that.
+
     It is no ceiling: people who are right four times in five agree two times in three, and a
     judge that knows the truth agrees with each of them four times in five. See
     `oracle_agreement` for the most that any judge can reach.
@@ -76,6 +78,8 @@ def oracle_agreement(
     votes: Votes, *, groups: GroupKeys = None, confidence: float = 0.95
 ) -> Result:
     """Return the share of these votes that the best answers of all match: nobody matches more.
+
+    Not a goal: what it reaches, it reaches by knowing these very votes.
 
     The best answer to an item is its most frequent vote. With one or two votes an item it is
     high by itself, for every lone vote is matched.
@@ -128,6 +132,8 @@ def beside_people(
     confidence: float = 0.95,
 ) -> BesidePeople:
     """Compare a judge's agreement with people to people's among themselves, item by item.
+
+    Not with one vote an item: how people differ is then unknown.
 
     On every item the same number of votes counts: as many as every item has, the first ones.
     Where a third person is asked only if two disagree, the later votes are no sample of people:
@@ -236,6 +242,8 @@ def alt_test(
     least_items: int = 30,
 ) -> AltTest:
     """Test whether the judge agrees with annotators as well as any of them does.
+
+    Not with fewer than 30 items an annotator, nor for annotators who copied each other.
 
     Each annotator is left out in turn; on every item the judge and the annotator are scored
     against the rest.

@@ -307,6 +307,8 @@ def length_slope(  # noqa: PLR0913 - two texts, what people say, and the interva
 ) -> Result:
     """Return φ: how the odds of preferring A grow with A's lead in length.
 
+    Not with a few dozen pairs, nor where lengths hardly differ.
+
     logit P(A) = θ + φ · (length A − length B) / sd + γ · quality.
 
     Args:

@@ -187,6 +187,9 @@ def cohen_kappa(  # noqa: PLR0913 - two raters, how labels lie apart, and the in
 ) -> Result:
     """Return Cohen's κ of two raters: agreement beyond what their habits give by chance.
 
+    Not to compare data of different shares of labels: κ falls where one label is rare,
+    though the judge is the same.
+
     Args:
         first: A label of any kind for each item, or verdicts or rows; None is left out.
         second: The other rater's labels of the same items.
@@ -308,6 +311,8 @@ def confusion(
     preferences: Judgments, labels: RightLabels, classes: Sequence[Label] | None = None
 ) -> Confusion:
     """Count what the judge said against the labels.
+
+    A table to read; it has no interval.
 
     Args:
         preferences: The judge's answer to each item, or verdicts or rows; None is counted

@@ -50,6 +50,9 @@ def dawid_skene(
 ) -> DawidSkene:
     """Estimate the true label of each item and each rater's mistakes, by EM.
 
+    Not for raters who copy each other, such as judges of one model family: they are then
+    believed too much.
+
     A judge may be one of the raters. Three raters or more are needed for it to tell more than
     the majority does, and they must err apart from each other.
 
@@ -133,6 +136,8 @@ VoterAnswers = Mapping[str, Sequence[Judgment]] | Iterable[Mapping[str, object]]
 
 def effective_voters(votes: VoterAnswers, labels: RightLabels | None = None) -> Result:
     """Return how many independent voters would be worth as much as these.
+
+    Not with few items: correlations of rare errors are noise.
 
     n / (1 + (n − 1) r), the design effect of n equally correlated voters, where r is the mean
     correlation of two of them, at least 0.
