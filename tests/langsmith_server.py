@@ -9,7 +9,7 @@ import re
 import threading
 import urllib.parse
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import groupby
 from typing import Any
@@ -73,6 +73,11 @@ class LangSmithServer:
         """Queue and run of every run that was put into an annotation queue."""
         self.busy = 0
         """How many of the next requests are answered by 429."""
+        self.page = 100
+        """How many runs come at once."""
+        self.configs: dict[str, Any] = {}
+        """How feedback is drawn, by its key."""
+        self.evaluators: list[Any] = []
         self.tenant = str(uuid.uuid4())
         self._lock = threading.RLock()
         self._released = threading.Event()
@@ -177,7 +182,12 @@ class LangSmithServer:
             ("POST", "/examples/bulk", lambda m, q, b: self._new_examples(b)),
             ("GET", "/examples", self._list_examples),
             ("GET", "/examples" + one, lambda m, q, b: self.examples[m[1]]),
-            ("POST", "/runs/query", self._query_runs),
+            ("POST", "/api/v2/runs/query", self._query_runs),
+            ("POST", "/api/v2/threads/query", self._query_threads),
+            ("GET", f"/api/v2/threads{one}/traces", self._traces_of_thread),
+            ("POST", "/runs/query", self._load_runs),
+            ("POST", "/platform/evaluators", self._new_evaluator),
+            ("POST", "/feedback-configs", self._new_feedback_config),
             ("POST", "/feedback", self._new_feedback),
             ("GET", "/feedback", self._list_feedback),
             ("POST", "/annotation-queues", self._new_queue),
@@ -227,20 +237,58 @@ class LangSmithServer:
             if (not ids or example["id"] in ids) and (not sets or example["dataset_id"] in sets)
         ]
 
-    def _query_runs(self, _: Any, __: Any, payload: Any) -> Any:
+    def _found(self, sessions: Sequence[str], ids: Sequence[str], is_root: Any) -> list[Any]:
         self.read()
-        sessions = set(payload.get("session") or [])
-        ids = set(payload.get("id") or [])
         names = {s["name"]: s["id"] for s in self.sessions.values()}
         runs = []
         for each in list(self.runs.values()):
             session = each.get("session_id") or names.get(each.get("session_name"))
-            root = not (payload.get("is_root") and each.get("parent_run_id"))
-            if root and (session in sessions or each["id"] in ids):
-                runs.append(
-                    {**each, "session_id": session, "app_path": "/x", "status": "success"}
-                )
+            is_child = is_root and each.get("parent_run_id")
+            if not is_child and session in sessions and (not ids or each["id"] in ids):
+                runs.append({**each, "session_id": session, "app_path": "/x"})
+        return runs
+
+    def _load_runs(self, _: Any, __: Any, payload: Any) -> Any:
+        """Answer what `evaluate` asks of an experiment that exists."""
+        found = self._found(payload.get("session") or [], payload.get("id") or [], True)
+        runs = [{**each, "status": "success"} for each in found]
         return {"runs": runs, "cursors": {"next": None}}
+
+    def _query_runs(self, _: Any, __: Any, payload: Any) -> Any:
+        """Answer page by page, as `client.runs.query` asks."""
+        ids = payload.get("ids") or []
+        runs = self._since(payload, payload["project_ids"], ids, payload.get("is_root"))
+        start = int(payload.get("cursor") or 0)
+        page = runs[start : start + self.page]
+        more = start + self.page < len(runs)
+        return {"items": page, "next_cursor": str(start + self.page) if more else None}
+
+    def _since(self, payload: Any, *which: Any) -> list[Any]:
+        """Return the runs since a query's start, in the words of the API's second version."""
+        since = dt.datetime.fromisoformat(payload["min_start_time"])
+        runs = [
+            (run, dt.datetime.fromisoformat(run["start_time"])) for run in self._found(*which)
+        ]
+        utc = [(run, at if at.tzinfo else at.replace(tzinfo=dt.UTC)) for run, at in runs]
+        return [_selected(run) for run, at in utc if at >= since]
+
+    def _query_threads(self, _: Any, __: Any, payload: Any) -> Any:
+        runs = self._since(payload, [payload["project_id"]], [], True)
+        names = dict.fromkeys(run["metadata"].get("thread_id") for run in runs)
+        return {"items": [{"thread_id": name} for name in names if name], "next_cursor": None}
+
+    def _traces_of_thread(self, result: re.Match[str], query: Any, _: Any) -> Any:
+        runs = [_selected(run) for run in self._found(query["project_id"], [], True)]
+        traces = [run for run in runs if run["metadata"].get("thread_id") == result[1]]
+        return {"items": traces[::-1], "next_cursor": None}
+
+    def _new_evaluator(self, _: Any, __: Any, payload: Any) -> Any:
+        self.evaluators.append(payload)
+        return {"evaluator": {"id": str(uuid.uuid4()), **payload}}
+
+    def _new_feedback_config(self, _: Any, __: Any, payload: Any) -> Any:
+        self.configs[payload["feedback_key"]] = payload["feedback_config"]
+        return {**payload, "tenant_id": self.tenant, "modified_at": now()}
 
     def _new_comparison(self, _: Any, __: Any, payload: Any) -> Any:
         self.comparisons.append(payload)
@@ -306,8 +354,15 @@ class LangSmithServer:
         run = self.runs.setdefault(name[1], {"id": name[1]})
         if len(name) == 2:
             run.update({k: v for k, v in json.loads(data).items() if v is not None})
+            self._project_of(run)
         elif name[0] in {"post", "patch"}:
             run[name[2]] = json.loads(data)
+
+    def _project_of(self, run: dict[str, Any]) -> None:
+        """Make the project that a run is traced to, if there is none."""
+        name = run.get("session_name")
+        if name and name not in {each["name"] for each in self.sessions.values()}:
+            self._new_session(None, None, {"name": name})
 
     def children(self, run: dict[str, Any] | None) -> list[dict[str, Any]]:
         parent = run and run["id"]
@@ -329,6 +384,14 @@ class LangSmithServer:
         return "\n".join(
             text for _, same in steps for text in sorted(text for _, text in same) if text
         )
+
+
+def _selected(run: dict[str, Any]) -> dict[str, Any]:
+    """Return a run in the words of the second version of the API."""
+    own = {name: value for name, value in run.items() if name not in ("extra", "session_id")}
+    metadata = (run.get("extra") or {}).get("metadata") or {}
+    kind = run["run_type"].upper()
+    return {**own, "run_type": kind, "project_id": run["session_id"], "metadata": metadata}
 
 
 def _plain(body: bytes, encoding: str) -> bytes:

@@ -155,8 +155,11 @@ def test_a_stop_ends_a_look_after_what_was_begun(client, server):
     assert list(looks) == []
 
 
-def test_a_thread_is_judged_as_one_conversation(client, server):
-    _, last = production(server, "Hi.", "good", extra={"metadata": {"thread_id": "t"}})
+def test_a_thread_is_judged_as_one_conversation_whenever_it_began(client, server):
+    first, last = production(server, "Hi.", "good", extra={"metadata": {"thread_id": "t"}})
+    yesterday = datetime.now(UTC) - timedelta(days=1)
+    server.runs[first]["start_time"] = yesterday.isoformat()
+    production(server, "Out of a thread.")
     model = FakeChatModel(replies=answer)
     judge = of_method("rubric", model, rubric=["Tone"])
     watch = watch_project(client, judge, PROJECT, threads=True)
@@ -165,6 +168,30 @@ def test_a_thread_is_judged_as_one_conversation(client, server):
     [prompt] = model.prompts
     places = [prompt.index(text) for text in ("Why 0?", "Hi.", "Why 1?", "good")]
     assert places == sorted(places)
+
+
+async def test_all_pages_are_listed_in_a_loop_too_and_no_deprecated_call_is_made(
+    client, server, recwarn
+):
+    server.page = 3
+    production(server, *["good"] * 8)
+    assert watch_project(client, labels(), PROJECT).judged == 8
+    # The connections of one list are none of the next one's, nor of the caller's own loop.
+    [project] = server.sessions
+    moment = datetime.now(UTC) - timedelta(days=1)
+    for _ in range(2):
+        query = client.runs.query(project_ids=[project], min_start_time=moment)
+        assert len([run async for run in query]) == 8
+        assert watch_project(client, labels(), PROJECT).known == 8
+    assert {path for _, path, _ in server.requests if "runs" in path} == {"/api/v2/runs/query"}
+    assert not [each for each in recwarn if "deprecated" in str(each.message)]
+
+
+def test_langsmith_is_told_how_to_draw_each_score(client, server):
+    judge = of_method("rubric", rubric=["Tone", "Fit"], name="reply")
+    watch_project(client, judge, PROJECT)
+    scale = {"type": "continuous", "min": 0, "max": 1}
+    assert server.configs == {"reply": scale, "Tone": scale, "Fit": scale}
 
 
 def test_options_that_cannot_be_are_refused(client):

@@ -16,7 +16,7 @@ from langsmith import Client
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.cases import CaseReader, TextSources
 from langchain_judges.integrations.corrections import label_of_correction, person_of
-from langchain_judges.integrations.langsmith_runs import runs_of
+from langchain_judges.integrations.langsmith_runs import as_run, runs_by_id
 from langchain_judges.methods.allure.review import AuditAnswer, AuditProposal
 from langchain_judges.methods.describe import unwrapped
 from langchain_judges.methods.rubric.options import LabelOptions
@@ -65,9 +65,9 @@ def labelled_runs(
     found = next(client.list_annotation_queues(name=queue, limit=1), None)
     if found is None:
         raise InputError(f"LangSmith has no annotation queue {queue!r}")
-    ids = sorted(str(run.id) for run in client.list_runs_from_annotation_queue(found.id))
-    # A queue lists its runs without the steps inside them.
-    runs = sorted(runs_of(client, id=ids), key=lambda run: str(run.id)) if ids else []
+    queued = client.list_runs_from_annotation_queue(found.id)
+    runs = sorted((as_run(run) for run in queued), key=lambda run: str(run.id))
+    ids = [str(run.id) for run in runs]
     answers = _by_people(client, ids, key)
     reader = CaseReader(judge, TextSources(None, None, None, context), None)
     options = getattr(unwrapped(judge), "options", None)
@@ -160,8 +160,8 @@ def send_proposals(
     existing = next(client.list_annotation_queues(name=queue, limit=1), None)
     place = existing or client.create_annotation_queue(name=queue, rubric_instructions=_RUBRIC)
     ids = [run_of(proposal, queue) for proposal in proposals]
-    there = {run.id for run in runs_of(client, id=ids)}
-    new = [(id, each) for id, each in zip(ids, proposals, strict=True) if id not in there]
+    there = runs_by_id(client, session.id, list(map(str, ids)))
+    new = [(id, each) for id, each in zip(ids, proposals, strict=True) if str(id) not in there]
     now = datetime.now(UTC)
     for id, proposal in new:
         inputs, outputs = _run_fields(proposal)

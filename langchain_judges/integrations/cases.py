@@ -335,6 +335,12 @@ def feedback_key(judge: Judge) -> str:
     return names[0] if len(names) == 1 else str(marks_of(judge)["method"])
 
 
+def feedback_keys(judge: Judge, key: str) -> list[str]:
+    """Return the keys of all feedback that a row gets: the total's, then each criterion's."""
+    options = getattr(unwrapped(judge), "options", None)
+    return list(dict.fromkeys([key, *getattr(options, "parts", ())]))
+
+
 class CaseScore(NamedTuple):
     """One score of a row."""
 

@@ -12,11 +12,13 @@ from langsmith import Client
 from langsmith.schemas import Feedback, Run
 
 from langchain_judges.errors import InputError
-from langchain_judges.integrations.langsmith_runs import runs_of
+from langchain_judges.integrations.langsmith_runs import runs_by_id
 from langchain_judges.rows.applications import task_in, work_in
 from langchain_judges.rows.checks import kind_in
 from langchain_judges.verdict import Label
 
+EVALUATORS = "evaluators"
+"""The project in which LangSmith keeps the runs of evaluators."""
 _LABEL_KEYS = ("label", "preference", "value", "score")
 
 
@@ -46,8 +48,14 @@ def read_corrections(
         return []
     verdicts = {(str(f.run_id), f.key): f for f in feedback if _by_model(f)}
     judge_ids = {_judge_run(f) for f in verdicts.values()} - {None}
-    judged_runs = _by_id(client, ids)
-    judge_runs = _by_id(client, sorted(map(str, judge_ids)))
+    judged_runs: dict[str, Run] = {}
+    for project in {f.session_id for f in corrections} - {None}:
+        own = sorted({str(f.run_id) for f in corrections if f.session_id == project})
+        judged_runs |= runs_by_id(client, project, own)
+    judge_runs = {}
+    if judge_ids and client.has_project(EVALUATORS):
+        evaluators = client.read_project(project_name=EVALUATORS)
+        judge_runs = runs_by_id(client, evaluators.id, sorted(map(str, judge_ids)))
     proposals = []
     for each in corrections:
         run_id = str(each.run_id)
@@ -55,10 +63,6 @@ def read_corrections(
         judge_run = judge_runs.get(str(_judge_run(verdict)))
         proposals.append(_proposal(each, verdict, judged_runs.get(run_id), judge_run))
     return proposals
-
-
-def _by_id(client: Client, ids: list[str]) -> dict[str, Run]:
-    return {str(run.id): run for run in runs_of(client, id=ids)} if ids else {}
 
 
 def _proposal(

@@ -31,10 +31,11 @@ from langchain_judges.integrations.cases import (
     config_for,
     error_verdict,
     feedback_key,
+    feedback_keys,
     outcome_of,
     scores_of,
 )
-from langchain_judges.methods.describe import marks_of, unwrapped
+from langchain_judges.methods.describe import marks_of
 from langchain_judges.options import unknown_option
 from langchain_judges.rows.applications import TextSource, check_words
 from langchain_judges.runs.run_state import Judge
@@ -146,8 +147,7 @@ class JudgeEvaluator(RunEvaluator):
     @property
     def feedback_keys(self) -> list[str]:
         """The feedback keys of a row, also if this evaluator fails on it."""
-        options = getattr(unwrapped(self.judge), "options", None)
-        return list(dict.fromkeys([self.key, *getattr(options, "parts", ())]))
+        return feedback_keys(self.judge, self.key)
 
     def evaluate_run(
         self,

@@ -1,15 +1,29 @@
-"""Runs read from LangSmith: of a query, of an earlier experiment, with the tools they used."""
+"""Runs and threads read from LangSmith: of a project, of an earlier experiment."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import uuid
-import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
     from langsmith import Client
-    from langsmith.schemas import Run
+    from langsmith.schemas import Run, RunBase, TracerSession
+
+T = TypeVar("T")
+_RUN = (
+    *("ID", "NAME", "RUN_TYPE", "START_TIME", "END_TIME", "INPUTS", "OUTPUTS", "ERROR"),
+    *("METADATA", "PROJECT_ID", "TRACE_ID", "DOTTED_ORDER", "REFERENCE_EXAMPLE_ID"),
+)
+_TRACE = ("TRACE_ID", "NAME", "START_TIME", "END_TIME", "INPUTS", "OUTPUTS", "ERROR")
+"""What is asked of a run, and of a trace of a thread."""
+_PAGE = 100
+_CLOSED = {"Connection": "close"}
+"""A connection that is kept belongs to an event loop that has ended."""
 
 
 def baseline_outputs(client: Client, experiment: str) -> dict[str, object]:
@@ -19,13 +33,9 @@ def baseline_outputs(client: Client, experiment: str) -> dict[str, object]:
         client: LangSmith's client.
         experiment: Its name or id.
     """
-    try:
-        project = uuid.UUID(str(experiment))
-    except ValueError:
-        project = client.read_project(project_name=experiment).id
     return {
         str(run.reference_example_id): run.outputs
-        for run in runs_of(client, project_id=project, is_root=True)
+        for run in _of_experiment(client, experiment)
         if run.reference_example_id and run.outputs
     }
 
@@ -43,18 +53,13 @@ def feedback_rows(client: Client, experiment: str) -> list[dict[str, object]]:
     Returns:
         `id`, `input`, `output` and by key the score of its latest feedback, or its value.
     """
-    try:
-        project = uuid.UUID(str(experiment))
-    except ValueError:
-        project = client.read_project(project_name=experiment).id
-    runs = runs_of(client, project_id=project, is_root=True)
     rows: dict[str, dict[str, object]] = {
         str(run.id): {
             "id": str(run.id),
             "input": str(run.inputs or ""),
             "output": str(run.outputs or ""),
         }
-        for run in runs
+        for run in _of_experiment(client, experiment)
     }
     feedback = list(client.list_feedback(run_ids=list(rows))) if rows else []
     for each in sorted(feedback, key=lambda one: one.created_at):
@@ -62,12 +67,103 @@ def feedback_rows(client: Client, experiment: str) -> list[dict[str, object]]:
     return list(rows.values())
 
 
-def runs_of(client: Client, **which: Any) -> list[Run]:
-    """Return the runs of a query, by the one call that every LangSmith server supports."""
-    with warnings.catch_warnings():
-        # Its replacement requires a newer server than many have.
-        warnings.filterwarnings("ignore", r"list_runs\(\) is deprecated")
-        return list(client.list_runs(**which))
+def _of_experiment(client: Client, experiment: str) -> list[Run]:
+    try:
+        project = client.read_project(project_id=uuid.UUID(str(experiment)))
+    except ValueError:
+        project = client.read_project(project_name=experiment)
+    return runs_of(client, project.id, begun(project), is_root=True)
+
+
+def begun(project: TracerSession) -> datetime:
+    """Return a time before the first run of a project: LangSmith looks back a day at most."""
+    return project.start_time - timedelta(days=1)
+
+
+def runs_of(client: Client, project: object, since: datetime, **which: Any) -> list[Run]:
+    """Return the runs of a project since a time.
+
+    Args:
+        client: LangSmith's client, of a server from version 0.16.
+        project: The project's id.
+        since: The earliest start of a run.
+        which: Further fields of the query: `ids`, `is_root`, `filter`.
+
+    Raises:
+        LangSmithError: LangSmith refuses the request, or cannot be reached.
+    """
+    query: Any = {"project_ids": [str(project)], "min_start_time": since}
+    query |= {"selects": list(_RUN), **which}
+    runs = _listed(lambda: client.runs.query(**query, page_size=_PAGE, extra_headers=_CLOSED))
+    return [_run(run, project, str(run.id), (run.run_type or "chain").lower()) for run in runs]
+
+
+def runs_by_id(client: Client, project: object, ids: Sequence[str]) -> dict[str, Run]:
+    """Return the runs of a project that have some ids, by them."""
+    if not ids:
+        return {}
+    since = begun(client.read_project(project_id=cast("uuid.UUID", project)))
+    runs = runs_of(client, project, since, ids=sorted(map(str, ids)))
+    return {str(run.id): run for run in runs}
+
+
+def threads_of(client: Client, project: object, since: datetime, **which: Any) -> list[str]:
+    """Return the ids of a project's threads that were active since a time."""
+    query: Any = {"project_id": str(project), "min_start_time": since, **which}
+    threads = _listed(
+        lambda: client.threads.query(**query, page_size=_PAGE, extra_headers=_CLOSED)
+    )
+    return [str(thread.thread_id) for thread in threads]
+
+
+def runs_of_thread(client: Client, project: object, thread: str) -> list[Run]:
+    """Return the root runs of a thread in time, those before any look at it too."""
+    query: Any = {"project_id": str(project), "selects": list(_TRACE), "page_size": _PAGE}
+    traces = _listed(lambda: client.threads.list_traces(thread, **query, extra_headers=_CLOSED))
+    runs = [_run(trace, project, str(trace.trace_id), "chain") for trace in traces]
+    return sorted(runs, key=lambda run: str(run.start_time))
+
+
+def as_run(run: RunBase) -> Run:
+    """Return a run of an annotation queue as evaluators take it; it has no child runs."""
+    from langsmith.schemas import Run
+
+    fields = {name: value for name, value in run if name in Run.model_fields}
+    return Run(**fields)
+
+
+def _run(item: Any, project: object, id: str, kind: str) -> Run:
+    """Return a run as evaluators take it, of an item of a list."""
+    from langsmith.schemas import Run
+
+    fields = {name: getattr(item, name) for name in ("name", "start_time", "end_time", "error")}
+    more = {
+        name: getattr(item, name, None) for name in ("dotted_order", "reference_example_id")
+    }
+    return Run(
+        **fields,
+        **{name: value for name, value in more.items() if value},
+        id=id,
+        trace_id=item.trace_id or id,
+        run_type=kind,
+        session_id=project,
+        inputs=item.inputs or {},
+        outputs=item.outputs,
+        extra={"metadata": getattr(item, "metadata", None) or {}},
+    )
+
+
+def _listed(query: Callable[[], AsyncIterable[T]]) -> list[T]:
+    """Return all items of a list that LangSmith's client gives to event loops alone.
+
+    The loop runs in a thread of its own: the caller may be in a loop.
+    """
+
+    async def collected() -> list[T]:
+        return [item async for item in query()]
+
+    with ThreadPoolExecutor(1, "langsmith-list") as thread:
+        return thread.submit(asyncio.run, collected()).result()
 
 
 TRACES_WAIT = 10.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +13,13 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from langsmith.utils import LangSmithAPIError, LangSmithConnectionError, LangSmithRateLimitError
+from langsmith import APIConnectionError, InternalServerError, RateLimitError
+from langsmith.utils import (
+    LangSmithAPIError,
+    LangSmithConnectionError,
+    LangSmithError,
+    LangSmithRateLimitError,
+)
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.cases import (
@@ -22,11 +29,12 @@ from langchain_judges.integrations.cases import (
     TextSources,
     error_verdict,
     feedback_key,
+    feedback_keys,
     item_for,
     scores_of,
 )
 from langchain_judges.integrations.evaluators import SCORES
-from langchain_judges.integrations.langsmith_runs import runs_of
+from langchain_judges.integrations.langsmith_runs import runs_of, runs_of_thread, threads_of
 from langchain_judges.methods.describe import kind_of, marks_of
 from langchain_judges.rows.applications import TextSource, check_words, thread_of
 from langchain_judges.runs.many import judge_many
@@ -42,8 +50,12 @@ _SPACE = uuid.UUID("0d4e5c1e-6d0c-4b4b-9a86-6f4a1b0f3f52")
 _TOGETHER = 100
 """Runs whose feedback is looked up in one request."""
 _TRIES = 6
-_THREADS = ("thread_id", "session_id", "conversation_id")
-"""Metadata by which LangSmith joins runs to a thread."""
+_PASSING = (
+    *(LangSmithRateLimitError, LangSmithAPIError, LangSmithConnectionError),
+    *(RateLimitError, InternalServerError, APIConnectionError),
+)
+"""Errors after which a request is sent again: of the client's two ways of sending it."""
+_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass
@@ -72,9 +84,8 @@ class _Case:
     """What is judged, and the run that gets the feedback."""
 
     run: Run
-    name: str
-    """Decides whether it is sampled: the id of the run or of the thread."""
     runs: tuple[Run, ...]
+    """One, or all of its thread."""
 
 
 def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
@@ -144,19 +155,26 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
         stop=stop or threading.Event(),
     )
     start = since if isinstance(since, datetime) else datetime.now(UTC) - since
-    which: dict[str, Any] = {"project_name": project, "start_time": start}
-    if filter:
-        which["filter"] = filter
-    runs = watcher.patiently(lambda: runs_of(client, is_root=True, **which))
+    which = {"filter": filter} if filter else {}
+    own = watcher.patiently(lambda: client.read_project(project_name=project)).id
+    watcher.register()
     limits = {
         "max_calls": budget_calls,
         "max_cost": budget_dollars,
         "prices": prices,
         "max_concurrency": max_concurrency,
     }
-    cases = _threads(runs) if threads else [_Case(run, str(run.id), (run,)) for run in runs]
-    set_limits = {name: limit for name, limit in limits.items() if limit is not None}
-    watcher.look(cases, sample, set_limits)
+    if threads:
+        names = watcher.patiently(lambda: threads_of(client, own, start, **which))
+        inside = [name for name in names if in_sample(name, sample)]
+        read = [partial(runs_of_thread, client, own, name) for name in inside]
+        cases = [_case(watcher.patiently(runs)) for runs in read]
+    else:
+        runs = watcher.patiently(lambda: runs_of(client, own, start, is_root=True, **which))
+        names = [str(run.id) for run in runs]
+        cases = [_case([run]) for run in runs if in_sample(str(run.id), sample)]
+    watcher.watch.listed = len(names)
+    watcher.look(cases, {name: limit for name, limit in limits.items() if limit is not None})
     return watcher.watch
 
 
@@ -173,17 +191,8 @@ def in_sample(name: str, share: float) -> bool:
     return int(hashlib.sha256(name.encode()).hexdigest()[:13], 16) < share * 16**13
 
 
-def _threads(runs: Sequence[Run]) -> list[_Case]:
-    by_thread: dict[str, list[Run]] = {}
-    for run in runs:
-        metadata = (run.extra or {}).get("metadata") or {}
-        name = next((metadata[each] for each in _THREADS if metadata.get(each)), run.id)
-        by_thread.setdefault(str(name), []).append(run)
-    cases = []
-    for name, several in by_thread.items():
-        ordered = sorted(several, key=lambda run: str(run.start_time))
-        cases.append(_Case(ordered[-1], name, tuple(ordered)))
-    return cases
+def _case(runs: Sequence[Run]) -> _Case:
+    return _Case(runs[-1], tuple(runs))
 
 
 @dataclass
@@ -204,16 +213,22 @@ class _Watcher:
         for number in range(_TRIES):
             try:
                 return request()
-            except (LangSmithRateLimitError, LangSmithAPIError, LangSmithConnectionError):
+            except _PASSING:
                 if number == _TRIES - 1 or self.stop.wait(min(2**number, 30)):
                     raise
         raise AssertionError
 
-    def look(self, cases: Sequence[_Case], sample: float, limits: Mapping[str, Any]) -> None:
+    def register(self) -> None:
+        """Tell LangSmith how to draw the scores, unless the workspace has its own way."""
+        for key in feedback_keys(self.judge, self.key):
+            try:
+                self.client.create_feedback_config(key, feedback_config=cast("Any", SCORES))
+            except LangSmithError as exc:
+                _LOGGER.info("The feedback %r is drawn as it was configured: %s", key, exc)
+
+    def look(self, sampled: Sequence[_Case], limits: Mapping[str, Any]) -> None:
         """Judge what is sampled and has no feedback yet."""
         watch = self.watch
-        watch.listed = len(cases)
-        sampled = [case for case in cases if in_sample(case.name, sample)]
         watch.sampled = len(sampled)
         known = self._known([str(case.run.id) for case in sampled])
         watch.known = len(known)
