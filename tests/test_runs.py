@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import itertools
 import json
 import os
 import random
@@ -135,9 +136,9 @@ def test_out_holds_each_row_once_and_the_second_run_asks_nothing(tmp_path, kind)
     assert again == rows
     assert len(model.prompts) == calls
     assert (summary.resumed, summary.calls) == (5, 0)
-    assert (
-        sorted(map(json.loads, out.read_text().splitlines()), key=lambda r: r["index"]) == rows
-    )
+    written = [json.loads(line) for line in out.read_text().splitlines()]
+    assert all(len(row.pop("checksum")) == 8 for row in written)
+    assert sorted(written, key=lambda row: row["index"]) == rows
 
 
 def test_what_decides_a_verdict_is_in_the_key_and_the_rest_is_not(tmp_path):
@@ -193,6 +194,50 @@ def test_a_torn_tail_goes_and_failed_rows_are_tried_again(tmp_path):
     assert (summary.resumed, summary.calls) == (2, 2)
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert sorted(line["index"] for line in lines) == [0, 1, 2]
+
+
+SEEDS = itertools.count()
+
+
+def flipped(data):
+    """Return data with one bit changed, somewhere in the third line."""
+    lines, chance = data.splitlines(keepends=True), random.Random(next(SEEDS))
+    place = sum(map(len, lines[:2])) + chance.randrange(len(lines[2]) - 1)
+    return data[:place] + bytes([data[place] ^ 1 << chance.randrange(7)]) + data[place + 1 :]
+
+
+def edited(old, new):
+    return lambda data: b"".join(
+        line.replace(old, new) if n == 2 else line
+        for n, line in enumerate(data.splitlines(keepends=True))
+    )
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *[flipped] * 8,
+        lambda data: data.replace(data.splitlines(keepends=True)[2], b"\0" * 500 + b"\n"),
+        lambda data: b"".join(data.splitlines(keepends=True)[:-1]) + b"\0" * 4096,
+        edited(b'"preference": "tie"', b'"preference": "A"'),
+        edited(b'"score": 0.5', b'"score": 999'),
+        edited(b'"failures": [], ', b""),
+    ],
+)
+def test_a_damaged_line_is_named_set_aside_and_its_row_judged_again(tmp_path, caplog, damage):
+    model = FakeChatModel()
+    judge = of_method("relative", model, orders="none")
+    out, others = tmp_path / "o.jsonl", [{**PAIR, "input": f"Why {n}?"} for n in range(5)]
+    first, _ = collect(judge, others, "sync", records=out)
+    good = out.read_bytes()
+    out.write_bytes(damage(good))
+    assert out.read_bytes() != good
+    again, summary = collect(judge, others, "sync", records=out)
+    assert again == first
+    assert (summary.resumed, len(model.prompts)) == (4, 6)
+    assert re.search(r"o\.jsonl: damaged lines .* judged again: [35]$", caplog.messages[-1])
+    assert (tmp_path / "o.jsonl.damaged").read_bytes().count(b"\n") == 1
+    assert collect(judge, others, "sync", records=out)[1].resumed == 5
 
 
 def test_a_file_of_something_else_is_not_touched(tmp_path):
@@ -663,8 +708,8 @@ main() if kind == "sync" else asyncio.run(amain())
 """
 
 
-def program(server, kind, *, out="", saved="", n=1):
-    return start("-c", textwrap.dedent(PROGRAM), server.url, kind, out, saved, n)
+def program(server, kind, *, records="", saved="", n=1):
+    return start("-c", textwrap.dedent(PROGRAM), server.url, kind, records, saved, n)
 
 
 def solved(saved):

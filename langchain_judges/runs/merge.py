@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 from langchain_judges.errors import OptionError, OutputError
 from langchain_judges.rows.files import read_lines
 from langchain_judges.runs.remote import Remote, url_of
+from langchain_judges.runs.results import row_in
 from langchain_judges.runs.rows import ResultRow, judged_row
 from langchain_judges.runs.shards import Receipt, Shard, parts_of
 from langchain_judges.runs.tables import FORMS, records_of, write_results
@@ -173,8 +173,8 @@ def _places(parts: list[Path], mark: str) -> NDArray[np.int64]:
     for number, part in enumerate(parts):
         offset = 0
         with part.open("rb") as file:
-            for line in file:
-                row = _parse(line, part)
+            for line_number, line in enumerate(file, 1):
+                row = _parse(line, part, line_number)
                 if _mark_of(row) == mark:
                     if row["key"] in keys:
                         raise OutputError(f"{part}: row {row['index']} occurs twice.")
@@ -185,12 +185,12 @@ def _places(parts: list[Path], mark: str) -> NDArray[np.int64]:
     return table[np.argsort(table[:, 0], kind="stable")]
 
 
-def _parse(line: bytes, part: Path) -> ResultRow:
-    try:
-        row: ResultRow = json.loads(line)
-        _ = row["key"], row["index"]
-    except (TypeError, KeyError, ValueError) as exc:
-        raise OutputError(f"{part} has a line that is not a result of a judge.") from exc
+def _parse(line: bytes, part: Path, number: int) -> ResultRow:
+    if (row := row_in(line)) is None:
+        raise OutputError(
+            f"{part}, line {number}: not a result of a judge, or damaged; the run that wrote "
+            "it sets such lines aside when it is resumed, and judges them again."
+        )
     return row
 
 
@@ -199,7 +199,7 @@ def _in_order(parts: list[Path], places: NDArray[np.int64]) -> Iterator[ResultRo
         files = [stack.enter_context(part.open("rb")) for part in parts]
         for _, number, offset, length in places.tolist():
             files[number].seek(offset)
-            yield json.loads(files[number].read(length))
+            yield _parse(files[number].read(length), parts[number], 0)
 
 
 def _count(rows: Iterable[ResultRow], counts: Counter[bool]) -> Iterator[ResultRow]:

@@ -1,13 +1,20 @@
-"""A run's results as JSONL, each line bound to its input by a key; safe to kill and resume."""
+"""A run's results as JSONL, each line bound to its input by a key; safe to kill and resume.
+
+Each line ends with a checksum of what stands before it: a line that a disk, an editor or a
+power cut has changed is set aside, and its row judged again.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import re
 import stat
 import threading
+import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import mkstemp
 from typing import TypeGuard
@@ -24,6 +31,7 @@ except ImportError:  # Windows has no such locks; two runs on one file are then 
     fcntl = None  # type: ignore[assignment]
 
 
+_LOG = logging.getLogger(__name__)
 _START = b'{"index": '
 """The beginning of every row: an incomplete line without it is not a result."""
 _HEAD = re.compile(
@@ -34,9 +42,38 @@ _HEAD = re.compile(
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
+_CHECKED = re.compile(rb', "checksum": "([0-9a-f]{8})"\}\n?\Z')
+
+
 def _line(row: ResultRow) -> bytes:
     # Lone surrogates, which UTF-8 cannot encode, are also escaped.
-    return inert_json(json.dumps(row, ensure_ascii=False)).encode() + b"\n"
+    data = inert_json(json.dumps(row, ensure_ascii=False)).encode()[:-1]
+    return b'%s, "checksum": "%08x"}\n' % (data, zlib.crc32(data))
+
+
+def row_in(line: bytes) -> ResultRow | None:
+    """Return the row of a line without its checksum; None where the line is damaged."""
+    if not _is_sound(line):
+        return None
+    try:
+        # Decoded here: `json` would guess UTF-16 too.
+        row: object = json.loads(line.decode())
+    except (ValueError, RecursionError):
+        return None
+    if not _is_result(row):
+        return None
+    del row["checksum"]
+    return row
+
+
+def _is_sound(line: bytes) -> bool:
+    found = _CHECKED.search(line, max(0, len(line) - 40))
+    return found is not None and int(found[1], 16) == zlib.crc32(line[: found.start()])
+
+
+def _is_ours(line: bytes) -> bool:
+    """Return whether a damaged line can be one of ours; of a power cut zeros are left."""
+    return line.startswith(_START) or not line.strip(b"\0\r\n")
 
 
 def write_whole(file: int, line: bytes) -> None:
@@ -85,9 +122,9 @@ class Results:
     """The results file of one run.
 
     Opening it finds the rows of earlier runs by the first fields of each line. An incomplete
-    last line, duplicate lines and rows of this judge that were not judged are dropped, in a
-    copy that replaces the file atomically; a file without any of these is not changed.
-    Rows of other judges and inputs are kept.
+    last line, duplicate lines and rows of this judge that were not judged are dropped, and
+    damaged lines moved to `….damaged`, in a copy that replaces the file atomically; a file
+    without any of these is not changed. Rows of other judges and inputs are kept.
 
     Args:
         path: The JSONL file; created if it is missing.
@@ -106,6 +143,8 @@ class Results:
         self.path = Path(path).resolve()
         self.others = 0
         """Rows of other judges in the file."""
+        self.aside = self.path.with_name(f"{self.path.name[-240:]}.damaged")
+        """Where damaged lines are kept."""
         self._mark = mark
         self._lock = threading.Lock()
         self._places: dict[str, tuple[int, int]] = {}
@@ -136,11 +175,9 @@ class Results:
                 raise OutputError(f"The run has closed {self.path}.")
             offset, length = self._places[key]
             os.lseek(self._file, offset, os.SEEK_SET)
-            line = os.read(self._file, length)
-        try:
-            row: ResultRow = json.loads(line.decode())
-        except ValueError as exc:
-            raise OutputError(f"Another program has changed {self.path}.") from exc
+            row = row_in(os.read(self._file, length))
+        if row is None:
+            raise OutputError(f"Another program has changed {self.path}.")
         return row
 
     def append(self, row: ResultRow) -> None:
@@ -212,11 +249,17 @@ class Results:
     def _find(self, keep_failed: bool) -> bool:
         """Find the rows to keep; return whether the file holds nothing else."""
         offset, complete = 0, True
+        damaged: dict[int, bytes] = {}
         with self.path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 if not line.endswith(b"\n") and _START.startswith(line[: len(_START)]):
-                    return False
-                key, mark, again = self._head(line, number, keep_failed)
+                    complete = False
+                    break
+                if (head := self._head(line, keep_failed)) is None:
+                    damaged[number] = line
+                    offset += len(line)
+                    continue
+                key, mark, again = head
                 own = mark == self._mark
                 self.others += not own
                 if key in self._places or (own and again):
@@ -224,29 +267,45 @@ class Results:
                 else:
                     self._places[key] = offset, len(line)
                 offset += len(line)
-        return complete
+        self._set_aside(damaged)
+        return complete and not damaged
 
-    def _head(self, line: bytes, number: int, keep_failed: bool) -> tuple[str, str, bool]:
-        """Return a row's key, its judge's mark, and whether it is to be judged again."""
+    def _head(self, line: bytes, keep_failed: bool) -> tuple[str, str, bool] | None:
+        """Return a row's key, its judge's mark, and whether it is to be judged again.
+
+        None: the line is damaged.
+        """
         head = _HEAD.match(line)
-        if head and head[2] == b"true":
+        if head and head[2] == b"true" and _is_sound(line):
             return head[1].decode(), head[3].decode(), False
-        row = self._row(line, number)
+        if (row := row_in(line)) is None:
+            return None
         mark = (row.get("judge") or {}).get("mark")
         return row["key"], str(mark), _try_again(row, keep_failed)
 
-    def _row(self, line: bytes, number: int) -> ResultRow:
-        try:
-            # Decoded here: `json` would guess UTF-16 too.
-            row: object = json.loads(line.decode())
-        except (ValueError, RecursionError):
-            row = None
-        if not _is_result(row):
+    def _set_aside(self, damaged: Mapping[int, bytes]) -> None:
+        """Copy damaged lines to a file of their own, and name them.
+
+        Raises:
+            OutputError: No line is one of ours: the file holds something else.
+        """
+        if not damaged:
+            return
+        if not self._places and not any(map(_is_ours, damaged.values())):
             raise OutputError(
-                f"{self.path}, line {number}: not a result of a judge; name another file for "
-                "the results."
+                f"{self.path}, line {min(damaged)}: not a result of a judge; name another "
+                "file for the results."
             )
-        return row
+        aside = os.open(self.aside, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _NO_LINKS, 0o644)
+        try:
+            for line in damaged.values():
+                write_whole(aside, line.rstrip(b"\n") + b"\n")
+        finally:
+            os.close(aside)
+        _LOG.warning(
+            "%s: damaged lines were moved to %s and are judged again: %s",
+            *(self.path, self.aside.name, ", ".join(map(str, damaged))),
+        )
 
     def _claim(self, descriptor: int) -> None:
         if fcntl is None:

@@ -89,6 +89,8 @@ class RunFiles:
                 path.touch()
                 self._remote.push(path.name)
         self._results = Results(path, mark, keep_failed=self._keep_failed)
+        if self._remote and self._results.aside.exists():
+            self._remote.push(self._results.aside.name)
         if self._shard:
             Receipt.of(path).unlink(missing_ok=True)
         if path.is_file():  # no file can be written next to a device

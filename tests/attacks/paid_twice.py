@@ -81,7 +81,7 @@ def run(way: str, places: int, rows: int, url: str, folder: Path) -> None:
         keep(store, scope, key, value)
         note("kept", value["usage"]["input_tokens"])
 
-    send._message, ReplyStore.keep = reading, keeping  # type: ignore[method-assign] # listens
+    send._message, ReplyStore.keep = reading, keeping  # type: ignore[assignment, method-assign] # listens
     model = ChatOpenAI(
         model="m", base_url=url, api_key=SecretStr("x"), use_responses_api=False, max_retries=0
     )
