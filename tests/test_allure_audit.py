@@ -25,9 +25,8 @@ from langchain_judges.memory.example import MEANINGS
 from langchain_judges.methods.allure.holdout import balanced_accuracy
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
-from tests.memories import ListMemory, example
+from tests.memories import Letters, example, ids_in, memory_of
 from tests.planners import as_labelled, fooled_model, planning
-from tests.test_memory import Letters
 
 THREAD: RunnableConfig = {"configurable": {"thread_id": "t"}}
 
@@ -54,17 +53,18 @@ def worth(memory, items, recall="all"):
 
 
 def test_the_loop_finds_audits_and_remembers_mistakes_until_none_are_left():
-    memory, model = ListMemory(), fooled_model()
+    memory, model = memory_of(), fooled_model()
     result = loop(memory, model).invoke({"items": planning(3)})
     first, second = result["history"]
     assert (first["evaluated"], first["proposed"], first["accepted"]) == (6, 3, 3)
     # The leak guard hides a group's own example; those of the others warn the judge.
     assert (second["evaluated"], second["doubted"], second["remembered"]) == (6, 0, 0)
     assert result["stopped"] == "nothing_new"
-    assert result["examples"] == list(memory.examples)
-    entry = next(iter(memory.examples.values()))
-    assert entry | {"id": "", "auditor": ""} == {
+    assert result["examples"] == ids_in(memory)
+    entry = memory.examples()[0]
+    assert {**entry, "id": "", "auditor": ""} == {
         "id": "",
+        "version": 1,
         "family": "maps",
         "input": "Which path leads through house 0?",
         "output": "Answer: 50, 20, 1",
@@ -113,7 +113,7 @@ def test_the_judge_is_told_what_a_mode_of_ones_own_means():
     model = fooled_model()
     modes = ["turned: The rooms stand the other way round."]
     answer = {"answer": "mode", "mode": "turned"}
-    audit = loop(ListMemory(), model, modes=modes, auditor=lambda _: answer)
+    audit = loop(memory_of(), model, modes=modes, auditor=lambda _: answer)
     audit.invoke({"items": planning(2)})
     lesson = "It was misled by turned: The rooms stand the other way round."
     assert lesson in model.prompts[-1]
@@ -125,14 +125,14 @@ def test_a_leak_flatters_and_is_said_aloud():
         item["output"], 0, family="maps", mode="keywords", group=item["group"],
         expected=item["expected"],
     )  # fmt: skip
-    memory = ListMemory(own)
+    memory = memory_of(own)
     guarded = create_allure_judge(fooled_model(), memory=memory)
     leaking = create_allure_judge(fooled_model(), memory=memory, allow_leak=True)
     assert guarded.invoke(item)["verdict"]["label"] == 1
     assert leaking.invoke(item)["verdict"]["label"] == 0
     audit = create_allure_audit(leaking, memory, auditor=as_labelled)
     assert audit.invoke({"items": planning(1)})["leak_allowed"]
-    assert not loop(ListMemory()).invoke({"items": planning(1)})["leak_allowed"]
+    assert not loop(memory_of()).invoke({"items": planning(1)})["leak_allowed"]
 
 
 # -- answers
@@ -151,11 +151,11 @@ def test_a_leak_flatters_and_is_said_aloud():
     ],
 )  # fmt: skip
 def test_each_answer_is_kept_apart(answer, entries, counted):
-    memory = ListMemory()
+    memory = memory_of()
     result = loop(memory, auditor=lambda _: answer).invoke({"items": planning(1)})
     first, counts = result["history"][0], ("accepted", "rejected", "check_wrong")
     assert [first[name] for name in counts] == [int(name == counted) for name in counts]
-    examples = list(memory.examples.values())
+    examples = memory.examples()
     assert (examples == []) if entries is None else entries.items() <= examples[0].items()
     # Nothing decided is asked again.
     assert len(result["decisions"]) == 1
@@ -164,7 +164,7 @@ def test_each_answer_is_kept_apart(answer, entries, counted):
 @for_each("answer", ["maybe", {"answer": "label"}, {"answer": "label", "label": 7}])
 def test_an_answer_that_is_none_is_refused(answer):
     with pytest.raises(InputError, match=r"0w: `(answer|label)`"):
-        loop(ListMemory(), auditor=lambda _: answer).invoke({"items": planning(1)})
+        loop(memory_of(), auditor=lambda _: answer).invoke({"items": planning(1)})
 
 
 def test_people_get_all_proposals_of_a_round_at_once_and_answer_in_parts(tmp_path):
@@ -207,7 +207,7 @@ class Killed(BaseException):
 @pytest.fixture(scope="module")
 def calm():
     """Return what the loop comes to when nothing kills it."""
-    return loop(ListMemory(), dev=planning(3, first=10)).invoke({"items": planning(3)})
+    return loop(memory_of(), dev=planning(3, first=10)).invoke({"items": planning(3)})
 
 
 @pytest.mark.parametrize("node", NODES)
@@ -227,7 +227,7 @@ def test_the_loop_resumes_from_a_kill_at_each_node(node, when, calm, tmp_path, m
             raise Killed
         return update
 
-    memory, model = ListMemory(), fooled_model()
+    memory, model = memory_of(), fooled_model()
     monkeypatch.setattr(Node, "invoke", dying)
     with SqliteSaver.from_conn_string(str(tmp_path / "audit.sqlite")) as saver:
         audit = loop(memory, model, dev=planning(3, first=10), checkpointer=saver)
@@ -250,13 +250,13 @@ def test_the_loop_resumes_from_a_kill_at_each_node(node, when, calm, tmp_path, m
 
 def test_dev_must_share_no_group_with_the_items():
     with pytest.raises(InputError, match="shares its id or group"):
-        loop(ListMemory(), dev=planning(1)).invoke({"items": planning(2)})
+        loop(memory_of(), dev=planning(1)).invoke({"items": planning(2)})
     items = [{**item, "group": None} for item in planning(4)]
     # Nor a task that differs by case and spaces alone.
     dev = [{**items[0], "id": "new", "input": items[0]["input"].upper() + "  "}]
     with pytest.raises(InputError, match="new of dev shares its id or group"):
-        loop(ListMemory(), dev=dev).invoke({"items": items})
-    result = loop(ListMemory(), dev=dev, allow_leak=True).invoke({"items": items})
+        loop(memory_of(), dev=dev).invoke({"items": items})
+    result = loop(memory_of(), dev=dev, allow_leak=True).invoke({"items": items})
     assert (result["leak_allowed"], result["same_task_on_both_sides"]) == (True, 1)
 
 
@@ -271,7 +271,7 @@ def test_no_task_stands_on_both_sides_of_a_split_half_of_which_has_groups():
     ]
     own = {row["id"]: row["input"].strip() for row in rows}
     for seed in range(5):
-        result = loop(ListMemory(), dev=0.4, seed=seed).invoke({"items": rows})
+        result = loop(memory_of(), dev=0.4, seed=seed).invoke({"items": rows})
         assert result["same_task_on_both_sides"] == 0
         pool, dev = ({own[id] for id in result[p]} for p in ("verdicts", "dev_verdicts"))
         assert dev
@@ -280,10 +280,10 @@ def test_no_task_stands_on_both_sides_of_a_split_half_of_which_has_groups():
 
 def test_without_groups_a_task_is_a_group_unless_all_items_share_it():
     bare = [{k: v for k, v in item.items() if k != "group"} for item in planning(4)]
-    assert loop(ListMemory(), dev=0.5).invoke({"items": bare})["grouped_by_task"] == 8
-    assert loop(ListMemory(), dev=0.5).invoke({"items": planning(4)})["grouped_by_task"] == 0
+    assert loop(memory_of(), dev=0.5).invoke({"items": bare})["grouped_by_task"] == 8
+    assert loop(memory_of(), dev=0.5).invoke({"items": planning(4)})["grouped_by_task"] == 0
     standing = [{**item, "input": "Is it polite?"} for item in bare]
-    result = loop(ListMemory(), dev=0.5).invoke({"items": standing})
+    result = loop(memory_of(), dev=0.5).invoke({"items": standing})
     assert (result["grouped_by_task"], bool(result["dev_verdicts"])) == (0, True)
 
 
@@ -312,10 +312,10 @@ def test_without_a_gain_on_dev_the_loop_has_patience_and_then_stops():
         return 1 - label if counts[item["id"]] == turn[item["id"]] else None
 
     dev = planning(2, first=10)
-    audit = loop(ListMemory(), model, check=check, dev=dev, auditor=lambda p: "accept")
+    audit = loop(memory_of(), model, check=check, dev=dev, auditor=lambda p: "accept")
     result = audit.invoke({"items": items})
     assert (result["stopped"], len(result["history"])) == ("no_gain", 2)
-    short = loop(ListMemory(), max_rounds=1).invoke({"items": planning(2)})
+    short = loop(memory_of(), max_rounds=1).invoke({"items": planning(2)})
     assert (short["stopped"], len(short["history"])) == ("max_rounds", 1)
 
 
@@ -323,13 +323,13 @@ def test_only_families_that_learnt_something_are_judged_again():
     items = [*planning(2), *planning(2, first=5, family="other")]
     for item in items[4:]:
         item["label"] = 1 - item["label"]  # audited as a wrong check
-    result = loop(ListMemory()).invoke({"items": items})
+    result = loop(memory_of()).invoke({"items": items})
     assert [r["evaluated"] for r in result["history"]] == [8, 4]
 
 
 def test_items_that_were_not_judged_are_counted_and_not_proposed():
     model = FakeChatModel(replies=lambda _: "no idea")
-    result = loop(ListMemory(), model).invoke({"items": planning(1)})
+    result = loop(memory_of(), model).invoke({"items": planning(1)})
     assert result["history"][0]["not_judged"] == 2
     assert result["decisions"] == []
 
@@ -342,10 +342,10 @@ def test_a_model_can_audit():
         assert "keywords: " in prompt
         return json.dumps({"reason": "the order", "answer": "accept", "mode": "keywords"})
 
-    memory = ListMemory()
+    memory = memory_of()
     result = loop(memory, auditor=FakeChatModel(replies=respond)).invoke({"items": planning(2)})
     assert [d["auditor"] for d in result["decisions"]] == ["FakeChatModel"] * 2
-    assert [e["note"] for e in memory.examples.values()] == ["the order"] * 2
+    assert [e["note"] for e in memory.examples()] == ["the order"] * 2
     # Four items, two audits, four items again.
     assert [r["usage"]["calls"] for r in result["history"]] == [6, 4]
 
@@ -353,7 +353,7 @@ def test_a_model_can_audit():
 def test_a_model_that_audits_is_told_by_what_the_judge_was_to_label():
     model = FakeChatModel(replies=lambda _: {"label": "0", "explanation": "It is short."})
     labels: dict[int | float | str, str] = {0: "it is polite", 1: "it is rude"}
-    memory, rubric = ListMemory(), "Is the reply rude?"
+    memory, rubric = memory_of(), "Is the reply rude?"
     judge = create_allure_judge(model, rubric=rubric, labels=labels, memory=memory)
     doubt = lambda item, result: (1, "a rule says so")  # noqa: E731
     auditor = FakeChatModel(
@@ -369,7 +369,7 @@ async def test_an_auditing_function_may_be_async():
     async def wait_for(proposal):
         return as_labelled(proposal)
 
-    result = await loop(ListMemory(), auditor=wait_for).ainvoke({"items": planning(2)})
+    result = await loop(memory_of(), auditor=wait_for).ainvoke({"items": planning(2)})
     assert result["decisions"][0]["auditor"] == "wait_for"
 
 
@@ -382,9 +382,9 @@ def upheld_or_accepted(proposal):
 
 
 def taught(share, houses, auditor):
-    memory = ListMemory()
+    memory = memory_of()
     audit = loop(memory, auditor=auditor, max_rounds=1, right_share=share)
-    return audit.invoke({"items": planning(houses)}), list(memory.examples.values())
+    return audit.invoke({"items": planning(houses)}), memory.examples()
 
 
 # Five wrong answers are doubted; one is upheld, so that four mistakes are remembered.
@@ -440,15 +440,15 @@ def test_a_mistake_that_the_check_missed_is_learnt_from():
 )
 def test_an_option_that_is_not_allowed_is_named(option, value):
     with pytest.raises(OptionError, match=f"`{option}`"):
-        loop(ListMemory(), **{option: value})
+        loop(memory_of(), **{option: value})
 
 
-@for_each(("own", "problem"), [(ListMemory(), "another memory"), (None, "no memory")])
+@for_each(("own", "problem"), [(memory_of(), "another memory"), (None, "no memory")])
 @for_each("wrapped", [False, True])
 def test_a_judge_without_this_memory_would_learn_nothing(own, problem, wrapped):
     judge = create_allure_judge(fooled_model(), memory=own)
     with pytest.raises(OptionError, match=problem):
-        create_allure_audit(judge.with_retry() if wrapped else judge, ListMemory())
+        create_allure_audit(judge.with_retry() if wrapped else judge, memory_of())
 
 
 @for_each(
@@ -462,13 +462,13 @@ def test_a_judge_without_this_memory_would_learn_nothing(own, problem, wrapped):
 )
 def test_what_judges_no_single_text_is_not_audited(judge):
     with pytest.raises(OptionError, match="`judge` must be a judge of one text"):
-        create_allure_audit(judge, ListMemory())
+        create_allure_audit(judge, memory_of())
     with pytest.raises(OptionError, match="`memory` must be a FailureMemory"):
         create_allure_audit(FakeChatModel(), "m")  # type: ignore[arg-type]
 
 
 def test_an_audit_makes_the_judge_of_a_model_and_passes_its_options_on():
-    memory, model = ListMemory(), fooled_model()
+    memory, model = memory_of(), fooled_model()
     own: dict[str, Any] = {"instructions": "Be quick.", "temperature": 0.5}
     own["cache"] = InMemoryCache()
     audit = create_allure_audit(model, memory, auditor=as_labelled, right_share=0, **own)
@@ -477,15 +477,15 @@ def test_an_audit_makes_the_judge_of_a_model_and_passes_its_options_on():
     assert all("Be quick." in prompt for prompt in model.prompts)
     assert {settings["temperature"] for settings in model.settings} == {0.5}
     calls = len(model.prompts)
-    memory.forget(list(memory.examples))
+    memory.forget(ids_in(memory))
     audit.invoke({"items": planning(3)})
     assert len(model.prompts) == calls
     # The same options beside a judge that is given are refused.
     for name, value in own.items():
         with pytest.raises(OptionError, match=f"`{name}` goes with a model"):
-            loop(ListMemory(), **{name: value})
+            loop(memory_of(), **{name: value})
     failing = FakeChatModel(replies=lambda _: "no label")
-    once = create_allure_audit(failing, ListMemory(), repairs=2, labels=("bad", "good"))
+    once = create_allure_audit(failing, memory_of(), repairs=2, labels=("bad", "good"))
     assert once.config["metadata"]["options"]["labels"] == ["bad", "good"]
     once.invoke({"items": planning(1)[:1]})
     assert len(failing.prompts) == 3
@@ -509,12 +509,12 @@ BARE = {"id": "x", "input": "x", "output": "y", "source": "z"}
 def test_bad_items_are_named(items, check, problem):
     model = fooled_model()
     with pytest.raises(InputError, match=problem):
-        loop(ListMemory(), model, check=check).invoke({"items": items})
+        loop(memory_of(), model, check=check).invoke({"items": items})
     assert model.prompts == []
 
 
 def test_people_s_labels_decide_with_their_reasons():
-    memory = ListMemory()
+    memory = memory_of()
     people = {"auditor": "Ann", "note": "Mind the order."}
     items = [{**item, **people} for item in planning(3)]
     for item in items:
@@ -522,16 +522,16 @@ def test_people_s_labels_decide_with_their_reasons():
         item["source"] = "a map"
     model = FakeChatModel(replies=lambda _: {"label": "1", "explanation": "yes"})
     result = loop(memory, model, auditor="labels", right_share=0.25).invoke({"items": items})
-    kinds = [(e["wrong"], e["corrected"], e["auditor"]) for e in memory.examples.values()]
+    kinds = [(e["wrong"], e["corrected"], e["auditor"]) for e in memory.examples()]
     assert kinds == [(1, 0, "Ann")] * 3 + [(1, 1, "Ann")]
-    assert {e["note"] for e in memory.examples.values()} == {"Mind the order."}
+    assert {e["note"] for e in memory.examples()} == {"Mind the order."}
     assert result["decisions"][0]["check"] == "answer_or_label"
 
 
 def test_items_without_an_id_are_known_by_their_texts_in_every_list():
     def ids_of(items):
         bare = [{**item, "id": None} for item in items]
-        return list(loop(ListMemory(), max_rounds=1).invoke({"items": bare})["verdicts"])
+        return list(loop(memory_of(), max_rounds=1).invoke({"items": bare})["verdicts"])
 
     first, other = planning(2), planning(4)[4:]
     both = ids_of(first)
@@ -542,5 +542,5 @@ def test_items_without_an_id_are_known_by_their_texts_in_every_list():
 
 
 def test_the_graph_is_this(snapshot):
-    audit = loop(ListMemory(), checkpointer=InMemorySaver())
+    audit = loop(memory_of(), checkpointer=InMemorySaver())
     assert audit.get_graph().draw_mermaid() == snapshot

@@ -16,8 +16,7 @@ from langchain_judges.testing import with_logprobs
 from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
-from tests.memories import ListMemory, example
-from tests.test_memory import Letters
+from tests.memories import Letters, example, ids_in, memory_of
 
 RUBRICS = {n: ready(n).criteria[0].description for n in ("correctness", "consistency")}
 STEPS = METHODS["allure"].presets["steps"]["steps"]
@@ -75,7 +74,7 @@ def test_a_label_that_is_none_of_those_is_no_label(text):
 
 def test_with_an_empty_memory_the_prompt_is_the_one_without():
     prompts = []
-    for memory in (None, ListMemory()):
+    for memory in (None, memory_of()):
         model = says("1")
         create_allure_judge(model, memory=memory).invoke(ITEM)
         prompts += model.prompts
@@ -93,7 +92,7 @@ def test_with_an_empty_memory_the_prompt_is_the_one_without():
 )
 def test_a_lesson_says_what_was_right_why_and_what_misled(mode, meaning, lesson):
     fields = {"mode": mode, "mode_meaning": meaning, "note": "The order counts."}
-    memory, model = ListMemory(example("Answer: 3, 1", 0, **fields)), says("1")
+    memory, model = memory_of(example("Answer: 3, 1", 0, **fields)), says("1")
     verdict = create_allure_judge(model, memory=memory).invoke(ITEM)["verdict"]
     system, question = model.prompts[0].split("\n---\n")
     assert re.search(r"<example-response-\w+>\nAnswer: 3, 1\n", system)
@@ -101,22 +100,19 @@ def test_a_lesson_says_what_was_right_why_and_what_misled(mode, meaning, lesson)
     assert f"Right: 0. A judge said 1. It was misled by {lesson}\n" in system
     assert "Answer: 1, 3" in question
     assert not re.search("<(request|response|expected-answer)-", system)
-    assert verdict["recalled"] == list(memory.examples)
+    assert verdict["recalled"] == ids_in(memory)
 
 
 def test_a_judge_reads_that_a_case_was_judged_right():
-    memory, model = ListMemory(example("Answer: 1, 20, 50", 1, wrong=1)), says("1")
+    memory, model = memory_of(example("Answer: 1, 20, 50", 1, wrong=1)), says("1")
     create_allure_judge(model, memory=memory).invoke(ITEM)
     assert "Right: 1, as a judge said." in model.prompts[0]
 
 
-def test_the_recall_strategy_reaches_the_memory_whose_own_it_is_by_default():
-    memory = ListMemory(example("1", 0), example("3", 0))
-    assert len(judged_with(memory, recall="all")["recalled"]) == 2
-    assert len(judged_with(memory, recall="knn:1")["recalled"]) == 1
-    assert len(judged_with(memory, recall=None)["recalled"]) == 2
-    assert judged_with(memory, recall="none")["recalled"] == []
-    assert memory.asked == ["all", "knn:1", "knn:8", "none"]
+def test_a_judge_recalls_as_it_is_told_or_else_as_its_memory_does():
+    memory = memory_of(example("1", 0), example("3", 0), recall="knn:1")
+    for recall, count in ((None, 1), ("knn:2", 2), ("all", 2), ("none", 0)):
+        assert len(judged_with(memory, recall=recall)["recalled"]) == count
 
 
 def judged_with(memory, item=ITEM, **options):
@@ -151,23 +147,21 @@ def test_the_memory_says_what_is_shown_unless_the_judge_is_told():
     assert len(judged_with(memory, recall="knn:1")["recalled"]) == 1
 
 
-def test_later_examples_win_and_labels_of_another_kind_stay_out():
-    memory = ListMemory(
-        example("1", 0), example("1", 1), {**example("3", 0), "corrected": "good"}
-    )
+def test_labels_of_another_kind_stay_out():
+    memory = memory_of(example("1", 1), {**example("3", 0), "corrected": "good"})
     verdict = judged_with(memory)
-    assert verdict["recalled"] == [list(memory.examples)[1]]
+    assert verdict["recalled"] == ids_in(memory)[:1]
     assert [failure["reason"] for failure in verdict["failures"]] == ["input_cut"]
-    assert "2 of 3 examples are not shown" in verdict["failures"][0]["detail"]
+    assert "1 of 2 examples are not shown" in verdict["failures"][0]["detail"]
 
 
 def test_examples_beyond_the_context_are_cut_visibly():
-    memory = ListMemory(*(example(f"{n}" * 400, 0) for n in range(9)))
+    memory = memory_of(*(example(f"{n}" * 400, 0) for n in range(9)))
     model = says("1")
     model.profile = {"max_input_tokens": 2000}
     verdict = create_allure_judge(model, memory=memory, recall="all").invoke(ITEM)["verdict"]
     assert 0 < len(verdict["recalled"]) < 9
-    assert verdict["recalled"] == list(memory.examples)[-len(verdict["recalled"]) :]
+    assert verdict["recalled"] == ids_in(memory)[-len(verdict["recalled"]) :]
     assert "do not fit the context" in verdict["failures"][0]["detail"]
     assert verdict["label"] == 1
 
@@ -177,7 +171,7 @@ def test_examples_beyond_the_context_are_cut_visibly():
     [("insertion", "abab"), ("modes", "aabb")],
 )
 def test_examples_are_ordered(order, modes):
-    memory = ListMemory(*(example(f"{n}", 0, mode="ab"[n % 2]) for n in range(4)))
+    memory = memory_of(*(example(f"{n}", 0, mode="ab"[n % 2]) for n in range(4)))
     model = says("1")
     create_allure_judge(model, memory=memory, recall="all", example_order=order).invoke(ITEM)
     assert "".join(re.findall("was misled by (.)", model.prompts[-1])) == modes
@@ -187,7 +181,7 @@ def test_examples_are_ordered(order, modes):
 
 
 def test_the_ablation_of_instructions_adds_one_part_at_a_time():
-    memory = ListMemory(example("1", 0))
+    memory = memory_of(example("1", 0))
     prompts = {}
     for preset in ("bare", "criteria", "steps", "examples"):
         model = says("1")
@@ -210,7 +204,7 @@ def test_the_ablation_of_instructions_adds_one_part_at_a_time():
 
 
 def test_the_papers_settings_show_every_example_and_ask_for_the_label_alone():
-    memory = ListMemory(*(example(f"{n}", 0) for n in range(12)))
+    memory = memory_of(*(example(f"{n}", 0) for n in range(12)))
     model = says("1")
     judge = load_judge("allure", model, preset="e1", memory=memory)
     assert len(judge.invoke(ITEM)["verdict"]["recalled"]) == 12
@@ -223,7 +217,7 @@ def test_the_papers_settings_show_every_example_and_ask_for_the_label_alone():
 def test_without_the_task_a_source_is_shown_alike_in_example_and_item():
     mistake = {**example("A cat.", 0), "input": "Sum up.\n\nA dog sat.", "expected": None}
     model = says("1")
-    judge = load_judge("allure", model, preset="e2", memory=ListMemory(mistake))
+    judge = load_judge("allure", model, preset="e2", memory=memory_of(mistake))
     judge.invoke({"input": "Sum up.", "output": "A cow.", "source": "A dog ran."})
     _, passage, _, question = model.prompts[0].split("\n---\n")
     plain = [re.sub(r"-\w{10}>", ">", each) for each in (passage, question)]
@@ -368,7 +362,7 @@ def test_a_label_in_plain_words_is_read(text, label):
 
 
 def test_many_items_are_judged_and_again_after_the_memory_changed(tmp_path):
-    memory, model = ListMemory(), says("1")
+    memory, model = memory_of(), says("1")
     judge = create_allure_judge(model, memory=memory).with_config(tags=["kept"])
     items = [{**ITEM, "id": str(n), "label": 1, "group": "g"} for n in range(3)]
     out = tmp_path / "out.jsonl"

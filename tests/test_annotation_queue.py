@@ -29,7 +29,7 @@ from langchain_judges.testing import reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.langsmith_server import LangSmithServer
-from tests.memories import ListMemory
+from tests.memories import memory_of
 from tests.planners import fooled_model, planning
 from tests.test_cli_audit import behave
 from tests.test_watch import PROJECT, production
@@ -162,7 +162,7 @@ def test_feedback_under_several_names_has_to_be_chosen(client, server):
 
 
 def test_proposals_go_to_a_queue_once_and_answers_come_back(client, server):
-    memory, config = ListMemory(), {"configurable": {"thread_id": "t"}}
+    memory, config = memory_of(), {"configurable": {"thread_id": "t"}}
     judge = create_allure_judge(fooled_model(), memory=memory)
     audit: Any = create_allure_audit(judge, memory, right_share=0, checkpointer=InMemorySaver())
     waiting = audit.invoke({"items": planning(3)}, config)

@@ -18,7 +18,7 @@ from langchain_judges.methods.allure.holdout import (
 )
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
-from tests.memories import ListMemory
+from tests.memories import memory_of
 from tests.planners import fooled, planning
 
 
@@ -56,13 +56,13 @@ def sources(waiting):
 
 
 def test_one_harmful_example_of_seven_costs_few_trials_and_waits_alone():
-    memory = ListMemory()
+    memory = memory_of()
     items = planning(4)[:7]
     result = audited(memory, items, planning(2, first=10), harmful={"0r"})
     # 7 refused, 4 refused, 2 refused, 1 refused; then 1, 2 and 3 admitted, and 1 tried again.
     assert [len(trial["sources"]) for trial in result["trials"]] == [7, 4, 2, 1, 1, 2, 3, 1]
     assert sources(result["waiting"]) == [("0r", "fell")]
-    assert [e["source"] for e in memory.examples.values()] == [i["id"] for i in items[1:]]
+    assert [e["source"] for e in memory.examples()] == [i["id"] for i in items[1:]]
     assert (result["history"][0]["remembered"], result["history"][0]["waiting"]) == (6, 1)
     first = result["trials"][0]
     assert (first["before"], first["after"], first["risk"]) == (1.0, 0.0, 1.0)
@@ -75,7 +75,7 @@ def test_what_waits_is_admitted_when_the_memory_no_longer_makes_it_harm():
         return misled(mended.replace("deadly", "harmful"))
 
     notes = {"0r": "harmful", "0w": "deadly", "1r": "cure"}
-    audit = audit_of(ListMemory(), planning(2, first=10), notes, replies=healed)
+    audit = audit_of(memory_of(), planning(2, first=10), notes, replies=healed)
     result = audit.invoke({"items": planning(2)[:3]})
     # All, the first half, and each of it are refused; with the cure each is tried once more.
     trials = [["0r", "0w", "1r"], ["0r", "0w"], ["0r"], ["0w"], ["1r"]]

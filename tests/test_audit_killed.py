@@ -23,7 +23,7 @@ from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langchain_judges import create_allure_audit
-from tests.memories import ListMemory
+from tests.memories import memory_of
 
 url, folder, kind, auditor, items, lanes = sys.argv[1:]
 model = ChatOpenAI(model="fake", base_url=url, api_key="x", use_responses_api=False)
@@ -31,7 +31,7 @@ settings = {"max_rounds": 1, "max_concurrency": int(lanes), "right_share": 0}
 settings["auditor"] = model if auditor == "model" else (lambda proposal: "reject")
 
 def audit(saver):
-    return create_allure_audit(model, ListMemory(), checkpointer=saver, **settings)
+    return create_allure_audit(model, memory_of(), checkpointer=saver, **settings)
 
 config = {"configurable": {"thread_id": "t"}}
 file = folder + "/audit.sqlite"

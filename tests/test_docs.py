@@ -19,9 +19,9 @@ from langchain_judges.testing import FakeModelServer, ServerCall, reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import answer, answer_call
+from tests.memories import Letters
 from tests.model_server import good, pairs
 from tests.planners import planning
-from tests.test_memory import Letters
 from tests.test_sc2_tables import learner
 
 ROOT = Path(__file__).parents[1]

@@ -13,7 +13,7 @@ from langchain_judges.methods.registry import METHODS
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import REMEMBERING, answer, item_of, of_method
-from tests.test_memory import Letters
+from tests.memories import Letters
 
 PAIR = {
     "id": "p",

@@ -19,7 +19,7 @@ from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.judges import answer, answer_call, item_of, of_method
-from tests.memories import ListMemory
+from tests.memories import memory_of
 
 ALL = forgeries()
 FREE = ("explanation", "reason", "comparison", "analysis")
@@ -214,7 +214,7 @@ def test_no_text_of_a_prompt_contains_a_token_of_it(method, memory):
         model = FakeChatModel(replies=author.reply)
         options = {}
         if memory and "memory" in METHODS[method].model_fields:
-            options = {"memory": ListMemory(author.example(method))}
+            options = {"memory": memory_of(author.example(method))}
         result = of_method(method, model, **options).invoke(author.row(method))
         assert bool(options) == bool(result.get("recalled", {}).get("ids"))
         seen: dict[str, str] = {}

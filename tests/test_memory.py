@@ -26,20 +26,10 @@ from langchain_judges.memory.recall import all_, knn, near, read_recall, uniform
 from langchain_judges.runs.reader import RowFields
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
+from tests.memories import Letters
 from tests.processes import start
 
 COOKBOOK = Path(__file__).parents[1] / "cookbook" / "data"
-
-
-class Letters(Embeddings):
-    """A text is how often it has each letter, so that common words make texts near."""
-
-    def embed_query(self, text):
-        low = text.casefold()
-        return [0.01 + low.count(chr(97 + i)) for i in range(26)]
-
-    def embed_documents(self, texts):
-        return [self.embed_query(text) for text in texts]
 
 
 STORES = {

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from langchain_judges import FailureMemory
-from tests.test_memory import ITEM, Letters, example, ids
+from tests.memories import Letters
+from tests.test_memory import ITEM, example, ids
 
 pytestmark = pytest.mark.system
 

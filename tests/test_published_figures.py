@@ -40,7 +40,7 @@ from langchain_judges.writing.overlap import overlap
 from tests.cases import for_each
 from tests.conftest import DATA
 from tests.fakes import FakeChatModel, judged_by
-from tests.memories import ListMemory
+from tests.memories import memory_of
 from tests.model_server import responses, scores
 from tests.test_report_page import Page
 
@@ -190,7 +190,7 @@ def recorded_gpt4():
 
 def test_recorded_ratings_of_a_real_judge_are_audited_without_a_model():
     items, judge, ratings = recorded_gpt4()
-    memory = ListMemory()
+    memory = memory_of()
     audit = create_allure_audit(
         judge,
         memory,
@@ -207,11 +207,11 @@ def test_recorded_ratings_of_a_real_judge_are_audited_without_a_model():
     }
     assert result["history"][0]["doubted"] == len(far) > 50
     print(f"GPT-4's consistency ratings: {len(far)} of {len(items)} two or more off")
-    mistakes = [one for one in memory.examples.values() if one["wrong"] != one["corrected"]]
+    mistakes = [one for one in memory.examples() if one["wrong"] != one["corrected"]]
     assert len(mistakes) == sum(own < "M2" for own in far)
     # Labels that the auditor upheld stand among them: a quarter of all, at most.
     assert len(memory) == len(mistakes) + len(mistakes) // 3
-    example = next(iter(memory.examples.values()))
+    example = memory.examples()[0]
     assert example["corrected"] in (1, 2, 3, 4, 5)
     assert result["history"][0]["pool"]["n"] == 1200
 

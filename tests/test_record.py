@@ -27,8 +27,8 @@ from langchain_judges.rows.texts import judged, shown, transcript
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, unfenced
 from tests.judges import answer, item_of, of_method
+from tests.memories import Letters
 from tests.shapes import BROKEN, MOMENT, PARALLEL, TASK, a_run, call, shapes
-from tests.test_memory import Letters
 
 
 def record(value, task=TASK):

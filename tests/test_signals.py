@@ -23,7 +23,7 @@ import signal, sys
 from langchain_openai import ChatOpenAI
 from langchain_judges import create_allure_audit, create_jury, load_judge
 from tests.judges import FEW, ITEM, PAIR
-from tests.memories import ListMemory
+from tests.memories import memory_of
 from tests.planners import planning
 
 def caught(*_):
@@ -36,7 +36,7 @@ model = ChatOpenAI(model="fake", base_url=url, api_key="x", use_responses_api=Fa
 some = {"max_concurrency": 2}
 if what == "audit":
     some |= {"max_rounds": 1, "auditor": lambda _: "reject"}
-    create_allure_audit(model, ListMemory(), **some).invoke({"items": planning(6)})
+    create_allure_audit(model, memory_of(), **some).invoke({"items": planning(6)})
 elif what == "batch":
     pairs = [PAIR | {"input": str(n)} for n in range(12)]
     load_judge("relative", model, orders="none").batch(pairs, some)

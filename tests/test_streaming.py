@@ -31,9 +31,9 @@ from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel, goods, judged_by, writes
 from tests.judges import PAIR, broken, bsm, drpe, item_of, of_method
+from tests.memories import Letters
 from tests.model_server import good
 from tests.planners import as_labelled, fooled_model, planning
-from tests.test_memory import Letters
 
 
 class Said(BaseModel):

@@ -21,8 +21,8 @@ from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel, writes
 from tests.judges import answer_call, drpe, item_of, of_method
+from tests.memories import Letters
 from tests.planners import as_labelled, fooled_model, planning
-from tests.test_memory import Letters
 
 PAIR = {"input": "Why?", "output_a": "good good", "output_b": "bad"}
 

@@ -33,7 +33,7 @@ from langchain_judges.asking import ask, send
 from langchain_judges.asking.batches.model import batch_model
 from langchain_judges.writing.registry import load_writer
 from tests.judges import FEW, item_of
-from tests.memories import ListMemory
+from tests.memories import memory_of
 from tests.planners import planning
 
 ROWS = 6
@@ -87,7 +87,7 @@ def audit(model: Any, saver: Any) -> Any:
     """Return an audit of which nothing is learned."""
     settings: dict[str, Any] = {"max_rounds": 1, "max_concurrency": 4}
     return create_allure_audit(
-        model, ListMemory(), checkpointer=saver, auditor=lambda _: "reject", **settings
+        model, memory_of(), checkpointer=saver, auditor=lambda _: "reject", **settings
     )
 
 
