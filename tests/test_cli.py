@@ -307,7 +307,7 @@ def test_a_dry_run_asks_nothing_needs_no_key_and_shows_how_the_first_row_is_read
     result = invoke("judge", path, "--model", "openai:gpt-5-mini", "--dry-run", *more)
     assert result.exit_code == 0, result.output
     assert "No key for openai:gpt-5-mini was found" in result.stderr
-    assert "1 item by rubric: at most 1 calls" in result.stderr
+    assert "1 item by rubric: at most 1 call (1" in result.stderr
     for line in (
         "  input (column Question): Where is it?",
         "  output (column agent_text): On its way.",

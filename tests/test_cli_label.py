@@ -73,6 +73,12 @@ def test_the_labels_correct_the_judge_on_the_rest():
     assert "Too few" in estimate([1.0] * 3, [1.0, None, None], [("", "sure")] * 3, pairs=True)
 
 
+def test_no_interval_leaves_the_labels_that_there_are():
+    strata, scores = [("", "sure")] * 9, [1.0] * 9
+    text = estimate(scores, [0.0, 1.0, *[None] * 7], strata, pairs=False)
+    assert text.endswith("would be 0.50 (0.00 to 1.00).")
+
+
 def test_kinds_of_row_with_too_few_labels_are_taken_together():
     strata = [(f"c{i % 10}", "sure") for i in range(30)]
     text = estimate([1.0] * 30, [1.0, 0.0] * 5 + [None] * 20, strata, pairs=True)

@@ -33,6 +33,7 @@ def test_the_sentence_names_the_better_system_its_rate_and_what_would_settle_it(
         "v2 is better in 26 of 30 (87 %, 70–95 %): settled."
     ]
     assert decision(pairs(0, 0, 5)) == ["All 5 pairs are ties: nothing is decided."]
+    assert decision(pairs(0, 0, 1)) == ["The one pair is a tie: nothing is decided."]
     assert "are even, 7 to 7; 2 ties are left out: not settled" in decision(pairs(7, 7, 2))[0]
 
 

@@ -792,14 +792,14 @@ def test_after_kill_9_the_same_command_goes_on_without_paying_for_finished_pairs
     for first in (3, 7) if kind == "sync" else (3,):
         enough = partial(has_rows, out, first)
         server.replies, _ = held(good, enough)
-        process = program(server, kind, records=out, n=20)
+        process = program(server, kind, out=out, n=20)
         wait_until(enough)
         process.kill()
         process.communicate()
         judged = {json.loads(line)["id"] for line in out.read_bytes().splitlines()}
         server.calls.clear()
     server.replies = good
-    out_text, err = program(server, kind, records=out, n=20).communicate()
+    out_text, err = program(server, kind, out=out, n=20).communicate()
     assert len(out_text.splitlines()) == 20, err
     for name in judged:
         question = f"Why {name[1:]}?"
@@ -814,7 +814,7 @@ def test_ctrl_c_in_a_program_writes_what_was_finished_and_raises(serve, tmp_path
     out = tmp_path / "o.jsonl"
     script, event = held(good, lambda _: rows_in(out) >= 3)
     server = serve(script)
-    process = program(server, "sync", records=out, n=200)
+    process = program(server, "sync", out=out, n=200)
     wait_until(lambda: rows_in(out) >= 3)
     process.send_signal(signal.SIGINT)
     event.set()

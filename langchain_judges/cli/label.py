@@ -109,14 +109,17 @@ def estimate(
     )
     if result.interval is None:
         return f"The judge's rate cannot be corrected: {result.reason or result.no_interval}."
-    low, high = result.interval
+    # A normal interval of few labels may leave what labels there are.
+    known = [value for value in (*scores, *labels) if value is not None]
+    least, most = (0.0, 1.0) if pairs else (min(known), max(known))
+    value, low, high = (min(max(each, least), most) for each in (result, *result.interval))
     if not pairs:
         return (
             "On the rows without a label people's mean label would be "
-            f"{result:.2f} ({low:.2f} to {high:.2f})."
+            f"{value:.2f} ({low:.2f} to {high:.2f})."
         )
     return (
-        f"On the rows without a label people would prefer A {100 * result:.1f} % "
+        f"On the rows without a label people would prefer A {100 * value:.1f} % "
         f"({100 * low:.1f} to {100 * high:.1f}) of the time."
     )
 

@@ -26,6 +26,7 @@ from langchain_judges.rows.checks import check_item, check_pair
 from langchain_judges.rows.files import nearest_file
 from langchain_judges.rows.labels import check_annotations
 from langchain_judges.runs.columns import FIELDS
+from langchain_judges.runs.decision import counted
 from langchain_judges.runs.sources import Records, Source, UnreadableTable, source_of
 
 if TYPE_CHECKING:
@@ -59,8 +60,8 @@ def tell_calls(
 ) -> None:
     """Say how many calls the rows take at most, and what a small local model is worth."""
     errors.print(
-        f"{rows:,} {kind if rows == 1 else kind + 's'} by {method}: at most "
-        f"{rows * calls:,} calls ({calls} for each {kind}), excluding retries."
+        f"{counted(rows, kind)} by {method}: at most {counted(rows * calls, 'call')} "
+        f"({calls} for each {kind}), excluding retries."
     )
     if is_local:
         errors.print(

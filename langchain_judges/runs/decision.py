@@ -34,9 +34,10 @@ def _of_pairs(summary: Summary, systems: Sequence[str]) -> str:
 
     a, b, ties = (summary.preferences[side] for side in ("A", "B", "tie"))
     decided = a + b
-    tied = f"; {ties:,} ties are left out" if ties else ""
+    tied = f"; {counted(ties, 'tie is', 'ties are')} left out" if ties else ""
     if not decided:
-        return f"All {ties:,} pairs are ties: nothing is decided."
+        pairs = "The one pair is a tie" if ties == 1 else f"All {ties:,} pairs are ties"
+        return f"{pairs}: nothing is decided."
     best, wins = (systems[0], a) if a >= b else (systems[1], b)
     found = f"{best} is better in {rate_text(wins, decided)}"
     if a == b:
@@ -49,7 +50,7 @@ def _of_pairs(summary: Summary, systems: Sequence[str]) -> str:
     # Ties take pairs too, and settle nothing.
     needed = labels_needed(lead, 1.0) * (decided + ties) / decided
     more = max(1, round(needed - decided - ties))
-    settling = f"about {more:,} more pairs would settle a lead of this size"
+    settling = f"about {counted(more, 'more pair')} would settle a lead of this size"
     return f"{found}{tied}: not settled; {settling}."
 
 
@@ -121,6 +122,15 @@ def rate_text(count: int, of: int) -> str:
     return f"{count:,} of {of:,} ({count / of:.0%}, {100 * low:.0f}–{high:.0%})".replace(
         "%", " %"
     )
+
+
+def counted(number: int, one: str, several: str | None = None) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "pair"), counted(2_000, "pair"), counted(2, "tie is", "ties are")
+    ('1 pair', '2,000 pairs', '2 ties are')
+    """
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
 def _interval(count: int, of: int) -> tuple[float, float]:
