@@ -80,6 +80,8 @@ def table(kind: type[GraphOptions], *, shared: bool = False) -> str:
 def summary(method: type[Any]) -> str:
     """Return what a method is, and its presets."""
     presets = ", ".join(f"`{preset}`" for preset in method.presets) or "none"
+    if method.method == "rubric":
+        presets = "the [ready rubrics](one-text.md#ready-rubrics)"
     return f"{method.summary} Presets: {presets}."
 
 
