@@ -296,7 +296,11 @@ def test_worked_examples_come_first_and_as_many_as_asked(shots):
         (create_relative_judge, {"orders": "both"}, "`orders` must be one of"),
         (create_cot_judge, {"shots": 6}, "`shots` must be between 0 and 5"),
         (create_cot_judge, {"shots": True}, "`shots`"),
-        (create_cot_judge, {"shots": 1, "examples": [{"input": "x"}]}, "an example lacks"),
+        (
+            create_cot_judge,
+            {"shots": 1, "examples": [{"input": "x"}]},
+            "`examples` must be a list",
+        ),
         (create_direct_judge, {"aspects": []}, "`aspects` must be a list"),
         (create_direct_judge, {"aspects": ["a", "A"]}, "distinct"),
         (create_direct_judge, {"aspects": "tone"}, "`aspects`"),

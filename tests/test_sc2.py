@@ -640,7 +640,7 @@ def test_a_crash_is_not_paid_twice(crash_at):
         ({"examples": [1], "shots": 1}, r"`examples` must be a list of .*, got \[1\]"),
         (
             {"examples": [{**WORKED[0], "rows": [{"aspect": "x"}]}], "shots": 1},
-            r"an example's `rows` must each have 'aspect', 'common', 'only_a', 'only_b'",
+            r"'rows' \(each with 'aspect', 'common', 'only_a', 'only_b'\)",
         ),
     ],
 )

@@ -17,6 +17,16 @@ from typing_extensions import TypedDict
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.options import JudgeOptions
 from langchain_judges.options import Rule
+from langchain_judges.orders import Slot
+
+
+class WorkedRow(TypedDict):
+    """A row of a table; A is response 1."""
+
+    aspect: str
+    common: str
+    only_a: str
+    only_b: str
 
 
 class WorkedExample(TypedDict):
@@ -25,12 +35,10 @@ class WorkedExample(TypedDict):
     input: str
     response_1: str
     response_2: str
-    rows: list[dict[str, str]]
-    """`{"aspect", "common", "only_a", "only_b"}`; A is response 1."""
+    rows: list[WorkedRow]
     comparison: str
     """What decides, in one or two sentences."""
-    preferred: str
-    """`"1"` or `"2"`."""
+    preferred: Slot
     reasoning: NotRequired[str]
     """The steps by which a chain of thought comes to it; default the comparison."""
 
@@ -88,68 +96,27 @@ class FewShot(JudgeOptions):
     shots: int = 0
     """Number of worked examples shown first; 0 to 5 of ours."""
     examples: Annotated[
-        Sequence[Mapping[str, object]] | None,
-        Rule("a list of worked examples, each a dictionary as in `WORKED`"),
+        Sequence[WorkedExample] | None,
+        Rule(
+            "a list of worked examples, each with 'input', 'response_1', 'response_2', 'rows' "
+            "(each with 'aspect', 'common', 'only_a', 'only_b'), 'comparison' and 'preferred' "
+            "('1' or '2')"
+        ),
     ] = None
     """Your own worked examples instead, in the form of `few_shot.WORKED`."""
 
     @property
     def worked(self) -> Sequence[WorkedExample]:
         """The worked examples that are shown."""
-        return worked_examples(self.shots, self.examples)
+        return self._pool[: self.shots]
+
+    @property
+    def _pool(self) -> Sequence[WorkedExample]:
+        return WORKED if self.examples is None else self.examples
 
     @model_validator(mode="after")
     def _enough_examples(self) -> Self:
-        worked_examples(self.shots, self.examples)
+        if not 0 <= self.shots <= len(self._pool):
+            most = len(self._pool)
+            raise OptionError(f"`shots` must be between 0 and {most}, got {self.shots!r}")
         return self
-
-
-def worked_examples(
-    shots: int, examples: Sequence[Mapping[str, object]] | None = None
-) -> list[WorkedExample]:
-    """Return the first `shots` worked examples, ours or the caller's.
-
-    Raises:
-        OptionError: There are not so many, or one lacks a field.
-    """
-    pool: Sequence[Mapping[str, object]] = WORKED if examples is None else examples
-    if not isinstance(pool, list | tuple):
-        raise OptionError(f"`examples` must be a list, got {pool!r}")
-    is_number = isinstance(shots, int) and not isinstance(shots, bool)
-    if not is_number or not 0 <= shots <= len(pool):
-        raise OptionError(f"`shots` must be between 0 and {len(pool)}, got {shots!r}")
-    for example in pool:
-        _check(example)
-    return [
-        WorkedExample(**{k: example[k] for k in WorkedExample.__annotations__ if k in example})  # type: ignore[typeddict-item]
-        for example in pool[:shots]
-    ]
-
-
-_REQUIRED = ("input", "response_1", "response_2", "rows", "comparison", "preferred")
-
-
-def _check(example: object) -> None:
-    """Check that an example is whole, or say what is wrong with it."""
-    if not isinstance(example, Mapping):
-        raise OptionError(f"an example must be a dictionary as in `WORKED`, got {example!r}")
-    if missing := [key for key in _REQUIRED if key not in example]:
-        raise OptionError(f"an example lacks {missing!r}, got {sorted(example)!r}")
-    for name in ("input", "response_1", "response_2", "comparison", "reasoning"):
-        if not isinstance(text := example.get(name, ""), str):
-            raise OptionError(f"an example's `{name}` must be a text, got {text!r}")
-    rows = example["rows"]
-    if not isinstance(rows, list | tuple) or not all(map(_is_row, rows)):
-        raise OptionError(
-            "an example's `rows` must each have 'aspect', 'common', 'only_a', 'only_b' as "
-            f"texts, got {rows!r}"
-        )
-    if example["preferred"] not in ("1", "2"):
-        raise OptionError(
-            f"an example's `preferred` must be '1' or '2', got {example['preferred']!r}"
-        )
-
-
-def _is_row(row: object) -> bool:
-    names = ("aspect", "common", "only_a", "only_b")
-    return isinstance(row, Mapping) and all(isinstance(row.get(n), str) for n in names)

@@ -395,7 +395,7 @@ class SC2Steps(PairSteps):
             [
                 (
                     example,
-                    f"{in_prompt(example['rows'])}\n" if tables else "",  # type: ignore[arg-type]
+                    f"{in_prompt(example['rows'])}\n" if tables else "",
                     {
                         "comparison": example["comparison"],
                         "preferred": example["preferred"],
