@@ -252,10 +252,12 @@ def test_dev_must_share_no_group_with_the_items():
     with pytest.raises(InputError, match="shares its id or group"):
         loop(memory_of(), dev=planning(1)).invoke({"items": planning(2)})
     items = [{**item, "group": None} for item in planning(4)]
-    # Nor a task that differs by case and spaces alone.
-    dev = [{**items[0], "id": "new", "input": items[0]["input"].upper() + "  "}]
-    with pytest.raises(InputError, match="new of dev shares its id or group"):
-        loop(memory_of(), dev=dev).invoke({"items": items})
+    task = items[0]["input"]
+    # Nor a task that differs by case, spaces and punctuation alone.
+    for same in (task.upper(), task.replace(" ", "  "), task.rstrip("?")):
+        dev = [{**items[0], "id": "new", "input": same}]
+        with pytest.raises(InputError, match="new of dev shares its id or group"):
+            loop(memory_of(), dev=dev).invoke({"items": items})
     result = loop(memory_of(), dev=dev, allow_leak=True).invoke({"items": items})
     assert (result["leak_allowed"], result["same_task_on_both_sides"]) == (True, 1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import asdict, dataclass
-from typing import Literal, Protocol, TypeGuard, overload
+from typing import Literal, Protocol, TypeGuard
 
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example, copy_of
@@ -96,18 +96,16 @@ def _check_count(m: int) -> int:
     return m
 
 
-class Recalled(Sequence[Example]):
-    """The recalled examples, and how they were chosen.
-
-    Each access returns a copy, which can be changed safely.
+class Recalled(list[Example]):
+    """The recalled examples in the order in which they are shown, and how they were chosen.
 
     Args:
-        examples: The memory's own examples, in the order in which they are shown.
+        examples: The memory's own examples; they are copied, so that these can be changed.
     """
 
-    def __init__(self, examples: Sequence[Example] = ()) -> None:
-        """Create the sequence."""
-        self._examples = examples
+    def __init__(self, examples: Iterable[Example] = ()) -> None:
+        """Copy the examples."""
+        super().__init__(map(copy_of, examples))
         self.how: Recall = Recall("all")
         self.version = ""
         """Version of the memory they come from."""
@@ -116,30 +114,6 @@ class Recalled(Sequence[Example]):
         """Ids of examples that are the item itself or of its group; empty unless allowed."""
         self.barred: tuple[str, ...] = ()
         """Ids of examples that were candidates and were barred because they would leak."""
-
-    @overload
-    def __getitem__(self, place: int) -> Example: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[Example]: ...
-    def __getitem__(self, place: int | slice) -> Example | list[Example]:
-        """Return a copy of one example, or of some."""
-        if isinstance(place, slice):
-            return [copy_of(example) for example in self._examples[place]]
-        return copy_of(self._examples[place])
-
-    def __len__(self) -> int:
-        """Return the number of examples."""
-        return len(self._examples)
-
-    def __eq__(self, other: object) -> bool:
-        """Return whether the examples and their order are equal."""
-        return isinstance(other, Sequence) and list(self) == list(other)
-
-    __hash__ = None  # type: ignore[assignment] # as a list has none
-
-    def __repr__(self) -> str:
-        """Return the representation of the list."""
-        return repr(list(self))
 
 
 class Block(AbstractContextManager[None], AbstractAsyncContextManager[None], Protocol):
