@@ -70,14 +70,6 @@ def test_a_perfect_correlation_has_no_interval_and_says_why() -> None:
     assert kendall([1, 2, 3], [1, 3, 2]).no_interval == "too few items or groups"
 
 
-def test_missing_scores_are_left_out_and_counted_by_reason() -> None:
-    refused = {"score": None, "failures": [{"reason": "refusal"}]}
-    result = pearson([1, 2, None, refused, 5, 9], [1, 2, 3, 4, None, 7])
-    assert result == pytest.approx(stats.pearsonr([1, 2, 9], [1, 2, 7]).statistic)
-    assert result.n == 3
-    assert result.n_failed == {"not_judged": 1, "refusal": 1, "no_label": 1}
-
-
 @for_each("kind", ["pearson", "spearman", "kendall"])
 @for_each("level", ["global", "group", "system"])
 def test_nothing_varies_and_it_is_nan_with_a_reason(kind, level) -> None:

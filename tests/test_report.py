@@ -242,18 +242,6 @@ def test_a_number_is_the_one_worked_out_by_hand(run, data, expected):
     assert {key: float(trust[key]) for key in expected} == pytest.approx(expected)
 
 
-# Two careless raters outvote a careful pair on some rows; the truth follows the careful pair.
-def test_the_likely_truth_behind_votes_is_nearer_to_a_judge_who_knows_it():
-    rng = random.Random(5)
-    truth = [rng.choice("AB") for _ in range(200)]
-    votes = [
-        [t if rng.random() < q else "AB"[t == "A"] for q in (0.95, 0.95, 0.55, 0.55, 0.55)]
-        for t in truth
-    ]
-    trust = report.trust(run_of(truth), data_of(votes))
-    assert trust["people.likely"] > max(0.93, trust["agreement.label.wrong"])
-
-
 # ---- biases and wins
 
 
@@ -300,15 +288,6 @@ def sure() -> tuple[list[str], list[str], list[float]]:
     answers = ["A"] * 80
     labels = ["A" if i % 10 else "B" for i in range(40)] + ["A", "B"] * 20
     return answers, labels, [0.9] * 40 + [0.6] * 40
-
-
-def test_confidence_is_held_against_agreement():
-    results = metrics.confidence_calibration(*sure())
-    assert [each.agreement.n for each in results.bins] == [40, 40]
-    assert results.ece == pytest.approx(0.5 * 0.1 + 0.5 * 0)
-    # (36 · 0.01 + 4 · 0.81 + 20 · 0.16 + 20 · 0.36) / 80
-    assert results.brier == pytest.approx((0.36 + 3.24 + 3.2 + 7.2) / 80)
-    assert results.auc > 0.5
 
 
 def test_the_page_tells_of_confidence_where_a_judge_has_some():

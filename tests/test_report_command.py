@@ -119,14 +119,6 @@ def test_labels_without_texts_or_ids_meet_no_verdict_by_number(serve, tmp_path):
     assert invoke("trust", table, *columns, "--verdicts", out, "-o", page).exit_code == 0
 
 
-def test_a_file_of_other_verdicts_is_one_sentence(tmp_path):
-    path = tmp_path / "other.jsonl"
-    path.write_text('{"judge": "careful", "preference": "A"}\n')
-    result = invoke("trust", "--verdicts", path, "-o", tmp_path / "r.html")
-    assert result.exit_code == 2
-    assert "a row without a verdict" in result.stderr
-
-
 def test_strict_minds_failures(serve, labelled, tmp_path):
     def behave(call):
         return good(call) if call.shape != "Scores" else refusal()
@@ -149,8 +141,7 @@ def test_strict_minds_failures(serve, labelled, tmp_path):
 )
 def test_wrong_use_is_one_sentence(arguments, message):
     result = invoke("trust", *arguments)
-    assert result.exit_code == 2
-    assert message in result.stderr
+    assert (result.exit_code, message in result.stderr) == (2, True)
 
 
 def test_trust_without_labels_is_refused_before_anything_is_asked(serve, tmp_path):

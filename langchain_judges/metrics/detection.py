@@ -16,6 +16,7 @@ from langchain_judges.metrics.inputs import (
     Cases,
     Floats,
     GroupKeys,
+    IntervalOptions,
     Judgments,
     RightLabels,
     as_floats,
@@ -38,9 +39,8 @@ from langchain_judges.metrics.result import Interval, Result
 from langchain_judges.metrics.tables import (
     Tables,
     classes_of,
-    count_tables,
     mean_recall,
-    table_interval,
+    table_result,
 )
 from langchain_judges.verdict import Label
 
@@ -202,18 +202,8 @@ def _with_interval(
 ) -> Result:
     place = {label: index for index, label in enumerate(classes)}
     columns, rows = ([place[label] for label in column] for column in cases.columns)
-    clusters = None if groups is None else cases.clusters(groups)
-    tables = count_tables(rows, columns, len(classes), clusters)
-    value = float(statistic(tables.sum(axis=0, keepdims=True))[0])
-    interval = table_interval(
-        tables,
-        statistic,
-        value,
-        clustered=clusters is not None,
-        confidence=confidence,
-        seed=seed,
-    )
-    return Result(value, n=cases.n, n_failed=cases.failed, **interval)
+    options = IntervalOptions(groups=groups, confidence=confidence)
+    return table_result(cases, rows, columns, statistic, seed=seed, **options)
 
 
 def _f1(tables: Tables) -> Floats:

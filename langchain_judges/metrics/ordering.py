@@ -13,6 +13,7 @@ import numpy as np
 from langchain_judges.metrics.inputs import (
     Floats,
     GroupKeys,
+    IntervalOptions,
     Ints,
     Judgments,
     RightLabels,
@@ -22,7 +23,7 @@ from langchain_judges.metrics.inputs import (
 )
 from langchain_judges.metrics.intervals import check_confidence, student_quantile
 from langchain_judges.metrics.result import Findings, Interval, Result
-from langchain_judges.metrics.tables import Tables, count_tables, table_interval
+from langchain_judges.metrics.tables import Tables, table_result
 
 MOST_LEVELS = 10
 """Ratings of more levels are cut into as many ranges of about one size."""
@@ -63,19 +64,8 @@ def concordance(
     said, truth = (_levels(column) for column in cases.floats())
     if not truth.max():
         return cases.undefined("people rate all texts alike")
-    size = int(max(said.max(), truth.max())) + 1
-    clusters = None if groups is None else cases.clusters(groups)
-    tables = count_tables(truth.tolist(), said.tolist(), size, clusters)
-    value = float(_concordant(tables.sum(axis=0, keepdims=True))[0])
-    interval = table_interval(
-        tables,
-        _concordant,
-        value,
-        clustered=clusters is not None,
-        confidence=confidence,
-        seed=seed,
-    )
-    return Result(value, n=cases.n, n_failed=cases.failed, **interval)
+    options = IntervalOptions(groups=groups, confidence=confidence)
+    return table_result(cases, truth.tolist(), said.tolist(), _concordant, seed=seed, **options)
 
 
 def _levels(column: Floats) -> Floats:

@@ -18,8 +18,10 @@ from typing_extensions import TypedDict
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics.agreement import labelled
 from langchain_judges.metrics.inputs import (
+    Cases,
     Floats,
     GroupKeys,
+    IntervalOptions,
     Ints,
     Judgments,
     RightLabels,
@@ -132,6 +134,44 @@ def table_interval(  # noqa: PLR0913 - the table, its statistic, and knobs of th
     return {"interval": interval, "se": float(draws.std()) / wider}
 
 
+def table_result(  # noqa: PLR0913 - the table, its statistic, and knobs of the interval
+    cases: Cases,
+    rows: Sequence[int],
+    columns: Sequence[int],
+    statistic: Callable[[Tables], Floats],
+    *,
+    groups: GroupKeys,
+    confidence: float,
+    spent: int | None = None,
+    seed: int = 0,
+) -> Result:
+    """Return a statistic of what two sides say of some items, with its `table_interval`.
+
+    Args:
+        cases: The items.
+        rows: The class of each by people, from 0.
+        columns: By the judge.
+        statistic: Of many tables at once.
+        groups: The cluster of each item that was given.
+        confidence: As for `table_interval`.
+        spent: As for `table_interval`.
+        seed: As for `table_interval`.
+    """
+    clusters = None if groups is None else cases.clusters(groups)
+    tables = count_tables(rows, columns, max([*rows, *columns]) + 1, clusters)
+    value = float(statistic(tables.sum(axis=0, keepdims=True))[0])
+    interval = table_interval(
+        tables,
+        statistic,
+        value,
+        clustered=clusters is not None,
+        confidence=confidence,
+        spent=spent,
+        seed=seed,
+    )
+    return Result(value, n=cases.n, n_failed=cases.failed, **interval)
+
+
 def jackknife_interval(
     total: Floats, statistic: Callable[[Tables], Floats], value: float, confidence: float
 ) -> Interval | None:
@@ -216,27 +256,19 @@ def cohen_kappa(  # noqa: PLR0913 - two raters, how labels lie apart, and the in
     if len(classes) < 2:
         why = "both raters always give the same label" if cases.n else "no items"
         return cases.undefined(why)
-    clusters = None if groups is None else cases.clusters(groups)
     rows, columns = ([classes.index(label) for label in column] for column in cases.columns)
-    tables = count_tables(rows, columns, len(classes), clusters)
     compute = _kappa(_distances(classes, weights, order))
-    value = float(compute(tables.sum(axis=0, keepdims=True))[0])
-    clustered = clusters is not None
-    interval = table_interval(
-        tables,
-        compute,
-        value,
-        clustered=clustered,
-        confidence=confidence,
-        # Weights tie the cells together: near ones tell of each other.
-        spent=1 if weights else None,
-        seed=seed,
+    # Weights tie the cells together: near ones tell of each other.
+    spent, options = (
+        1 if weights else None,
+        IntervalOptions(groups=groups, confidence=confidence),
     )
-    if weights and not clustered:
-        interval["interval"] = _wider(
-            interval["interval"], jackknife_interval(tables[0], compute, value, confidence)
-        )
-    return Result(value, n=cases.n, n_failed=cases.failed, **interval)
+    kappa = table_result(cases, rows, columns, compute, spent=spent, seed=seed, **options)
+    if not weights or groups is not None or kappa.interval is None:
+        return kappa
+    table = count_tables(rows, columns, len(classes), None)[0]
+    alone = jackknife_interval(table, compute, float(kappa), confidence)
+    return kappa.replace(interval=_wider(kappa.interval, alone))
 
 
 def _wider(one: Interval, other: Interval | None) -> Interval:

@@ -15,7 +15,6 @@ from langchain_judges.report.estimates import (
     consistency,
     corrected,
     difficulty,
-    likely_labels,
     position,
     ratings,
     self_preference,
@@ -50,7 +49,6 @@ def measure(sample: Sample) -> list[Number]:
         *ratings(sample),
         *unanimity(sample),
         *difficulty(sample),
-        *likely_labels(sample),
         *corrected(sample),
         *calibration(sample),
     ]
@@ -77,27 +75,17 @@ def _agreement(sample: Sample) -> list[Number]:
         title = "The label" if not any(sample.votes) else "The majority of people"
         result = agreement(sample, by_votes=False, errors=errors)
         numbers.append(Number(f"agreement.label.{errors}", title, result, note=note))
-        more = _pair_agreement if sample.pairs else _balanced
+        more = _by_rules if sample.pairs else _balanced
         numbers += more(sample, errors, note)
     kappa = metrics.cohen_kappa(sample.verdicts, sample.labels, **sample.settings)
     numbers.append(Number("agreement.kappa", "Cohen's κ with the label", kappa, "number"))
     return [*numbers, *_people(sample)]
 
 
-def _pair_agreement(sample: Sample, errors: Errors, note: str) -> list[Number]:
-    labels = [[label] if label is not None else [] for label in sample.labels]
-    alone = metrics.majority_agreement(
-        sample.verdicts, labels, ties="drop", errors=errors, **sample.settings
-    )
-    title = "The label, ties of either left out"
-    numbers = [Number(f"agreement.no_ties.{errors}", title, alone, note=note)]
-    if any(row.has_orders for row in sample.rows):
-        numbers += _by_rules(sample, errors, note)
-    return numbers
-
-
 def _by_rules(sample: Sample, errors: Errors, note: str) -> list[Number]:
     """The agreement by each rule for two orders; a row of one order is under none of them."""
+    if not any(row.has_orders for row in sample.rows):
+        return []
     asked_twice = [
         place
         for place, row in enumerate(sample.rows)
