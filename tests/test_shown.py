@@ -461,3 +461,16 @@ def test_a_tool_tells_the_model_that_there_is_nothing_to_judge_by():
     assert "there is nothing to judge by" in text
     fields = {"input": TASK, "output": TEXT, "source": SOURCE}
     assert json.loads(judge_tool(judge).invoke(fields))["label"] == 0
+
+
+def test_a_dry_run_shows_what_a_judge_is_shown_of_the_first_row(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    path = tmp_path / "rows.jsonl"
+    row = {**as_json(row_of(None, None, PARALLEL)), "documents": [SOURCE]}
+    path.write_text(json.dumps(row))
+    args = ["--method", "rubric", "--preset", "groundedness", "--model", "openai:fake"]
+    result = CliRunner().invoke(app, ["judge", str(path), *args, "--dry-run"])
+    assert f"A judge is shown:\n{show(row)}\n" in result.stderr
+    path.write_text(json.dumps({**row, "output": "long " * 1000}))
+    result = CliRunner().invoke(app, ["judge", str(path), *args, "--dry-run"])
+    assert re.search(r"… 3,\d+ more characters", result.stderr)

@@ -11,8 +11,10 @@ from langsmith import Client
 from typer.testing import CliRunner
 from urllib3.util import Retry
 
+from langchain_judges import load_judge
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
+from langchain_judges.integrations import create_online_evaluator
 from langchain_judges.integrations.watch import in_sample, watch_every, watch_project
 from langchain_judges.testing import FakeModelServer
 from tests.fakes import FakeChatModel
@@ -252,3 +254,29 @@ def test_a_signal_ends_the_command_while_it_waits(server, monkeypatch):
         program.communicate()
     assert program.returncode == 130
     assert len(kept(server, "Tone")) == 1
+
+
+# ---- as LangSmith's own online evaluator
+
+
+def test_a_judge_runs_as_the_code_of_an_online_evaluator(client, server, monkeypatch):
+    with FakeModelServer(answer_call) as model:
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        monkeypatch.setenv("OPENAI_BASE_URL", model.url)
+        judge = load_judge("rubric", "openai:small", rubric=["Tone"], name="reply")
+        secrets = ["OPENAI_API_KEY"]
+        create_online_evaluator(client, judge, "tone", secrets=secrets, context="docs")
+        [sent] = server.evaluators
+        own = sent["code_evaluator"]
+        assert (sent["name"], sent["type"]) == ("tone", "code")
+        assert own["workspace_secrets_keys"] == secrets
+        assert "langchain-judges" in own["dependencies"]
+        # It runs as LangSmith runs it: on the data of a run, by one function of this name.
+        space: dict[str, Any] = {}
+        exec(own["code"], space)
+        run = {"inputs": {"question": "Why?", "docs": ["It rained."]}, "outputs": {"a": "good"}}
+        assert space["perform_eval"](run) == {"reply": 1.0}
+        assert "It rained." in model.calls[0].prompt
+        assert space["perform_eval"]({"inputs": {}, "outputs": None}) == {}
+    with pytest.raises(OptionError, match="the model is an object"):
+        create_online_evaluator(client, of_method("rubric", rubric="good"), "tone")

@@ -105,6 +105,8 @@ def tell_dry_run(
         errors.print("The first row is understood as:")
         for line in amount.first():
             errors.print(line, markup=False)
+        for line in amount.shown():
+            errors.print(line, markup=False)
         amount = amount.amount
     each, local = judge.calls, judge.is_local
     tell_calls(judge.method, judge.kind, each, amount.number, errors, is_local=local)
@@ -250,6 +252,18 @@ class RowFile:
             lines.append(f"  not shown to the judge: {', '.join(unused)}")
         return lines
 
+    def shown(self) -> list[str]:
+        """Return what a judge is shown of the first good row, in the fences of a prompt."""
+        from langchain_judges.rows import show
+
+        text = show(next(self.with_records())[1])
+        if not text:  # of a writer's task
+            return []
+        more = len(text) - _PROMPT_CHARACTERS
+        cut = f"… {more:,} more characters: `langchain_judges.rows.show(row)`"
+        lines = [text[:_PROMPT_CHARACTERS], *([cut] if more > 0 else [])]
+        return ["A judge is shown:", *lines]
+
     def _rows(
         self, bad: list[tuple[int, str]]
     ) -> Iterator[tuple[Mapping[str, object], dict[str, object]]]:
@@ -267,6 +281,7 @@ class RowFile:
 
 
 _SHOWN_CHARACTERS = 60
+_PROMPT_CHARACTERS = 2_000
 
 
 def _shortened(value: object) -> str:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from langchain_judges.integrations.langsmith_runs import end_traces as end_traces
     from langchain_judges.integrations.langsmith_runs import feedback_rows as feedback_rows
     from langchain_judges.integrations.middleware import JudgeMiddleware as JudgeMiddleware
+    from langchain_judges.integrations.online import (
+        create_online_evaluator as create_online_evaluator,
+    )
     from langchain_judges.integrations.server import serve as serve
     from langchain_judges.integrations.tool import judge_tool as judge_tool
     from langchain_judges.integrations.trajectory_match import (
