@@ -1,12 +1,16 @@
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
+from langchain_judges import create_jury, load_judge
 from langchain_judges.asking.limiter import CallLimiter
 from langchain_judges.asking.steps import SingleFlight, Wait, arun, run, together
 from langchain_judges.errors import OverBudget, RunStopped
+from tests.conftest import chat
+from tests.judges import ITEM, PAIR, answer_call
 from tests.processes import wait_until
 
 
@@ -227,3 +231,33 @@ def test_together_raises_what_a_part_raises():
         run(together([part(1), part("bad")]))
     with pytest.raises(ValueError, match="bad"):
         asyncio.run(arun(together([part(1), part("bad")])))
+
+
+CRITERIA = [{"name": name, "description": f"It shows {name}."} for name in "abcdef"]
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [("rubric", {"rubric": CRITERIA, "each": True}), ("cot_sc", {"samples": 6}), ("jury", {})],
+)
+def test_a_graph_has_no_more_calls_in_flight_than_its_config_says(serve, method, options, kind):
+    both = threading.Event()
+
+    def behave(call):
+        if server.waiting == 2:
+            both.set()
+        return replace(answer_call(call), hold=both if call.number else None)
+
+    server = serve(behave)
+    model = chat(server)
+    judge = load_judge(method, model, **options) if method != "jury" else None
+    members = [load_judge("relative", model, name=name) for name in "abc"]
+    judge, config = judge or create_jury(members), {"max_concurrency": 2}
+    item = ITEM if method == "rubric" else PAIR
+    if kind == "sync":
+        judge.invoke(item, config)
+    else:
+        asyncio.run(judge.ainvoke(item, config))
+    assert server.peak == 2
+    assert len(server.calls) == 6

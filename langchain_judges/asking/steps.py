@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
-from langgraph.config import get_stream_writer
+from langgraph.config import get_config, get_stream_writer
 from typing_extensions import TypedDict
 
 T = TypeVar("T")
@@ -68,22 +68,41 @@ async def arun(steps: Steps[T]) -> T:
 
 
 def together(parts: list[Steps[T]]) -> Steps[list[T]]:
-    """Do several computations at the same time and return their results in order."""
+    """Do several computations at the same time and return their results in order.
+
+    At most as many as the `max_concurrency` of the graph that runs.
+    """
     if len(parts) == 1:
         return [(yield from parts[0])]
-    results: list[T] = yield Wait(lambda: _in_threads(parts), lambda: _in_tasks(parts))
+    places = _places() or len(parts)
+    results: list[T] = yield Wait(
+        lambda: _in_threads(parts, places), lambda: _in_tasks(parts, places)
+    )
     return results
 
 
-def _in_threads(parts: list[Steps[T]]) -> list[T]:
-    with ThreadPoolExecutor(len(parts)) as pool:
+def _places() -> int | None:
+    try:
+        return get_config().get("max_concurrency")
+    except RuntimeError:  # not inside a graph
+        return None
+
+
+def _in_threads(parts: list[Steps[T]], places: int) -> list[T]:
+    with ThreadPoolExecutor(min(places, len(parts))) as pool:
         # Each thread needs a context of its own: one copy cannot be entered twice.
         futures = [pool.submit(copy_context().run, run, part) for part in parts]
     return [future.result() for future in futures]
 
 
-async def _in_tasks(parts: list[Steps[T]]) -> list[T]:
-    results = await asyncio.gather(*(arun(part) for part in parts), return_exceptions=True)
+async def _in_tasks(parts: list[Steps[T]], places: int) -> list[T]:
+    gate = asyncio.Semaphore(places)
+
+    async def one(part: Steps[T]) -> T:
+        async with gate:
+            return await arun(part)
+
+    results = await asyncio.gather(*map(one, parts), return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
             raise result
