@@ -13,7 +13,7 @@ WORKERS := auto
 METHOD :=
 MODEL :=
 
-.PHONY: demo test test-fast lint format docs generated benchmark notebooks
+.PHONY: demo test test-fast lint format docs generated attack benchmark notebooks
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make lint       check style and types"
 	@echo "make generated  write anew what is made from the code: options, reference, drawings, prompts"
 	@echo "make docs       build the site into build/site; warnings are errors"
+	@echo "make attack     forged replies and killed runs at length, an hour or two"
 	@echo "make benchmark  measure the cost of a run beside bare loops"
 	@echo "make notebooks  run the notebooks of the cookbook and store their outputs"
 
@@ -77,6 +78,12 @@ generated: .venv/.dev
 
 docs: .venv/.dev
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+attack: .venv/.dev
+	@$(BIN)/python -m tests.attacks.replies 500000
+	@$(BIN)/python -m tests.attacks.matrix --every
+	@for way in records,threads records,async saver,threads saver,async; do \
+		$(BIN)/python -m tests.attacks.paid_twice $$way 64 --kills 12; done
 
 benchmark: .venv/.dev
 	@$(BIN)/python -m tests.benchmarks.one_call

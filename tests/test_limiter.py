@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+from langchain_core.runnables import RunnableConfig
 
 from langchain_judges import create_jury, load_judge
 from langchain_judges.asking.limiter import CallLimiter
@@ -253,7 +254,7 @@ def test_a_graph_has_no_more_calls_in_flight_than_its_config_says(serve, method,
     model = chat(server)
     judge = load_judge(method, model, **options) if method != "jury" else None
     members = [load_judge("relative", model, name=name) for name in "abc"]
-    judge, config = judge or create_jury(members), {"max_concurrency": 2}
+    judge, config = judge or create_jury(members), RunnableConfig(max_concurrency=2)
     item = ITEM if method == "rubric" else PAIR
     if kind == "sync":
         judge.invoke(item, config)
