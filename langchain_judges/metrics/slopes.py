@@ -95,17 +95,27 @@ STEP = 1e-4
 
 def _log_likelihood(
     beta: Floats, points: Floats, lead: Floats, label: Floats, a: float
-) -> Floats:
-    """Return the log-likelihood of each item; β is (θ, φ, γ), and (α0, α1) of quality."""
+) -> tuple[Floats, Floats]:
+    """Return the log-likelihood of each item and its slopes (items, 5).
+
+    β is (θ, φ, γ), and (α0, α1) of quality: the better text is one or the other, and each of
+    the two cases counts as likely as it is.
+    """
     theta, phi, gamma, base, slope = beta
-    parts = []
+    parts, slopes = [], []
     for better in (1.0, -1.0):
         odds = theta + phi * lead + gamma * better
-        quality = -np.logaddexp(0.0, -better * (base + slope * lead))
+        ahead = better * (base + slope * lead)
         answer = -points * np.logaddexp(0.0, -odds) - (1 - points) * np.logaddexp(0.0, odds)
         right = np.where(label == 0, 0.5, np.where(label == better, a, 1 - a))
-        parts.append(quality + answer + np.log(np.maximum(right, 1e-12)))
-    return np.asarray(np.logaddexp(*parts))
+        parts.append(answer - np.logaddexp(0.0, -ahead) + np.log(np.maximum(right, 1e-12)))
+        missed = points - scipy.special.expit(odds)
+        doubt = better * scipy.special.expit(-ahead)
+        columns = [missed, missed * lead, missed * better, doubt, doubt * lead]
+        slopes.append(np.stack(columns, axis=1))
+    total = np.logaddexp(*parts)
+    shares = [np.exp(part - total)[:, None] for part in parts]
+    return total, shares[0] * slopes[0] + shares[1] * slopes[1]
 
 
 def noisy_slope_interval(
@@ -135,20 +145,19 @@ def noisy_slope_interval(
     """
     items = (points, lead, label, label_accuracy)
     start = np.array([0.0, 0.0, 1.0, 0.0, 0.0])
-    fit = scipy.optimize.minimize(
-        lambda beta: -_log_likelihood(beta, *items).mean() + 1e-6 * beta @ beta, start
-    )
-    beta = np.asarray(fit.x)
+
+    def loss(beta: Floats) -> tuple[float, Floats]:
+        total, slopes = _log_likelihood(beta, *items)
+        return 1e-6 * beta @ beta - total.mean(), 2e-6 * beta - slopes.mean(axis=0)
+
+    beta = np.asarray(scipy.optimize.minimize(loss, start, jac=True).x)
     if not np.isfinite(beta).all() or np.abs(beta[:2]).max() > 20:
         return None
-    steps = STEP * np.eye(len(beta))
 
     def scores(at: Floats) -> Floats:
-        pairs = (
-            (_log_likelihood(at + s, *items), _log_likelihood(at - s, *items)) for s in steps
-        )
-        return np.stack([(up - down) / (2 * STEP) for up, down in pairs], axis=1)
+        return _log_likelihood(at, *items)[1]
 
+    steps = STEP * np.eye(len(beta))
     bend = np.stack(
         [(scores(beta + s).sum(0) - scores(beta - s).sum(0)) / (2 * STEP) for s in steps]
     )

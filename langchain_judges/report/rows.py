@@ -52,7 +52,7 @@ def judges_of(verdicts: Iterable[VerdictRow]) -> dict[str, VerdictRows]:
         description = row.get("judge")
         judge = description if isinstance(description, Mapping) else {}
         mark = str(judge.get("mark", ""))
-        by_mark.setdefault(mark, []).append(dict(row))
+        by_mark.setdefault(mark, []).append(row if type(row) is dict else dict(row))
         parts = [str(judge[part]) for part in ("model", "method") if judge.get(part)]
         names.setdefault(mark, " · ".join(parts) or "judge")
     alike = Counter(names.values())
