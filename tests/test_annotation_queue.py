@@ -132,12 +132,13 @@ def test_doubtful_runs_that_people_label_teach_the_judge(client, server, serve, 
     ],
 )
 def test_what_people_say_of_a_run_is_read_as_a_label(client, server, labels, given, label):
-    server.feedback.clear(), server.queued.clear(), server.runs.clear()
-    [run] = watched(client, server, POLITE)
     server.feedback.clear()
+    [run] = production(server, POLITE)
+    client.create_annotation_queue(name=run)
+    server.queued.append((run, run))
     says(server, run, "polite", **given)
     judge = create_allure_judge(FakeChatModel(), rubric=RUBRIC, labels=labels)
-    items, left_out = labelled_runs(client, "doubtful", judge)
+    items, left_out = labelled_runs(client, run, judge)
     if left_out:
         assert label in left_out[0][1]
     else:

@@ -1,5 +1,7 @@
 """Criteria drafted from the task: asked once for each task, and scored by the share of yes."""
 
+from typing import Any
+
 import pytest
 from langchain_core.caches import InMemoryCache
 
@@ -107,5 +109,5 @@ def test_a_bad_number_of_questions_is_named(draft):
 @for_each(("rubric", "keys"), [("Kind?", ["rubric"]), ({"Tone": "Kind?"}, ["Tone"])])
 def test_drafted_questions_are_no_feedback_of_their_own(rubric, keys):
     evaluator = as_evaluator(judge_of(says(1, 1, 1, 1), rubric=rubric), key="quality")
-    feedback = evaluator(inputs=ITEM["input"], outputs=ITEM["output"])
+    feedback: Any = evaluator(inputs=ITEM["input"], outputs=ITEM["output"])
     assert [each["key"] for each in feedback] == evaluator.feedback_keys == ["quality", *keys]

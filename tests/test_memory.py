@@ -530,14 +530,13 @@ def recalled(judge, kind, meanwhile=lambda: None):
     """Return the mark of a run, and what each row recalled; do something in its midst."""
     from tests.test_runs import collect  # which imports what imports this
 
-    items = [{**ITEM, "expected": "cake", "id": str(n)} for n in range(20)]
+    items = [{**ITEM, "expected": "cake", "id": str(n)} for n in range(6)]
     rows, _ = collect(judge(meanwhile), items, kind, max_concurrency=1)
     reports = [row["recalled"] for row in rows]
     return rows[0]["judge"]["mark"], [(each["version"], each["ids"]) for each in reports]
 
 
-@pytest.mark.parametrize("kind", ["sync", "async"])
-@pytest.mark.parametrize("how", ["all", "knn:3", "near:3"])
+@pytest.mark.parametrize(("how", "kind"), [("all", "sync"), ("near:3", "async")])
 def test_all_rows_of_a_run_see_the_memory_as_it_was_when_the_run_began(memory, how, kind):
     memory.remember([example(n) for n in range(3)])
 

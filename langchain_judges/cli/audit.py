@@ -219,7 +219,8 @@ def audit(
             file = judge_rows(items, named.rows_like, table)
         else:
             file, note = _queued(items, queue, judge, named, table)
-            errors.print(note, markup=False)
+            if note:
+                errors.print(note, markup=False)
         good = checked_rows(file, errors, "item to judge")
         warn_of_size(file.longest, errors)
         auditor = flags.auditor or ("human" if queue is None else "labels")
