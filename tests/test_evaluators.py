@@ -1,6 +1,8 @@
 """Judges as evaluators: every shape of inputs, both kinds of judges, sync and async."""
 
 import asyncio
+import json
+import re
 import uuid
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -10,6 +12,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langsmith.schemas import Example, Run
+from openevals import prompts
 from openevals.types import EvaluatorResult
 
 from langchain_judges import as_comparative_evaluator, as_evaluator, create_bsm_judge
@@ -21,6 +24,7 @@ from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.judges import answer, broken, bsm, fixed, labels, of_method, watched
+from tests.test_docs import ROOT
 
 QUESTION, GOOD, BAD = {"question": "Why?"}, {"answer": "good good"}, {"answer": "bad"}
 
@@ -317,3 +321,89 @@ def test_a_source_of_a_row_may_be_documents():
         item = {"input": "Why?", "output": "good", "source": source}
         assert judge.invoke(item)["verdict"]["label"] is not None
     assert all(f"\n{FACTS}\n</source-" in prompt for prompt in model.prompts)
+
+
+# ---- openevals' published evaluators
+
+CHAT = [
+    {"role": "user", "content": "Where is parcel 7?"},
+    {"role": "assistant", "content": "Good question: in Oslo."},
+    {"role": "user", "content": "Thanks."},
+]
+PUBLISHED = {
+    "AGENT_TONE": "tone",
+    "ANSWER_RELEVANCE": "answer_relevance",
+    "AUDIO_QUALITY": "audio_quality",
+    "CODE_CORRECTNESS": "code_correctness",
+    "CODE_INJECTION": "code_injection",
+    "CONCISENESS": "conciseness",
+    "CORRECTNESS": "correctness",
+    "EXPLICIT_CONTENT": "explicit_content",
+    "FAIRNESS": "fairness",
+    "HALLUCINATION": "hallucination",
+    "KNOWLEDGE_RETENTION": "knowledge_retention",
+    "LAZINESS": "laziness",
+    "PERCEIVED_ERROR": "perceived_error",
+    "PII_LEAKAGE": "personal_data",
+    "PLAN_ADHERENCE": "plan_adherence",
+    "PROMPT_INJECTION": "prompt_injection",
+    "RAG_GROUNDEDNESS": "groundedness",
+    "RAG_HELPFULNESS": "answer_relevance",
+    "RAG_RETRIEVAL_RELEVANCE": "context_relevance",
+    "SENSITIVE_IMAGERY": "sensitive_imagery",
+    "TASK_COMPLETION": "conversation_goal",
+    "TOOL_SELECTION": "tool_use",
+    "TOXICITY": "toxicity",
+    "TRAJECTORY_ACCURACY": "goal_reached",
+    "TRANSCRIPTION_ACCURACY": "transcription_accuracy",
+    "USER_INTERRUPTS": "user_interrupts",
+    "USER_SATISFACTION": "user_satisfied",
+    "VOCAL_AFFECT": "vocal_affect",
+    "WINS": "wins",
+}
+LABELLED = {"LANGUAGE_DETECTION", "SUPPORT_INTENT"}
+"""They name a language or a topic: `labels=` of one's own."""
+
+
+def highest(prompt):
+    """Give every criterion its highest label."""
+    schema = json.loads(prompt[prompt.index('{"properties"') :])
+    whole = schema["properties"]
+    shapes = {**schema.get("$defs", {}), **whole}
+    best = {"explanation": "-"}
+
+    def reply(part):
+        part = shapes[part["$ref"].rsplit("/", 1)[1]] if "$ref" in part else part
+        return {**best, "label": part["properties"]["label"]["enum"][-1]}
+
+    return reply(schema) if "label" in whole else {n: reply(p) for n, p in whole.items()}
+
+
+def test_each_evaluator_of_openevals_has_one_here_that_takes_its_input():
+    words = "_PROMPT|_PROMPT_WITH_REFERENCE(_OUTPUTS)?"
+    names = {re.sub(f"({words})$", "", n) for n in dir(prompts) if re.search(f"({words})$", n)}
+    assert names == PUBLISHED.keys() | LABELLED
+    page = (ROOT / "docs" / "compared.md").read_text()
+    fields: dict[str, Any] = {
+        "inputs": {"question": "Where is parcel 7?"},
+        "outputs": {"messages": CHAT},
+        "reference_outputs": {"answer": "In Oslo."},
+        "context": {"documents": ["Parcel 7 is in Oslo."]},
+    }
+    for name, rubric in PUBLISHED.items():
+        judge = rubric_judge(model=FakeChatModel(replies=highest), rubric=rubric)
+        feedback: Any = as_evaluator(judge)(**fields)
+        total = feedback[0] if isinstance(feedback, list) else feedback
+        assert total["score"] == 1, (name, total["comment"])
+        assert f"`{rubric}`" in page, rubric
+        # A prompt that is carried over whole is refused, with the way to say it.
+        with pytest.raises(OptionError, match="Say only what is judged"):
+            rubric_judge(rubric=getattr(prompts, f"{name}_PROMPT"))
+
+
+def test_a_label_of_ones_own_is_what_an_evaluator_detects():
+    model = FakeChatModel(replies=[{"explanation": "-", "label": "English"}])
+    options: dict[str, Any] = {"labels": ["French", "English"], "name": "language"}
+    judge = rubric_judge(model=model, rubric="Which language does the user speak?", **options)
+    feedback: Any = as_evaluator(judge).evaluate_run(a_run({"messages": CHAT}), None)
+    assert (feedback.key, feedback.value) == ("language", "English")

@@ -224,8 +224,8 @@ def test_without_a_rubric_it_is_what_the_row_brings():
 def test_a_ready_rubric_judges_and_refuses_rows_that_lack_what_it_needs(name):
     rubric = ready_rubrics()[name]
     assert rubric.about.endswith((".", "`."))
-    best = rubric.criteria[0].names[-1]
-    judge = load_judge("rubric", says(best), preset=name)
+    best = [criterion.names[-1] for criterion in rubric.criteria]
+    judge = load_judge("rubric", says(*best), preset=name)
     whole = {**ITEM, "expected": "today", "source": "It comes today."}
     assert judge.invoke(whole)["subscores"][0]["holds"]
     if rubric.needs:
