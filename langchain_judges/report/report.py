@@ -26,7 +26,7 @@ from langchain_judges.report.rows import JudgedRow, join, judges_of, rows_in
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.watch import BarCheck, answers_of, drift, moment
 from langchain_judges.rows.printable import clean, inert_cell, inert_json
-from langchain_judges.runs.rows import content_key
+from langchain_judges.runs.rows import JUDGED
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -110,8 +110,8 @@ def data_hash(rows: Iterable[Mapping[str, Any]]) -> str:
     """Return a short hash of the texts, labels and votes of rows, in their order."""
     digest = hashlib.sha256()
     for row in rows:
-        labels = [row.get("label"), row.get("human_votes")]
-        line = json.dumps([content_key(row), labels], sort_keys=True, default=str)
+        parts = [row.get(name) for name in (*JUDGED, "label", "human_votes")]
+        line = json.dumps(parts, sort_keys=True, default=str)
         digest.update(line.encode() + b"\n")
     return f"sha256:{digest.hexdigest()[:16]}"
 
