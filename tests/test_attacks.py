@@ -1,11 +1,8 @@
 import time
-from collections.abc import Callable
-from typing import Any
 
 from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.replies.reading import read
-from langchain_judges.writing.state import parse_split
 from tests.attacks.kinds import KINDS, odd_endings, odd_replies
 from tests.attacks.replies import attack, outcome
 from tests.cases import for_each
@@ -58,9 +55,6 @@ LONG = {
     "quotes": '"' * CHARACTERS,
     "topic": "Topic: a" + ":" * CHARACTERS + "b",
 }
-OTHER_PARSERS: list[Callable[..., Any]] = [
-    parse_split,
-]
 
 
 @for_each("text", LONG.values(), ids=LONG)
@@ -70,8 +64,6 @@ def test_a_long_reply_is_read_in_a_moment(text):
     began = time.process_time()
     for kind in KINDS.values():
         read(AIMessage(text), kind.shape, kind.parse, None, [text[::-1]])
-    for parse in OTHER_PARSERS:
-        parse(text)
     assert time.process_time() - began < 5
 
 

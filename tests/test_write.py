@@ -207,14 +207,6 @@ def test_every_concept_stands_in_one_group_and_no_group_is_empty(concepts, propo
     assert sorted(concept for group in groups for concept in group) == sorted(concepts)
 
 
-def test_a_division_in_plain_words_is_read():
-    plain = "Topic: a trip\nGroup 1: vest, snow, wall, pit, deck\nGroup 2:\n- wine\n- goat"
-    result, model = written(replies=lambda p: plain if is_split(p) else None)
-    assert result["topic"] == "a trip"
-    assert result["groups"] == [TEN[:5], ["wine", "goat", *TEN[7:]]]
-    assert len(model.prompts) == 4
-
-
 def test_a_failed_division_is_replaced_and_reported():
     result, model = written(replies=lambda p: "no" if is_split(p) else None)
     assert result["groups"] == [TEN[:5], TEN[5:]]

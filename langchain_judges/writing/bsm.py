@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Annotated, Literal, Self
 
@@ -27,7 +27,6 @@ from langchain_judges.writing.state import (
     Topic,
     WriteState,
     WriteWork,
-    parse_split,
     split_shape,
 )
 from langchain_judges.writing.steps import (
@@ -425,7 +424,6 @@ def build(options: BSMWriter, model: str | BaseChatModel) -> JudgeGraph:
     shapes: Shapes = {"split": Topic, "solve": Draft, "merge": Draft, "repair": Draft}
     context = writer_context(options, model, shapes)
     questions = {step: context.question(step, shape) for step, shape in shapes.items()}
-    questions["split"] = replace(questions["split"], parse=parse_split)
     return _graph(_BranchSolveMerge(options, context, questions))
 
 

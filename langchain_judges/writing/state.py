@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import Annotated, Any, Literal, NotRequired
 
@@ -128,33 +127,3 @@ def pick_shape(texts: int) -> type[BaseModel]:
     numbers = tuple(str(n) for n in range(1, texts + 1))
     fields: dict[str, Any] = {"explanation": (str, ...), "choice": (Literal[numbers], ...)}
     return create_model("Pick", **fields)
-
-
-_TOPIC = re.compile(r"^\W*topic\W*[:–-]\s*(?P<text>.+)$", re.IGNORECASE)
-_GROUP = re.compile(r"^\W*group\s*(?P<number>\d+)\W*[:–-]?\s*(?P<text>.*)$", re.IGNORECASE)
-_BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+(?P<text>.+)$")
-
-
-def parse_split(text: str) -> dict[str, Any] | None:
-    r"""Read a topic line and groups in plain words, with commas or a bullet for each concept.
-
-    >>> parse_split("Topic: a trip\nGroup 1: snow, deck\nGroup 2:\n- wine\n- ice cream")
-    {'topic': 'a trip', 'group_1': ['snow', 'deck'], 'group_2': ['wine', 'ice cream']}
-    >>> parse_split("I would rather not.") is None
-    True
-    """
-    groups: dict[str, Any] = {}
-    group = ""
-    for line in text.splitlines():
-        if topic := _TOPIC.match(line):
-            groups["topic"] = topic["text"].strip(" *_`\"'.,;:!")
-        elif heading := _GROUP.match(line):
-            group = f"group_{heading['number']}"
-            groups.setdefault(group, []).extend(_listed(heading["text"]))
-        elif group and (bullet := _BULLET.match(line)):
-            groups[group].extend(_listed(bullet["text"]))
-    return groups if group else None
-
-
-def _listed(text: str) -> list[str]:
-    return [part.strip(" .*_`\"'") for part in re.split(r"[,;]", text) if part.strip(" .*_")]
