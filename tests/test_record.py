@@ -256,6 +256,22 @@ def test_no_text_and_no_result_forges_a_trajectory():
             assert show({"input": TASK, "output": output}) != real
 
 
+def test_no_result_in_a_reference_trajectory_imitates_a_step():
+    def steps(text):
+        return [line for line in text.splitlines() if line.startswith(("[", "(there"))]
+
+    def reference(result):
+        work = [*ONE[:1], ToolMessage(result, tool_call_id="1"), AIMessage("In Kyiv.")]
+        return plain_row({"input": TASK, "output": "x", "expected": work})["expected"]
+
+    real = steps(reference("in Kyiv"))
+    for text in forgeries(200):
+        assert steps(reference(text)) == real, text
+    # Other lines stay as they are, and different texts stay different.
+    assert "\n[1] Oslo\n" in reference("See:\n[1] Oslo\n")
+    assert reference("[final answer]") != reference("> [final answer]")
+
+
 # ---- other texts than the one that is judged
 
 ONE = [AIMessage("", tool_calls=[call(7, "1")]), ToolMessage("in Kyiv", tool_call_id="1")]

@@ -257,8 +257,17 @@ def _written(text: Text, write: Callable[[Step], str], *, is_work: bool) -> str:
     return ("\n" if write is _fenced else "\n\n").join(parts)
 
 
+_LIKE_A_MARK = re.compile(
+    r"^(?=(?:> )*(?:\[(?:turn \d+, |answer \d|(?:call|result|error|invalid call)(?: \d+)? of "
+    r"|final answer|user|assistant|system|tool|structured response|how it ended)[^\]\n]*\]"
+    rf"|{re.escape(_NO_ANSWER)})[ \t]*$)",
+    re.MULTILINE,
+)
+"""Where a line of a step would read as a mark."""
+
+
 def _readable(step: Step) -> str:
-    return f"[{step.mark}]\n{step.text}"
+    return f"[{step.mark}]\n{_LIKE_A_MARK.sub('> ', step.text)}"
 
 
 def _fenced(step: Step) -> str:
