@@ -26,8 +26,6 @@ from langchain_judges.metrics.confidence import (
     abstention_curve,
     certainty,
     confidence_calibration,
-    selective_cascade,
-    selective_threshold,
 )
 from langchain_judges.metrics.correlation import (
     correlate,
@@ -65,6 +63,7 @@ from langchain_judges.metrics.result import (
     Interval,
     Result,
 )
+from langchain_judges.metrics.selective import selective_cascade, selective_threshold
 from langchain_judges.metrics.slopes import length_slope
 from langchain_judges.metrics.tables import (
     cohen_kappa,

@@ -1,4 +1,4 @@
-"""How sure a verdict is, whether it is right as often, and when it may decide alone."""
+"""How sure a verdict is, and whether it is right as often as it says."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import scipy
 
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import InputError
 from langchain_judges.metrics.detection import auc
 from langchain_judges.metrics.inputs import (
     NO_CONFIDENCE,
@@ -22,7 +21,6 @@ from langchain_judges.metrics.inputs import (
     Floats,
     GroupKeys,
     IntervalOptions,
-    Ints,
     Judgments,
     RightLabels,
     as_floats,
@@ -30,15 +28,11 @@ from langchain_judges.metrics.inputs import (
     bare,
     cases_of,
     confidences_of,
-    is_missing,
-    one_of,
     same_length,
-    take,
     value_of,
 )
 from langchain_judges.metrics.intervals import mean, rate
 from langchain_judges.metrics.result import Findings, Result
-from langchain_judges.verdict import Label
 
 
 def certainty(verdict: Mapping[str, object], *, calibrated: bool = False) -> float | None:
@@ -240,267 +234,3 @@ def abstention_curve(
         result = rate([hit for _, hit, _ in part], groups=keys, confidence=confidence)
         curve.append((len(part) / len(items), result))
     return curve
-
-
-LEAST_ITEMS = 30
-MOST_LABELS = 1_000_000
-Guarantee = Literal["each", "average"]
-"""Whether a limit holds in most single calibrations, or on average over them."""
-
-
-def _upper_bounds(errors: Ints, sizes: Ints, delta: float) -> Floats:
-    """Return the largest error rates that so many errors allow, by Clopper & Pearson."""
-    bounds = scipy.special.betaincinv(errors + 1, np.maximum(sizes - errors, 1), 1 - delta)
-    return np.where(errors < sizes, bounds, 1.0)
-
-
-def _check_chance(name: str, value: float) -> None:
-    if not 0 < value < 1:
-        raise OptionError(f"`{name}` must lie between 0 and 1, got {value!r}")
-
-
-@dataclass(frozen=True)
-class Threshold(Findings):
-    """From which confidence on a judge's verdicts are taken."""
-
-    value: float
-    """Take verdicts of at least this confidence; infinite: take none."""
-    bound: float | None
-    """The upper bound of the disagreement at that confidence, at most α; None for none."""
-    coverage: Result
-    """The share of the calibration items whose verdict is taken."""
-    agreement: Result
-    """How often the verdicts taken agree with people, on the calibration items."""
-    n: int
-    n_failed: dict[str, int]
-    needed: int | None = None
-    """Where nothing is taken, how many labels would let every verdict be taken every other
-    time, if it goes on as here; None: none would."""
-
-
-def selective_threshold(  # noqa: PLR0913 - what is promised, and on which items
-    preferences: Judgments,
-    confidences: Confidences,
-    labels: RightLabels,
-    *,
-    alpha: float = 0.1,
-    delta: float = 0.1,
-    guarantee: Guarantee = "each",
-    least_items: int = LEAST_ITEMS,
-) -> Threshold:
-    """Find the lowest confidence from which on a judge disagrees in at most α of the items.
-
-    Not on other rows than those to be judged later: the promise is for the same source.
-
-    The thresholds are walked downwards, and a walk stops before the first whose bound exceeds
-    α. It begins at all the items, at half, a quarter and a tenth of them, and at the fewest
-    that can pass, and these walks share δ; so P(disagreement ≤ α) ≥ 1 − δ holds for what any
-    of them reaches. A single walk from the surest items stops at one early mistake, and hardly
-    ever comes to a judge that is good everywhere and no surer where it is right.
-
-    Args:
-        preferences: The judge's answer to each calibration item, or verdicts or rows.
-        confidences: Its confidence in each answer; None reads it from the verdicts. Items
-            without an answer or a confidence are never taken, and count against coverage.
-        labels: People's answer to each item; None leaves it out.
-        alpha: The disagreement that is allowed.
-        delta: The chance that the guarantee fails.
-        guarantee: `each`: in a share 1 − δ of calibrations, at most α of what is taken is
-            wrong. `average`: on average over calibrations, at most α of all items are taken
-            and wrong; it takes a third of the labels, and a single calibration may be worse.
-        least_items: No threshold is tried on fewer items; for `each` alone.
-
-    Returns:
-        The threshold. Where none meets α it is infinite: the judge then abstains from
-        everything, rather than keep its surest verdicts without a guarantee, and `needed`
-        says how many labels would do.
-
-    Source: Jung, Brahman & Choi 2024 (arXiv 2407.18370), fixed-sequence testing; several
-    starts after Angelopoulos et al. 2021 (Learn then Test, arXiv 2110.01052). `average` is
-    conformal risk control, Angelopoulos et al. 2022 (arXiv 2208.02814).
-    """
-    one_of("guarantee", guarantee, Guarantee)
-    _check_chance("alpha", alpha)
-    _check_chance("delta", delta)
-    rows, failed = _usable(preferences, confidences, labels)
-    usable = sorted(((c, right) for c, right in rows if c is not None), key=lambda r: -r[0])
-    levels = np.asarray([c for c, _ in usable])
-    errors = np.cumsum([not right for _, right in usable])
-    if guarantee == "average":
-        best, bound = _on_average(levels, errors, len(rows), alpha)
-    else:
-        best, bound = _furthest(levels, errors, alpha, delta, least_items)
-    wrong = sum(not right for _, right in rows) / max(1, len(rows))
-    needed = None if best else _labels_for(wrong, alpha, delta)
-    value = float(levels[best - 1]) if best else math.inf
-    hits = [float(right) for _, right in usable[:best]]
-    agreement = rate(hits) if hits else Result.undefined("nothing is taken")
-    coverage = rate([float(c is not None and c >= value) for c, _ in rows])
-    return Threshold(value, bound, coverage, agreement, len(rows), dict(failed), needed)
-
-
-def _on_average(levels: Floats, errors: Ints, n: int, alpha: float) -> tuple[int, float | None]:
-    """Return most items that may be taken by conformal risk control, and their bound."""
-    last = np.append(levels[1:] < levels[:-1], True)
-    bounds = (errors + 1) / (n + 1)
-    fine = np.flatnonzero(last[: len(levels)] & (bounds <= alpha))
-    return (int(fine[-1]) + 1, float(bounds[fine[-1]])) if len(fine) else (0, None)
-
-
-def _labels_for(wrong: float, alpha: float, delta: float) -> int | None:
-    """Return how many labels would do if the judge is wrong as often as here; None: none."""
-    if wrong >= alpha:
-        return None
-    steps = round(math.log(MOST_LABELS / LEAST_ITEMS) / math.log(1.05))
-    sizes = np.ceil(LEAST_ITEMS * 1.05 ** np.arange(steps)).astype(np.int64)
-    bounds = _upper_bounds(np.rint(wrong * sizes).astype(np.int64), sizes, WHOLE * delta)
-    enough = sizes[bounds <= alpha]
-    return int(enough[0]) if len(enough) else None
-
-
-STARTS = (1.0, 0.5, 0.25, 0.1, 0.0)
-"""Shares of the items from which the walks begin."""
-WHOLE = 0.5
-"""How much of δ the walk has that begins at all items."""
-
-
-def _furthest(
-    levels: Floats, errors: Ints, alpha: float, delta: float, least_items: int
-) -> tuple[int, float | None]:
-    """Return most items that may be taken, and the bound of their disagreement."""
-    last = np.append(levels[1:] < levels[:-1], True)[: len(levels)]
-    ends = np.flatnonzero(last & (np.arange(1, len(levels) + 1) >= least_items)) + 1
-    if not len(ends):
-        return 0, None
-    # A walk may begin at any set that the labels do not choose.
-    fewest = math.log(delta * (1 - WHOLE) / len(STARTS)) / math.log(1 - alpha)
-    sizes = [share * ends[-1] for share in STARTS[:-1]] + [min(fewest, ends[-1])]
-    starts = list(dict.fromkeys(np.searchsorted(ends, sizes).tolist()))
-    rest = len(starts) - 1
-    best, bound = 0, None
-    for number, start in enumerate(starts):
-        share = 1.0 if not rest else WHOLE if number == 0 else (1 - WHOLE) / rest
-        walk = ends[start:]
-        bounds = _upper_bounds(errors[walk - 1], walk, share * delta)
-        passed = int(np.argmax(np.append(bounds > alpha, True)))
-        if passed and walk[passed - 1] > best:
-            best, bound = int(walk[passed - 1]), float(bounds[passed - 1])
-    return best, bound
-
-
-def _usable(
-    preferences: Judgments, confidences: Confidences, labels: RightLabels
-) -> tuple[list[tuple[float | None, bool]], Counter[str]]:
-    """Return (confidence or None, right) of the labelled items, and why those have None."""
-    answers, truths = as_list(preferences), as_list(labels)
-    chances = confidences_of(answers, confidences)
-    same_length(preferences=answers, confidences=chances, labels=truths)
-    rows: list[tuple[float | None, bool]] = []
-    failed = Counter[str]()
-    for answer, chance, label in zip(answers, chances, truths, strict=True):
-        value, reason = value_of(answer)
-        if is_missing(label):
-            failed[NO_LABEL] += 1
-        elif value is None or is_missing(chance):
-            failed[reason if value is None else NO_CONFIDENCE] += 1
-            rows.append((None, bool(value == label)))
-        else:
-            rows.append((float(chance), bool(value == label)))
-    return rows, failed
-
-
-@dataclass(frozen=True)
-class CascadeFindings(Findings):
-    """Judges from the cheapest to the dearest, each with its threshold."""
-
-    thresholds: list[Threshold]
-    coverage: Result
-    """The share of the calibration items that some judge decides."""
-    agreement: Result
-    """How often the deciding judge agrees with people."""
-    shares: list[float]
-    """The share of the items that each judge decides."""
-    cost: float | None
-    """The mean cost of an item beside asking the last judge always; None without `costs`."""
-
-    def decide(
-        self, verdicts: Sequence[tuple[Label | None, float | None]]
-    ) -> tuple[int, Label] | None:
-        """Return the place of the deciding judge and its answer; None abstains.
-
-        Args:
-            verdicts: (answer, confidence) of each judge in turn; later ones may be left out
-                if an earlier one decides.
-        """
-        for place, ((answer, sure), gate) in enumerate(
-            zip(verdicts, self.thresholds, strict=False)
-        ):
-            if answer is not None and sure is not None and sure >= gate.value:
-                return place, answer
-        return None
-
-
-def selective_cascade(  # noqa: PLR0913 - as `selective_threshold`
-    judges: Sequence[tuple[Judgments, Confidences]],
-    labels: RightLabels,
-    *,
-    alpha: float = 0.1,
-    delta: float = 0.1,
-    costs: Sequence[float] | None = None,
-    guarantee: Guarantee = "each",
-    least_items: int = LEAST_ITEMS,
-) -> CascadeFindings:
-    """Find thresholds for a cascade: the cheap judge if it is sure, else the next, else none.
-
-    Not on rows that also chose the judges or their prompts.
-
-    Args:
-        judges: (answers, confidences) of each judge on the same calibration items, the
-            cheapest first; confidences None reads them from the verdicts.
-        labels: People's answer to each item.
-        alpha: The disagreement that is allowed, for each judge on what it decides and so
-            for all together.
-        delta: The chance that the guarantee fails, shared evenly by the judges that say how
-            sure they are.
-        costs: What one question to each judge costs, in any unit.
-        guarantee: As for `selective_threshold`.
-        least_items: No threshold is tried on fewer items.
-
-    Returns:
-        The thresholds; each judge is calibrated on the items that those before it leave.
-
-    Source: Jung, Brahman & Choi 2024 (arXiv 2407.18370); sharing δ is ours.
-    """
-    if not judges:
-        raise OptionError("`judges` must name at least one judge")
-    truths = as_list(labels)
-    columns = [(as_list(answers), as_list(chances)) for answers, chances in judges]
-    same_length(judges=columns, costs=costs)
-    rest = [index for index, label in enumerate(truths) if not is_missing(label)]
-    total, thresholds, shares = len(rest), [], []
-    hits: dict[int, float] = {}
-    calls = []
-    sure = [confidences_of(answers, chances) for answers, chances in columns]
-    able = max(1, sum(any(not is_missing(each) for each in chances) for chances in sure))
-    for answers, chances in columns:
-        calls.append(len(rest))
-        part = take(answers, rest), take(chances, rest), take(truths, rest)
-        gate = selective_threshold(
-            *part,
-            alpha=alpha,
-            delta=delta / able,
-            guarantee=guarantee,
-            least_items=least_items,
-        )
-        rows, _ = _usable(*part)
-        decisions = [c is not None and c >= gate.value for c, _ in rows]
-        hits |= {i: float(r) for i, (_, r), t in zip(rest, rows, decisions, strict=True) if t}
-        shares.append(sum(decisions) / total if total else 0.0)
-        thresholds.append(gate)
-        rest = [i for i, t in zip(rest, decisions, strict=True) if not t]
-    cost = None
-    if costs is not None and total:
-        cost = sum(n * c for n, c in zip(calls, costs, strict=True)) / (total * costs[-1])
-    agreement = rate(list(hits.values())) if hits else Result.undefined("nothing is taken")
-    coverage = rate([1.0] * len(hits) + [0.0] * (total - len(hits)))
-    return CascadeFindings(thresholds, coverage, agreement, shares, cost)

@@ -20,13 +20,14 @@ from langchain_judges.report.content import Contest, ReportContent
 from langchain_judges.report.evidence import cost_of, differs, evidence, shown, texts_of
 from langchain_judges.report.number import (
     Number,
+    count_text,
     p_text,
     percent,
     range_text,
     value_text,
 )
 from langchain_judges.report.rows import JudgedRow
-from langchain_judges.report.uses import label_first
+from langchain_judges.report.sample import Sample
 from langchain_judges.rows.printable import inert_cell
 
 if TYPE_CHECKING:
@@ -229,7 +230,7 @@ def _view(report: ReportContent, number: int) -> dict[str, object]:
         "uses": uses,
         "parts": parts[:MOST_PARTS],
         "more_parts": max(0, len(parts) - MOST_PARTS),
-        "label_first": label_first(sample) if open_uses else "",
+        "label_first": _label_first(sample) if open_uses else "",
         "flips": [
             report.numbers[key]
             for key in ("bias.flips.other", "bias.flips.undecided")
@@ -239,6 +240,18 @@ def _view(report: ReportContent, number: int) -> dict[str, object]:
         "drift": _drift(report),
         "confusion": _confusion(report),
     }
+
+
+def _label_first(sample: Sample) -> str:
+    """Say which rows to label first, where some have no label."""
+    open_rows = [row for row in sample.rows if not row.target]
+    doubtful = sum(bool(row.verdict.get("flipped")) for row in open_rows)
+    if not open_rows:
+        return "new rows, for all of these have a label"
+    if doubtful:
+        rows = count_text(doubtful, "row")
+        return f"first {rows} without a label whose two orders disagree; `label` picks them"
+    return f"`label` picks them from the {len(open_rows):,} rows without one"
 
 
 def _sections(report: ReportContent) -> list[tuple[str, list[Number]]]:

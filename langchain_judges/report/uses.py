@@ -451,15 +451,3 @@ def order_of_systems(sample: Sample) -> SystemOrder:
 
 def _apart(gap: Result) -> bool:
     return gap.interval is not None and not gap.interval.covers(0.0)
-
-
-def label_first(sample: Sample) -> str:
-    """Say which rows to label first, where some have no label."""
-    open_rows = [row for row in sample.rows if not row.target]
-    doubtful = sum(bool(row.verdict.get("flipped")) for row in open_rows)
-    if not open_rows:
-        return "new rows, for all of these have a label"
-    if doubtful:
-        rows = count_text(doubtful, "row")
-        return f"first {rows} without a label whose two orders disagree; `label` picks them"
-    return f"`label` picks them from the {len(open_rows):,} rows without one"
