@@ -196,6 +196,27 @@ def test_a_torn_tail_goes_and_failed_rows_are_tried_again(tmp_path):
     assert sorted(line["index"] for line in lines) == [0, 1, 2]
 
 
+def test_rows_of_another_server_are_counted_named_and_judged_again_on_request(
+    serve, tmp_path, caplog
+):
+    servers = [serve(good), serve(good)]
+    rows, out = [PAIR, {**PAIR, "input": "How?"}], tmp_path / "o.jsonl"
+    counts = []
+    for server, options in (
+        (servers[0], {}),
+        (servers[1], {}),
+        (servers[1], {"same_server": True}),
+        (servers[1], {"same_server": True}),
+    ):
+        judge = of_method("relative", chat(server), orders="none")
+        _, summary = collect(judge, rows, "sync", records=out, **options)
+        counts.append((summary.resumed, summary.elsewhere))
+    assert counts == [(0, 0), (2, 2), (0, 0), (2, 0)]
+    assert [len(server.calls) for server in servers] == [2, 2]
+    assert "2 rows were judged by models of the same names at another address" in caplog.text
+    assert not any(server.url.partition("//")[2] in out.read_text() for server in servers)
+
+
 SEEDS = itertools.count()
 
 
@@ -792,14 +813,14 @@ def test_after_kill_9_the_same_command_goes_on_without_paying_for_finished_pairs
     for first in (3, 7) if kind == "sync" else (3,):
         enough = partial(has_rows, out, first)
         server.replies, _ = held(good, enough)
-        process = program(server, kind, out=out, n=20)
+        process = program(server, kind, records=out, n=20)
         wait_until(enough)
         process.kill()
         process.communicate()
         judged = {json.loads(line)["id"] for line in out.read_bytes().splitlines()}
         server.calls.clear()
     server.replies = good
-    out_text, err = program(server, kind, out=out, n=20).communicate()
+    out_text, err = program(server, kind, records=out, n=20).communicate()
     assert len(out_text.splitlines()) == 20, err
     for name in judged:
         question = f"Why {name[1:]}?"
@@ -814,7 +835,7 @@ def test_ctrl_c_in_a_program_writes_what_was_finished_and_raises(serve, tmp_path
     out = tmp_path / "o.jsonl"
     script, event = held(good, lambda _: rows_in(out) >= 3)
     server = serve(script)
-    process = program(server, "sync", out=out, n=200)
+    process = program(server, "sync", records=out, n=200)
     wait_until(lambda: rows_in(out) >= 3)
     process.send_signal(signal.SIGINT)
     event.set()

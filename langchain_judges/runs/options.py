@@ -45,6 +45,10 @@ class RunOptions(RunLimits):
 
     called: ClassVar[str] = "judge_many"
 
+    same_server: bool = False
+    """Judge again what a model of this name at another address has judged; `summary.elsewhere`
+    counts the rows that are taken from there otherwise."""
+
     columns: Annotated[Mapping[str, str | Sequence[str]] | None, Rule("columns by field")] = (
         None
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.models.names import server_of
 from langchain_judges.asking.tokens import BYTES, bytes_of
 from langchain_judges.errors import (
     InputError,
@@ -53,6 +54,8 @@ class Marks(TypedDict, total=False):
     prompt_version: str
     memory: str
     """The version of its memory."""
+    server: str
+    """Where its models are asked, if another server is another judge."""
     embeddings: object
     """The identity of its embeddings, or of those of each member."""
 
@@ -128,6 +131,24 @@ def name_of(marks: Marks) -> dict[str, str]:
         "method": str(marks["method"]),
         "model": ", ".join(sorted(models)),
     }
+
+
+def servers_of(judge: object) -> str:
+    """Return what tells the servers of a judge's models from others; empty: not known."""
+    from langchain_judges.methods.describe import unwrapped
+
+    own = unwrapped(judge)
+    if members := getattr(own, "members", ()):
+        return " ".join(dict.fromkeys(servers_of(member.judge) for member in members)).strip()
+    options = getattr(own, "options", None)
+    steps = [getattr(options, name) for name in _step_models(options)]
+    models = [each for each in (getattr(own, "model", None), *steps) if each is not None]
+    return " ".join(dict.fromkeys(filter(None, map(server_of, models))))
+
+
+def _step_models(options: object) -> list[str]:
+    names = getattr(type(options), "model_fields", {})
+    return [name for name in names if name.endswith("_model")]
 
 
 def check_identity(name: str, marks: Marks) -> None:

@@ -5,6 +5,7 @@ Threads and event loops share it; `many.py` holds the two loops around it.
 
 from __future__ import annotations
 
+import logging
 import operator
 import re
 import threading
@@ -47,6 +48,7 @@ from langchain_judges.runs.rows import (
     outcome_of,
     outcome_of_error,
     result_row,
+    servers_of,
     warn_if_long,
 )
 from langchain_judges.runs.run_files import RunFiles, table_of
@@ -56,6 +58,7 @@ from langchain_judges.runs.summary import Summary
 from langchain_judges.runs.tables import joined_cells
 from langchain_judges.verdict import Failure
 
+_LOG = logging.getLogger(__name__)
 ALIKE = 10
 """The run stops if this many first rows all fail with the same permanent error."""
 
@@ -149,10 +152,15 @@ class RunState:
         self._files = RunFiles(records, self._shard, keep_failed=options.keep_failed)
         self._memories = JudgeMemories(judge)
         marks, self._calls_each = marks_of(judge, self._memories.version)
+        servers = servers_of(judge)
+        if options.same_server:
+            marks["server"] = servers
         if records is not None:
             check_identity(judge.get_name(), marks)
         marks.setdefault("method", judge.get_name())
         self.name = name_of(marks)
+        if servers:
+            self.name["server"] = servers
         shards = self._shard.of if self._shard else 1
         self.summary = Summary(
             total=(source.size or operator.length_hint(source.records, 0)) // shards or None,
@@ -252,6 +260,7 @@ class RunState:
             result = row.again(self._files.read(row.key))
             with self._lock:
                 self.summary.resumed += 1
+                self.summary.elsewhere += self._is_from_elsewhere(result)
                 self.summary.add(result)
             return result
         if row.over_budget:
@@ -261,6 +270,10 @@ class RunState:
         else:
             outcome = yield from self._outcome(row, self._active[row.index])
         return self._keep(row, outcome)
+
+    def _is_from_elsewhere(self, result: ResultRow) -> bool:
+        server = (result.get("judge") or {}).get("server")
+        return bool(server) and server != self.name.get("server", server)
 
     def _outcome(self, row: RunRow, row_cost: RowCost) -> Steps[Mapping[str, object]]:
         """Return what the judge says of a row; an error of the judge fails only that row."""
@@ -355,6 +368,12 @@ class RunState:
         self.fatal = self.fatal or self._first_rows.error_of_all(new_rows)
         self.summary.held_back = window.max_held_back
         self.summary.seconds_full = window.seconds_full
+        if self.summary.elsewhere:
+            _LOG.warning(
+                "%d rows were judged by models of the same names at another address; "
+                "`same_server=True` judges them again.",
+                self.summary.elsewhere,
+            )
         self._files.close(self._receipt())
         if self._table:
             self._table.close(whole=self._is_whole())
