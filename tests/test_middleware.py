@@ -1,8 +1,10 @@
 """A judge inside an agent: revisions, scores in state and in LangSmith, tools, best of n."""
 
+import asyncio
 import json
 from typing import Any
 
+import httpx
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage
@@ -10,7 +12,14 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langsmith import Client
 from langsmith.run_helpers import tracing_context
 
-from langchain_judges import JudgeMiddleware, best_of, create_bsm_judge, create_rubric_judge
+from langchain_judges import (
+    JudgeMiddleware,
+    ajudge_many,
+    best_of,
+    create_bsm_judge,
+    create_rubric_judge,
+    judge_many,
+)
 from langchain_judges.errors import InputError, ModelAccessError, OptionError
 from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.methods.registry import METHODS
@@ -18,11 +27,23 @@ from langchain_judges.testing import error, reply
 from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel, unfenced
-from tests.judges import PAIR, answer, broken, bsm, fixed, item_of, labels, of_method, watched
+from tests.judges import (
+    PAIR,
+    answer,
+    answer_call,
+    broken,
+    bsm,
+    fixed,
+    item_of,
+    labels,
+    of_method,
+    watched,
+)
 from tests.langsmith_server import LangSmithServer
 from tests.processes import wait_until
 from tests.shapes import IN_KYIV, ONE, TASK
 from tests.shapes import agent as agent_with_a_tool
+from tests.test_docs import ROOT, blocks
 
 ASKED: Any = {"messages": [HumanMessage("Why?")]}
 KINDS = pytest.mark.parametrize("kind", ["sync", "async"])
@@ -354,3 +375,36 @@ def test_samples_of_a_server_carry_distinct_seeds(serve):
     best_of(3, bsm(), chat(server), seed=4).invoke("Why?")
     assert not {call.body["seed"] for call in server.calls} & {0, 1, 2}
     assert {call.body["temperature"] for call in server.calls} == {0.7}
+
+
+# ---- in an application
+
+
+async def test_one_judge_of_a_web_application_answers_fifty_requests_at_once(
+    serve, monkeypatch
+):
+    server = serve(answer_call, delay=0.05)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    [code] = [
+        code for code in blocks(ROOT / "docs" / "langchain.md", "python") if "app =" in code
+    ]
+    space: dict[str, Any] = {}
+    exec(code.replace('rubric="helpfulness', 'rubric="answer_relevance'), space)
+    rows = [{"input": str(n), "output": "good" if n % 2 else "bad"} for n in range(50)]
+    transport = httpx.ASGITransport(app=space["app"])
+    async with httpx.AsyncClient(transport=transport, base_url="http://app") as client:
+        answers = await asyncio.gather(*(client.post("/judge", json=row) for row in rows))
+    assert [each.json()["score"] for each in answers] == [0, 1] * 25
+    assert len(server.calls) == 50
+    assert server.peak > 10  # at once, and not one after the other
+
+
+async def test_a_judge_works_in_a_notebook_whose_loop_runs():
+    judge = of_method("rubric", rubric="good")
+    row = {"input": "Why?", "output": "good"}
+    verdicts = [judge.invoke(row)["verdict"], (await judge.ainvoke(row))["verdict"]]
+    verdicts += [each["verdict"] for each in judge_many(judge, [row], progress=False)]
+    later = ajudge_many(judge, [row], progress=False)
+    verdicts += [each["verdict"] async for each in later]
+    assert [verdict["label"] for verdict in verdicts] == [1] * 4
