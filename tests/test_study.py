@@ -344,3 +344,21 @@ def test_a_browser_asks_before_and_after_the_table_and_resumes(study, tmp_path):
         *(("A", "B"), ("tie", "A"), ("A", "A")),
     ]
     assert sum(aid.n for aid in form.score(study, [study / "answers.json"]).values()) == 3
+
+
+@pytest.mark.figures
+@pytest.mark.skipif(not DATA.exists(), reason="needs the public sets in ../shared/data")
+def test_the_small_studies_are_made_again_from_their_recorded_replies(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    recorded = Path(runner.__file__).parents[1] / "recorded" / "small"
+    (tmp_path / "replies.jsonl").write_bytes((recorded / "replies.jsonl").read_bytes())
+    address, tables = "http://127.0.0.1:8901/v1", "relative,bsm,drpe,allure"
+    arguments = ["small", "--models", "reader", "--base-url", address, "--table", tables]
+    # Nothing listens at the address, which is part of what names a reply.
+    assert main([*arguments, "--data", str(DATA), "--out", str(tmp_path)]) == 0
+    assert (tmp_path / "results.json").read_text() == (
+        recorded / "results.json"
+    ).read_text().strip()
+    assert (tmp_path / "replies.jsonl").read_bytes() == (
+        recorded / "replies.jsonl"
+    ).read_bytes()

@@ -1,11 +1,12 @@
-r"""Five small studies with one capable reader: is a method worth more than one good prompt?
+r"""Small studies with one capable reader: is a method worth more than one good prompt?
 
 The question, the rows and the figures of each were fixed before anything was asked
 (`docs/architecture.md`); every reply is kept in `cookbook/recorded/small`, so the
 tables are made again without a model:
 
     python -m cookbook.study small --models reader --data ../shared/data \
-        --out cookbook/recorded/small --base-url http://127.0.0.1:1/v1
+        --out cookbook/recorded/small --base-url http://127.0.0.1:8901/v1 \
+        --table relative,bsm,drpe,allure
 
 Beside each method stands its cheapest serious rival: one call that thinks first. Accuracy
 counts a tie as half right and a pair that was not judged as wrong; intervals are of 95 %,
@@ -15,6 +16,7 @@ clustered by request.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -68,13 +70,19 @@ def figures(arm: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cell
     """Return how often people's choice was met, the gain over one call, and the flips."""
     own, rival = points(rows, results[arm]), next(iter(results))
     groups = [str(row.get("group", row["id"])) for row in rows]
-    cells = {"accuracy": Cell.of(mean(own, groups=groups))}
+    cells = {"accuracy": within(Cell.of(mean(own, groups=groups)))}
     if arm != rival:
         gain = paired_difference(own, points(rows, results[rival]), groups=groups)
         cells["gain"] = Cell.of(gain)
     flips = [row["verdict"]["flipped"] for row in results[arm]]
     known = [flip for flip in flips if flip is not None]
     return cells | ({"flipped": Cell.of(rate(known))} if known else {})
+
+
+def within(cell: Cell) -> Cell:
+    """Return a share whose interval, made for means of any size, keeps to 0 and 1."""
+    low, high = max(cell.low or 0.0, 0.0), min(cell.high or 1.0, 1.0)
+    return cell if cell.low is None else replace(cell, low=low, high=high)
 
 
 def summaries(bench: Bench) -> tuple[Rows, Rows]:
