@@ -5,7 +5,7 @@ import json
 import re
 import uuid
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from langchain_core.documents import Document
@@ -167,23 +167,14 @@ def test_a_checkpointed_judge_gets_a_thread_for_each_row():
         (labels(), {"baseline": {}}),
         (bsm(), {"output": 3}),
         (bsm(), {"key": 3}),
-        (bsm(), {"baseline": "the first one"}),
     ],
 )
 def test_what_cannot_judge_is_refused(judge, options):
     with pytest.raises(OptionError):
         as_evaluator(judge, **options)
-
-
-@for_each("options", [{"key": 3}, {"output": 3}])
-def test_a_comparison_or_a_summary_that_cannot_be_is_refused(options):
-    with pytest.raises(OptionError):
-        as_comparative_evaluator(bsm(), **options)
-    for wrong in ("bsm", bsm()):
-        with pytest.raises(OptionError, match="`evaluator` must come from"):
-            summary_evaluators(cast("Any", wrong))
-    with pytest.raises(OptionError, match="`label` must be a key"):
-        summary_evaluators(label=cast("Any", 3))
+    if "baseline" not in options:
+        with pytest.raises(OptionError):
+            as_comparative_evaluator(judge, **options)
 
 
 def test_runs_are_compared_and_commented_by_the_text_of_their_id():
@@ -240,13 +231,6 @@ def test_a_whole_experiment_gives_agreement_flips_and_failures_with_intervals():
         ("judge_failure_rate", 0.25),
         ("judge_failure_rate:timeout", 0.25),
     ]
-
-
-def test_where_nothing_can_be_counted_there_is_no_score():
-    runs, examples = judged_runs((None, None, ["empty"])), [an_example()]
-    agreement, flips, _ = (each(runs, examples) for each in summary_evaluators())
-    assert agreement["score"] is flips["score"] is None
-    assert agreement["comment"] == "There are no judged rows with a label."
 
 
 def test_summaries_count_what_their_evaluator_said():
@@ -312,15 +296,6 @@ def test_a_missing_source_names_the_keyword_and_the_keys_that_were_there():
     assert feedback["score"] is None
     for part in ("`context=`", "the keys 'question'", "the keys 'answer', 'docs_used'"):
         assert part in feedback["comment"]
-
-
-def test_a_source_of_a_row_may_be_documents():
-    model = FakeChatModel(replies=answer)
-    judge = rubric_judge(model=model, rubric="groundedness")
-    for source in (FACTS, [FACTS], Document(FACTS), [Document(FACTS)]):
-        item = {"input": "Why?", "output": "good", "source": source}
-        assert judge.invoke(item)["verdict"]["label"] is not None
-    assert all(f"\n{FACTS}\n</source-" in prompt for prompt in model.prompts)
 
 
 # ---- openevals' published evaluators

@@ -18,7 +18,6 @@ from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.rows.applications import (
     TextSource,
     check_sources,
-    context_in,
     expected_in,
     keys_in,
     outputs_of,
@@ -28,6 +27,7 @@ from langchain_judges.rows.applications import (
     work_in,
 )
 from langchain_judges.rows.checks import kind_of_verdict
+from langchain_judges.rows.documents import context_in
 from langchain_judges.rows.texts import Text
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import (

@@ -7,14 +7,14 @@ an `InputError` that names the expected key and the keys that were there.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeGuard
 
 from pydantic import BaseModel
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.checks import kind_in
+from langchain_judges.rows.documents import CONTEXTS, context_in
 from langchain_judges.rows.fences import fence, sealed
 from langchain_judges.rows.media import content_in, with_media
 from langchain_judges.rows.record import (
@@ -36,11 +36,6 @@ of the whole value, or None to search the usual keys."""
 
 Field = Literal["input", "output", "reference", "context"]
 
-CONTEXTS = (
-    *("source", "context", "contexts", "documents", "docs", "sources", "source_documents"),
-    *("retrieved", "retrieved_documents", "retrieved_contexts", "passages", "chunks"),
-)
-"""The names under which people have what a text is checked against."""
 _USUAL: dict[Field, tuple[str, ...]] = {
     "input": (
         *("input", "question", "query", "prompt", "task", "instruction", "messages"),
@@ -353,56 +348,6 @@ def expected_in(value: object, source: TextSource = None) -> str | list[str]:
     if isinstance(answers, list) and answers and all(isinstance(part, str) for part in answers):
         return answers
     return reference_in(answers)
-
-
-def context_in(value: object) -> str | None:
-    r"""Return the text of a context; of several documents each has a number.
-
-    A document's title and source, where its metadata have them, stand above it.
-
-    >>> context_in(["It rained.", {"text": "It snowed.", "metadata": {"title": "Oslo"}}])
-    '[1]\nIt rained.\n\n[2] Oslo\nIt snowed.'
-    """
-    parts = list(_documents(value))
-    if len(parts) < 2:
-        return parts[0][1] if parts else None
-    return "\n\n".join(
-        f"[{number}]{f' {title}' if title else ''}\n{text}"
-        for number, (title, text) in enumerate(parts, 1)
-    )
-
-
-def _documents(value: object, title: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the documents in a value, each with its title."""
-    if value is None or value == {}:
-        return
-    if isinstance(value, str):
-        if value.strip():
-            yield title, value
-    elif messages := messages_in(value):
-        texts = ((each.get("name", ""), plain(each["content"])) for each in messages)
-        yield from ((name, text) for name, text in texts if text)
-    elif isinstance(value, list | tuple):
-        yield from (document for each in value for document in _documents(each))
-    elif isinstance(getattr(value, "page_content", None), str):
-        yield from _documents(vars(value))
-    elif isinstance(value, Mapping) and (text := _text_of_document(value)) is not None:
-        yield from _documents(text, _title(value))
-    else:
-        yield title, json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _text_of_document(value: Mapping[str, object]) -> object:
-    texts = [value[name] for name in ("page_content", "text", "content") if value.get(name)]
-    return next(iter(texts or (value.values() if len(value) == 1 else ())), None)
-
-
-def _title(document: Mapping[str, Any]) -> str:
-    """Return a document's title and source, from itself or its metadata."""
-    metadata = document.get("metadata")
-    fields = {**document, **metadata} if isinstance(metadata, Mapping) else document
-    words = [fields.get(name) for name in ("title", "source", "url")]
-    return ", ".join(dict.fromkeys(str(word) for word in words if word))
 
 
 def source_in(inputs: object, outputs: object, source: TextSource = None) -> str | None:
