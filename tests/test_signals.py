@@ -45,7 +45,8 @@ elif what == "jury":
     members = [load_judge("relative", model, orders="none", name=each) for each in "abcdef"]
     create_jury(members).invoke(PAIR, some)
 else:
-    more = {"cot_sc": {"samples": 20}}.get(what, FEW.get(what, {}))
+    each = {"drpe": {"voting": {"batch": False}}, "cot_sc": {"samples": 20}}
+    more = {**FEW.get(what, {}), **each.get(what, {})}
     load_judge(what, model, **more).invoke(PAIR, some)
 """
 
@@ -74,7 +75,7 @@ def wait_held(script, program):
     assert script.held.is_set(), program.communicate()
 
 
-@pytest.mark.parametrize("what", ["audit", "cot_sc", "sc2", "bsm", "jury", "batch"])
+@pytest.mark.parametrize("what", ["audit", "cot_sc", "sc2", "bsm", "drpe", "jury", "batch"])
 def test_a_graph_asks_nothing_after_ctrl_c(serve, what):
     script = Held()
     program = start("-c", GRAPH, serve(script).url, what)
