@@ -11,7 +11,7 @@ of the results.
 
 A notebook is written only when it has run to its end. What differs from run to run or from
 machine to machine is not stored: times, counts of execution, progress on stderr, versions,
-addresses of objects, ports, folders, random names, and outputs of more than 100,000
+addresses of objects, ports, folders, random names, and outputs of more than 50,000
 characters, of which only the plain text stays.
 """
 
@@ -30,7 +30,7 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 HERE = Path(__file__).resolve().parent
-LARGEST = 100_000
+LARGEST = 50_000
 """Characters of one output that a reader would still load."""
 
 _PASSING = (
