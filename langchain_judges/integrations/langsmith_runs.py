@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
-from collections.abc import AsyncIterable, Callable, Sequence
+from collections.abc import AsyncIterable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -22,7 +22,7 @@ _RUN = (
 _TRACE = ("TRACE_ID", "NAME", "START_TIME", "END_TIME", "INPUTS", "OUTPUTS", "ERROR")
 """What is asked of a run, and of a trace of a thread."""
 _PAGE = 100
-_CLOSED = {"Connection": "close"}
+CLOSED = {"Connection": "close"}
 """A connection that is kept belongs to an event loop that has ended."""
 
 
@@ -94,7 +94,7 @@ def runs_of(client: Client, project: object, since: datetime, **which: Any) -> l
     """
     query: Any = {"project_ids": [str(project)], "min_start_time": since}
     query |= {"selects": list(_RUN), **which}
-    runs = _listed(lambda: client.runs.query(**query, page_size=_PAGE, extra_headers=_CLOSED))
+    runs = _listed(lambda: client.runs.query(**query, page_size=_PAGE, extra_headers=CLOSED))
     return [_run(run, project, str(run.id), (run.run_type or "chain").lower()) for run in runs]
 
 
@@ -111,7 +111,7 @@ def threads_of(client: Client, project: object, since: datetime, **which: Any) -
     """Return the ids of a project's threads that were active since a time."""
     query: Any = {"project_id": str(project), "min_start_time": since, **which}
     threads = _listed(
-        lambda: client.threads.query(**query, page_size=_PAGE, extra_headers=_CLOSED)
+        lambda: client.threads.query(**query, page_size=_PAGE, extra_headers=CLOSED)
     )
     return [str(thread.thread_id) for thread in threads]
 
@@ -119,7 +119,7 @@ def threads_of(client: Client, project: object, since: datetime, **which: Any) -
 def runs_of_thread(client: Client, project: object, thread: str) -> list[Run]:
     """Return the root runs of a thread in time, those before any look at it too."""
     query: Any = {"project_id": str(project), "selects": list(_TRACE), "page_size": _PAGE}
-    traces = _listed(lambda: client.threads.list_traces(thread, **query, extra_headers=_CLOSED))
+    traces = _listed(lambda: client.threads.list_traces(thread, **query, extra_headers=CLOSED))
     runs = [_run(trace, project, str(trace.trace_id), "chain") for trace in traces]
     return sorted(runs, key=lambda run: str(run.start_time))
 
@@ -154,16 +154,20 @@ def _run(item: Any, project: object, id: str, kind: str) -> Run:
 
 
 def _listed(query: Callable[[], AsyncIterable[T]]) -> list[T]:
-    """Return all items of a list that LangSmith's client gives to event loops alone.
-
-    The loop runs in a thread of its own: the caller may be in a loop.
-    """
-
     async def collected() -> list[T]:
         return [item async for item in query()]
 
-    with ThreadPoolExecutor(1, "langsmith-list") as thread:
-        return thread.submit(asyncio.run, collected()).result()
+    return waited_for(collected())
+
+
+def waited_for(work: Coroutine[Any, Any, T]) -> T:
+    """Return what LangSmith's client gives to event loops alone.
+
+    The loop runs in a thread of its own: the caller may be in a loop. Requests in it are sent
+    with `CLOSED`.
+    """
+    with ThreadPoolExecutor(1, "langsmith") as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 TRACES_WAIT = 10.0

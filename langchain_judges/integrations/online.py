@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from langchain_judges.errors import OptionError
 from langchain_judges.integrations.cases import feedback_key
+from langchain_judges.integrations.langsmith_runs import CLOSED, waited_for
 from langchain_judges.methods.describe import kind_of, unwrapped
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.options import unknown_option
@@ -102,15 +101,9 @@ def create_online_evaluator(
         "workspace_secrets_keys": list(secrets),
     }
 
-    async def created() -> Any:
-        # A connection that is kept would belong to a loop that has ended.
-        return await client.evaluators.create(
-            name=name,
-            type="code",
-            code_evaluator=evaluator,
-            extra_headers={"Connection": "close"},
+    answer: Any = waited_for(
+        client.evaluators.create(
+            name=name, type="code", code_evaluator=evaluator, extra_headers=CLOSED
         )
-
-    with ThreadPoolExecutor(1) as thread:  # the caller may be in a loop
-        answer = thread.submit(asyncio.run, created()).result()
+    )
     return str(answer.evaluator.id)
