@@ -341,7 +341,7 @@ def _read(
         sound = False
     if not sound:
         raise sqlite3.DatabaseError("the checksum of a row does not fit")
-    return key, id.decode("utf-8", "surrogatepass"), json.loads(metadata), vector
+    return key, id.decode("utf-8", "surrogatepass"), json.loads(metadata.decode()), vector
 
 
 def _unsealed(data: object) -> str:
