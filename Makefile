@@ -81,6 +81,7 @@ docs: .venv/.dev
 
 attack: .venv/.dev
 	@$(BIN)/python -m tests.attacks.replies 500000
+	@$(BIN)/python -m tests.attacks.faults 20000
 	@$(BIN)/python -m tests.attacks.matrix --every
 	@for way in records,threads records,async saver,threads saver,async; do \
 		$(BIN)/python -m tests.attacks.paid_twice $$way 64 --kills 12; done
