@@ -6,6 +6,7 @@ import csv
 import json
 import re
 import signal
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from datasets import Dataset
+from langsmith import Client
 from pyarrow import parquet
 from typer.testing import CliRunner
 
@@ -26,6 +28,7 @@ from langchain_judges.testing import reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import answer
+from tests.langsmith_server import LangSmithServer
 from tests.processes import held, rows_in, start, wait_until
 from tests.test_compare import over_the_wire
 
@@ -342,21 +345,119 @@ def test_the_command_says_which_of_two_columns_is_better(serve, tmp_path):
     assert {row["preference"] for row in read(out)} == {"v2"}
 
 
-@pytest.mark.parametrize("systems", ["v1,v2", "v1,v2,v3"])
-def test_systems_in_columns_are_compared_or_ranked(serve, tmp_path, systems):
-    rows = [
-        {"question": f"Why {n}?", "v1": "bad", "v2": "good", "v3": f"bad too {n}"}
-        for n in range(12)
-    ]
-    server = serve(over_the_wire)
-    words = ["compare", written(tmp_path / "r.csv", rows), "--model", "m"]
-    line = [*words, "--base-url", server.url, "--systems", systems]
+def comparing(server, *words):
+    line = ["compare", *words, "--model", "m", "--base-url", server.url]
     done = CliRunner().invoke(app, [str(word) for word in line])
     assert done.exit_code == 0, done.output
-    if systems == "v1,v2":
-        assert "v2 is better in 12 of 12 (100 %, 76–100 %): settled." in done.stdout
-    else:
-        assert "v2 before v" in done.stdout
+    return done
+
+
+def answers(system: str, numbers: Iterable[int]) -> list[dict[str, str]]:
+    """Return outputs of a system: those of v2 are good, but not on billing."""
+    rows = []
+    for n in numbers:
+        text = "good" if (system == "v2") is (n % 4 != 0) else f"bad {system}"
+        area = "billing" if n % 4 == 0 else "other"
+        rows.append({"id": f"q{n}", "question": f"Why {n}?", "reply": text, "category": area})
+    return rows
+
+
+def lines_of(path: Path, rows: Iterable[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_two_files_of_outputs_are_joined_by_id_and_the_answer_goes_into_a_pull_request(
+    serve, tmp_path
+):
+    first = lines_of(tmp_path / "v1.jsonl", answers("v1", range(41)))
+    second = lines_of(tmp_path / "v2.jsonl", reversed(answers("v2", range(40))))
+    out = [tmp_path / name for name in ("s.csv", "pr.md", "pr.png", "pr.svg")]
+    words = [word for path in out for word in ("-o", path)]
+    server = serve(over_the_wire)
+    done = comparing(server, first, second, *words)
+    better = "v2 is better in 30 of 40 (75 %, 60–86 %): settled."
+    apart = (
+        "In billing v2 is better in 0 of 10 (0 %, 0–28 %), elsewhere in 30 of 30 "
+        "(100 %, 89–100 %)."
+    )
+    assert better in done.stdout
+    assert apart in done.stdout
+    assert "Of v1 1 row without a partner left out." in done.stderr
+    table = read(out[0])
+    assert [row["v1"] for row in table] == [row["reply"] for row in answers("v1", range(40))]
+    assert {row["preference"] for row in table if row["category"] == "billing"} == {"v1"}
+    note = out[1].read_text()
+    assert note.startswith(f"{better}\n{apart}\n\n| | v2 better | v1 better |\n|---|---|---|\n")
+    assert "| billing | 0 of 10 (0 %, 0–28 %) | 10 |\n" in note
+    assert note.count("\n- q") == 6
+    assert out[2].read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in out[3].read_text()
+    calls = len(server.calls)
+    comparing(server, first, second, *words)
+    assert len(server.calls) == calls
+
+
+def test_three_systems_are_ranked_with_the_neighbours_that_are_not_settled(serve, tmp_path):
+    rows = [
+        {"question": f"Why {n}?", "v1": f"bad {n}", "v2": "good", "v3": f"bad too {n}"}
+        for n in range(12)
+    ]
+    out = tmp_path / "pr.md"
+    words = ("--systems", "v1,v2,v3", "-o", out, "-o", tmp_path / "pr.svg")
+    done = comparing(serve(over_the_wire), written(tmp_path / "r.csv", rows), *words)
+    assert re.search(r"v2 before v\d: settled", done.stdout)
+    assert "not settled" in done.stdout
+    assert out.read_text().count("\n| v") == 3
+    assert "<svg" in (tmp_path / "pr.svg").read_text()
+
+
+COLUMNS_OF_SET = {"input": "id", "output": "question"}
+
+
+def test_two_experiments_of_langsmith_are_compared(serve, tmp_path, monkeypatch):
+    with LangSmithServer() as langsmith:
+        client = Client(api_url=langsmith.url, api_key="k")
+        data = client.create_dataset("support")
+        for n in range(8):
+            inputs = {"question": f"Why {n}?"}
+            client.create_example(inputs=inputs, dataset_id=data.id)
+        names = []
+        for text in ("bad", "good"):
+            done = client.evaluate(
+                lambda inputs, text=text: {"answer": text}, data="support", max_concurrency=0
+            )
+            names.append(done.experiment_name)
+        client.flush()
+        monkeypatch.setenv("LANGSMITH_ENDPOINT", langsmith.url)
+        monkeypatch.setenv("LANGSMITH_API_KEY", "k")
+        monkeypatch.setenv("LANGSMITH_TRACING", "false")
+        words = [f"langsmith:{name}" for name in names]
+        done = comparing(serve(over_the_wire), *words, "--systems", "old,new")
+        judged = judge_many(polite(), "support", client=client, columns=COLUMNS_OF_SET)
+        assert len(list(judged)) == 8
+    assert "new is better in 8 of 8" in done.stdout
+
+
+@for_each(
+    ("files", "words", "problem"),
+    [
+        (2, "", "no row of v0 and v1 has the same `id` or `input`"),
+        (2, "--systems a", "--systems must name each of 2 files, got ['a']"),
+        (1, "--systems a", "--systems must name two columns or more, got 'a'"),
+        (1, "--systems a,b", "no column 'a'; there are ['id', 'input', 'output']"),
+        (1, "--systems input,output -o a.csv -o b.csv", "--out may name one table"),
+        (1, "--systems input,output -o no/a.md", "--out must name a file in a folder"),
+    ],
+)
+def test_wrong_use_of_a_comparison_is_one_sentence(tmp_path, files, words, problem):
+    for n in range(files):
+        lines_of(tmp_path / f"v{n}.jsonl", [{"id": str(n), "input": "q", "output": "a"}])
+    paths = [tmp_path / f"v{n}.jsonl" for n in range(files)]
+    line = ["compare", *paths, "--model", "gpt-m", *words.split()]
+    done = CliRunner().invoke(app, list(map(str, line)), env={"OPENAI_API_KEY": "none"})
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert problem in done.stderr.replace("\n", " ")
 
 
 def has_rows(file: Path, least: int, call: object = None) -> bool:

@@ -1,16 +1,19 @@
-"""`langchain-judges compare`: several methods on the same rows, and what each is worth."""
+"""`langchain-judges compare`: systems by their outputs, or methods on the same rows."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
+from langchain_judges.cli.audit_review import langsmith_client
 from langchain_judges.cli.flags import RowFlags, RunFlags, Without, unfolded
 from langchain_judges.cli.judges import (
     ModelFlags,
@@ -22,22 +25,27 @@ from langchain_judges.cli.messages import (
     FAILED,
     ctrl_c_as_exit,
     error_console,
+    leave_with,
     refusals_as_exits,
-    run_to_the_end,
+    run_rows,
     table_console,
     tell_undone,
 )
 from langchain_judges.cli.rows import (
     RowFile,
+    check_file,
     check_labelled_pair,
     checked_rows,
-    judge_rows,
+    named_columns,
     open_rows,
     tell_calls,
     warn_of_size,
 )
 from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.methods.describe import metadata_of
+from langchain_judges.runs.decision import counted
+from langchain_judges.runs.sources import Source, source_of
+from langchain_judges.runs.summary import Summary
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -66,8 +74,8 @@ class LineUpFlags:
         str | None,
         typer.Option(
             metavar="COLUMN,COLUMN",
-            help="Compare systems instead: the columns with their outputs, a row for each "
-            "input; --methods names the judge, by default relative.",
+            help="Compare systems instead: the columns with their outputs, or the names of "
+            "the files' systems; --methods names the judge, by default relative.",
         ),
     ] = None
     spec: Annotated[
@@ -142,28 +150,31 @@ def settings_by_method(
 
 @unfolded
 def compare(
-    pairs: Annotated[
-        Path,
+    data: Annotated[
+        list[str],
         typer.Argument(
-            help="JSONL, CSV, TSV or Parquet file with input, output_a, output_b; or a public "
-            "data set, by its name or folder."
+            help="Pairs: a table or a public data set. Or outputs of systems: a table with "
+            "--systems, or a file of each, joined by id; langsmith:NAME is an experiment."
         ),
     ],
     model: ModelFlags,
     contest: LineUpFlags,
     *,
     out: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
             "--out",
             "-o",
-            help="Directory for results, comparison.json and comparison.html; resumable.",
+            metavar="<path>",
+            help="Of methods: a folder for results and comparison.html. Of systems, "
+            "repeatable: a table (.csv, .tsv, .jsonl, .parquet), a chart (.png, .svg), a "
+            "summary for a pull request (.md). Resumable.",
         ),
     ] = None,
     rows: RowFlags,
     run: Annotated[RunFlags, Without("max_calls", "max_tokens")],
 ) -> None:
-    """Compare methods on the same rows: agreement with the labels, flips and cost.
+    """Compare systems by their outputs, or methods by agreement with labels, flips and cost.
 
     The same command resumes where it stopped. Exit codes: 0 done, 1 no row judged, or failures
     under --strict, 2 wrong use or refused, 130 Ctrl-C.
@@ -172,9 +183,13 @@ def compare(
 
     errors = error_console()
     with refusals_as_exits(errors, model.address), ctrl_c_as_exit(errors, saved=bool(out)):
-        if contest.systems:
-            _compare_systems(pairs, model, contest, rows, run, out)
+        if contest.systems or len(data) > 1:
+            _compare_systems(data, model, contest, rows, run, out or [])
             return
+        pairs = Path(data[0])
+        if len(out or []) > 1:
+            raise OptionError("--out is one folder where methods are compared")
+        folder = out[0] if out else None
         names = contest.names()
         settings_by_method(names, contest.option or [])  # refused before the rows are read
         good = _labelled_pairs(pairs, rows, errors)
@@ -184,59 +199,124 @@ def compare(
         if run.dry_run:
             return
         comparison = compare_methods(
-            contestants, good, budget=contest.budget, skipped=skipped, out=out, **run.options()
+            contestants,
+            good,
+            budget=contest.budget,
+            skipped=skipped,
+            out=folder,
+            **run.options(),
         )
-        if out is not None:
-            _write(comparison, out, pairs.name, errors)
+        if folder is not None:
+            _write(comparison, folder, pairs.name, errors)
     _print(comparison, errors, model.address, strict=run.strict)
 
 
+_EXPERIMENT = "langsmith:"
+"""Begins the name of an experiment of LangSmith, in place of a file."""
+
+
+def _table_of_systems(
+    paths: Sequence[str], systems: str | None, rows: RowFlags, errors: Console
+) -> tuple[Source, list[str]]:
+    """Return one table with a column for each system, and the names of these columns."""
+    names = [name.strip() for name in (systems or "").split(",") if name.strip()]
+    if len(paths) == 1:
+        if len(set(names)) < 2:
+            raise OptionError(f"--systems must name two columns or more, got {systems!r}")
+        return source_of(paths[0]), names
+    from langchain_judges.runs.systems import joined
+
+    names = names or [Path(path.removeprefix(_EXPERIMENT)).stem for path in paths]
+    if len(set(names)) < len(paths):
+        raise OptionError(f"--systems must name each of {len(paths)} files, got {names!r}")
+    sources = {name: _source(path) for name, path in zip(names, paths, strict=True)}
+    table, alone = joined(sources, named_columns(rows.column))
+    for name, number in alone.items():
+        if number:
+            text = f"Of {name} {counted(number, 'row')} without a partner left out."
+            errors.print(text, style="yellow", markup=False)
+    return Source(table, True), names
+
+
+def _source(path: str) -> Source:
+    if not path.startswith(_EXPERIMENT):
+        return source_of(path)
+    from langchain_judges.integrations.langsmith_runs import experiment_rows
+
+    with langsmith_client() as client:
+        rows = experiment_rows(client, path.removeprefix(_EXPERIMENT))
+    return Source(rows, True)
+
+
 def _compare_systems(
-    path: Path,
+    paths: Sequence[str],
     model: ModelFlags,
     contest: LineUpFlags,
     rows: RowFlags,
     run: RunFlags,
-    out: Path | None,
+    out: Sequence[Path],
 ) -> None:
     """Say which of two systems is better, or rank several."""
     from langchain_judges.methods.registry import load_judge
+    from langchain_judges.report.systems import Duel, Order, save_chart
     from langchain_judges.report.terminal import ranking_table
     from langchain_judges.runs.ranking import rank
 
-    names = [name.strip() for name in (contest.systems or "").split(",") if name.strip()]
-    if len(set(names)) < 2:
-        raise OptionError(f"--systems must name two columns or more, got {contest.systems!r}")
-    columns = [*(rows.column or []), f"output_a={names[0]}", f"output_b={names[1]}"]
-    file = judge_rows(path, ("relative", None, {}), replace(rows, column=columns))
-    good = checked_rows(file, error_console(), kept=True)
-    judge = load_judge(contest.methods or "relative", model.chat(dry_run=run.dry_run))
-    tell_calls(
-        contest.methods or "relative", "pair", metadata_of(judge)["calls"],
-        good.number * len(names) * (len(names) - 1) // 2, error_console(), is_local=False,
-    )  # fmt: skip
+    errors = error_console()
+    table, charts, notes = _by_ending(out)
+    source, names = _table_of_systems(paths, contest.systems, rows, errors)
+    own = [] if len(paths) > 1 else rows.column or []
+    columns = {**(named_columns(own) or {}), "output_a": names[0], "output_b": names[1]}
+    if rows.limit is not None:
+        source = replace(source, records=list(islice(iter(source.records), rows.limit)))
+    source = replace(source, check=check_labelled_pair)
+    good = checked_rows(
+        RowFile(Path(paths[0]), source, columns, "pair"), errors, kept=len(names) == 2
+    )
+    method = contest.methods or "relative"
+    judge = load_judge(method, model.chat(dry_run=run.dry_run))
+    pairs = good.number * len(names) * (len(names) - 1) // 2
+    calls = metadata_of(judge)["calls"]
+    tell_calls(method, "pair", calls, pairs, errors, is_local=False)
     if run.dry_run:
         return
     if len(names) == 2:
-        options = {
-            "out": out,
-            **run.options(),
-            "columns": good.columns,
-        }
-        run_to_the_end(
-            judge, good.whole(), options, False, strict=run.strict, address=model.address
+        duel = Duel(names, Summary())
+        options = {"out": table, "columns": columns, **run.options()}
+        duel.summary, stopped = asyncio.run(
+            run_rows(judge, good.whole(), options, False, duel.add)
         )
-        return
-    tasks = (
-        {**row, "outputs": {name: record[name] for name in names if record.get(name)}}
-        for record, row in good.with_records()
-    )
-    ranking = rank(tasks, judge, records=out, progress=False)
-    table_console().print(ranking_table(ranking))
-    for better, worse in zip(ranking["systems"], ranking["systems"][1:], strict=False):
-        word = "settled" if better["parted"] else "not settled"
-        print_line = f"{better['system']} before {worse['system']}: {word}."
-        table_console().print(print_line, markup=False)
+        answer: Duel | Order = duel
+    else:
+        tasks = (
+            {**row, "outputs": {name: record[name] for name in names if record.get(name)}}
+            for record, row in good.with_records()
+        )
+        answer, stopped = Order(rank(tasks, judge, records=table, progress=False)), False
+        table_console().print(ranking_table(answer.ranking))
+        for sentence in answer.sentences():
+            table_console().print(sentence, markup=False)
+    if not stopped:
+        for chart in charts:
+            save_chart(answer, chart)
+        for note in notes:
+            note.write_text(answer.markdown(), encoding="utf-8")
+    if isinstance(answer, Duel):
+        saved = table is not None
+        summary, address = answer.summary, model.address
+        leave_with(summary, run.strict, address, interrupted=stopped, saved=saved)
+
+
+def _by_ending(out: Sequence[Path]) -> tuple[Path | None, list[Path], list[Path]]:
+    """Return the table, the charts and the summaries in Markdown that are to be written."""
+    charts = [path for path in out if path.suffix in (".png", ".svg")]
+    notes = [path for path in out if path.suffix == ".md"]
+    tables = [path for path in out if path not in (*charts, *notes)]
+    if len(tables) > 1:
+        raise OptionError(f"--out may name one table, got {', '.join(map(str, tables))}")
+    for path in (*charts, *notes):
+        check_file("--out", path)
+    return next(iter(tables), None), charts, notes
 
 
 def _labelled_pairs(path: Path, flags: RowFlags, errors: Console) -> RowFile:

@@ -87,10 +87,10 @@ GUIDES: dict[str, Guide] = {
         (("Checks, for --check", _checks),),
     ),
     "compare": Guide(
-        "Compare methods on the same rows: agreement against cost.",
-        f"pairs with {_PAIRS}, and a label: {_TABLE}, or a public set.",
+        "Say which system is better, or which method pays.",
+        f"input and outputs of systems: {_TABLE}; or pairs with {_PAIRS} and a label.",
         (
-            "compare pairs.jsonl --model openai:gpt-5-mini -o compared",
+            "compare v1.jsonl v2.jsonl --model openai:gpt-5-mini -o pr.md",
             "compare pairs.csv --model local --methods relative,bsm",
         ),
         (("Methods, for --methods", lambda: _judges(items=False)),),

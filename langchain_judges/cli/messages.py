@@ -234,5 +234,5 @@ async def run_rows(
         if run.summary.rows:
             console.print(summary_table(run.summary))
             for sentence in decision(run.summary, run.systems):
-                console.print(sentence, markup=False)
+                console.print(sentence, markup=False, soft_wrap=True)
     return run.summary, bool(pressed)

@@ -40,6 +40,20 @@ def baseline_outputs(client: Client, experiment: str) -> dict[str, object]:
     }
 
 
+def experiment_rows(client: Client, experiment: str) -> list[dict[str, object]]:
+    """Return the runs of an experiment as rows: the id of their example, inputs and outputs.
+
+    Args:
+        client: LangSmith's client.
+        experiment: Its name or id.
+    """
+    return [
+        {**(run.inputs or {}), **(run.outputs or {}), "id": str(run.reference_example_id)}
+        for run in _of_experiment(client, experiment)
+        if run.reference_example_id
+    ]
+
+
 def feedback_rows(client: Client, experiment: str) -> list[dict[str, object]]:
     """Return the runs of an experiment as rows, with a column for each key of feedback.
 

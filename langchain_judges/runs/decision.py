@@ -25,7 +25,10 @@ def decision(summary: Summary, systems: Sequence[str] | None = None) -> list[str
     """
     if summary.wrote or not summary.preferences:
         return []
-    lines = _of_labels(summary) if summary.labels else [_of_pairs(summary, systems or "AB")]
+    if summary.labels:
+        lines = _of_labels(summary)
+    else:
+        lines = [_of_pairs(summary, systems or "AB"), *_of_category(summary, systems or "AB")]
     return [*lines, *_of_errors(summary)]
 
 
@@ -42,7 +45,7 @@ def _of_pairs(summary: Summary, systems: Sequence[str]) -> str:
     found = f"{best} is better in {rate_text(wins, decided)}"
     if a == b:
         return f"{systems[0]} and {systems[1]} are even, {a:,} to {b:,}{tied}: not settled."
-    if _interval(wins, decided)[0] > 0.5:
+    if interval_of(wins, decided)[0] > 0.5:
         return f"{found}{tied}: settled."
     lead = 2 * wins / decided - 1
     if lead < _LEAST_LEAD:
@@ -52,6 +55,19 @@ def _of_pairs(summary: Summary, systems: Sequence[str]) -> str:
     more = max(1, round(needed - decided - ties))
     settling = f"about {counted(more, 'more pair')} would settle a lead of this size"
     return f"{found}{tied}: not settled; {settling}."
+
+
+def _of_category(summary: Summary, systems: Sequence[str]) -> list[str]:
+    """Return the sentence on the category in which the lead is another, if one is."""
+    side = max("AB", key=lambda each: summary.preferences[each])
+    decided = Counter({key: n for key, n in summary.answers.items() if key[1] != "tie"})
+    if not (apart := differing(_by_category(decided, side))):
+        return []
+    category, (own, of), (rest, of_rest) = apart
+    return [
+        f"In {category} {systems['AB'.index(side)]} is better in {rate_text(own, of)}, "
+        f"elsewhere in {rate_text(rest, of_rest)}."
+    ]
 
 
 def _of_labels(summary: Summary) -> list[str]:
@@ -105,7 +121,7 @@ def differing(categories: Mapping[str, Counts]) -> tuple[str, Counts, Counts] | 
         rest = total["count"] - count, total["of"] - of
         if not of or not rest[1] or not name:
             continue
-        (low, high), (low_rest, high_rest) = _interval(count, of), _interval(*rest)
+        (low, high), (low_rest, high_rest) = interval_of(count, of), interval_of(*rest)
         gap = max(low - high_rest, low_rest - high)
         if gap > 0 and (best is None or gap > best[0]):
             best = gap, name, (count, of), rest
@@ -118,7 +134,7 @@ def rate_text(count: int, of: int) -> str:
     >>> rate_text(24, 40)
     '24 of 40 (60 %, 45–74 %)'
     """
-    low, high = _interval(count, of)
+    low, high = interval_of(count, of)
     return f"{count:,} of {of:,} ({count / of:.0%}, {100 * low:.0f}–{high:.0%})".replace(
         "%", " %"
     )
@@ -133,8 +149,10 @@ def counted(number: int, one: str, several: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
-def _interval(count: int, of: int) -> tuple[float, float]:
+def interval_of(count: int, of: int) -> tuple[float, float]:
+    """Return the 95 % interval of Wilson of a share."""
     # Loaded on use: statistics take longer to load than a short run.
+
     from langchain_judges.metrics.intervals import wilson_interval
 
     return wilson_interval(count, of)

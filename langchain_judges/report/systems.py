@@ -1,0 +1,155 @@
+"""Systems compared: the pairs that decided, a Markdown table, one chart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from langchain_judges.errors import OptionError
+from langchain_judges.runs.decision import counted, decision, interval_of, rate_text
+from langchain_judges.runs.ranking import Ranking
+from langchain_judges.runs.summary import Summary
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_SHOWN = 3
+"""Pairs that are shown for each system."""
+
+
+@dataclass
+class Duel:
+    """Two systems compared on the same inputs."""
+
+    names: Sequence[str]
+    summary: Summary
+    rows: list[Mapping[str, Any]] = field(default_factory=list)
+    """Results of pairs that one system won."""
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Keep what is shown of a result."""
+        verdict = row["verdict"]
+        if verdict.get("preference") in ("A", "B"):
+            kept = ("preference", "score", "rationale")
+            own = {"id": row.get("id") or row["index"], **{n: verdict.get(n) for n in kept}}
+            self.rows.append(own)
+
+    def sentences(self) -> list[str]:
+        """Return who is better, by how much, and where it differs."""
+        return decision(self.summary, self.names)
+
+    def deciding(self) -> dict[str, list[Mapping[str, Any]]]:
+        """Return by system the pairs that it won most clearly."""
+        return {
+            name: sorted(
+                (row for row in self.rows if row["preference"] == side),
+                key=lambda row: abs((row["score"] or 0.5) - 0.5),
+                reverse=True,
+            )[:MOST_SHOWN]
+            for name, side in zip(self.names, "AB", strict=True)
+        }
+
+    def bars(self) -> list[tuple[str, int, int]]:
+        """Return the share of pairs that the second system won: in all, and by category."""
+        won, of = Counter[str](), Counter[str]()
+        for (category, answer), number in self.summary.answers.items():
+            if answer in ("A", "B"):
+                of[category] += number
+                won[category] += number * (answer == "B")
+        rest = sorted(name for name in of if name)
+        parts = [(name, won[name], of[name]) for name in rest] if len(of) > 1 else []
+        return [("all", won.total(), of.total()), *parts] if of.total() else []
+
+    def markdown(self) -> str:
+        """Return a summary for a pull request."""
+        first, second = self.names
+        ties = self.summary.preferences["tie"]
+        lines = [
+            *self.sentences(),
+            "",
+            f"| | {second} better | {first} better |",
+            "|---|---|---|",
+        ]
+        for name, won, of in self.bars():
+            lines.append(f"| {name} | {rate_text(won, of)} | {of - won:,} |")
+        lost = self.summary.not_judged.total()
+        lines += ["", f"{counted(ties, 'tie')}, {lost:,} not judged."]
+        for name, rows in self.deciding().items():
+            if rows:
+                lines += ["", f"Won by {name}:", ""]
+            lines += [f"- {row['id']}: {_line(row['rationale'])}" for row in rows]
+        return "\n".join(lines) + "\n"
+
+    def draw(self, axes: Axes) -> None:
+        """Draw the share of the second system with its interval, in all and by category."""
+        bars = self.bars()[::-1]
+        for place, (_, won, of) in enumerate(bars):
+            low, high = interval_of(won, of)
+            axes.plot([low, high], [place, place], color="tab:blue")
+            axes.plot([won / of], [place], "o", color="tab:blue")
+        axes.axvline(0.5, color="grey", linewidth=0.8)
+        axes.set_yticks(range(len(bars)), [f"{name} ({of:,})" for name, _, of in bars])
+        axes.set_xlim(0, 1)
+        axes.set_xlabel(
+            f"share of pairs that {self.names[1]} wins against {self.names[0]}, 95 %"
+        )
+
+
+@dataclass
+class Order:
+    """Several systems ranked."""
+
+    ranking: Ranking
+
+    def sentences(self) -> list[str]:
+        """Return which neighbours are settled."""
+        systems = self.ranking["systems"]
+        return [
+            f"{better['system']} before {worse['system']}: "
+            f"{'settled' if better['parted'] else 'not settled'}."
+            for better, worse in pairwise(systems)
+        ]
+
+    def markdown(self) -> str:
+        """Return a summary for a pull request."""
+        head = ["| system | strength | 95 % | comparisons |", "|---|---|---|---|"]
+        rows = [
+            f"| {own['system']} | {own['strength']:+.2f} | {own['low']:+.2f} to "
+            f"{own['high']:+.2f} | {own['comparisons']:,} |"
+            for own in self.ranking["systems"]
+        ]
+        return "\n".join([*head, *rows, "", *self.sentences()]) + "\n"
+
+    def draw(self, axes: Axes) -> None:
+        """Draw the strengths with their intervals."""
+        systems = self.ranking["systems"][::-1]
+        for place, own in enumerate(systems):
+            axes.plot([own["low"], own["high"]], [place, place], color="tab:blue")
+            axes.plot([own["strength"]], [place], "o", color="tab:blue")
+        axes.set_yticks(range(len(systems)), [own["system"] for own in systems])
+        axes.set_xlabel("strength (log odds), 95 %")
+
+
+def save_chart(answer: Duel | Order, path: Path) -> None:
+    """Draw one chart into a `.png` or `.svg` file.
+
+    Raises:
+        OptionError: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as exc:
+        raise OptionError(f"{path.name} needs matplotlib: pip install matplotlib") from exc
+    figure = Figure(figsize=(7, 3), layout="constrained")
+    axes = figure.add_subplot()
+    answer.draw(axes)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path)
+
+
+def _line(text: str | None) -> str:
+    return " ".join((text or "no reason given").split())[:300]
