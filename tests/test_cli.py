@@ -6,6 +6,7 @@ import re
 import signal
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -187,7 +188,7 @@ def test_a_judge_of_one_text_judges_items(serve, write):
     assert "as labelled 2 of 3 judged rows with a label" in counted
 
 
-ROWS = [
+ROWS: list[Any] = [
     pairs(1)[0],
     "{not json",
     {"input": "q", "output_a": "a"},
