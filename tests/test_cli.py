@@ -232,7 +232,7 @@ def test_bad_rows_are_named_and_stand_in_the_result_with_their_reason(serve, wri
 @pytest.mark.parametrize("command", ["trust", "compare"])
 def test_other_commands_name_bad_rows_and_leave_them_out(serve, write, tmp_path, command):
     more = {"compare": ["--methods", "bsm"], "trust": ["-o", tmp_path / "r.html"]}[command]
-    rows = [row if isinstance(row, str) else {"label": "A", **row} for row in ROWS]
+    rows = [{"label": "A", **row} if isinstance(row, dict) else row for row in ROWS]
     path = write(rows)
     result = invoke(command, path, "--model", "fake", "--base-url", serve().url, *more)
     assert result.exit_code == 0, result.output
