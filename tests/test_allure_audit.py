@@ -1,6 +1,7 @@
 """The loop: what is proposed, decided, remembered and measured; stopped and resumed."""
 
 import json
+import math
 from collections import Counter
 from typing import Any
 
@@ -528,6 +529,15 @@ def test_people_s_labels_decide_with_their_reasons():
     assert kinds == [(1, 0, "Ann")] * 3 + [(1, 1, "Ann")]
     assert {e["note"] for e in memory.examples()} == {"Mind the order."}
     assert result["decisions"][0]["check"] == "answer_or_label"
+
+
+@for_each("label", [3, "bad", True, math.nan])
+def test_a_label_off_the_scale_is_refused_before_anything_is_paid(label):
+    items = [*planning(3), {**planning(1)[0], "id": "x", "label": label}]
+    model = fooled_model()
+    with pytest.raises(InputError, match="x: `label` must be on "):
+        loop(memory_of(), model, auditor="labels").invoke({"items": items})
+    assert model.prompts == []
 
 
 def test_items_without_an_id_are_known_by_their_texts_in_every_list():

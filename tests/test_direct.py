@@ -18,6 +18,7 @@ from langchain_judges import (
 )
 from langchain_judges.asking.replies.prose import SLOTS, spoken_label
 from langchain_judges.errors import OptionError
+from langchain_judges.methods.direct.replies import spoken_choice
 from langchain_judges.testing import error, reply, with_logprobs
 from tests.cases import for_each
 from tests.conftest import DATA, chat
@@ -398,3 +399,16 @@ def test_a_baseline_with_the_real_local_model(method):
     assert (verdict["score"] > 0.5) == (verdict["preference"] == "A")
     assert verdict["usage"]["calls"] >= CALLS[method]
     assert {b["probability"] is None for b in result["ballots"]} == {False}
+
+
+@for_each(
+    "text",
+    [
+        "Better for readers who like more detail: 1\nOn the whole the second one is right.",
+        "Answer to the question that was asked here: 2\nBoth get it right.",
+        "Winner on style and readability alone: 1\nStill, the other one is right.",
+    ],
+)
+def test_a_remark_on_one_aspect_is_no_verdict(text):
+    assert spoken_choice(text) is None
+    assert spoken_choice("Better: 1") == {"explanation": "", "preference": "1"}

@@ -6,6 +6,7 @@ import copy
 import json
 import math
 import pickle  # noqa: TID251 - to show that results survive it
+import uuid
 
 import numpy as np
 import pytest
@@ -146,3 +147,9 @@ def test_intervals_hold_the_truth_as_often_as_the_standard_says(measure, setting
     share, none, _ = covered(measure, at, 150)
     # A share of .92 of 150 samples has a standard error of .022.
     assert none == 1 or share > STANDARD - 2.5 * 0.022
+
+
+def test_groups_may_be_numbers_of_any_size():
+    large = [uuid.UUID(int=2**127 + n % 3).int for n in range(6)]
+    values = [1, 0, 1, 1, 0, 1]
+    assert mean(values, groups=large) == mean(values, groups=["a", "b", "c"] * 2)

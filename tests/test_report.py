@@ -14,6 +14,7 @@ from scipy import stats
 from langchain_judges import metrics, report
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics.agreement import majority_vote
+from langchain_judges.report.content import Contest
 from langchain_judges.rows.labels import check_countable
 from langchain_judges.runs.columns import TableForm
 from langchain_judges.verdict import Preference, no_usage
@@ -517,3 +518,32 @@ def test_tests_of_judges_count_groups_and_are_adjusted():
     assert contests["one", "two"].p == pytest.approx(2 * stats.t.sf(1 / 3 / error, 4))
     for each in contests.values():
         assert each.holm_p >= each.p
+
+
+@for_each(
+    ("difference", "ends", "p", "sentence"),
+    [
+        (
+            -0.05,
+            (-0.184, 0.084),
+            0.5,
+            "Not settled: b is ahead of a by 5.0 points (−8.4 to 18.4).",
+        ),
+        (
+            -0.05,
+            (-0.11, 0.004),
+            0.04,
+            "b is right more often than a by 5.0 points (−0.4 to 11.0).",
+        ),
+        (0.05, (0.01, 0.09), 0.01, "a is right more often than b by 5.0 points (1.0 to 9.0)."),
+        (
+            0.0,
+            (-0.1, 0.1),
+            1.0,
+            "Not settled: a and b are right equally often (−10.0 to 10.0).",
+        ),
+    ],
+)
+def test_who_is_ahead_is_said_with_the_interval_of_that_lead(difference, ends, p, sentence):
+    result = metrics.Result(difference, n=40, interval=metrics.Interval(*ends))
+    assert Contest("a", "b", 40, result, p, p, 1, 2).sentence == sentence

@@ -18,6 +18,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.evaluators import SCORES
 from langchain_judges.methods.rubric import Criterion
 from langchain_judges.methods.rubric.criteria import ready_names, ready_rubrics
+from langchain_judges.methods.rubric.replies import parse_label
 from langchain_judges.methods.rubric.tally import subscore, total_verdict
 from langchain_judges.testing import with_logprobs
 from langchain_judges.verdict import no_usage
@@ -379,3 +380,18 @@ def test_the_last_turn_alone_is_judged_where_that_is_asked_for():
         before, response = prompt.split("[response]")
         assert response.startswith("\nIn Oslo.\n")
         assert "Hi, what may I do?" in before
+
+
+@for_each(
+    ("text", "label"),
+    [
+        ("1", "1"),
+        ("Label: 1", "1"),
+        ("It is wrong in two places.\n**Label:** 0", "0"),
+        ("The label is 0.\nThe response gives as its result\n1", None),
+        ("How many of the claims hold?\n1", None),
+        ("Label: 0\nLabel: 1", None),
+    ],
+)
+def test_a_label_in_plain_words_is_one_that_is_said(text, label):
+    assert (parse_label(text, (0, 1)) or {"label": None})["label"] == label

@@ -256,7 +256,7 @@ class Cases:
         if len(keys) != self.size:
             counts = f"{len(keys)} for {self.size} items"
             raise InputError(f"one group for each item is needed: {counts}")
-        if set(map(type, keys)) == {int}:
+        if set(map(type, keys)) == {int} and max(map(abs, keys)) < 2**63:
             numbers = np.asarray(keys, dtype=np.int64)[self.indices]
             return np.asarray(np.unique(numbers, return_inverse=True)[1]).reshape(-1)
         order: dict[Hashable, int] = {}

@@ -116,14 +116,15 @@ class Contest:
         if not self.n:
             return f"{self.first} and {self.second} have no row in common."
         better, worse = self.first, self.second
+        sign = 1
         if self.difference < 0:
-            better, worse = worse, better
+            better, worse, sign = worse, better, -1
         span = ""
         if self.difference.interval:
-            ends = sorted(
-                (abs(end) if self.settled else end) for end in self.difference.interval
-            )
+            ends = sorted(sign * end for end in self.difference.interval)
             span = f" ({' to '.join(f'{100 * end:.1f}'.replace('-', '−') for end in ends)})"
+        if not self.difference:
+            return f"Not settled: {better} and {worse} are right equally often{span}."
         lead = f"by {abs(100 * self.difference):.1f} points{span}"
         if self.settled:
             return f"{better} is right more often than {worse} {lead}."

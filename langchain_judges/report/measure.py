@@ -266,7 +266,8 @@ def _failures(sample: Sample) -> list[Number]:
         result = metrics.rate(abstained, confidence=sample.confidence)
         numbers.append(Number("failures.abstained.labelled", title, result))
     if sample.pairs:
-        tied = [None if answer is None else answer == "tie" for answer in sample.answers]
+        both = zip(sample.verdicts, sample.answers, strict=True)
+        tied = [verdict if answer is None else answer == "tie" for verdict, answer in both]
         ties = metrics.rate(tied, **sample.settings)
         numbers.append(Number("failures.ties", "Verdicts that are ties", ties))
     return numbers

@@ -85,8 +85,10 @@ def _score(verdict: Mapping[str, Any]) -> str:
 
 
 def _recalled(row: Mapping[str, Any]) -> Text:
-    leak = (row.get("recalled") or {}).get("allow_leak")
-    note = f"shown {count_text(len(row['verdict']['recalled']), 'remembered example')}"
+    recalled = row.get("recalled") or {}
+    leak = recalled.get("allow_leak")
+    ids = row["verdict"].get("recalled") or recalled.get("ids") or ()
+    note = f"shown {count_text(len(ids), 'remembered example')}"
     if leak:
         note += "; those of the item's own group were allowed, so this is no test"
     return Text(note, style="yellow" if leak else "dim")

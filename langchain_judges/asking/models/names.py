@@ -180,6 +180,8 @@ def server_of(model: str | ModelSpec | BaseChatModel) -> str | None:
         address = own_address() if model.startswith(("openai:", "gpt-")) else None
     elif isinstance(model, Mapping):
         address = model.get("base_url")
+        if not address:
+            return server_of(model["name"])
     elif "model_file" not in (model.metadata or {}):
         fields = (getattr(model, name, None) for name in _SERVERS)
         address = next(filter(None, fields), None)

@@ -23,7 +23,7 @@ from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import Memory, check_memory
 from langchain_judges.methods.allure.admission import Admission, Reach, Rounds
 from langchain_judges.methods.allure.auditors import Audit, resolve_auditor, standard_of
-from langchain_judges.methods.allure.checks import Check, resolve_check
+from langchain_judges.methods.allure.checks import Check, require_labels, resolve_check
 from langchain_judges.methods.allure.holdout import held_out, identified, tasks_on_both_sides
 from langchain_judges.methods.allure.judge import create_allure_judge
 from langchain_judges.methods.allure.modes import Mode, corpus_of, read_modes, suggest_mode
@@ -312,6 +312,8 @@ class Loop:
         """Name the items and hold out those of dev."""
         items = identified(state["items"], "item")
         self.check.require(items, self.labels)
+        if self.options.auditor == "labels":
+            require_labels(items, self.labels)
         pool, dev, grouped_by_task = held_out(items, self.labels, self.options)
         # A checkpointed thread still holds what its previous run left.
         fresh: Update = {

@@ -125,6 +125,8 @@ CheckLike = Check | str | Callable[[Mapping[str, Any], Label], Any]
 
 def is_on_scale(truth: object, labels: Sequence[Label]) -> bool:
     """Return whether a person's label is one of a judge's, or a number between two of them."""
+    if isinstance(truth, bool):
+        return False
     numbers = [each for each in labels if isinstance(each, int | float)]
     if truth in labels or not isinstance(truth, int | float) or not numbers:
         return truth in labels
@@ -144,6 +146,16 @@ def nearest(truth: Label, labels: Sequence[Label]) -> Label:
         )
     numbers = [each for each in labels if isinstance(each, int | float)]
     return truth if truth in labels else min(numbers, key=lambda each: abs(each - float(truth)))
+
+
+def require_labels(items: Sequence[Mapping[str, Any]], labels: Sequence[Label]) -> None:
+    """Refuse labels of people that are not on a judge's scale, before anything is paid."""
+    for item in items:
+        label = item.get("label")
+        if label is not None and not is_on_scale(label, labels):
+            raise InputError(
+                f"{item['id']}: `label` must be on {list(labels)!r}, got {label!r}"
+            )
 
 
 def by_match(name: str, match: TextComparison) -> Check:
@@ -304,7 +316,7 @@ def annotated(
 
     def truth(item: Mapping[str, Any], labels: Sequence[Label]) -> Label | None:
         annotation = item.get(field)
-        if isinstance(annotation, bool) or not isinstance(annotation, int | float | str):
+        if not isinstance(annotation, int | float | str):
             return None
         if isinstance(annotation, float) and math.isnan(annotation):
             return None

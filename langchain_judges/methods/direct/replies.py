@@ -148,9 +148,13 @@ def read_sheet(
     return lines, failures
 
 
+_FORMS = SLOTS._replace(slack=20)
+"""Of a preference in plain words; with more words around it the line is about one aspect."""
+
+
 def spoken_choice(text: str) -> dict[str, object] | None:
     """Read a reply in plain words into the shape that JSON replies have."""
-    choice = spoken_label(text, SLOTS)
+    choice = spoken_label(text, _FORMS)
     return {"explanation": choice.before, "preference": choice.label} if choice else None
 
 
@@ -175,7 +179,7 @@ def _spans(text: str, data: Mapping[str, object]) -> list[Span]:
     if ("preference",) in json_places:
         parts = (("explanation",), ("preference",))
         return [json_places[part] for part in parts if part in json_places]
-    choice = spoken_label(text, SLOTS)
+    choice = spoken_label(text, _FORMS)
     if choice is None or choice.label != data.get("preference"):
         return []
     return [(0, len(choice.before)), choice.span]

@@ -13,7 +13,12 @@ from pydantic import BaseModel, BeforeValidator
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.replies.confidence import json_spans, placed_tokens
-from langchain_judges.asking.replies.prose import LabelForms, spoken_label
+from langchain_judges.asking.replies.prose import (
+    LabelForms,
+    SpokenLabel,
+    lines_of,
+    spoken_label,
+)
 from langchain_judges.asking.replies.reading import Problem, shape_of
 from langchain_judges.asking.state import Gathered
 from langchain_judges.memory.example import Example
@@ -122,8 +127,14 @@ def part_failure(step: str, unit: str, problem: Problem) -> Failure:
 
 def parse_label(text: str, labels: Sequence[Label]) -> dict[str, str] | None:
     """Read a label in plain words."""
-    label = spoken_label(text, _forms(labels))
+    label = _spoken(text, labels)
     return label and {"label": label.label, "explanation": text.strip()}
+
+
+def _spoken(text: str, labels: Sequence[Label]) -> SpokenLabel | None:
+    """Return the label in the fields of a reply, or that is all of it."""
+    alone = (-1,) if len(lines_of(text)) == 1 else ()
+    return spoken_label(text, _forms(labels)._replace(places=alone))
 
 
 def _forms(labels: Sequence[Label]) -> LabelForms:
@@ -132,6 +143,7 @@ def _forms(labels: Sequence[Label]) -> LabelForms:
         nouns=(),
         labels={str(label).casefold(): str(label) for label in labels},
         slack=20,
+        places=(),
     )
 
 
@@ -201,7 +213,7 @@ def _start_of(text: str, data: Mapping[str, Any], unit: str) -> int:
     span = json_spans(text, data).get((unit, "label") if unit else ("label",))
     if span or unit:
         return span[0] if span else -1
-    label = spoken_label(text, _forms([data["label"]]))
+    label = _spoken(text, [data["label"]])
     return label.span[0] if label else -1
 
 
