@@ -129,6 +129,11 @@ def test_doubtful_runs_that_people_label_teach_the_judge(client, server, serve, 
         # 1 may be the worst of five labels, or the top of a scale.
         ((1, 2, 3, 4, 5), {"score": 1.0}, "a label or a place"),
         ((0, 1), {"value": 1, "who": "model"}, "nobody has labelled it"),
+        ((0, 1), {"value": 1, "who": "auto_eval"}, "nobody has labelled it"),
+        # The score of a correction is a place, as the score of feedback is.
+        ((1, 2, 3, 4, 5), {"who": "model", "correction": {"score": 0.75}}, 4),
+        ((1, 2, 3, 4, 5), {"who": "model", "correction": {"score": 1.0}}, "a label or a place"),
+        ((0, 1), {"value": {"a": 1}}, "no label"),
     ],
 )
 def test_what_people_say_of_a_run_is_read_as_a_label(client, server, labels, given, label):

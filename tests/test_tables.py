@@ -24,6 +24,7 @@ from langchain_judges import create_relative_judge, create_rubric_judge, judge_m
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError, OutputError
 from langchain_judges.runs.columns import understood
+from langchain_judges.runs.merge import merge
 from langchain_judges.testing import reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -298,12 +299,41 @@ def test_the_whole_record_is_kept_where_it_is_named(tmp_path):
     assert len([json.loads(line)["verdict"] for line in records.read_text().splitlines()]) == 3
 
 
+def test_the_rows_themselves_are_no_records_to_be_set_aside(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    lines = [json.dumps({"index": n, **row}) + "\n" for n, row in enumerate(REPLIES)]
+    path.write_text("".join(lines))
+    with pytest.raises(OutputError, match="line 1"):
+        list(judge_many(polite(), path, records=path, progress=False))
+    assert path.read_text() == "".join(lines)
+
+
+def test_records_that_were_merged_are_records(tmp_path):
+    records, merged = tmp_path / "run.jsonl", tmp_path / "merged.jsonl"
+    model = FakeChatModel(replies=labels)
+    judge = create_rubric_judge(model, rubric="Is it polite?")
+    list(judge_many(judge, REPLIES, records=records, progress=False))
+    merge(records, merged)
+    merge(merged, tmp_path / "merged.csv")
+    list(judge_many(judge, REPLIES, records=merged, progress=False))
+    assert len(model.prompts) == 3
+
+
+def test_a_table_takes_cells_of_any_size_and_mixed_lists(tmp_path):
+    rows = [{**REPLIES[0], "reply": "x" * 200_000}, {**REPLIES[1], "tags": [1, "a", None]}]
+    for ending in (".csv", ".parquet"):
+        out = tmp_path / f"s{ending}"
+        list(judge_many(polite(), rows, out=out, progress=False))
+        assert label_column(out) == ["1", "1"]
+
+
 @for_each(
     ("out", "options", "problem"),
     [
         ("s.xlsx", {}, "`out` must end in .csv, .jsonl, .parquet, .tsv, got 's.xlsx'"),
         ("s3://bucket/s.csv", {}, "`records` takes a URL"),
         ("s.csv", {"shard": "1/2"}, "a shard has `records`"),
+        ("s.jsonl", {"records": "./s.jsonl"}, "`out` and `records` name the same file"),
     ],
 )
 def test_a_table_that_cannot_be_written_is_refused_at_once(out, options, problem):

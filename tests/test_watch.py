@@ -280,3 +280,11 @@ def test_a_judge_runs_as_the_code_of_an_online_evaluator(client, server, monkeyp
         assert space["perform_eval"]({"inputs": {}, "outputs": None}) == {}
     with pytest.raises(OptionError, match="the model is an object"):
         create_online_evaluator(client, of_method("rubric", rubric="good"), "tone")
+
+
+def test_a_run_is_judged_when_it_is_over_and_not_before(client, server):
+    [run] = production(server, None)
+    server.runs[run] |= {"error": None, "end_time": None}
+    assert watch_project(client, labels(), PROJECT).judged == 0
+    server.runs[run] |= {"outputs": {"answer": "good"}, "end_time": now()}
+    assert watch_project(client, labels(), PROJECT).judged == 1

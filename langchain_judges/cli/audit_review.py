@@ -307,7 +307,7 @@ def langsmith_client() -> Iterator[Client]:
     Raises:
         OutputError: LangSmith cannot be reached, or refuses.
     """
-    from langsmith import Client
+    from langsmith import Client, LangsmithError
     from langsmith.utils import LangSmithError
     from requests import RequestException
 
@@ -315,7 +315,7 @@ def langsmith_client() -> Iterator[Client]:
     logging.getLogger("langsmith").setLevel(logging.ERROR)
     try:
         yield Client()
-    except (LangSmithError, RequestException) as exc:
+    except (LangSmithError, LangsmithError, RequestException) as exc:
         reason = " ".join(str(exc).split()).partition(". ")[0][:300]
         raise OutputError(f"LangSmith refused ({type(exc).__name__}): {reason}") from exc
 

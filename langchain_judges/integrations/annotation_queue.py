@@ -100,7 +100,7 @@ def _is_of_people(feedback: Feedback) -> bool:
         return True
     source = feedback.feedback_source
     given = feedback.value is not None or feedback.score is not None
-    return given and not (source and source.type == "model")
+    return given and not (source and source.type in ("model", "auto_eval"))
 
 
 def _item(
@@ -113,14 +113,26 @@ def _item(
     return {**item, "note": feedback.comment} if feedback.comment else item
 
 
+def _is_score(correction: object) -> bool:
+    """Return whether a correction gives a score alone, which is a place among the labels."""
+    names = {"label", "preference", "value", "score"}
+    return isinstance(correction, Mapping) and names & correction.keys() == {"score"}
+
+
 def _label(feedback: Feedback, labels: Sequence[Label]) -> Label:
+    value: object = feedback.value
+    given: object = feedback.score
     corrected = label_of_correction(feedback)
-    if corrected is not None:
-        return corrected
-    value = _number(feedback.value)
+    if corrected is not None and _is_score(feedback.correction):
+        value, given = None, corrected
+    elif corrected is not None:
+        value, given = corrected, None
+    value = _number(value)
     if isinstance(value, str | int | float):
         return value
-    score = float(feedback.score or 0)
+    if not isinstance(given, int | float):
+        raise InputError(f"its feedback is no label: {value!r}")
+    score = float(given)
     if not 0 <= score <= 1 or not labels:
         return _number(score)  # type: ignore[return-value]  # a number
     at_place = labels[round(score * (len(labels) - 1))]

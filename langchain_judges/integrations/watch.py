@@ -168,9 +168,11 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
         names = watcher.patiently(lambda: threads_of(client, own, start, **which))
         inside = [name for name in names if in_sample(name, sample)]
         read = [partial(runs_of_thread, client, own, name) for name in inside]
-        cases = [_case(watcher.patiently(runs)) for runs in read]
+        cases = [_case(found) for runs in read if (found := watcher.patiently(runs))]
     else:
         runs = watcher.patiently(lambda: runs_of(client, own, start, is_root=True, **which))
+        # A run that is not over has nothing to judge yet.
+        runs = [run for run in runs if run.end_time or run.outputs or run.error]
         names = [str(run.id) for run in runs]
         cases = [_case([run]) for run in runs if in_sample(str(run.id), sample)]
     watcher.watch.listed = len(names)

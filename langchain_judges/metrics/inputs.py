@@ -256,7 +256,8 @@ class Cases:
         if len(keys) != self.size:
             counts = f"{len(keys)} for {self.size} items"
             raise InputError(f"one group for each item is needed: {counts}")
-        if set(map(type, keys)) == {int} and max(map(abs, keys)) < 2**63:
+        whole = [key for key in keys if type(key) is int and abs(key) < 2**63]
+        if keys and len(whole) == len(keys):
             numbers = np.asarray(keys, dtype=np.int64)[self.indices]
             return np.asarray(np.unique(numbers, return_inverse=True)[1]).reshape(-1)
         order: dict[Hashable, int] = {}

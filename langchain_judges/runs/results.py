@@ -45,7 +45,8 @@ _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 _CHECKED = re.compile(rb', "checksum": "([0-9a-f]{8})"\}\n?\Z')
 
 
-def _line(row: ResultRow) -> bytes:
+def line_of(row: ResultRow) -> bytes:
+    """Return a result as a line of its file, with a checksum of all before it."""
     # Lone surrogates, which UTF-8 cannot encode, are also escaped.
     data = inert_json(json.dumps(row, ensure_ascii=False)).encode()[:-1]
     return b'%s, "checksum": "%08x"}\n' % (data, zlib.crc32(data))
@@ -73,7 +74,7 @@ def _is_sound(line: bytes) -> bool:
 
 def _is_ours(line: bytes) -> bool:
     """Return whether a damaged line can be one of ours; of a power cut zeros are left."""
-    return line.startswith(_START) or not line.strip(b"\0\r\n")
+    return re.match(rb'\{"index": \d+, "key": "', line) is not None or not line.strip(b"\0\r\n")
 
 
 def write_whole(file: int, line: bytes) -> None:
@@ -186,7 +187,7 @@ class Results:
         Raises:
             OutputError: The file was closed, or cannot take the row.
         """
-        line = _line(row)
+        line = line_of(row)
         with self._lock:
             if self._file is None:
                 raise OutputError(f"The run has closed {self.path}.")

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
@@ -61,6 +62,10 @@ from langchain_judges.verdict import Failure
 _LOG = logging.getLogger(__name__)
 ALIKE = 10
 """The run stops if this many first rows all fail with the same permanent error."""
+
+
+def _same(one: Any, other: Any) -> bool:
+    return Path(one).resolve() == Path(other).resolve()
 
 
 class FirstRows:
@@ -148,6 +153,8 @@ class RunState:
         self._table = table_of(options.out)
         if self._table and self._shard:
             raise OptionError("`out` is one table; a shard has `records`, a folder for `merge`")
+        if options.out and options.records and _same(options.out, options.records):
+            raise OptionError("`out` and `records` name the same file")
         records = options.records or (self._table.records if self._table else None)
         self._files = RunFiles(records, self._shard, keep_failed=options.keep_failed)
         self._memories = JudgeMemories(judge)
@@ -192,7 +199,11 @@ class RunState:
             self._table.check()
         self.summary.others = self._files.open(self.name["mark"])
         if self._table:
-            self._table.begin()
+            try:
+                self._table.begin()
+            except BaseException:
+                self._files.close(None)
+                raise
 
     def take(self) -> RunRow | None:
         """Return the next row to judge; None if there is none that can be started yet."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -133,6 +134,7 @@ class Delimited:
         self._path = path
         self._delimiter = "\t" if path.suffix == ".tsv" else ","
         self._columns: list[str] = []
+        csv.field_size_limit(sys.maxsize)
         self._file = path.open("w", encoding="utf-8", newline="", errors="surrogatepass")
 
     def write(self, own: Mapping[str, object], cells: Mapping[str, object]) -> None:
@@ -211,7 +213,8 @@ class Parquet:
                 continue
             try:
                 kind = pa.infer_type(cells)
-            except pa.ArrowInvalid:
+                pa.array(cells, kind)
+            except (pa.ArrowInvalid, pa.ArrowTypeError):
                 kind = pa.string()
             fields.append((name, pa.string() if pa.types.is_null(kind) else kind))
         return pa.schema(fields)
@@ -258,9 +261,11 @@ FORMS: dict[str, Callable[[Path], TableFile]] = {
 
 
 def _write_lines(path: Path, results: Iterable[ResultRow]) -> None:
-    with path.open("w", encoding="utf-8") as file:
+    from langchain_judges.runs.results import line_of
+
+    with path.open("wb") as file:
         for result in results:
-            file.write(inert_json(json.dumps(result, ensure_ascii=False)) + "\n")
+            file.write(line_of(result))
 
 
 def write_results(path: Path, form: str, results: Iterable[ResultRow]) -> None:
@@ -302,6 +307,7 @@ class TableOut:
         self.records = self._folder / "records.jsonl"
         """The whole results, unless they are kept elsewhere."""
         self._file: TableFile | None = None
+        self._broken = False
 
     def check(self) -> None:
         """Check that no table of somebody else's is there, and make the folder.
@@ -340,7 +346,9 @@ class TableOut:
     def write(self, own: Mapping[str, object], cells: Mapping[str, object]) -> None:
         """Write a row."""
         if self._file is not None:
+            self._broken = True
             self._file.write(own, cells)
+            self._broken = False
 
     def close(self, *, whole: bool) -> None:
         """Put the table in its place, if it has every row."""
@@ -349,7 +357,7 @@ class TableOut:
         file, self._file = self._file, None
         try:
             file.close()
-            if whole:
+            if whole and not self._broken:
                 before = self._prints.read_text().split()[:1] if self._prints.exists() else []
                 self._prints.write_text("\n".join([_fingerprint(self._draft), *before]))
                 self._draft.replace(self._path)
