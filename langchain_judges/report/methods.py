@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rich.table import Table
 from rich.text import Text
 
-from langchain_judges.errors import needs
+from langchain_judges.report.page import template
 from langchain_judges.runs.comparison import Comparison, Rate, Standing
 
 
@@ -144,14 +144,8 @@ def comparison_page(comparison: Comparison, data: str) -> str:
     Args:
         comparison: What `runs.comparison.compare` returned.
         data: The name of the data, for the title.
-
-    Raises:
-        MissingExtraError: The extra `trust` is not installed.
     """
-    with needs("trust", "The page of a comparison"):
-        from langchain_judges.report.page import template
-
-        page = template("comparison.html")
+    page = template("comparison.html")
     points, unit = points_of(comparison["methods"])
     best = [p.name for p in sorted(points, key=lambda p: p.cost) if p.best]
     lead = "No row has a label to agree with."

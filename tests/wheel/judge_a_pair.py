@@ -41,10 +41,10 @@ def classic():
     return classic
 
 
-def report_of_one_row():
+def numbers_as_a_data_frame():
     judge = create_direct_judge(FakeChatModel())
     rows = [{**PAIR, "label": "A"}]
-    trust([{"index": 0, **judge.invoke(PAIR)}], rows).to_html(Path(tempfile.mkdtemp()) / "page")
+    return trust([{"index": 0, **judge.invoke(PAIR)}], rows).to_dataframe()
 
 
 LACKING = {
@@ -54,7 +54,7 @@ LACKING = {
     ),
     "local": lambda: local_model(__file__),
     "overlap": lambda: overlap("bleu", ["a"], [["a"]]),
-    "trust": report_of_one_row,
+    "trust": numbers_as_a_data_frame,
     "writing": lambda: create_bsm_writer(FakeChatModel()),
 }
 
@@ -89,10 +89,14 @@ def check_command_line():
         rows.write_text('{"input": "Why?", "output_a": "a", "output_b": "b", "label": "A"}\n')
         dry_run = [command, "judge", str(rows), "--model", "openai:gpt-5-mini", "--dry-run"]
         subprocess.run(dry_run, check=True, capture_output=True)
-        refused = [command, "trust", str(rows), "--model", "openai:gpt-5-mini"]
-        ending = subprocess.run(refused, capture_output=True, text=True)
-    assert ending.returncode == 2, ending
-    assert ending.stderr.endswith("pip install 'langchain-judges[trust]'.\n"), ending.stderr
+        table, page = Path(folder) / "labels.csv", Path(folder) / "page.html"
+        table.write_text(
+            "id,gpt,ann\n" + "".join(f"{n},{n % 2},{n % 3 % 2}\n" for n in range(30))
+        )
+        report = [command, "trust", str(table), "--judge", "gpt", "--label", "ann"]
+        ending = subprocess.run([*report, "-o", str(page)], capture_output=True, text=True)
+        assert ending.returncode == 0, ending
+        assert "<html" in page.read_text()
 
 
 def check_sentences():
