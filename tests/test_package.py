@@ -37,7 +37,7 @@ EXTRAS = {
     "overlap": {"nltk", "ot", "rouge_score", "sacrebleu"},
     "prices": {"genai_prices"},
     "ray": {"ray"},
-    "trust": {"pandas"},
+    "trust": {"matplotlib", "pandas"},
     "writing": {"lemminflect", "snowballstemmer"},
 }
 """The modules that each extra brings, as far as the package imports them."""

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import needs
 from langchain_judges.runs.decision import counted, decision, interval_of, rate_text
 from langchain_judges.runs.ranking import Ranking
 from langchain_judges.runs.summary import Summary
@@ -138,12 +138,10 @@ def save_chart(answer: Duel | Order, path: Path) -> None:
     """Draw one chart into a `.png` or `.svg` file.
 
     Raises:
-        OptionError: matplotlib is not installed.
+        MissingExtraError: The extra `trust` is not installed.
     """
-    try:
+    with needs("trust", f"The chart {path.name}"):
         from matplotlib.figure import Figure
-    except ImportError as exc:
-        raise OptionError(f"{path.name} needs matplotlib: pip install matplotlib") from exc
     figure = Figure(figsize=(7, 3), layout="constrained")
     axes = figure.add_subplot()
     answer.draw(axes)
