@@ -291,6 +291,8 @@ def trust(
         _check_use(data, judge, dry_run=run.dry_run)
         path = None if data is None else Path(data)
         report.check_paths([*([path] if path else []), *results])
+        if report.baseline is not None:
+            report.options()  # Read before anything is asked.
         if path is not None and judge.judge:
             if not _written(_of_columns(path, judge, _options(report)), report):
                 raise typer.Exit(UNDER_BAR)

@@ -182,7 +182,7 @@ def server_of(model: str | ModelSpec | BaseChatModel) -> str | None:
         address = model.get("base_url")
         if not address:
             return server_of(model["name"])
-    elif "model_file" not in (model.metadata or {}):
+    elif "model_file" not in (getattr(model, "metadata", None) or {}):
         fields = (getattr(model, name, None) for name in _SERVERS)
         address = next(filter(None, fields), None)
     place = urlsplit(str(address or "")).netloc.rpartition("@")[2]
