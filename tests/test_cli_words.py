@@ -195,7 +195,7 @@ REFUSED = {
     "label pairs.jsonl -o .": "--out must name a file, and . is a folder",
     "trust pairs.jsonl --model m --baseline pairs.jsonl": "pairs.jsonl is not a report",
     "trust pairs.jsonl --model m -o .": "--out must name a file, and . is a folder",
-    "trust pairs.jsonl --verdicts v.jsonl --dry-run": "--dry-run is for --model: else nothing is asked",
+    "trust pairs.jsonl --verdicts v.jsonl --dry-run": "--dry-run is for --model",
     "merge empty.jsonl -o a.csv": "empty.jsonl holds no results",
     "show bms": "there is no method or rubric 'bms'; did you mean 'bsm'?",
     "show groundednes": "did you mean 'groundedness'?",
