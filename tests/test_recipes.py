@@ -58,7 +58,7 @@ def runs_of(langsmith):
 
 
 def test_the_page_on_langsmith_gives_feedback_and_compares_experiments(model, langsmith):
-    scoring, comparing, _ = blocks(PAGES / "langsmith.md", "python")
+    scoring, comparing, *_ = blocks(PAGES / "langsmith.md", "python")
     first: dict = {}
     second: dict = {}
     exec(scoring, first)
