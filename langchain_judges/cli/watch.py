@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from langchain_judges.cli.audit_review import langsmith_client
 from langchain_judges.cli.flags import Concurrency, MaxCalls, Method, flag, unfolded
 from langchain_judges.cli.judges import JudgeFlags, named_judge
 from langchain_judges.cli.messages import (
@@ -102,12 +103,9 @@ def watch(
         since, again = span(sample.since, "--since"), every and span(every, "--every")
         built = named_judge(judge).build()
         # Loaded here: help needs nothing of it.
-        from langsmith import Client
-
         from langchain_judges.asking.signals import stoppable
         from langchain_judges.integrations.watch import watch_every, watch_project
 
-        client = Client()
         chosen = {
             "sample": sample.sample,
             "since": since,
@@ -123,7 +121,7 @@ def watch(
             return watch_project(client, built, sample.project, **options)
 
         try:
-            with stoppable(SIGNALS, stop.set, leave_at_once):
+            with langsmith_client() as client, stoppable(SIGNALS, stop.set, leave_at_once):
                 for found in watch_every(look, again or timedelta(0), stop):
                     errors.print(sentence(found), markup=False)
                     if not again:
