@@ -42,6 +42,7 @@ from langchain_judges.errors import (
     RepeatedFailureError,
 )
 from langchain_judges.methods.registry import METHODS
+from langchain_judges.report import read_verdicts
 from langchain_judges.runs.budget import places_of
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.results import Results
@@ -259,6 +260,20 @@ def test_a_damaged_line_is_named_set_aside_and_its_row_judged_again(tmp_path, ca
     assert re.search(r"o\.jsonl: damaged lines .* judged again: [35]$", caplog.messages[-1])
     assert (tmp_path / "o.jsonl.damaged").read_bytes().count(b"\n") == 1
     assert collect(judge, others, "sync", records=out)[1].resumed == 5
+
+
+def test_a_line_that_somebody_edited_is_in_no_report(tmp_path):
+    out = tmp_path / "o.jsonl"
+    collect(of_method("relative", FakeChatModel()), pairs(2), "sync", records=out)
+    [verdicts] = read_verdicts(out).values()
+    assert len(verdicts) == 2
+    line = out.read_bytes().splitlines(keepends=True)
+    out.write_bytes(line[0] + line[1].replace(b'"tie"', b'"A"'))
+    with pytest.raises(InputError, match=r"o\.jsonl, line 2: changed since it was written"):
+        read_verdicts(out)
+    # Rows of another program have no checksum, and promise nothing.
+    out.write_text('{"verdict": {"preference": "A"}}\n')
+    assert read_verdicts(out)
 
 
 def test_a_file_of_something_else_is_not_touched(tmp_path):

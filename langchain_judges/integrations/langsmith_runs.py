@@ -104,7 +104,7 @@ def runs_of(client: Client, project: object, since: datetime, **which: Any) -> l
         which: Further fields of the query: `ids`, `is_root`, `filter`.
 
     Raises:
-        LangSmithError: LangSmith refuses the request, or cannot be reached.
+        langsmith.LangsmithError: LangSmith refuses the request, or cannot be reached.
     """
     query: Any = {"project_ids": [str(project)], "min_start_time": since}
     query |= {"selects": list(_RUN), **which}

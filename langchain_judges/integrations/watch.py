@@ -141,7 +141,8 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
 
     Raises:
         OptionError: An option is not allowed, or the judge compares pairs.
-        LangSmithError: LangSmith refuses a request, or cannot be reached after several tries.
+        LangSmithError: LangSmith refuses a request, or cannot be reached after several tries;
+            `langsmith.LangsmithError` where runs are listed.
     """
     _check(judge, sample, doubtful)
     check_words(key=key, queue=queue, filter=filter)

@@ -18,6 +18,7 @@ from langchain_judges.rows.checks import kind_of_result
 from langchain_judges.rows.files import read_table
 from langchain_judges.rows.labels import ANNOTATIONS, check_countable, typed_like
 from langchain_judges.rows.texts import judged
+from langchain_judges.runs.results import changed_line
 from langchain_judges.runs.rows import content_key, judged_row
 from langchain_judges.runs.tables import records_of
 from langchain_judges.verdict import Label, Preference, decision
@@ -68,7 +69,13 @@ def read_verdicts(path: str | PathLike[str]) -> dict[str, VerdictRows]:
     Raises:
         InputError: The file is missing, damaged or empty.
     """
-    judges = judges_of(read_table(records_of(Path(path))))
+    records = records_of(Path(path))
+    if records.suffix == ".jsonl" and records.is_file() and (line := changed_line(records)):
+        raise InputError(
+            f"{records}, line {line}: changed since it was written; the run's own command sets "
+            "it aside and judges its row again"
+        )
+    judges = judges_of(read_table(records))
     if not judges:
         raise InputError(f"{path} has no verdict")
     return judges

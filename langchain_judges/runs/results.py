@@ -72,6 +72,18 @@ def _is_sound(line: bytes) -> bool:
     return found is not None and int(found[1], 16) == zlib.crc32(line[: found.start()])
 
 
+def changed_line(path: Path) -> int | None:
+    """Return the number of the first line whose checksum does not fit it; None: there is none.
+
+    A line without a checksum is nobody's promise.
+    """
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if _CHECKED.search(line, max(0, len(line) - 40)) and not _is_sound(line):
+                return number
+    return None
+
+
 def _is_ours(line: bytes) -> bool:
     """Return whether a damaged line can be one of ours; of a power cut zeros are left."""
     return re.match(rb'\{"index": \d+, "key": "', line) is not None or not line.strip(b"\0\r\n")

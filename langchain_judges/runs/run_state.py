@@ -382,7 +382,7 @@ class RunState:
         if self.summary.elsewhere:
             _LOG.warning(
                 "%d rows were judged by models of the same names at another address; "
-                "`same_server=True` judges them again.",
+                "with `same_server=True` the address counts, and rows are judged again.",
                 self.summary.elsewhere,
             )
         self._files.close(self._receipt())
