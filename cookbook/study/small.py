@@ -81,8 +81,9 @@ def figures(arm: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cell
 
 def within(cell: Cell) -> Cell:
     """Return a share whose interval, made for means of any size, keeps to 0 and 1."""
-    low, high = max(cell.low or 0.0, 0.0), min(cell.high or 1.0, 1.0)
-    return cell if cell.low is None else replace(cell, low=low, high=high)
+    if cell.low is None or cell.high is None:
+        return cell
+    return replace(cell, low=max(cell.low, 0.0), high=min(cell.high, 1.0))
 
 
 def summaries(bench: Bench) -> tuple[Rows, Rows]:

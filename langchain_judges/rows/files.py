@@ -6,13 +6,15 @@ import csv
 import gzip
 import io
 import json
-import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from langchain_judges.errors import InputError, OptionError, did_you_mean, needs
+
+LARGEST_CELL = 2**31 - 1
+"""Characters of a cell of CSV: the most that a C `long` of every system holds."""
 
 
 def nearest_file(path: Path, names: Iterable[str] = ()) -> str:
@@ -86,7 +88,7 @@ def _json(path: Path) -> Iterator[dict[str, Any]]:
 
 def _delimited(path: Path, delimiter: str) -> Iterator[dict[str, Any]]:
     # Texts may exceed the reader's default limit for a field.
-    csv.field_size_limit(sys.maxsize)
+    csv.field_size_limit(LARGEST_CELL)
     with open_bytes(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
         yield from csv.DictReader(text, delimiter=delimiter)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from langchain_judges.errors import OutputError, needs
 from langchain_judges.rows.checks import kind_of_result
+from langchain_judges.rows.files import LARGEST_CELL
 from langchain_judges.rows.labels import ANNOTATIONS
 from langchain_judges.rows.printable import clean, inert_cell, inert_json
 from langchain_judges.runs.rows import JUDGED, ResultRow, outcome_of
@@ -134,7 +134,6 @@ class Delimited:
         self._path = path
         self._delimiter = "\t" if path.suffix == ".tsv" else ","
         self._columns: list[str] = []
-        csv.field_size_limit(sys.maxsize)
         self._file = path.open("w", encoding="utf-8", newline="", errors="surrogatepass")
 
     def write(self, own: Mapping[str, object], cells: Mapping[str, object]) -> None:
@@ -156,6 +155,7 @@ class Delimited:
         rest = [name for name in new if name not in own]
         self._columns = [*before[:first], *mine, *before[first:], *rest]
         copy = self._path.with_name(f"{self._path.name}.wide")
+        csv.field_size_limit(LARGEST_CELL)
         with self._path.open(encoding="utf-8", newline="", errors="surrogatepass") as old:
             rows = csv.DictReader(old, delimiter=self._delimiter)
             self._file = copy.open("w", encoding="utf-8", newline="", errors="surrogatepass")
