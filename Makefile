@@ -87,7 +87,7 @@ attack: .venv/.dev
 		$(BIN)/python -m tests.attacks.paid_twice $$way 64 --kills 12; done
 
 benchmark: .venv/.dev
-	@$(BIN)/python -m tests.benchmarks.one_call
+	@$(BIN)/python -m benchmarks.one_call
 
 notebooks: .venv/.dev
 	@$(BIN)/python cookbook/run_notebooks.py

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from benchmarks.coverage import MEASURES, SETTINGS, STANDARD, covered
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import (
     Interval,
@@ -20,7 +21,6 @@ from langchain_judges.metrics import (
     rate,
 )
 from langchain_judges.metrics.intervals import wilson_interval
-from tests.benchmarks.coverage import MEASURES, SETTINGS, STANDARD, covered
 from tests.cases import for_each
 
 

@@ -13,7 +13,7 @@ PARTS = {
     for name in ("drpe", "sc2", "bsm", "allure")
 }
 PAGE = "\n".join(PARTS.values())
-FOLDERS = ("langchain_judges", "cookbook", "tests", "docs")
+FOLDERS = ("langchain_judges", "cookbook", "tests", "benchmarks", "docs")
 FILES = [f"/{path.relative_to(ROOT)}" for name in FOLDERS for path in (ROOT / name).rglob("*")]
 TEXT = "\n".join(
     path.read_text() for name in FOLDERS[:2] for path in (ROOT / name).rglob("*.py")

@@ -2,10 +2,10 @@
 
 import doctest
 
+from benchmarks import prompts
+from benchmarks.prompts import measured, prompts_of
 from langchain_judges.methods.pairs import MATERIAL_RULE
 from langchain_judges.methods.registry import METHODS
-from tests.benchmarks import prompts
-from tests.benchmarks.prompts import measured, prompts_of
 from tests.cases import for_each
 
 PAIR = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.benchmarks.when_it_pays import OPTIONS, World, measure, theory
+from benchmarks.when_it_pays import OPTIONS, World, measure, theory
 
 
 def test_a_judge_that_never_errs_is_right_by_every_method_at_its_own_cost():

@@ -1,7 +1,7 @@
 """How much disk the package and each of its extras take, measured in fresh environments.
 
-    python -m tests.benchmarks.install_size            # the core and every extra, some minutes
-    python -m tests.benchmarks.install_size core trust
+    python -m benchmarks.install_size            # the core and every extra, some minutes
+    python -m benchmarks.install_size core trust
 
 Prints a table in Markdown: packages, and megabytes (of 10⁶ bytes, as `du` counts them) of
 `site-packages`, pip left out. Versions are those of `constraints.txt`.
@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 
 
 class Size(NamedTuple):

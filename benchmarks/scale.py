@@ -5,8 +5,8 @@ process, 50 ms for each reply; a batch job is done when it is made). The CPU of 
 pair is the fixed start of a way; the CPU of a row is what lies beyond it. What a killed run
 pays twice is counted by `python -m tests.attacks.matrix`. Run with
 
-    python -m tests.benchmarks.scale --pairs 2000
-    python -m tests.benchmarks.scale --pairs 200 --method bsm
+    python -m benchmarks.scale --pairs 2000
+    python -m benchmarks.scale --pairs 200 --method bsm
 
 CPU is that of all processes of a way, sampled; ratios hold within one run.
 """
@@ -77,7 +77,7 @@ class Server:
 
     def __init__(self, kind: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.benchmarks.scale", "--serve", kind],
+            [sys.executable, "-m", "benchmarks.scale", "--serve", kind],
             stdout=subprocess.PIPE,
             text=True,
         )

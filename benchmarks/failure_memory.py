@@ -3,7 +3,7 @@
 Remembering and forgetting one example in a memory of 50,000 in a file, in milliseconds;
 recalling for one item from 100,000, as a multiple of a search in bare faiss for the same
 number of vectors. The embedder looks vectors up, so that it costs nothing. Run with
-`python -m tests.benchmarks.failure_memory`.
+`python -m benchmarks.failure_memory`.
 """
 
 from __future__ import annotations

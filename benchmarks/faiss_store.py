@@ -3,7 +3,7 @@
 At 1,000, 10,000 and 100,000 vectors of 384 numbers, exact search for the 10 nearest, one
 query at a time; the two take turns within one run, and medians are compared. The store
 lives in a file, so that its look at it is counted too. Run with
-`python -m tests.benchmarks.faiss_store`.
+`python -m benchmarks.faiss_store`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A model server (50 ms for each reply) and a LangSmith server stand in a process 
 this one, LangSmith's own client sends the traces; a round with tracing ends when all have been
 sent. Each loop runs without and with tracing by turns, so that what else the machine does meets
 both; processor time is that of this process, all threads. Run with
-`python -m tests.benchmarks.tracing`, or with `--quick` for one round.
+`python -m benchmarks.tracing`, or with `--quick` for one round.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from tests.benchmarks import one_call
-from tests.benchmarks.bare_loops import conditions, program
-from tests.benchmarks.one_call import DELAY, IN_FLIGHT, JUDGMENTS, judged, structured
+from benchmarks import one_call
+from benchmarks.bare_loops import conditions, program
+from benchmarks.one_call import DELAY, IN_FLIGHT, JUDGMENTS, judged, structured
 
 ROUNDS = 1 if "--quick" in sys.argv else 7
 LOOPS: dict[str, Callable[[str], Awaitable[None]]] = {
@@ -92,7 +92,7 @@ def main() -> None:
         return
     from langsmith import Client
 
-    with program("tests.benchmarks.tracing", "serve") as line:
+    with program("benchmarks.tracing", "serve") as line:
         client, url = Client(api_url=line(), api_key="x"), line()
         report(measure(url, client))
         client.cleanup()

@@ -1,6 +1,6 @@
 """Which method pays at which noise: simulated judges, drawn.
 
-    python -m tests.benchmarks.when_it_pays [PAIRS] [--figure docs/figures/when_it_pays.png]
+    python -m benchmarks.when_it_pays [PAIRS] [--figure docs/figures/when_it_pays.png]
 
 A reply is one look at a pair: it is right with the chance `skill`. With the chance `bias` it
 names what stands first instead, and with the chance `shared` it repeats the pair's own error,

@@ -1,6 +1,6 @@
 """What processor time and memory a report takes, by the number of rows.
 
-Run `python -m tests.benchmarks.trust_growth 20000 100000`: each size in a process of its own,
+Run `python -m benchmarks.trust_growth 20000 100000`: each size in a process of its own,
 so that the memory is its own. Rows have two texts of about 400 characters, both orders, three
 votes, one of twenty categories and groups of four. Time and memory should grow in proportion.
 """
@@ -84,7 +84,7 @@ def main() -> None:
         measure(int(sys.argv[2]))
         return
     for count in sys.argv[1:] or ["5000", "20000", "100000"]:
-        command = [sys.executable, "-m", "tests.benchmarks.trust_growth", "--one", count]
+        command = [sys.executable, "-m", "benchmarks.trust_growth", "--one", count]
         subprocess.run(command, check=True)
 
 

@@ -1,6 +1,6 @@
 """How many comparisons `rank` saves: ten simulated systems, against all pairs on all tasks.
 
-    python -m tests.benchmarks.ranking [RUNS]
+    python -m benchmarks.ranking [RUNS]
 
 A simulated judge prefers a system by its strength and errs at random (Bradley–Terry with 10 %
 ties). Printed for each spacing of the strengths: how often all pairs give the true order, how

@@ -1,6 +1,6 @@
 """How often the intervals of the metrics hold the truth: a table, for 95 % intervals.
 
-Run `python -m tests.benchmarks.coverage` for all of it (some minutes on one core), with names
+Run `python -m benchmarks.coverage` for all of it (some minutes on one core), with names
 of metrics for some (`kappa auc`), `--trials` for another number of simulated samples, and
 `--write` to put the table into docs/evidence.md. A cell is the share of the intervals that hold
 the truth, and where any sample was too small for an interval, the share of those. The standard
@@ -21,10 +21,10 @@ from zlib import crc32
 import numpy as np
 from scipy import stats
 
+from benchmarks.evidence_page import write_section
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.slopes import preference_slopes
-from tests.benchmarks.evidence_page import write_section
 
 RHO = 0.5
 """How far the items of a group are alike: the correlation of what decides them."""

@@ -1,6 +1,6 @@
 """How many tokens each step of a method sends: its instructions, and the texts it shows.
 
-    python -m tests.benchmarks.prompts [--model NAME] [METHOD …]
+    python -m benchmarks.prompts [--model NAME] [METHOD …]
 
 Ten pairs that were not written for this package (LLMBar, `../shared/data`, else those of the
 cookbook). Instructions are what stands outside of fences. A token is a word or a mark, which
@@ -26,7 +26,7 @@ from tests.conftest import DATA
 from tests.frozen_cases import model_of
 from tests.schema_models import LetterCounts, Recorder
 
-COOKBOOK = Path(__file__).parents[2] / "cookbook" / "data"
+COOKBOOK = Path(__file__).parents[1] / "cookbook" / "data"
 _FENCED = re.compile(r"<([\w-]+)-(\w{10})>\n(.*?)\n</\1-\2>", re.DOTALL)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "sc2": {"aspect_samples": 1, "samples": 2, "embeddings": LetterCounts()},

@@ -1,6 +1,6 @@
 """Recorded verdicts of judges as stages of cascades and members of juries.
 
-    python -m tests.benchmarks.replay_cascades [--data FOLDER] [--splits N] [--write] [--figure]
+    python -m benchmarks.replay_cascades [--data FOLDER] [--splits N] [--write] [--figure]
 
 LLMBar (419 pairs), 200 pairs of MT-Bench, and a simulated judge with label probabilities, which
 no recorded judge has. A first and a last judge of every kind of certainty are two stages, and
@@ -23,12 +23,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from benchmarks.evidence_page import write_section
 from langchain_judges import create_jury, judge_many
 from langchain_judges.datasets import load, recorded, recorded_judge
 from langchain_judges.metrics import certainty, effective_voters, selective_cascade
-from tests.benchmarks.evidence_page import write_section
 
-FIGURE = Path(__file__).parents[2] / "docs" / "figures" / "certainty.png"
+FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "certainty.png"
 DELTA = 0.05
 PROMISED = {"llmbar": 0.8, "mtbench_human200": 0.7, "simulated": 0.9}
 """The agreement with the labels that is promised."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "evidence.md"
+PAGE = Path(__file__).parents[1] / "docs" / "evidence.md"
 
 
 def write_section(name: str, text: str) -> None:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tests.benchmarks.bare_loops import (
+from benchmarks.bare_loops import (
     ROLES,
     Times,
     ask_all,
@@ -176,7 +176,7 @@ def main() -> None:
     if "serve" in sys.argv:
         serve()
         return
-    with program("tests.benchmarks.one_call", "serve") as line:
+    with program("benchmarks.one_call", "serve") as line:
         times = measure(line(), ROUNDS)
     print(f"{JUDGMENTS} judgments, {IN_FLIGHT} in flight, {conditions(DELAY, ROUNDS)}")
     print_ratios(times, BASE)

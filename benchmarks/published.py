@@ -1,6 +1,6 @@
 """The published figures of the public sets beside what the package makes of the same data.
 
-Run `python -m tests.benchmarks.published`; `--write` puts the table into docs/evidence.md. The
+Run `python -m benchmarks.published`; `--write` puts the table into docs/evidence.md. The
 sets are read from ../shared/data, or from the folder that `--data` names.
 """
 
@@ -15,11 +15,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from benchmarks.evidence_page import write_section
 from langchain_judges import datasets as sets
 from langchain_judges import metrics
-from tests.benchmarks.evidence_page import write_section
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 
 
 class Figure(NamedTuple):

@@ -1,7 +1,7 @@
 """What a run of 20,000 rows holds, and how long it takes to resume it when it has finished.
 
 Rows judged by two calls each (3 kB a result), then the same run again, which finds everything
-in the file: `python -m tests.benchmarks.resume`. Printed: the memory of the process, and the
+in the file: `python -m benchmarks.resume`. Printed: the memory of the process, and the
 seconds of CPU until the first row and until the last. Measured on 2 cores: 78 MB after 5,000
 rows and 81 MB after 20,000; 0.06 and 1.0 s, where every row was read and copied 0.8 and 2.6 s.
 """
