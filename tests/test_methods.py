@@ -1,4 +1,4 @@
-"""What every method keeps, and how one is added: docs/adding-a-method.md, built as it says."""
+"""What every method keeps, and how one is added: docs/architecture.md, built as it says."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ from tests import judges
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 
-PAGE = Path(__file__).parents[1] / "docs" / "adding-a-method.md"
+PAGE = Path(__file__).parents[1] / "docs" / "architecture.md"
 PAIR = {"input": "Why is the sky blue?", "output_a": "Rayleigh.", "output_b": "It is."}
 
 

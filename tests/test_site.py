@@ -52,8 +52,8 @@ def test_the_readme_shows_the_recorded_verdict_as_it_is():
 @pytest.mark.parametrize(
     ("link", "page", "shown"),
     [
-        ("[how](../SECURITY.md#a)", "rag.md", "[how]({}/blob/main/SECURITY.md#a)"),
-        ("[trust](../trust.md)", "sub/rag.md", "[trust](../trust.md)"),
+        ("[how](../SECURITY.md#a)", "sc2.md", "[how]({}/blob/main/SECURITY.md#a)"),
+        ("[trust](../trust.md)", "sub/sc2.md", "[trust](../trust.md)"),
     ],
 )
 def test_a_link_that_leaves_the_docs_leads_into_the_repository(link, page, shown):

@@ -1,4 +1,4 @@
-"""Write docs/gallery.md: a verdict of each method, replayed.
+"""Write the gallery of docs/verdict.md: a verdict of each method, replayed.
 
 `make generated` writes it; a test says when it is stale. The examples replay what a large
 language model replied to the cookbook's notebooks, so they need no network.
@@ -7,6 +7,7 @@ language model replied to the cookbook's notebooks, so they need no network.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from langchain_judges.report.terminal import text_panel, verdict_panel
 from langchain_judges.testing import ReplayChatModel
 
+PAGE = Path(__file__).parents[1] / "docs" / "verdict.md"
 COOKBOOK = Path(__file__).parents[1] / "cookbook"
 MODEL = '"openai:gpt-5-mini"'
 WIDTH = 82
@@ -138,15 +140,10 @@ TEXTS = (
         WRITING,
     ),
 )
-HEAD = """# A gallery of verdicts
-
-What each method answers: the judges of pairs on one pair, the others on one text each.
-
-Replies of {model}, recorded on {date} and replayed. Under each code stands what it returns,
-as `langchain-judges judge --show` prints it.
-
-## One pair
+HEAD = """The judges of pairs on one pair, the others on one text each: replies of {model},
+recorded on {date} and replayed. `langchain-judges judge --show` prints the same.
 """
+BEGIN, END = "<!-- `make generated` writes this gallery. -->", "<!-- end of the gallery -->"
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -194,11 +191,21 @@ def example_text(example: Example, *, with_row: bool) -> str:
     return f"### {example.method}\n\n{about}\n\n{code}"
 
 
-def page() -> str:
-    """Return the page."""
+def gallery() -> str:
+    """Return the gallery."""
     reply = read(COOKBOOK / "recorded" / f"{PAIR.recorded}.jsonl")[0]
     parts = [HEAD.format(**reply), row_text(PAIR)]
     parts += [example_text(example, with_row=False) for example in PAIRS]
-    parts.append("## One text\n")
     parts += [example_text(example, with_row=True) for example in TEXTS]
     return "\n".join(parts)
+
+
+def between(text: str, begin: str, end: str, new: str) -> str:
+    """Return a page with new text between two marks."""
+    pattern = f"{re.escape(begin)}.*{re.escape(end)}"
+    return re.sub(pattern, lambda _: f"{begin}\n\n{new}\n{end}", text, flags=re.DOTALL)
+
+
+def page() -> str:
+    """Return the page with a new gallery."""
+    return between(PAGE.read_text(), BEGIN, END, gallery())

@@ -94,7 +94,7 @@ FILES: dict[Path, Callable[[], str]] = {
 }
 """What makes each file."""
 PAGES: dict[Path, Callable[[], str]] = {
-    DOCS / "gallery.md": gallery.page,
+    gallery.PAGE: gallery.page,
     money_table.PAGE: money_table.page,
 }
 """The same of pages whose examples are replayed."""

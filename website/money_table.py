@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
-from website.gallery import PAIRS, TEXTS, Example, result_of
+from website.gallery import PAIRS, TEXTS, Example, between, result_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "money.md"
 BEGIN, END = "<!-- `make generated` writes this table. -->", "<!-- end of the table -->"
@@ -22,7 +21,7 @@ def line(example: Example) -> str:
     usage = result.get("usage") or result["verdict"]["usage"]
     read, written = usage["input_tokens"], usage["output_tokens"]
     dollars = [f"{(read * price[0] + written * price[1]) / 1000:.2f}" for price in PRICES]
-    cells = [f"[`{example.method}`](gallery.md#{example.method})", str(usage["calls"])]
+    cells = [f"[`{example.method}`](verdict.md#{example.method})", str(usage["calls"])]
     return f"| {' | '.join([*cells, f'{read:,}', f'{written:,}', *dollars])} |"
 
 
@@ -37,10 +36,4 @@ def table() -> str:
 
 def page() -> str:
     """Return the page with a new table."""
-    text = PAGE.read_text()
-    return re.sub(
-        f"{re.escape(BEGIN)}.*{re.escape(END)}",
-        lambda _: f"{BEGIN}\n\n{table()}\n\n{END}",
-        text,
-        flags=re.DOTALL,
-    )
+    return between(PAGE.read_text(), BEGIN, END, f"{table()}\n")
