@@ -13,7 +13,6 @@ from langsmith.run_helpers import tracing_context
 from langsmith.utils import get_env_var
 
 from langchain_judges import as_comparative_evaluator, as_evaluator
-from langchain_judges.integrations.corrections import read_corrections
 from langchain_judges.integrations.experiments import summary_evaluators
 from langchain_judges.integrations.langsmith_runs import baseline_outputs
 from tests.judges import PAIR, broken, bsm, drpe, labels, of_method
@@ -387,24 +386,6 @@ def test_no_secret_stands_in_names_tags_or_metadata(server, client, serve):
         for secret in ("sk-very-secret", "header-secret", "secret-key", "task-text"):
             assert secret not in text
     assert server.runs
-
-
-def test_corrections_become_proposals(client, server, dataset):
-    name, rows = experiment(client, dataset, [as_evaluator(labels(), key="ok")])
-    settle(client, server)
-    first, second, _ = (row["run"] for row in rows)
-    correction = {"label": 0, "comment": "too short"}
-    project = client.read_project(project_name=name).id
-    options = {"session_id": project, "start_time": first.start_time}
-    client.create_feedback(first.id, "ok", score=0, correction=correction, **options)
-    client.create_feedback(second.id, "other", correction={"label": 1}, **options)
-    (proposal,) = read_corrections(client, [first.id, second.id], key="ok")
-    assert proposal["input"] == "Why?"
-    assert proposal["output"] == "good good"
-    assert (proposal["expected"], proposal["wrong"], proposal["corrected"]) == ("same", 1, 0)
-    assert proposal["source"] == str(rows[0]["example"].id)
-    assert proposal["note"] == "too short"
-    assert len(read_corrections(client, [first.id, second.id])) == 2
 
 
 def test_two_keys_of_feedback_are_a_report_in_one_line(client, server, dataset):

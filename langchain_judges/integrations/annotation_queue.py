@@ -15,7 +15,6 @@ from langsmith import Client
 
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.cases import CaseReader, TextSources
-from langchain_judges.integrations.corrections import label_of_correction, person_of
 from langchain_judges.integrations.langsmith_runs import as_run, runs_by_id
 from langchain_judges.methods.allure.review import AuditAnswer, AuditProposal
 from langchain_judges.methods.describe import unwrapped
@@ -27,6 +26,10 @@ from langchain_judges.verdict import Label
 
 if TYPE_CHECKING:
     from langsmith.schemas import Feedback, Run
+
+
+_CORRECTED = ("label", "preference", "value", "score")
+"""Where a correction has its label."""
 
 
 class QueuedRuns(NamedTuple):
@@ -103,6 +106,25 @@ def _is_of_people(feedback: Feedback) -> bool:
     return given and not (source and source.type in ("model", "auto_eval"))
 
 
+def label_of_correction(feedback: Feedback) -> Label | None:
+    """Return the label to which people corrected a judge's feedback, if they did."""
+    correction: object = feedback.correction
+    if isinstance(correction, Mapping):
+        named = [correction[name] for name in _CORRECTED if name in correction]
+        only = correction.values() if len(correction) == 1 else ()
+        correction = next(iter(named or only), None)
+    if isinstance(correction, bool):
+        return int(correction)
+    return correction if isinstance(correction, str | int | float) else None
+
+
+def person_of(feedback: Feedback) -> str:
+    """Return who gave a feedback."""
+    source = feedback.feedback_source
+    name = getattr(source, "user_name", None) or getattr(source, "user_id", None)
+    return str(name or "langsmith")
+
+
 def _item(
     run: Run, feedback: Feedback | None, reader: CaseReader, labels: Sequence[Label]
 ) -> dict[str, object]:
@@ -115,8 +137,7 @@ def _item(
 
 def _is_score(correction: object) -> bool:
     """Return whether a correction gives a score alone, which is a place among the labels."""
-    names = {"label", "preference", "value", "score"}
-    return isinstance(correction, Mapping) and names & correction.keys() == {"score"}
+    return isinstance(correction, Mapping) and {*_CORRECTED} & correction.keys() == {"score"}
 
 
 def _label(feedback: Feedback, labels: Sequence[Label]) -> Label:
