@@ -311,27 +311,33 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="into docs/evidence.md")
     options = parser.parse_args()
     print(f"{'':15}" + "".join(f"{at.name:>12}" for at in SETTINGS))
-    lines = {}
+    lines: dict[str, dict[str, tuple[float, float]]] = {}
     for name in options.names or MEASURES:
         began, cells = time.perf_counter(), []
+        lines[name] = {}
         for at in SETTINGS:
             share, none, width = covered(name, at, options.trials)
+            lines[name][at.name] = (share, none)
             cell = f"{share:.0%}" + (f" ({none:.0%})" if none else "") if none < 1 else "–"
             cells.append(cell + (f" {width:.2f}" if options.width else ""))
         row = "".join(f"{cell:>12}" for cell in cells)
         print(f"{name:15}{row}  {time.perf_counter() - began:5.1f} s", flush=True)
-        lines[name] = cells
     if options.write:
-        write_section(
-            "coverage", f"{table(lines, slice(11))}\n\n{table(lines, slice(11, None))}"
-        )
+        write_section("coverage", table(lines))
 
 
-def table(lines: dict[str, list[str]], part: slice) -> str:
-    """Return some settings as Markdown: a page is not wide enough for all of them."""
-    head = [at.name for at in SETTINGS[part]]
-    rows = [f"| `{name}` | {' | '.join(cells[part])} |" for name, cells in lines.items()]
-    return "\n".join([f"| | {' | '.join(head)} |", "|---" * (len(head) + 1) + "|", *rows])
+def table(lines: dict[str, dict[str, tuple[float, float]]]) -> str:
+    """Return a row for each statistic as Markdown: its mean, its worst settings."""
+    head = ["statistic", "mean", "lowest", "most samples without a range"]
+    rows = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for name, cells in lines.items():
+        shares = {at: share for at, (share, none) in cells.items() if none < 1}
+        low = min(shares, key=lambda at: shares[at])
+        small = max(cells, key=lambda at: cells[at][1])
+        none = f"{cells[small][1]:.0%} ({small})" if cells[small][1] else ""
+        mean = sum(shares.values()) / len(shares)
+        rows.append(f"| `{name}` | {mean:.0%} | {shares[low]:.0%} ({low}) | {none} |")
+    return "\n".join(rows)
 
 
 if __name__ == "__main__":

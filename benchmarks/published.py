@@ -72,8 +72,10 @@ def llmbar(data: Path) -> Iterator[Figure]:
         for key, value in zip(names, ours, strict=True):
             gaps[key].append(abs(100 * value - expected[name][key]))
     for name, all_gaps in gaps.items():
-        title = f"largest difference of {name.replace('_', ' ')}, {len(all_gaps)} settings"
-        yield Figure(title, 0.0, max(all_gaps), 6, "points")
+        title = (
+            f"largest difference, points, {len(all_gaps)} settings: {name.replace('_', ' ')}"
+        )
+        yield Figure(title, 0.0, max(all_gaps), 6)
 
 
 def mt_bench(data: Path) -> Iterator[Figure]:
@@ -93,11 +95,11 @@ def mt_bench(data: Path) -> Iterator[Figure]:
         first, second = columns(by_id)
         truth = [labels[key] for key in by_id]
         mean = metrics.order_accuracy(first, second, truth, "mean_of_orders")
-        yield Figure(f"{judge}: accuracy, mean of orders, %", right, 100 * mean, 2)
+        yield Figure(f"accuracy, mean of orders, %: {judge}", right, 100 * mean, 2)
         agreed = metrics.order_agreement(first, second)
         unread = sum(a is b is None for a, b in zip(first, second, strict=True))
         note = f"{unread} unread pairs count as agreeing there; {100 * agreed:.1f} without"
-        name = f"{judge}: orders agree, %"
+        name = f"orders agree, %: {judge}"
         yield Figure(name, alike, 100 * agreed.with_unread, 1, note if unread else "")
 
 
@@ -113,7 +115,7 @@ def position_bias(data: Path) -> Iterator[Figure]:
         unread = sum((a is None) + (b is None) for a, b in pairs)
         ours = 100 * (strict * 2 * len(pairs) + alone) / (2 * len(pairs) - unread)
         note = f"by its rule for unread verdicts; strictly {100 * strict:.2f}" if unread else ""
-        yield Figure(f"{judge}: consistent, %", figure, ours, 2, note)
+        yield Figure(f"consistent, %: {judge}", figure, ours, 2, note)
 
 
 def pandalm(data: Path) -> Iterator[Figure]:
@@ -122,10 +124,10 @@ def pandalm(data: Path) -> Iterator[Figure]:
     people = list(zip(*(row["human_votes"] for row in rows), strict=True))
     for (a, b), figure in zip(combinations(range(3), 2), (0.85, 0.88, 0.86), strict=True):
         kappa = float(metrics.cohen_kappa(people[a], people[b]))
-        yield Figure(f"annotators {a + 1} and {b + 1}: Cohen's κ", figure, kappa, 2)
+        yield Figure(f"Cohen's κ of annotators: {a + 1} and {b + 1}", figure, kappa, 2)
     labels = [row["label"] for row in rows]
     for name, count in (("A", 422), ("B", 472), ("tie", 105)):
-        yield Figure(f"majority says {name}", count, labels.count(name), 0)
+        yield Figure(f"majority says: {name}", count, labels.count(name), 0)
 
 
 def goyal(data: Path) -> Iterator[Figure]:
@@ -141,7 +143,7 @@ def goyal(data: Path) -> Iterator[Figure]:
         own = [record[f"{end}_votes"] for record in records if record["dataset"] == part]
         for system, count in zip(("brio", "t0", "gpt3"), counts, strict=True):
             ours = sum(votes[system] >= 2 for votes in own)
-            yield Figure(f"{part}: {system} is {end} for two of three", count, ours, 0)
+            yield Figure(f"{end} for two of three, {part}: {system}", count, ours, 0)
 
 
 def cogeval(data: Path) -> Iterator[Figure]:
@@ -155,10 +157,9 @@ def cogeval(data: Path) -> Iterator[Figure]:
         pairs = [
             (r["label"], sets.answer_matches(r["raw"], r["expected"], how)) for r in records
         ]
-        note = "counted by the set's page"
-        name = f"graded right, no {how} match"
-        yield Figure(name, accepted, pairs.count((1, False)), 0, note)
-        yield Figure(f"graded wrong, {how} match", rejected, pairs.count((0, True)), 0, note)
+        name = f"graded right, no match: {how}"
+        yield Figure(name, accepted, pairs.count((1, False)), 0)
+        yield Figure(f"graded wrong, match: {how}", rejected, pairs.count((0, True)), 0)
 
 
 def summeval(data: Path) -> Iterator[Figure]:
@@ -171,7 +172,7 @@ def summeval(data: Path) -> Iterator[Figure]:
     every = list(combinations(sorted({row["systems"][0] for row in rows}), 2))
     close = {tuple(r["id"].split(":")[2:]) for r in sets.recorded("summeval12", path)}
     for name, systems, figure in (("66", every, 58.5), ("11 close", close, 7.0)):
-        title = f"pairs of systems ordered as by experts, of {name}"
+        title = f"pairs of systems ordered as by experts: of {name}"
         yield Figure(title, figure, _ordered_alike(rows, scores, systems), 2)
 
 
@@ -200,15 +201,24 @@ SETS: dict[str, tuple[str, Callable[[Path], Iterator[Figure]]]] = {
     "PandaLM (Wang et al. 2023)": ("pandalm", pandalm),
     "SummEval (Fabbri et al. 2021; judges: Shen et al. 2023)": ("summeval12", summeval),
     "News study (Goyal et al. 2022)": ("goyal_news2022", goyal),
-    "CogEval, as ALLURE's paper uses it": ("cogeval", cogeval),
+    "CogEval, as ALLURE's paper uses it (counted by the set's page)": ("cogeval", cogeval),
 }
 
 
 def told(figure: Figure) -> str:
-    """Return a figure in words: what was published, and what we find where it differs."""
+    """Return a figure: what was published, and what we find where it differs."""
     published, ours = (f"{each:.{figure.digits}f}" for each in (figure.published, figure.ours))
     number = published if figure.alike else f"{published}, **ours {ours}**"
-    return f"{figure.name}: {number}" + (f" ({figure.note})" if figure.note else "")
+    return number + (f" ({figure.note})" if figure.note else "")
+
+
+def told_together(figures: Iterator[Figure]) -> str:
+    """Return figures of one kind after each other: "orders agree, %: GPT-4 87.0, …"."""
+    kinds: dict[str, list[str]] = defaultdict(list)
+    for figure in figures:
+        kind, _, what = figure.name.partition(": ")
+        kinds[kind].append(f"{what} {told(figure)}".strip())
+    return "; ".join(f"{kind}: {', '.join(each)}" for kind, each in kinds.items())
 
 
 def table(data: Path) -> str:
@@ -216,7 +226,7 @@ def table(data: Path) -> str:
     lines = ["| set | published figures; ours where they differ |", "|---|---|"]
     for name, (folder, compute) in SETS.items():
         found = (data / folder).is_dir()
-        figures = "; ".join(map(told, compute(data))) if found else f"not in {data}"
+        figures = told_together(compute(data)) if found else f"not in {data}"
         lines.append(f"| {name} | {figures} |")
     return "\n".join(lines) + "\n"
 
