@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from langchain_judges import FailureMemory
 from langchain_judges.cli import app, audit_review
 from langchain_judges.cli.audit_review import Desk, Review
+from langchain_judges.escaping import clean
 from langchain_judges.report.terminal import proposal_screen, rounds_tables
-from langchain_judges.rows.printable import clean
 from langchain_judges.testing import reply
 from tests.cases import for_each
 from tests.planners import fooled, planning

@@ -18,7 +18,7 @@ from openevals.types import EvaluatorResult
 from langchain_judges import as_comparative_evaluator, as_evaluator, create_bsm_judge
 from langchain_judges.errors import InputError, ModelAccessError, OptionError
 from langchain_judges.integrations.experiments import summary_evaluators
-from langchain_judges.rows.applications import answer_in
+from langchain_judges.rows.fields import answer_in
 from langchain_judges.testing import error
 from tests.cases import for_each
 from tests.conftest import chat

@@ -19,10 +19,10 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import trajectory_evaluator
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows import show
-from langchain_judges.rows.applications import plain_row, thread_of
 from langchain_judges.rows.checks import check_pair
 from langchain_judges.rows.documents import context_in
 from langchain_judges.rows.fences import sealed
+from langchain_judges.rows.fields import plain_row, thread_of
 from langchain_judges.rows.record import record_in
 from langchain_judges.rows.texts import judged, shown, transcript
 from tests.cases import for_each

@@ -30,7 +30,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import serve
 from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.rows import show
-from langchain_judges.rows.applications import plain_row
+from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.media import mark_of
 from langchain_judges.testing import FakeModelServer
 from tests.cases import for_each

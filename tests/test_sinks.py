@@ -19,9 +19,9 @@ from langchain_judges.asking.faults import diagnosis
 from langchain_judges.cli import app
 from langchain_judges.cli.messages import run_rows, tell_refusal
 from langchain_judges.errors import STEERING, JudgeError, ModelAccessError, OutputError
+from langchain_judges.escaping import InertConsole
 from langchain_judges.methods.direct import create_relative_judge
 from langchain_judges.methods.sc2 import render_table
-from langchain_judges.rows.printable import InertConsole
 from langchain_judges.runs.merge import merge
 from tests.cases import for_each
 from tests.fakes import FakeChatModel

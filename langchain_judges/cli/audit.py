@@ -53,7 +53,7 @@ from langchain_judges.cli.rows import (
     warn_of_size,
 )
 from langchain_judges.errors import InputError, OptionError, did_you_mean
-from langchain_judges.rows.printable import InertConsole, inert_json
+from langchain_judges.escaping import InertConsole, inert_json
 from langchain_judges.runs.sources import Source
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from langchain_judges.cli.rows import (
     warn_of_size,
 )
 from langchain_judges.errors import OptionError
-from langchain_judges.rows.printable import InertConsole
+from langchain_judges.escaping import InertConsole
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

@@ -28,8 +28,8 @@ from langchain_judges.cli.rows import (
     open_rows,
 )
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.escaping import clean
 from langchain_judges.rows.checks import kind_of_row
-from langchain_judges.rows.printable import clean
 from langchain_judges.runs.rows import content_key
 
 LEAST = 2

@@ -19,7 +19,7 @@ import typer
 from rich.console import Console
 
 from langchain_judges.errors import JudgeError, OptionError
-from langchain_judges.rows.printable import InertConsole
+from langchain_judges.escaping import InertConsole
 
 if TYPE_CHECKING:
     from langchain_judges.runs.rows import ResultRow

@@ -12,8 +12,8 @@ from rich.console import Console
 
 from langchain_judges.cli.judges import NOT_ON_A_SHELL
 from langchain_judges.cli.messages import error_console, refusals_as_exits
+from langchain_judges.escaping import InertConsole
 from langchain_judges.options import Options, described
-from langchain_judges.rows.printable import InertConsole
 
 if TYPE_CHECKING:
     from langchain_core.prompts import ChatPromptTemplate

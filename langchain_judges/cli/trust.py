@@ -38,7 +38,7 @@ from langchain_judges.cli.rows import (
     warn_of_size,
 )
 from langchain_judges.errors import InputError, OptionError, OutputError
-from langchain_judges.rows.printable import InertConsole
+from langchain_judges.escaping import InertConsole
 from langchain_judges.runs.rows import ResultRow, judged_row, outcome_of
 from langchain_judges.runs.summary import cause_of
 

@@ -19,7 +19,7 @@ from langchain_judges.integrations.langsmith_runs import as_run, runs_by_id
 from langchain_judges.methods.allure.review import AuditAnswer, AuditProposal
 from langchain_judges.methods.describe import unwrapped
 from langchain_judges.methods.rubric.options import LabelOptions
-from langchain_judges.rows.applications import TextSource
+from langchain_judges.rows.fields import TextSource
 from langchain_judges.rows.texts import judged, transcript
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import Label

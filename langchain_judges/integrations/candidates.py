@@ -24,7 +24,7 @@ from langchain_judges.integrations.cases import (
     verdict_of,
 )
 from langchain_judges.methods.describe import kind_of
-from langchain_judges.rows.applications import (
+from langchain_judges.rows.fields import (
     answer_in,
     expected_in,
     source_in,

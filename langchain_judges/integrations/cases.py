@@ -15,7 +15,9 @@ from langchain_judges.methods.describe import kind_of, marks_of, unwrapped
 from langchain_judges.methods.rubric.criteria import ready
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.replies import CriterionScore
-from langchain_judges.rows.applications import (
+from langchain_judges.rows.checks import kind_of_verdict
+from langchain_judges.rows.documents import context_in
+from langchain_judges.rows.fields import (
     TextSource,
     check_sources,
     expected_in,
@@ -26,8 +28,6 @@ from langchain_judges.rows.applications import (
     task_in,
     work_in,
 )
-from langchain_judges.rows.checks import kind_of_verdict
-from langchain_judges.rows.documents import context_in
 from langchain_judges.rows.texts import Text
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import (

@@ -37,7 +37,7 @@ from langchain_judges.integrations.cases import (
 )
 from langchain_judges.methods.describe import marks_of
 from langchain_judges.options import unknown_option
-from langchain_judges.rows.applications import TextSource, check_words
+from langchain_judges.rows.fields import TextSource, check_words
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import Label, decision
 

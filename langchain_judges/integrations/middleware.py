@@ -47,7 +47,7 @@ from langchain_judges.integrations.cases import (
 )
 from langchain_judges.methods.describe import kind_of, marks_of
 from langchain_judges.methods.rubric.replies import CriterionScore
-from langchain_judges.rows.applications import check_words, task_in, with_blocks, work_in
+from langchain_judges.rows.fields import check_words, task_in, with_blocks, work_in
 from langchain_judges.rows.texts import PlainText, plain
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import comment_of, score_of

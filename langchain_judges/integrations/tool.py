@@ -18,10 +18,10 @@ from langchain_judges.integrations.cases import (
     verdict_of,
 )
 from langchain_judges.methods.describe import kind_of, unwrapped
-from langchain_judges.rows.applications import check_words
 from langchain_judges.rows.checks import check_text
+from langchain_judges.rows.fields import check_words
 from langchain_judges.rows.media import content_in
-from langchain_judges.rows.record import message_in
+from langchain_judges.rows.messages import message_in
 from langchain_judges.rows.texts import plain
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import comment_of, score_of

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.rows.applications import TextSource, check_sources, check_words, work_in
+from langchain_judges.rows.fields import TextSource, check_sources, check_words, work_in
 from langchain_judges.rows.texts import PlainText
 
 Order = Literal["same", "any", "subset", "superset"]

@@ -36,7 +36,7 @@ from langchain_judges.integrations.cases import (
 from langchain_judges.integrations.evaluators import SCORES
 from langchain_judges.integrations.langsmith_runs import runs_of, runs_of_thread, threads_of
 from langchain_judges.methods.describe import kind_of, marks_of
-from langchain_judges.rows.applications import TextSource, check_words, thread_of
+from langchain_judges.rows.fields import TextSource, check_words, thread_of
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import decision, reason_of

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, NotRequired, cast
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import InputError
-from langchain_judges.rows.applications import plain_row
 from langchain_judges.rows.checks import kind_in, kind_of_example
+from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.texts import Text, judged, transcript, with_source
 from langchain_judges.verdict import Label
 

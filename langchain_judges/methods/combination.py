@@ -68,7 +68,7 @@ def opinion_sketch(key: str, *more: str) -> Sketch:
         from rich.table import Table
         from rich.text import Text
 
-        from langchain_judges.rows.printable import clean, shortened
+        from langchain_judges.escaping import clean, shortened
 
         if not row.get(key):
             return []

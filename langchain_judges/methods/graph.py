@@ -26,7 +26,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.recall import Memory
 from langchain_judges.methods.options import GraphOptions, JudgeSpec
 from langchain_judges.options import client_schema
-from langchain_judges.rows.applications import plain_row
+from langchain_judges.rows.fields import plain_row
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool

@@ -169,7 +169,7 @@ def scores_by_criterion(row: Mapping[str, Any]) -> list[RenderableType]:
     from rich.table import Table
     from rich.text import Text
 
-    from langchain_judges.rows.printable import clean
+    from langchain_judges.escaping import clean
 
     subscores = row.get("subscores") or []
     if not subscores:
@@ -199,7 +199,7 @@ def _labels(subscores: Sequence[Mapping[str, Any]]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    from langchain_judges.rows.printable import clean
+    from langchain_judges.escaping import clean
 
     table = Table(box=None, pad_edge=False)
     for column in ("criterion", "label", "reason"):

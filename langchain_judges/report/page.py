@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from langchain_judges.escaping import inert_cell
 from langchain_judges.report.answers import UseAnswer
 from langchain_judges.report.content import Contest, ReportContent
 from langchain_judges.report.evidence import cost_of, differs, evidence, shown, texts_of
@@ -28,7 +29,6 @@ from langchain_judges.report.number import (
 )
 from langchain_judges.report.rows import JudgedRow
 from langchain_judges.report.sample import Sample
-from langchain_judges.rows.printable import inert_cell
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_judges.errors import InputError, needs
+from langchain_judges.escaping import clean, inert_cell, inert_json
 from langchain_judges.orders import OrderRule, orders_of
 from langchain_judges.report.answers import MARGIN, MOST_WRONG
 from langchain_judges.report.content import Contest, ReportContent
@@ -25,7 +26,6 @@ from langchain_judges.report.number import range_text, value_text
 from langchain_judges.report.rows import JudgedRow, join, judges_of, rows_in
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.watch import BarCheck, answers_of, drift, moment
-from langchain_judges.rows.printable import clean, inert_cell, inert_json
 from langchain_judges.runs.rows import JUDGED
 
 if TYPE_CHECKING:

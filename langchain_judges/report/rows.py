@@ -13,8 +13,8 @@ from typing import Any
 from langchain_judges.errors import InputError
 from langchain_judges.metrics.agreement import majority_vote
 from langchain_judges.orders import Order, OrderRule, combine, orders_of
-from langchain_judges.rows.applications import plain_row
 from langchain_judges.rows.checks import kind_of_result
+from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import read_table
 from langchain_judges.rows.labels import ANNOTATIONS, check_countable, typed_like
 from langchain_judges.rows.texts import judged

@@ -11,10 +11,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from langchain_judges.escaping import clean
 from langchain_judges.methods.registry import sketches
 from langchain_judges.report.number import count_text
 from langchain_judges.rows.checks import kind_of_result
-from langchain_judges.rows.printable import clean
 from langchain_judges.rows.texts import judged, transcript
 
 if TYPE_CHECKING:

@@ -7,6 +7,6 @@ from typing import TYPE_CHECKING
 from langchain_judges.lazy import exports
 
 if TYPE_CHECKING:
-    from langchain_judges.rows.applications import show as show
+    from langchain_judges.rows.fields import show as show
 
 __getattr__, __dir__, __all__ = exports(__name__)

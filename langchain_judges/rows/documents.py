@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from langchain_judges.rows.record import messages_in
+from langchain_judges.rows.messages import messages_in
 from langchain_judges.rows.texts import plain
 
 CONTEXTS = (

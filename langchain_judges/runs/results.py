@@ -20,8 +20,8 @@ from tempfile import mkstemp
 from typing import TypeGuard
 
 from langchain_judges.errors import OutputError
+from langchain_judges.escaping import inert_json
 from langchain_judges.rows.checks import kind_of_result
-from langchain_judges.rows.printable import inert_json
 from langchain_judges.runs.rows import ResultRow, judged_row, outcome_of
 from langchain_judges.verdict import is_abstention
 

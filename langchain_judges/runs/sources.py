@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.rows.applications import plain_row
 from langchain_judges.rows.checks import kind_in
+from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import nearest_file, open_bytes, plain_cell, read_table
 from langchain_judges.runs.columns import Columns, SourceRecord, TableForm, understood
 

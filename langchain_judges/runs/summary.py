@@ -11,9 +11,9 @@ from itertools import combinations
 from rich.progress import BarColumn, Progress, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from langchain_judges.escaping import InertConsole
 from langchain_judges.rows.checks import kind_of_result
 from langchain_judges.rows.labels import SIDES
-from langchain_judges.rows.printable import InertConsole
 from langchain_judges.runs.rows import AnyVerdict, ResultRow, answer_of, judged_row, outcome_of
 from langchain_judges.verdict import Label, is_abstention
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from langchain_judges.errors import OutputError, needs
+from langchain_judges.escaping import clean, inert_cell, inert_json
 from langchain_judges.rows.checks import kind_of_result
 from langchain_judges.rows.files import LARGEST_CELL
 from langchain_judges.rows.labels import ANNOTATIONS
-from langchain_judges.rows.printable import clean, inert_cell, inert_json
 from langchain_judges.runs.rows import JUDGED, ResultRow, outcome_of
 
 _AT_ONCE = 10_000

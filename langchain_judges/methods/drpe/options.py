@@ -43,7 +43,7 @@ def sketch(row: Mapping[str, Any]) -> list[Any]:
     from rich.table import Table
     from rich.text import Text
 
-    from langchain_judges.rows.printable import clean, shortened
+    from langchain_judges.escaping import clean, shortened
 
     if not row.get("votes"):
         return []

@@ -31,9 +31,9 @@ from langchain_judges.methods.rubric.criteria import (
 from langchain_judges.methods.rubric.prompts import CLAIM_PROMPTS, DRAFT_PROMPTS, PROMPTS
 from langchain_judges.methods.rubric.tally import Scoring
 from langchain_judges.options import Owner, Rule
-from langchain_judges.rows.applications import plain_row, source_in
 from langchain_judges.rows.checks import expected_answers
 from langchain_judges.rows.documents import CONTEXTS
+from langchain_judges.rows.fields import plain_row, source_in
 from langchain_judges.rows.record import last_turn
 from langchain_judges.verdict import Label
 

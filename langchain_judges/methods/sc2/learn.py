@@ -37,9 +37,9 @@ from langchain_judges.methods.sc2.replies import (
 )
 from langchain_judges.methods.tasks import AboutTask, read_task
 from langchain_judges.options import NotSerialisable, Options, Owner, Rule, with_options
-from langchain_judges.rows.applications import plain_row
 from langchain_judges.rows.checks import check_text
 from langchain_judges.rows.fences import fence
+from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.texts import judged, transcript
 from langchain_judges.verdict import Failure, Usage, add_usage, no_usage
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.escaping import clean, shortened
 from langchain_judges.methods.options import EvidenceTable, TableCells
 from langchain_judges.methods.sc2.replies import (
     Comparisons,
@@ -17,7 +18,6 @@ from langchain_judges.methods.sc2.replies import (
     aspect_names,
 )
 from langchain_judges.orders import Order, in_slots, naming_identities, naming_slots
-from langchain_judges.rows.printable import clean, shortened
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

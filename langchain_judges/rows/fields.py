@@ -17,17 +17,8 @@ from langchain_judges.rows.checks import kind_in
 from langchain_judges.rows.documents import CONTEXTS, context_in
 from langchain_judges.rows.fences import fence, sealed
 from langchain_judges.rows.media import content_in, with_media
-from langchain_judges.rows.record import (
-    answered,
-    as_json,
-    begins,
-    call_in,
-    ended,
-    is_state,
-    messages_in,
-    record_in,
-    text_in,
-)
+from langchain_judges.rows.messages import as_json, call_in, messages_in, text_in
+from langchain_judges.rows.record import answered, begins, ended, is_state, record_in
 from langchain_judges.rows.texts import Message, PlainText, judged, plain, shown, shown_task
 
 TextSource = str | Callable[[Any], object] | None

@@ -1,0 +1,224 @@
+"""Chat messages and calls of tools, read from every form that libraries and providers have.
+
+A message becomes plain JSON data (`texts.Message`), whether it was an object, its dump, or a
+dictionary of LangChain, OpenAI or Anthropic.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from langchain_core.messages import BaseMessage, convert_to_messages
+
+from langchain_judges.rows.texts import Message, ToolCall, plain
+
+_ROLES = {
+    "human": "user",
+    "ai": "assistant",
+    "AIMessageChunk": "assistant",
+    "HumanMessageChunk": "user",
+    "developer": "system",
+    "model": "assistant",
+}
+_TYPES = {"user", "assistant", "system", "tool", "chat", *_ROLES}
+"""Types of messages; a document may have another `type` and a `content`."""
+
+
+def message_in(value: object) -> Message | None:
+    """Read one message; None if the value is not a message.
+
+    A message may be an object, its dump, its serialised form, a dictionary with `role` and
+    `content`, or a tuple of the two. A message that holds the results of several calls, as
+    Anthropic has them, is read by `messages_in` alone.
+    """
+    messages = list(_read(value))
+    return messages[0] if len(messages) == 1 else None
+
+
+def messages_in(value: object) -> list[Message]:
+    """Return the messages in a list of them, or of one message; [] if a part is none."""
+    parts = value if isinstance(value, list | tuple) and value else [value]
+    if _is_pair(value):
+        parts = [value]
+    messages: list[Message] = []
+    for part in parts:
+        # JSON has no tuples: in a file ("user", "Hello") is a list.
+        read = list(_read(tuple(part) if isinstance(part, list) else part))
+        if not read and not _is_silent(part):
+            return []
+        messages += read
+    return messages
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)
+
+
+def _read(value: object) -> Iterator[Message]:
+    """Yield the messages that one value stands for; nothing if it is no message."""
+    fields = message_fields(_of_tuple(value) if isinstance(value, tuple) else value)
+    if items := list(_response_item(fields)):
+        yield from items
+        return
+    kind = fields.get("type")
+    role = fields.get("role") or (kind if kind in _TYPES else None)
+    content, calls = fields.get("content"), list(_tool_calls(fields))
+    if content is None and (calls or fields.get("refusal") or role == "tool"):
+        content = fields.get("refusal") or ""
+    if not isinstance(role, str) or not isinstance(content, str | list):
+        return
+    blocks = content if isinstance(content, list) else []
+    if results := [b for b in blocks if isinstance(b, Mapping) and _is_result(b)]:
+        yield from map(_result_block, results)
+        content = [block for block in blocks if not _is_result(block)]
+        if not plain(content).strip():
+            return
+    yield _message(_ROLES.get(role, role), content, fields, calls)
+
+
+def _message(
+    role: str, content: str | list[Any], fields: Mapping[str, Any], calls: list[ToolCall]
+) -> Message:
+    blocks = content if isinstance(content, str) else [b for b in content if not _is_call(b)]
+    message: Message = {"role": role, "content": blocks}
+    if isinstance(name := fields.get("name"), str) and name:
+        message["name"] = name
+    if calls:
+        message["tool_calls"] = calls
+    if role == "tool":
+        if asked := fields.get("tool_call_id") or fields.get("call_id"):
+            message["tool_call_id"] = str(asked)
+        if fields.get("status") == "error":
+            message["status"] = "error"
+    return message
+
+
+def _of_tuple(value: tuple[Any, ...]) -> BaseMessage | None:
+    """Return the message of a tuple such as `("user", "Hello")`."""
+    if len(value) != 2 or not all(isinstance(part, str | list) for part in value):
+        return None
+    try:
+        return convert_to_messages([value])[0]
+    except (ValueError, NotImplementedError):
+        return None
+
+
+def message_fields(value: object) -> Mapping[str, Any]:
+    """Return the fields of a message: an object, a dictionary, a dump or a serialised form."""
+    if isinstance(value, BaseMessage):
+        return value.model_dump()
+    if not isinstance(value, Mapping):
+        return {}
+    if value.get("lc") and isinstance(value.get("kwargs"), Mapping):
+        path = value.get("id")
+        last = path[-1] if isinstance(path, list) and path else ""
+        kind = str(last).removesuffix("Chunk").removesuffix("Message")
+        return {"type": kind.lower(), **value["kwargs"]}
+    if isinstance(value.get("data"), Mapping) and "content" in value["data"]:
+        return {**value["data"], "type": value.get("type")}
+    return value
+
+
+_SILENT = {"reasoning", "mcp_list_tools", "compaction", "item_reference"}
+"""Items of OpenAI's Responses API that say nothing of what was done."""
+
+
+def _is_silent(part: object) -> bool:
+    return isinstance(part, Mapping) and "role" not in part and part.get("type") in _SILENT
+
+
+def _response_item(fields: Mapping[str, Any]) -> Iterator[Message]:
+    """Yield a call, its result, or both, as an item of OpenAI's Responses API has them.
+
+    A tool that ran on the provider's side (`web_search_call`, `mcp_call`) is one item.
+    """
+    kind = str(fields.get("type") or "")
+    if "role" in fields or not kind.endswith(("_call", "_call_output")) or kind == "tool_call":
+        return
+    asked = str(fields.get("call_id") or fields.get("id") or "")
+    error, output = fields.get("error"), fields.get("output", fields.get("results"))
+    if kind.endswith("_call"):
+        name = fields.get("name") or kind.removesuffix("_call")
+        names = ("arguments", "input", "action", "queries", "code")
+        args: Any = next((fields[each] for each in names if fields.get(each) is not None), {})
+        call = call_in({"name": name, "args": args, "id": asked})
+        yield {"role": "assistant", "content": "", "tool_calls": [call]}
+    if kind.endswith("_output") or output is not None or error:
+        result: Message = {
+            "role": "tool",
+            "content": text_in(error or output),
+            "tool_call_id": asked,
+        }
+        yield {**result, "status": "error"} if error else result
+
+
+def _is_call(block: object) -> bool:
+    return isinstance(block, Mapping) and block.get("type") in {"tool_use", "tool_call"}
+
+
+def _is_result(block: object) -> bool:
+    return isinstance(block, Mapping) and block.get("type") == "tool_result"
+
+
+def _result_block(block: Mapping[str, Any]) -> Message:
+    content = block.get("content")
+    message: Message = {
+        "role": "tool",
+        "content": content if isinstance(content, list) else text_in(content),
+        "tool_call_id": str(block.get("tool_use_id") or ""),
+    }
+    if block.get("is_error"):
+        message["status"] = "error"
+    return message
+
+
+def _tool_calls(fields: Mapping[str, Any]) -> Iterator[ToolCall]:
+    """Yield the calls of a message: valid ones, then invalid ones."""
+    content = fields.get("content")
+    listed = fields.get("tool_calls")
+    calls = [call for call in listed or () if isinstance(call, Mapping)]
+    if not calls and isinstance(content, list):
+        calls = [block for block in content if _is_call(block)]
+    invalid = fields.get("invalid_tool_calls") or ()
+    known = {str(call.get("id")) for call in invalid if isinstance(call, Mapping)}
+    yield from (call_in(call) for call in calls if str(call.get("id")) not in known - {"None"})
+    for call in invalid:
+        if isinstance(call, Mapping):
+            why = str(call.get("error") or "the arguments are no valid JSON")
+            yield {**call_in(call), "error": why}
+
+
+def call_in(call: Mapping[str, Any]) -> ToolCall:
+    """Return a call of a tool, in the form of LangChain, OpenAI or Anthropic."""
+    function = call.get("function")
+    inner = function if isinstance(function, Mapping) else call
+    found = (inner.get(name) for name in ("args", "arguments", "input"))
+    args: Any = next((value for value in found if value is not None), {})
+    if isinstance(args, str):
+        with suppress(ValueError):
+            args = json.loads(args)
+    name = str(inner.get("name") or "a tool")
+    read: ToolCall = {"name": name, "args": args, "id": str(call.get("id") or "")}
+    if isinstance(error := call.get("error"), str):
+        read["error"] = error
+    return read
+
+
+def text_in(value: object) -> str:
+    """Return a tool's result as text."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and (text := plain(value)).strip():
+        return text
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def as_json(value: object) -> str:
+    """Return data, or a model of it, as JSON."""
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        value = dump(mode="json")
+    return json.dumps(value, ensure_ascii=False, default=str)
