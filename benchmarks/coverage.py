@@ -153,16 +153,16 @@ def few_labels_by_stratum(rng: Rng, at: Setting) -> tuple[Result, float]:
 TIES = 0.4
 
 
-def votes(rng: Rng, at: Setting) -> list[str]:
-    """Return preferences of which A has a share of (1 + positive) / 2 of the wins."""
+def wins(rng: Rng, at: Setting) -> list[float]:
+    """Return wins of A, a tie as half; it has a share of (1 + positive) / 2 of the wins."""
     (u,) = chances(normals(rng, at, 1))
     win = (1 - TIES) * (1 + at.positive) / 2
-    return np.where(u < win, "A", np.where(u < win + TIES, "tie", "B")).tolist()
+    return np.where(u < win, 1, np.where(u < win + TIES, 0.5, 0)).tolist()
 
 
-def win_rate(rng: Rng, at: Setting) -> tuple[Result, float]:
+def rate(rng: Rng, at: Setting) -> tuple[Result, float]:
     truth = (1 - TIES) * (1 + at.positive) / 2 + TIES / 2
-    return metrics.win_rate(votes(rng, at), groups=at.groups), truth
+    return metrics.rate(wins(rng, at), groups=at.groups), truth
 
 
 def first_slot(rng: Rng, at: Setting) -> tuple[Result, float]:
@@ -264,7 +264,7 @@ def slope(rng: Rng, at: Setting) -> tuple[Result, float]:
 
 MEASURES: dict[str, Callable[[Rng, Setting], tuple[Result, float]]] = {
     "accuracy": of_labels(metrics.accuracy, lambda at: sum(cells(at)[::3])),
-    "win_rate": win_rate,
+    "rate": rate,
     "first_slot": first_slot,
     "difference": difference(metrics.paired_difference),
     "offset": offset,

@@ -86,8 +86,6 @@ class Row(Pair):
     turn: NotRequired[int]
     human_votes: NotRequired[list[str]]
     """What each person preferred, by identity."""
-    difficulty: NotRequired[float | str]
-    """How hard the row is: a number that grows with it, or a word such as `hard`."""
     task_kind: NotRequired[str]
     """What its texts are to its input, such as `summary`; for judges with `task="auto"`."""
 

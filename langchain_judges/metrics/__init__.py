@@ -7,117 +7,52 @@ number (a `float`) that carries its interval, `n`, and what was left out, by rea
 
 from __future__ import annotations
 
-from langchain_judges.metrics.agreement import (
-    accuracy,
-    failure_rates,
-    majority_agreement,
-    order_accuracy,
-    order_agreement,
-    vote_agreement,
-    win_rate,
-)
-from langchain_judges.metrics.bias import (
-    length_bias,
-    position_bias,
-    self_enhancement,
-    transitivity,
-)
-from langchain_judges.metrics.confidence import (
-    abstention_curve,
-    certainty,
-    confidence_calibration,
-)
-from langchain_judges.metrics.correlation import (
-    correlate,
-    williams_test,
-)
-from langchain_judges.metrics.detection import (
-    auc,
-    balanced_accuracy,
-    f1,
-    precision,
-    recall,
-)
-from langchain_judges.metrics.intervals import (
-    mean,
-    paired_difference,
-    rate,
-)
-from langchain_judges.metrics.labels import (
-    label_next,
-    labels_needed,
-    ppi_mean,
-    stratified_ppi_mean,
-)
-from langchain_judges.metrics.ordering import (
-    concordance,
-    system_order,
-)
-from langchain_judges.metrics.people import (
-    alt_test,
-    beside_people,
-    oracle_agreement,
-    people_agreement,
-)
-from langchain_judges.metrics.result import (
-    Interval,
-    Result,
-)
-from langchain_judges.metrics.selective import selective_cascade, selective_threshold
-from langchain_judges.metrics.slopes import length_slope
-from langchain_judges.metrics.tables import (
-    cohen_kappa,
-    confusion,
-)
-from langchain_judges.metrics.voters import (
-    dawid_skene,
-    effective_voters,
-    learned_weights,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Interval",
-    "Result",
-    "abstention_curve",
-    "accuracy",
-    "alt_test",
-    "auc",
-    "balanced_accuracy",
-    "beside_people",
-    "certainty",
-    "cohen_kappa",
-    "concordance",
-    "confidence_calibration",
-    "confusion",
-    "correlate",
-    "dawid_skene",
-    "effective_voters",
-    "f1",
-    "failure_rates",
-    "label_next",
-    "labels_needed",
-    "learned_weights",
-    "length_bias",
-    "length_slope",
-    "majority_agreement",
-    "mean",
-    "oracle_agreement",
-    "order_accuracy",
-    "order_agreement",
-    "paired_difference",
-    "people_agreement",
-    "position_bias",
-    "ppi_mean",
-    "precision",
-    "rate",
-    "recall",
-    "selective_cascade",
-    "selective_threshold",
-    "self_enhancement",
-    "stratified_ppi_mean",
-    "system_order",
-    "transitivity",
-    "vote_agreement",
-    "williams_test",
-    "win_rate",
-]
+from langchain_judges.lazy import exports
+
+# The one list of public names; each is loaded when it is asked for.
+if TYPE_CHECKING:
+    from langchain_judges.metrics.agreement import accuracy as accuracy
+    from langchain_judges.metrics.agreement import majority_agreement as majority_agreement
+    from langchain_judges.metrics.agreement import order_accuracy as order_accuracy
+    from langchain_judges.metrics.agreement import order_agreement as order_agreement
+    from langchain_judges.metrics.agreement import vote_agreement as vote_agreement
+    from langchain_judges.metrics.bias import length_bias as length_bias
+    from langchain_judges.metrics.bias import position_bias as position_bias
+    from langchain_judges.metrics.bias import self_enhancement as self_enhancement
+    from langchain_judges.metrics.confidence import abstention_curve as abstention_curve
+    from langchain_judges.metrics.confidence import certainty as certainty
+    from langchain_judges.metrics.confidence import (
+        confidence_calibration as confidence_calibration,
+    )
+    from langchain_judges.metrics.correlation import correlate as correlate
+    from langchain_judges.metrics.correlation import williams_test as williams_test
+    from langchain_judges.metrics.detection import auc as auc
+    from langchain_judges.metrics.detection import balanced_accuracy as balanced_accuracy
+    from langchain_judges.metrics.detection import f1 as f1
+    from langchain_judges.metrics.detection import precision as precision
+    from langchain_judges.metrics.detection import recall as recall
+    from langchain_judges.metrics.intervals import mean as mean
+    from langchain_judges.metrics.intervals import paired_difference as paired_difference
+    from langchain_judges.metrics.intervals import rate as rate
+    from langchain_judges.metrics.labels import label_next as label_next
+    from langchain_judges.metrics.labels import labels_needed as labels_needed
+    from langchain_judges.metrics.labels import ppi_mean as ppi_mean
+    from langchain_judges.metrics.labels import stratified_ppi_mean as stratified_ppi_mean
+    from langchain_judges.metrics.ordering import concordance as concordance
+    from langchain_judges.metrics.ordering import system_order as system_order
+    from langchain_judges.metrics.people import alt_test as alt_test
+    from langchain_judges.metrics.people import beside_people as beside_people
+    from langchain_judges.metrics.people import people_agreement as people_agreement
+    from langchain_judges.metrics.result import Interval as Interval
+    from langchain_judges.metrics.result import Result as Result
+    from langchain_judges.metrics.selective import selective_cascade as selective_cascade
+    from langchain_judges.metrics.selective import selective_threshold as selective_threshold
+    from langchain_judges.metrics.slopes import length_slope as length_slope
+    from langchain_judges.metrics.tables import cohen_kappa as cohen_kappa
+    from langchain_judges.metrics.tables import confusion as confusion
+    from langchain_judges.metrics.voters import effective_voters as effective_voters
+    from langchain_judges.metrics.voters import learned_weights as learned_weights
+
+__getattr__, __dir__, __all__ = exports(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from langchain_judges.metrics.inputs import (
@@ -19,15 +18,13 @@ from langchain_judges.metrics.inputs import (
     flat,
     is_missing,
     one_of,
-    points_of,
     same_length,
     take,
     value_of,
-    values_of,
     votes_of,
 )
 from langchain_judges.metrics.intervals import rate
-from langchain_judges.metrics.result import Findings, Result
+from langchain_judges.metrics.result import Result
 from langchain_judges.orders import combine
 from langchain_judges.verdict import Label
 
@@ -315,68 +312,3 @@ def majority_agreement(
         answers, labels = take(answers, indices), take(labels, indices)
         clusters = take(clusters, indices)
     return accuracy(answers, labels, errors, groups=clusters, confidence=confidence)
-
-
-def win_rate(
-    preferences: Judgments,
-    *,
-    graded: bool = False,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
-) -> Result:
-    """Return how often A wins, a tie counted as half: (wins + ½ ties) / n.
-
-    Not for how good the judge is: people's rate must stand beside it.
-
-    Args:
-        preferences: `A`, `B` or `tie` for each item, or a number in [0, 1] that says how far
-            A is preferred; or verdicts or rows; None is left out.
-        graded: Read the `score` of verdicts, which is graded, in place of the preference.
-        groups: The cluster of each item, for the interval.
-        confidence: The level of the interval.
-
-    Returns:
-        The rate in [0, 1]; print the share of ties beside it.
-    """
-    values, failed = values_of(preferences, "score" if graded else None)
-    hits = [None if value is None else points_of(value) for value in values]
-    return share(hits, failed, groups=groups, confidence=confidence)
-
-
-@dataclass(frozen=True)
-class FailureRates(Findings):
-    """How often, and why, there was no verdict."""
-
-    failed: Result
-    """The share of items without a verdict."""
-    refused: Result
-    """The share of items the judge refused to judge."""
-    by_reason: dict[str, Result]
-    """The share of items without a verdict, by the reason of their first failure."""
-
-
-def failure_rates(
-    judgments: Judgments, *, groups: GroupKeys = None, confidence: float = 0.95
-) -> FailureRates:
-    """Return how often the judge gave no verdict, and why.
-
-    Not for how good the judge is: what is not judged is neither right nor wrong here.
-
-    Args:
-        judgments: Verdicts, rows, or bare answers where None is a failure.
-        groups: The cluster of each item, for the intervals.
-        confidence: The level of the intervals.
-    """
-    readings = map(value_of, as_list(judgments))
-    reasons = [reason if value is None else None for value, reason in readings]
-    clusters = as_list(groups)
-
-    def of(hits: Iterable[bool]) -> Result:
-        return rate(map(float, hits), groups=clusters, confidence=confidence)
-
-    distinct = sorted({reason for reason in reasons if reason})
-    return FailureRates(
-        failed=of(reason is not None for reason in reasons),
-        refused=of(reason == "refusal" for reason in reasons),
-        by_reason={name: of(reason == name for reason in reasons) for name in distinct},
-    )

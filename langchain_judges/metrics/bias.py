@@ -1,19 +1,15 @@
-"""Preferences unrelated to quality: a slot, length, the judge's own model; and circles."""
+"""Preferences unrelated to quality: a slot, length, the judge's own model."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Literal
 
-import numpy as np
-
 from langchain_judges.errors import OptionError
-from langchain_judges.metrics.agreement import Answers, in_both_orders, majority_vote, share
+from langchain_judges.metrics.agreement import Answers, in_both_orders, share
 from langchain_judges.metrics.inputs import (
-    POINTS,
     GroupKeys,
     IntervalOptions,
     Judgments,
@@ -22,16 +18,13 @@ from langchain_judges.metrics.inputs import (
     Votes,
     as_list,
     flat,
-    is_missing,
     match,
-    one_of,
     same_length,
     take,
     value_of,
-    values_of,
     votes_of,
 )
-from langchain_judges.metrics.intervals import paired_difference, rate
+from langchain_judges.metrics.intervals import paired_difference
 from langchain_judges.metrics.result import Findings, Result
 
 
@@ -48,10 +41,6 @@ class PositionBias(Findings):
     """The share of items on which whatever stood in the second slot won."""
     first_slot_rate: Result
     """The share of all winners, of either order, that stood first; 0.5 is no bias."""
-    repetition_noise: Result | None
-    """The share of repetitions of one order that differ: flips without any change of slot."""
-    excess: Result | None
-    """`flip_rate` − `repetition_noise` on the items that have both: what the order explains."""
 
     @property
     def slot(self) -> Literal["first", "second"] | None:
@@ -64,11 +53,10 @@ def position_bias(
     first: Judgments,
     second: Judgments,
     *,
-    repeats: Iterable[Judgments] | None = None,
     groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> PositionBias:
-    """Measure position bias, with the noise of mere repetition subtracted where it is known.
+    """Measure how far verdicts hang on the slot a text was shown in.
 
     Not from one order.
 
@@ -77,16 +65,13 @@ def position_bias(
             identity of the text; or verdicts or rows. Items with a failed order are left
             out and counted.
         second: The preference in the order BA, by identity too.
-        repeats: For each item the preferences when one order is asked again and again;
-            an item with fewer than two of them has no noise.
         groups: The cluster of each item, such as its question, for the intervals.
         confidence: The level of the intervals.
 
     Returns:
         Shares in [0, 1]. A judge that always takes the first slot has a flip rate of 1.
 
-    Source: Saha et al. 2023; Shi et al. 2024 (arXiv 2406.07791) for repetition; Ye et al.
-    2024 (arXiv 2410.02736) for subtracting it.
+    Source: Saha et al. 2023.
     """
     pairs, failed = in_both_orders(first, second)
     options = IntervalOptions(groups=as_list(groups), confidence=confidence)
@@ -94,19 +79,11 @@ def position_bias(
     flip_rate = share(flips, failed, **options)
     winners = [[] if None in pair else _slots(pair) for pair in pairs]
     hits, clusters = flat(winners, options["groups"])
-    noise = excess = None
-    if repeats is not None:
-        changes = [_change_share(row) for row in repeats]
-        same_length(first=pairs, repeats=changes)
-        noise = rate(changes, **options)
-        excess = paired_difference(flips, changes, **options)
     return PositionBias(
         flip_rate=flip_rate,
         toward_first=share(_hits(pairs, lambda pair: pair == ("A", "B")), failed, **options),
         toward_second=share(_hits(pairs, lambda pair: pair == ("B", "A")), failed, **options),
         first_slot_rate=share(hits, failed, groups=clusters, confidence=confidence),
-        repetition_noise=noise,
-        excess=excess,
     )
 
 
@@ -118,13 +95,6 @@ def _hits(pairs: Iterable[Answers], holds: Callable[[Answers], bool]) -> list[fl
 def _slots(pair: Answers) -> list[float]:
     """Return for each winner whether it stood in the first slot."""
     return [float(side == slot) for side, slot in zip(pair, "AB", strict=True) if side != "tie"]
-
-
-def _change_share(answers: Judgments) -> float | None:
-    """Return how many of the pairs of repeated answers differ; None if there is no pair."""
-    values = [value for value in values_of(answers)[0] if value is not None]
-    pairs = list(combinations(values, 2))
-    return sum(a != b for a, b in pairs) / len(pairs) if pairs else None
 
 
 @dataclass(frozen=True)
@@ -203,16 +173,12 @@ def self_enhancement(
     return SelfEnhancement(agreement, ours, theirs, gap.replace(n_failed=cases.failed))
 
 
-BiasUnit = Literal["vote", "sample"]
-
-
-def length_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interval
+def length_bias(
     preferences: Judgments,
     votes: Votes,
     lengths_a: Iterable[float],
     lengths_b: Iterable[float],
     *,
-    unit: BiasUnit = "vote",
     groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> Result:
@@ -227,19 +193,16 @@ def length_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interv
         votes: People's label, or the list of their votes, for each item.
         lengths_a: The length of text A; the paper does not name its unit, use characters.
         lengths_b: The length of text B. Items of equal lengths are left out.
-        unit: `vote` counts each vote for the shorter text, as the paper's denominators
-            show; `sample` each item whose majority prefers it.
         groups: The cluster of each item; by default the votes on one item are a cluster.
         confidence: The level of the interval.
 
     Returns:
-        The share in [0, 1], over `n` votes or items in which people prefer the shorter text,
-        of those in which the judge does not; a tie of the judge is one.
+        The share in [0, 1], over `n` votes for the shorter text, as the paper's denominators
+        show, of those in which the judge does not prefer it; a tie of the judge is one.
 
     Source: Saha et al. 2023, section 4. It does not part bias from plain error: see
     `length_slope`.
     """
-    one_of("unit", unit, BiasUnit)
     answers, people = as_list(preferences), votes_of(votes)
     a_column, b_column, clusters = as_list(lengths_a), as_list(lengths_b), as_list(groups)
     same_length(preferences=answers, votes=people, lengths_a=a_column, lengths_b=b_column)
@@ -248,8 +211,7 @@ def length_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interv
     failed = Counter[str]()
     for answer, own, a, b in zip(answers, people, a_column, b_column, strict=True):
         shorter = "A" if a < b else "B"
-        ballots = [majority_vote(own)] if unit == "sample" else own
-        count = ballots.count(shorter) if a != b else 0
+        count = own.count(shorter) if a != b else 0
         value, reason = value_of(answer)
         if count and value is None:
             failed[reason] += 1
@@ -257,64 +219,4 @@ def length_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interv
     hits, keys = flat(rows, clusters)
     if not any(hit is not None for hit in hits):
         return Result.undefined("the shorter text is never the preferred one", n_failed=failed)
-    alone = groups is None and unit == "sample"
-    return share(hits, failed, groups=None if alone else keys, confidence=confidence)
-
-
-def transitivity(
-    preferences: Judgments,
-    systems: Systems,
-    groups: Iterable[Hashable],
-    *,
-    confidence: float = 0.95,
-) -> Result:
-    """Return how often a judge's verdicts on three texts can be put in one order.
-
-    Not for how good the judge is: always preferring the longer text is perfectly in order.
-
-    It needs no labels: a judge that prefers x to y, y to z and z to x contradicts itself,
-    whoever is right. So does one that calls x and y, and y and z, ties, and prefers x to z.
-
-    Args:
-        preferences: `A`, `B`, `tie` or None for each pair, or verdicts or rows.
-        systems: What A and B are, such as the names of their systems.
-        groups: The question of each pair: only texts on the same question are compared.
-        confidence: The level of the interval, by questions.
-
-    Returns:
-        The share in [0, 1] of `n` triples of texts of which all three pairs were judged; NaN
-        without any. Of pairs judged several times the sum counts.
-
-    Source: total order violations as in Sage (arXiv 2512.16041); ties by weak orders.
-    """
-    values, failed = values_of(preferences)
-    authors, keys = as_list(systems), as_list(groups)
-    same_length(preferences=values, systems=authors, groups=keys)
-    leads: dict[Hashable, dict[tuple[str, str], float]] = {}
-    for value, (a, b), key in zip(values, authors, keys, strict=True):
-        if value is None or is_missing(a) or is_missing(b) or a == b:
-            continue
-        one_of("preferences", value, POINTS)
-        own = leads.setdefault(key, {})
-        own[a, b] = own.get((a, b), 0.0) + 2 * POINTS[value] - 1
-        own[b, a] = -own[a, b]
-    hits, clusters = flat([_triples(own) for own in leads.values()], list(leads))
-    if not hits:
-        return Result.undefined("no three texts were all compared", n_failed=failed)
-    return rate(hits, groups=clusters, confidence=confidence).replace(n_failed=failed)
-
-
-def _triples(leads: Mapping[tuple[str, str], float]) -> list[float]:
-    """Return for each three texts that were all compared whether they have an order."""
-    names = dict.fromkeys(name for pair in leads for name in pair)
-    triples = [((x, y), (y, z), (z, x)) for x, y, z in combinations(names, 3)]
-    return [
-        float(_ordered([float(np.sign(leads[pair])) for pair in pairs]))
-        for pairs in triples
-        if all(pair in leads for pair in pairs)
-    ]
-
-
-def _ordered(signs: Sequence[float]) -> bool:
-    """Say whether x > y, y > z and z > x by these signs fit a weak order: no way round."""
-    return not any(signs) or (min(signs) < 0 < max(signs))
+    return share(hits, failed, groups=keys, confidence=confidence)

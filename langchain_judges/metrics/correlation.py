@@ -231,8 +231,6 @@ class Williams(NamedTuple):
     t: float
     p: float
     df: int
-    p_one_sided: float
-    p_two_sided: float
     reason: str | None = None
     """Why t and p are NaN; None if they are not."""
 
@@ -275,12 +273,8 @@ def williams_test(
     if k <= 1e-12:
         why = why or "K is not positive: the three correlations cannot hold together"
     if why:
-        return Williams(math.nan, math.nan, n - 3, math.nan, math.nan, why)
+        return Williams(math.nan, math.nan, n - 3, why)
     below = 2 * k * (n - 1) / (n - 3) + ((a + b) ** 2 / 4) * (1 - c) ** 3
     t = (a - b) * math.sqrt((n - 1) * (1 + c)) / math.sqrt(below)
-    p = {
-        "greater": float(scipy.special.stdtr(n - 3, -t)),
-        "less": float(scipy.special.stdtr(n - 3, t)),
-        "two-sided": float(2 * scipy.special.stdtr(n - 3, -abs(t))),
-    }
-    return Williams(t, p[alternative], n - 3, p["greater"], p["two-sided"])
+    tail, sides = {"greater": (-t, 1), "less": (t, 1), "two-sided": (-abs(t), 2)}[alternative]
+    return Williams(t, float(sides * scipy.special.stdtr(n - 3, tail)), n - 3)

@@ -218,12 +218,6 @@ def average_ranks(column: Floats) -> Floats:
     return np.asarray((ends - (counts - 1) / 2)[places.reshape(-1)])
 
 
-def must_be_binary(*columns: Floats) -> None:
-    """Check that every value of some columns is 0 or 1."""
-    if not all(np.isin(column, (0, 1)).all() for column in columns):
-        raise InputError("labels must be 0 or 1")
-
-
 @dataclass(frozen=True)
 class Cases:
     """The items on which nothing is missing, and why the others are left out."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -13,7 +12,6 @@ from typing import TypeVar
 import numpy as np
 import scipy
 
-from langchain_judges.errors import OptionError
 from langchain_judges.metrics.agreement import Ties
 from langchain_judges.metrics.inputs import (
     Floats,
@@ -43,8 +41,7 @@ def people_agreement(
     Not with a third vote asked only of the disputed items: `beside_people` allows for that.
 
     It is no ceiling: people who are right four times in five agree two times in three, and a
-    judge that knows the truth agrees with each of them four times in five. See
-    `oracle_agreement` for the most that any judge can reach.
+    judge that knows the truth agrees with each of them four times in five.
 
     Args:
         votes: The list of people's votes on each item; all unordered pairs are compared.
@@ -74,34 +71,6 @@ def _alike(votes: Sequence[Label]) -> list[float]:
     return [float(a == b) for a, b in combinations(votes, 2)]
 
 
-def oracle_agreement(
-    votes: Votes, *, groups: GroupKeys = None, confidence: float = 0.95
-) -> Result:
-    """Return the share of these votes that the best answers of all match: nobody matches more.
-
-    Not a goal: what it reaches, it reaches by knowing these very votes.
-
-    The best answer to an item is its most frequent vote. With one or two votes an item it is
-    high by itself, for every lone vote is matched.
-
-    Args:
-        votes: The list of people's votes on each item.
-        groups: The cluster of each item; by default the votes on one item are a cluster.
-        confidence: The level of the interval.
-
-    Returns:
-        The share in [0, 1] of `n` votes, an upper bound of `vote_agreement` on them.
-    """
-    people = votes_of(votes)
-    matched = [max(Counter(own).values(), default=0) for own in people]
-    rows = [
-        [1.0] * most + [0.0] * (len(own) - most)
-        for own, most in zip(people, matched, strict=True)
-    ]
-    hits, clusters = flat(rows, groups)
-    return rate(hits, groups=clusters, confidence=confidence)
-
-
 @dataclass(frozen=True)
 class BesidePeople(Findings):
     """How a judge does in the place of one more person."""
@@ -112,9 +81,6 @@ class BesidePeople(Findings):
     """How often another person says it, on the same votes."""
     lead: Result
     """`judge` − `people`, with its paired interval; 0 for a judge exchangeable with people."""
-    margin: float
-    non_inferior: bool | None
-    """Whether the whole interval lies above −`margin`; None without an interval."""
     winning_rate: Result
     """ω of the alternative annotator test, with the places in the lists as annotators."""
     n: int
@@ -127,7 +93,6 @@ def beside_people(
     votes: Votes,
     second: Judgments | None = None,
     *,
-    margin: float = 0.05,
     groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> BesidePeople:
@@ -149,15 +114,11 @@ def beside_people(
         second: Its answer in the other order of the texts, if it was asked in both: each order
             is then held against people by itself, as a person sees the texts in one order, and
             `judge` is the answer in the first.
-        margin: How far below people a judge may be and still count as no worse.
         groups: The cluster of each item, for the intervals.
         confidence: The level of the intervals.
 
-    Source: exchangeability as in Calderon, Reichart & Dror 2025 (arXiv 2501.10970);
-    non-inferiority by the interval as in Wellek 2010.
+    Source: exchangeability as in Calderon, Reichart & Dror 2025 (arXiv 2501.10970).
     """
-    if not 0 <= margin < 1:
-        raise OptionError(f"`margin` must lie in [0, 1), got {margin!r}")
     judgments, people, clusters = as_list(judge), votes_of(votes), as_list(groups)
     other = judgments if second is None else as_list(second)
     same_length(judge=judgments, votes=people, groups=clusters, second=other)
@@ -179,8 +140,6 @@ def beside_people(
         judge=rate(ours, **options).replace(n_failed=failed),
         people=rate(theirs, **options).replace(n_failed=failed),
         lead=lead.replace(n_failed=failed),
-        margin=margin,
-        non_inferior=None if lead.interval is None else lead.interval.low > -margin,
         winning_rate=stand_in.winning_rate,
         n=len(indices),
         n_failed=dict(+failed),

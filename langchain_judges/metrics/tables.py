@@ -25,11 +25,8 @@ from langchain_judges.metrics.inputs import (
     Ints,
     Judgments,
     RightLabels,
-    as_list,
     match,
     one_of,
-    same_length,
-    values_of,
 )
 from langchain_judges.metrics.intervals import (
     LEAST_GROUPS,
@@ -211,9 +208,6 @@ def _draws(weights: Floats, seed: int) -> Tables:
 
 T = TypeVar("T")
 
-Ratings = Iterable[Judgments]
-"""The labels that raters gave, in rows of items or of raters."""
-
 
 def cohen_kappa(  # noqa: PLR0913 - two raters, how labels lie apart, and the interval
     first: Judgments,
@@ -316,13 +310,6 @@ def classes_of(values: Iterable[T]) -> list[T]:
         return sorted(distinct)
     except TypeError:
         return sorted(distinct, key=repr)
-
-
-def ratings_of(ratings: Ratings) -> list[list[Label | None]]:
-    """Return the label of each item in a row for each rater; None is no rating."""
-    rows = [values_of(row)[0] for row in as_list(ratings)]
-    same_length(**{f"rater {number}": row for number, row in enumerate(rows, 1)})
-    return rows
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,9 @@
-"""What is likely true where raters err, and how many voters a jury is worth."""
+"""How many independent voters a jury is worth, and how much each of them weighs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -14,94 +13,53 @@ from langchain_judges.errors import InputError
 from langchain_judges.metrics.inputs import (
     Floats,
     Judgment,
+    Judgments,
     RightLabels,
     as_list,
     is_missing,
     same_length,
     values_of,
 )
-from langchain_judges.metrics.result import Findings, Result
-from langchain_judges.metrics.tables import Ratings, classes_of, ratings_of
+from langchain_judges.metrics.result import Result
+from langchain_judges.metrics.tables import classes_of
 from langchain_judges.verdict import Label
 
 
-@dataclass(frozen=True)
-class DawidSkene(Findings):
-    """The truth behind raters who err, each in their own way."""
-
-    classes: list[Label]
-    labels: list[Label | None]
-    """The likeliest label of each item; None where nobody rated it."""
-    chances: list[list[float] | None]
-    """The chance of each class, in the order of `classes`, for each item."""
-    accuracy: list[float]
-    """How often each rater is right, by the chances; NaN for one who rated nothing."""
-    confusion: list[list[list[float]]]
-    """For each rater, by true class (rows), the share of each answer."""
-    shares: list[float]
-    """The share of each class."""
-    n: int
-    """Items that somebody rated."""
-    converged: bool
-
-
-def dawid_skene(
-    ratings: Ratings, *, most_steps: int = 2000, smoothing: float = 0.5
-) -> DawidSkene:
-    """Estimate the true label of each item and each rater's mistakes, by EM.
+def rater_accuracy(ratings: Iterable[Judgments]) -> list[float]:
+    """Estimate how often each rater is right, without labels, by Dawid and Skene's EM.
 
     Not for raters who copy each other, such as judges of one model family: they are then
     believed too much.
 
-    A judge may be one of the raters. Three raters or more are needed for it to tell more than
-    the majority does, and they must err apart from each other.
-
     Args:
         ratings: One row for each rater, (raters, items); None is no rating.
-        most_steps: Most steps of EM.
-        smoothing: Answers of each kind that a rater is lent, spread over the classes, so that
-            few ratings make nobody infallible.
 
     Returns:
-        Chances that start from the shares of votes, so that raters who are mostly right keep
-        their sense of the classes.
+        A share for each rater; NaN for one who rated nothing. Chances start from the shares of
+        votes, so that raters who are mostly right keep their sense of the classes.
 
     Source: Dawid & Skene 1979 (Appl. Stat. 28).
     """
-    rows = ratings_of(ratings)
+    rows = [values_of(row)[0] for row in as_list(ratings)]
+    same_length(**{f"rater {number}": row for number, row in enumerate(rows, 1)})
     classes = classes_of(value for row in rows for value in row if value is not None)
-    place = {label: index for index, label in enumerate(classes)}
-    size, items = len(classes), len(rows[0]) if rows else 0
     # (raters, items, answers): 1 where the rater gave the answer.
-    votes = np.zeros((len(rows), items, size))
-    for number, row in enumerate(rows):
-        for item, value in enumerate(row):
-            if value is not None:
-                votes[number, item, place[value]] = 1.0
-    has_votes = votes.sum(axis=(0, 2)) > 0
-    if not has_votes.any():
-        return DawidSkene([], [None] * items, [None] * items, [], [], [], 0, True)
-    chances, confusion, shares, converged = _expect(votes[:, has_votes], most_steps, smoothing)
-    right = np.einsum("ric,ic->r", votes[:, has_votes], chances)
+    votes = np.asarray([[[each == own for own in classes] for each in row] for row in rows])
+    votes = votes[:, votes.any(axis=(0, 2))].astype(float)
+    if not votes.size:
+        return [math.nan] * len(rows)
+    right = np.einsum("ric,ic->r", votes, _chances(votes))
     answers = votes.sum(axis=(1, 2))
-    everywhere = iter(chances.tolist())
-    by_item = [next(everywhere) if present else None for present in has_votes]
-    return DawidSkene(
-        classes,
-        [None if own is None else classes[int(np.argmax(own))] for own in by_item],
-        by_item,
-        [float(r / g) if g else math.nan for r, g in zip(right, answers, strict=True)],
-        confusion.tolist(),
-        shares.tolist(),
-        int(has_votes.sum()),
-        converged,
-    )
+    return [float(r / g) if g else math.nan for r, g in zip(right, answers, strict=True)]
 
 
-def _expect(
-    votes: Floats, most_steps: int, smoothing: float
-) -> tuple[Floats, Floats, Floats, bool]:
-    """Alternate between the raters' mistakes and the items' chances until neither moves.
+MOST_STEPS = 2000
+SMOOTHING = 0.5
+"""Answers that a rater is lent, spread over the classes: few ratings make nobody infallible."""
+
+
+def _chances(votes: Floats) -> Floats:
+    """Return the chances of each item's classes: EM until they stand still.
 
     Items with the same ratings have the same chances, so that each pattern of ratings is
     weighted by its number of items: a few raters leave few patterns, however many the items.
@@ -112,22 +70,19 @@ def _expect(
         by_item, axis=0, return_inverse=True, return_counts=True
     )
     votes = patterns.reshape(len(patterns), raters, size).transpose(1, 0, 2)
-    chances = votes.sum(axis=0) / votes.sum(axis=(0, 2))[:, None]
-    converged = False
-    for _ in range(most_steps):
+    chances = np.asarray(votes.sum(axis=0) / votes.sum(axis=(0, 2))[:, None])
+    for _ in range(MOST_STEPS):
         weighted = chances * counts[:, None]
-        confusion = np.einsum("it,ria->rta", weighted, votes) + smoothing / size
+        confusion = np.einsum("it,ria->rta", weighted, votes) + SMOOTHING / size
         confusion /= confusion.sum(axis=2, keepdims=True)
-        shares = weighted.sum(axis=0) / items
         weights = np.einsum("ria,rta->it", votes, np.log(confusion))
-        weights += np.log(np.maximum(shares, 1e-300))
+        weights += np.log(np.maximum(weighted.sum(axis=0) / items, 1e-300))
         better = np.exp(weights - weights.max(axis=1, keepdims=True))
         better /= better.sum(axis=1, keepdims=True)
-        moved = float(np.abs(better - chances).max())
-        chances = better
-        if converged := moved < 1e-6:
+        moved, chances = float(np.abs(better - chances).max()), better
+        if moved < 1e-6:
             break
-    return chances[pattern_of.reshape(-1)], confusion, shares, converged
+    return np.asarray(chances[pattern_of.reshape(-1)])
 
 
 VoterAnswers = Mapping[str, Sequence[Judgment]] | Iterable[Mapping[str, object]]
@@ -201,12 +156,10 @@ def learned_weights(votes: VoterAnswers, *, most: float = 5.0) -> dict[str, floa
     columns = _columns(votes)
     if len(columns) < 3:
         raise InputError(f"weights are learned from three voters or more, got {len(columns)}")
-    truth = dawid_skene(list(columns.values()))
-    others = max(1, len(truth.classes) - 1)
-    return {
-        name: _weight(right, others, most)
-        for name, right in zip(columns, truth.accuracy, strict=True)
-    }
+    answers = {value for column in columns.values() for value in values_of(column)[0]}
+    others = max(1, len(answers - {None}) - 1)
+    right = rater_accuracy(columns.values())
+    return {name: _weight(own, others, most) for name, own in zip(columns, right, strict=True)}
 
 
 def _weight(right: float, others: int, most: float) -> float:

@@ -89,23 +89,6 @@ def style(sample: Sample) -> list[Number]:
     ]
 
 
-def consistency(sample: Sample) -> list[Number]:
-    """Return whether a judge contradicts itself, which needs no labels."""
-    if any(system is None for pair in sample.systems for system in pair):
-        return []
-    keys = [row.data_row.get("group") for row in sample.rows]
-    if None in keys:
-        return []
-    result = metrics.transitivity(
-        sample.verdicts, sample.systems, keys, confidence=sample.confidence
-    )
-    if result.reason:
-        return []
-    title = "Three texts whose comparisons fit one order"
-    note = "the others go in a circle: x over y, y over z, z over x"
-    return [Number("bias.transitivity", title, result, note=note)]
-
-
 def self_preference(sample: Sample) -> list[Number]:
     """Return how far a judge favours the texts of its own model, where it wrote some."""
     judge = sample.rows[0].row.get("judge")
@@ -130,42 +113,6 @@ def _of_family(model: str, system: str | None) -> bool:
     """Say whether a model is a system, or a version of it: gpt-4-0613 is of gpt-4."""
     name, base = model.rpartition(":")[2].lower(), (system or "").lower()
     return bool(base) and (name == base or name.startswith((f"{base}-", f"{base}@")))
-
-
-MOST_LEVELS = 5
-"""Levels of difficulty that are shown one by one; more are no levels."""
-
-
-def unanimity(sample: Sample) -> list[Number]:
-    """Return the agreement with the majority where people are of one mind, and where not."""
-    several = [i for i, votes in enumerate(sample.votes) if len(votes) > 1]
-    alike = [i for i in several if len(set(sample.votes[i])) == 1]
-    split = [i for i in several if len(set(sample.votes[i])) > 1]
-    if not alike or not split:
-        return []
-    return [
-        _of_part(sample, "people.unanimous", "The majority, where people are unanimous", alike),
-        _of_part(sample, "people.split", "The majority, where people disagree", split),
-    ]
-
-
-def difficulty(sample: Sample) -> list[Number]:
-    """Return the agreement at each level of difficulty, where rows name two to five."""
-    levels = [row.data_row.get("difficulty") for row in sample.rows]
-    names = sorted({level for level in levels if level is not None}, key=str)
-    if not 2 <= len(names) <= MOST_LEVELS or not any(sample.targets):
-        return []
-    places = {name: [i for i, level in enumerate(levels) if level == name] for name in names}
-    return [
-        _of_part(sample, f"difficulty.{name}", f"Difficulty: {name}", own)
-        for name, own in places.items()
-    ]
-
-
-def _of_part(sample: Sample, key: str, title: str, places: Sequence[int]) -> Number:
-    part = sample.part(places)
-    result = metrics.accuracy(part.verdicts, part.labels, **part.settings)
-    return Number(key, title, result)
 
 
 def ratings(sample: Sample) -> list[Number]:

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.agreement import Errors
+from langchain_judges.metrics.inputs import value_of
 from langchain_judges.orders import Order
 from langchain_judges.report.estimates import (
     calibration,
-    consistency,
     corrected,
-    difficulty,
     position,
     ratings,
     self_preference,
     style,
-    unanimity,
 )
 from langchain_judges.report.number import ERRORS, Number
-from langchain_judges.report.rows import preference_points
 from langchain_judges.report.sample import Sample, are_numbers, gaps
 from langchain_judges.verdict import Label, is_abstention
 
@@ -42,13 +39,10 @@ def measure(sample: Sample) -> list[Number]:
     numbers = [*_agreement(sample), *_baselines(sample)]
     if sample.pairs:
         numbers += [*position(sample), *style(sample)]
-        numbers += [*self_preference(sample), *consistency(sample)]
-        numbers += win_rates(sample)
+        numbers += self_preference(sample)
     numbers += [
         *criteria(sample),
         *ratings(sample),
-        *unanimity(sample),
-        *difficulty(sample),
         *corrected(sample),
         *calibration(sample),
     ]
@@ -66,7 +60,8 @@ def headline_key(sample: Sample, numbers: Mapping[str, Number]) -> str:
 
 def _agreement(sample: Sample) -> list[Number]:
     numbers = []
-    for errors in ERRORS:
+    lost = any(answer is None for answer in sample.answers)
+    for errors in ERRORS if lost else ERRORS[:1]:
         note = "not judged is wrong" if errors == "wrong" else "not judged is left out"
         if any(sample.votes):
             title = "Each person's vote"
@@ -124,7 +119,6 @@ def _people(sample: Sample) -> list[Number]:
     numbers = [Number("agreement.people", "People among themselves", people)]
     if math.isnan(people):
         return numbers
-    oracle = metrics.oracle_agreement(sample.votes, **sample.settings)
     first = second = sample.answers
     if any(row.has_orders for row in sample.rows):
         first, second = (
@@ -140,7 +134,6 @@ def _people(sample: Sample) -> list[Number]:
             "People among themselves, every row counted alike",
             beside.people,
         ),
-        Number("agreement.oracle", "The most that any answers could reach", oracle),
         Number("agreement.over_people", lead_title, beside.lead, "points"),
         Number(
             "agreement.winning_rate",
@@ -182,7 +175,7 @@ def _baselines(sample: Sample) -> list[Number]:
     title = "The judge's lead over the best of these"
     title += ", each order on its own" if strict else ""
     numbers.append(Number("baseline.lead", title, lead, "points", best.title))
-    return [*numbers, _coin(sample)] if strict else numbers
+    return numbers
 
 
 def _answers_without_judge(
@@ -228,15 +221,6 @@ def _hits_by_order(sample: Sample) -> list[float | None]:
     ]
 
 
-def _coin(sample: Sample) -> Number:
-    """What a coin reaches that is tossed in both orders, where differing orders are a tie."""
-    coin: dict[Label, float] = {"A": 0.25, "B": 0.25, "tie": 0.5}
-    votes = [coin[vote] for targets in sample.targets for vote in targets]
-    note = "a tie where its orders differ, as with this judge"
-    value = Result(sum(votes) / len(votes), n=len(votes))
-    return Number("baseline.coin", "A coin tossed in both orders", value, note=note)
-
-
 def _repeats(sample: Sample) -> list[Number]:
     """How often a judge says the same again, on rows that it judged several times."""
     if not sample.repeats:
@@ -254,12 +238,13 @@ def _repeats(sample: Sample) -> list[Number]:
 
 
 def _failures(sample: Sample) -> list[Number]:
-    rates = metrics.failure_rates(sample.verdicts, **sample.settings)
-    numbers = [Number("failures.failed", "Not judged", rates.failed)]
-    numbers += [
-        Number(f"failures.reason.{reason}", f"Not judged: {reason}", result)
-        for reason, result in rates.by_reason.items()
-    ]
+    readings = [value_of(verdict) for verdict in sample.verdicts]
+    reasons = [reason if answer is None else "" for answer, reason in readings]
+    failed = metrics.rate([bool(reason) for reason in reasons], **sample.settings)
+    numbers = [Number("failures.failed", "Not judged", failed)]
+    for name in sorted({*reasons} - {""}):
+        result = metrics.rate([reason == name for reason in reasons], **sample.settings)
+        numbers.append(Number(f"failures.reason.{name}", f"Not judged: {name}", result))
     abstained = [bool(row.target) for row in sample.rows if is_abstention(row.verdict)]
     if abstained:
         title = "Cannot be assessed for the judge, and labelled by people"
@@ -350,66 +335,3 @@ def _one(sample: Sample, name: str) -> list[Number]:
         Number(criterion_key(name, key), f"{name}: {MEASURES[key]}", result, "number")
         for key, result in measured.items()
     ] + shares
-
-
-MOST_SYSTEMS = 40
-SIDES_OF_WINS = ("judge", "score", "people")
-"""Who says it: the verdicts, the scores behind them, and people."""
-
-_UNGRADED = {0.0, 0.5, 1.0}
-
-
-def win_rates(sample: Sample) -> list[Number]:
-    """Return how often each system wins, a tie counted as half; of A where none are named.
-
-    A score that says how far A is preferred wins that far, and a row with several votes is won
-    by the share of them.
-    """
-    titles = {
-        "judge": "by the judge",
-        "score": "by how far the judge prefers it",
-        "people": f"by {sample.whom}",
-    }
-    columns = _columns(sample)
-    return [
-        Number(f"wins.{name}.{side}", f"{name} wins, {titles[side]}", result)
-        for name, places in _systems(sample).items()
-        for side, points in columns.items()
-        if (result := _rate(sample, points, places)).n
-    ]
-
-
-def _columns(sample: Sample) -> dict[str, list[float | None]]:
-    answers = [[] if answer is None else [answer] for answer in sample.answers]
-    columns = {"judge": [preference_points(each) for each in answers]}
-    scores = [
-        None if row.answer is None or (score := row.verdict.get("score")) is None else score
-        for row in sample.rows
-    ]
-    if set(scores) - _UNGRADED - {None}:
-        columns["score"] = scores
-    columns["people"] = [preference_points(target) for target in sample.targets]
-    return columns
-
-
-def _systems(sample: Sample) -> dict[str, list[tuple[int, bool]]]:
-    """Return by name the places of a system's pairs, and whether it wrote A there."""
-    places: dict[str, list[tuple[int, bool]]] = {}
-    for place, (a, b) in enumerate(sample.systems):
-        if a is not None and b is not None and a != b:
-            places.setdefault(a, []).append((place, True))
-            places.setdefault(b, []).append((place, False))
-    if not places:
-        return {"A": [(place, True) for place in range(len(sample.rows))]}
-    return places if len(places) <= MOST_SYSTEMS else {}
-
-
-def _rate(
-    sample: Sample, points: Sequence[float | None], places: Sequence[tuple[int, bool]]
-) -> metrics.Result:
-    shares = [
-        None if (value := points[place]) is None else value if first else 1 - value
-        for place, first in places
-    ]
-    groups = sample.groups and [sample.groups[place] for place, _ in places]
-    return metrics.rate(shares, groups=groups, confidence=sample.confidence)

@@ -157,11 +157,9 @@ SECTIONS = {
     "criterion": "By criterion",
     "ratings": "Ratings",
     "people": "Where people agree",
-    "difficulty": "By difficulty",
     "category": "Agreement by category",
     "confidence": "Is it right as often as it says?",
     "bias": "Preferences unrelated to quality",
-    "wins": "Wins, a tie as half",
     "failures": "Failures",
 }
 

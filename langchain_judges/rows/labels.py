@@ -39,7 +39,6 @@ ANNOTATIONS = (
     "labels",
     "group",
     "category",
-    "difficulty",
     "systems",
     "turn",
     "human_votes",
@@ -112,12 +111,12 @@ def check_annotations(row: Mapping[str, Any]) -> None:
 
 
 def check_countable(row: Mapping[str, Any]) -> None:
-    """Check that labels, votes, group, category and difficulty are texts or numbers.
+    """Check that labels, votes, group and category are texts or numbers.
 
     Raises:
         InputError: One of them is something else.
     """
-    for field in ("group", "category", "difficulty", "label"):
+    for field in ("group", "category", "label"):
         _check_one(row.get(field), field)
     labels = row.get("labels")
     if labels is not None and not isinstance(labels, Mapping):

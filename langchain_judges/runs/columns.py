@@ -37,7 +37,6 @@ FIELDS = frozenset(
         "systems",
         "turn",
         "human_votes",
-        "difficulty",
         "task_kind",
         "output",
         "expected",
