@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,12 +22,12 @@ NAMED = {
     "BaseCheckpointSaver": "checkpointer",
 }
 """Types of options in the words of a reader."""
-TABLE = ("| option | type = default | what it is |", "|---|---|---|")
+TABLE = ("| option | default or type | what it is |", "|---|---|---|")
 HEAD = """# Options
 
 Every option of every method: a keyword in Python, `--set NAME=VALUE` (as JSON) in a shell.
 
-Where no default stands it is `None`. A preset is a set of options by name:
+A type stands where the default is `None`. A preset is a set of options by name:
 `load_judge("bsm", model, preset="paper")`, or `--preset paper`.
 """
 
@@ -59,15 +58,11 @@ def plain_type(text: str) -> str:
 
 
 def row(kind: type[GraphOptions], name: str, field: Any) -> str:
-    """Return the line of an option: its type, its default and what it is."""
+    """Return the line of an option: its default, or its type where that is None, and words."""
     default = field.get_default(call_default_factory=True)
     words = " ".join((field.description or "").split()).replace("|", "\\|")
-    shown = plain_type(type_of(kind, name))
-    if shown.startswith("`'") and all(each in words for each in re.findall(r"'(\w+)'", shown)):
-        shown = ""  # what is allowed stands beside it
-    if default is not None:
-        shown += f" = `{default!r}`"
-    return f"| `{name}` | {shown.strip()} | {words} |"
+    shown = plain_type(type_of(kind, name)) if default is None else f"`{default!r}`"
+    return f"| `{name}` | {shown} | {words} |"
 
 
 def table(kind: type[GraphOptions], *, shared: bool = False) -> str:

@@ -115,8 +115,7 @@ class Combination(JudgeOptions):
         Rule("a list of methods, each a name or {'method', 'options', 'preset'}"),
     ] = None
     """Methods for members that are models: one for all, one for each, or several for a single
-    model; each is a name, or `{"method", "options", "preset"}`. None: `"relative"` for several
-    models."""
+    model; names, or `{"method", "options", "preset"}`. Default `"relative"`."""
 
     def check_size(self, size: int) -> None:
         """Check that the options fit so many members.

@@ -94,7 +94,7 @@ class FewShot(JudgeOptions):
     """A judge that can show worked examples."""
 
     shots: int = 0
-    """Number of worked examples shown first; 0 to 5 of ours."""
+    """Worked examples shown first, 0 to 5."""
     examples: Annotated[
         Sequence[WorkedExample] | None,
         Rule(

@@ -229,8 +229,8 @@ class GraphOptions(Options):
     ] = None
     """LangChain cache for checked replies."""
     cache_first: bool = True
-    """Send the first of several calls that begin alike ahead of the others: providers then read
-    what they share from their prompt cache, at the price of one reply's time a step."""
+    """Send the first of several calls that begin alike ahead of the others, so that providers
+    serve the shared part from their prompt cache."""
 
     def given(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return what `invoke` is given in the form that this graph takes."""
@@ -286,10 +286,10 @@ class JudgeOptions(GraphOptions):
         AfterValidator(_choice),
         Rule("a choice of examples such as 'knn:8'"),
     ] = None
-    """How examples are chosen from the memory, such as `"near:8"` or `"none"`; None uses the
-    memory's own strategy."""
+    """How examples are chosen, such as `"near:8"` or `"none"`; default the memory's own
+    strategy."""
     allow_leak: bool = False
-    """Allow examples of the row itself and of its group; results then say so."""
+    """Allow examples of the row itself and of its group."""
 
     def recaller(self, contexts: Sequence[int | None]) -> Recaller | None:
         """Return how the judge asks its memory; None without one.

@@ -254,13 +254,11 @@ class BSMWriter(WriterOptions):
     groups: Annotated[int, Ge(2)] = 2
     """Number of groups at each division, k."""
     merge: Literal["once", "tree"] = "once"
-    """`"once"` merges k drafts in one call; `"tree"` merges two at a time, k - 1 calls."""
+    """`"once"` merges k drafts in one call; `"tree"` merges two at a time."""
     depth: Annotated[int, Ge(1)] = 1
-    """Levels of division, d: each group is divided again, k^d drafts in all (the recursion
-    that the paper proposes); with k = 2, (2^d - 1) + 2^d + (2^d - 1) calls."""
+    """Levels of division, d: each group is divided again, k^d drafts in all."""
     rewrites: Annotated[int, Ge(0)] = 1
-    """The most turns in which the model rewrites the text to add missing concepts; none if
-    nothing is missing."""
+    """Most turns in which the model adds missing concepts."""
 
     @property
     def label(self) -> str:

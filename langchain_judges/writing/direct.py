@@ -64,11 +64,9 @@ class DirectWriter(WriterOptions):
     plan: bool = False
     """Find a topic first."""
     samples: Annotated[int, Ge(1)] = 1
-    """Texts written, at temperature 0.7 if there are several; the paper does not say how
-    many."""
+    """Texts written, at temperature 0.7 if there are several."""
     choose: Literal["model", "coverage"] = "model"
-    """Who chooses among several: `"model"`, by one more call, or `"coverage"`, for free; of
-    equally good ones the first. A model that fails to choose leaves no text."""
+    """Who chooses among several: `"model"`, by one more call, or `"coverage"`, without one."""
     seed: Seed = 0
     """Seed of the samples."""
 

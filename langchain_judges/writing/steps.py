@@ -45,11 +45,11 @@ class WriterOptions(GraphOptions):
     """What every writer takes."""
 
     strict: bool = False
-    """Count a concept as used only in its exact form, not in any word form."""
+    """Count a concept only in its exact form."""
 
     language: str = ENGLISH
-    """The language whose word forms count as using a concept: `"english"`, or `"czech"`,
-    `"german"`, `"spanish"` … by the language's Snowball stemmer."""
+    """The language whose word forms count: `"english"`, or one with a Snowball stemmer, such as
+    `"german"`."""
 
     @model_validator(mode="after")
     def _can_tell_word_forms(self) -> Self:

@@ -87,16 +87,14 @@ class ALLURE(LabelOptions):
     }
 
     labels: Labels = (0, 1)
-    """The judge's labels, from lowest to highest: two or more numbers or texts, or each with
-    its meaning."""
+    """From lowest to highest: two or more numbers or texts, or each with its meaning."""
     rubric: str | None = None
-    """What is judged: the name of a ready rubric or your own text. Default: correctness
-    where there is an expected answer, else groundedness."""
+    """What is judged: a ready rubric's name or your own text. Default: correctness if a row has
+    `expected`, else groundedness."""
     instruct: Instruct = "steps"
     """`"bare"` shows neither rubric nor steps, `"criteria"` the rubric, `"steps"` both."""
     show_task: bool = True
-    """Whether the prompt shows the task; the paper's prompts show only the response and its
-    expected answer or source."""
+    """Whether the prompt shows the task; the paper's prompts do not."""
 
     @model_validator(mode="after")
     def _check(self) -> ALLURE:

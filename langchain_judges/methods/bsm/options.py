@@ -104,30 +104,28 @@ class BSM(JudgeOptions):
     templates = texts.PROMPTS
 
     criteria: Criteria = None
-    """Your own plan instead of a generated one (2K calls): names, `"name: description"`, or
-    `{"name", "description"}`, optionally with a `weight`."""
+    """Your own plan (2K calls): names, `"name: description"`, or `{"name", "description"}`,
+    optionally with a `weight`."""
     reference_model: OtherModel = None
-    """Writes a reference answer if a pair has none, once for each request (one more call);
-    texts are then scored against it."""
+    """Writes a reference answer if a pair has none, once for each request (one more call)."""
     max_criteria: Annotated[int, Ge(1)] = 5
     """Most criteria in a plan (the paper's branching factor)."""
     scale: Scale = (1, 5)
     """Lowest and highest score."""
     merge: Literal["sum", "weighted", "model"] = "sum"
-    """`"sum"` adds the scores (all results of the paper); `"weighted"` adds them with the
-    weights of the plan, 1 to 10; `"model"` asks a model for the verdict of each order (one more
-    call for each)."""
+    """`"sum"` adds the scores; `"weighted"` adds them with the plan's weights, 1 to 10;
+    `"model"` asks a model for each order's verdict (one more call)."""
     orders: OrderRule = "strict"
-    """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`; see `orders.py`."""
+    """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
     samples: Annotated[int, Ge(1)] = 1
     """Solve calls for each criterion and order, at temperature 0.7 if there are several;
-    their scores are averaged (the paper's self-consistency)."""
+    their scores are averaged."""
     reuse_plan: bool = True
-    """Plan once; False plans separately for each order, as printed in the paper."""
+    """Plan once; `False` plans for each order, as printed in the paper."""
     show_turn1_answers: bool = False
-    """Show the answers of earlier turns, which the paper hides."""
+    """Show the answers of earlier turns."""
     explain_first: bool = True
-    """Ask for the explanation before the scores; the paper scores first."""
+    """Ask for the explanation before the scores."""
     min_valid: Annotated[int, Ge(1)] | None = None
     """Fewest criteria that must be scored for a verdict; default more than half."""
     seed: Seed = 0

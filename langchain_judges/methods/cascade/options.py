@@ -71,28 +71,27 @@ class Cascade(Combination):
     first: Annotated[
         MemberLike | None, SkipValidation, NotSerialisable(), Rule("a judge or a model")
     ] = None
-    """In place of `members`: the judge that is asked first; a model, such as a decision model,
-    judges with the method and options of `then`."""
+    """In place of `members`: the judge that is asked first; a model judges with the method and
+    options of `then`."""
     then: Annotated[
         MembersLike | None, SkipValidation, NotSerialisable(), Rule("a judge, or several")
     ] = None
     """The judge that is asked where `first` is unsure, or several in turn."""
     agreement: Annotated[float, Gt(0), Lt(1)] | None = None
-    """The share of verdicts that must equal people's labels. `calibrate_cascade` finds the
-    thresholds for it; until then the cascade refuses to judge."""
+    """The share of verdicts that must equal people's labels; `calibrate_cascade` finds the
+    thresholds, and until then the cascade refuses to judge."""
     thresholds: Annotated[
         float | Sequence[float | None],
         AfterValidator(_shares),
         Owner(),
         Rule("a number from 0 to 1, or one for each judge (None: it never decides)"),
     ] = 0.5
-    """The lowest certainty at which a verdict is accepted: one number for all judges but the
-    last, or a list. If the list has no number for the last judge, that one always decides."""
+    """The lowest certainty at which a verdict is accepted: one number, or a list. Without a
+    number of its own the last judge always decides."""
     calibration: Annotated[
         Mapping[str, Any] | None, Owner(), Rule("what `calibrate_cascade` wrote, or None")
     ] = None
-    """The rows on which the thresholds were found, and the guarantee; set by
-    `calibrate_cascade`."""
+    """Set by `calibrate_cascade`: its rows and the guarantee."""
 
     @model_validator(mode="after")
     def _check(self) -> Cascade:

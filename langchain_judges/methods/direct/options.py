@@ -122,8 +122,7 @@ class AboutATask(Baseline):
     """A baseline that asks what SC² asks, in the same words."""
 
     task: AboutTask = "helpful"
-    """`"helpful"`, `"harmless"`, `"summary"`, `"document"`, `"dialogue"`, or `{"question",
-    "quality"}` of your own; what `create_sc2_judge` takes."""
+    """As of `sc2`."""
 
     @property
     def form(self) -> Form:
@@ -192,7 +191,7 @@ class Absolute(Baseline):
     scale: Scale = (1, 10)
     """Lowest and highest score."""
     explain_first: bool = True
-    """Ask for the explanation before the scores; the paper scores first."""
+    """Ask for the explanation before the scores."""
     orders: OrderRule = "strict"
     """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
 
@@ -351,7 +350,7 @@ class PlanSolve(Baseline):
     scale: Scale = (1, 5)
     """Lowest and highest score."""
     explain_first: bool = True
-    """Ask for the explanation before the scores; the paper scores first."""
+    """Ask for the explanation before the scores."""
     orders: OrderRule = "strict"
     """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
     min_valid: Annotated[int, Ge(1)] | None = None
@@ -413,8 +412,8 @@ class SelfConsistency(ShownExamples, AboutATask):
     min_valid: Annotated[int, Ge(1)] | None = None
     """Fewest valid samples in an order; default more than half of those asked."""
     adaptive: bool = False
-    """Ask samples one after the other, and stop when the others cannot change the verdict.
-    `not_asked` names the skipped samples. Not with `orders="score_mean"`."""
+    """Ask samples one after the other, and stop when the others cannot change the verdict. Not
+    with `orders="score_mean"`."""
     seed: Seed = 0
     """Seed of the samples and of the coin."""
 

@@ -250,14 +250,11 @@ class DRPE(JudgeOptions):
     ] = Voting()
     """How the panel votes: a `Voting`, or its fields by name."""
     task: AutoTask = "auto"
-    """`"summary"`, `"helpful"`, `"harmless"`, `"document"`, `"dialogue"`, `"response"`; or
-    `"auto"`: the row's `task_kind`, which loaders of public sets write, else a dialogue or a
-    summary where the request says so, else `"response"`, which fits any request and any text;
-    or `{"question", "quality", "about", "sought", "everyone", "panel"}` of your own, the first
-    required."""
+    """`"summary"`, `"helpful"`, `"harmless"`, `"document"`, `"dialogue"`, `"response"` (any
+    text); `"auto"`: the row's `task_kind`, else what the request shows; or `{"question",
+    "quality", "about", "sought", "everyone", "panel"}` of your own, the first required."""
     orders: OrderRule = "none"
-    """`"none"` (the papers: one order, B first), `"score_mean"` (the sums of both orders are
-    averaged), `"strict"` (a text wins if both orders prefer it) or `"lenient"`."""
+    """`"none"` (the paper: one order, B first), `"score_mean"`, `"strict"` or `"lenient"`."""
     role_model: OtherModel = None
     """Generates roles instead of `model`."""
     embeddings: Annotated[
@@ -265,7 +262,7 @@ class DRPE(JudgeOptions):
     ] = None
     """Embeds `"type: description"` for clustering; default all-MiniLM-L6-v2."""
     seed: Seed = 0
-    """Seed of the clustering, of sampled votes and of the coin for `Voting(first="random")`."""
+    """Seed of the clustering, of sampled votes and of the coin."""
 
     @property
     def seating(self) -> Panel:

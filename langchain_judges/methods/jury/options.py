@@ -77,18 +77,16 @@ class Jury(Combination):
     sketches = (opinion_sketch("members"),)
 
     combine: Literal["majority", "mean", "median", "weighted"] = "majority"
-    """`"majority"`: what more than half of all members say; members that say a tie or nothing
-    count against it, and without a majority nothing is decided (`no_majority`). `"weighted"`:
-    the same by `weights`. `"mean"`: the mean score. `"median"`: of labels that are numbers, the
-    middle one; the lower of two."""
+    """`"majority"`: what more than half of all members say; ties and failures count against it.
+    `"weighted"`: the same by `weights`. `"mean"`: the mean score. `"median"`: the middle label,
+    if labels are numbers; the lower of two."""
     weights: Annotated[
         Sequence[float] | Mapping[str, float] | None,
         AfterValidator(_usable),
         Owner(),
         Rule("weights of at least 0, one for each member, in a list or by name; one above 0"),
     ] = None
-    """For `"weighted"`: your own, or those that `metrics.learned_weights` estimates without
-    labels."""
+    """For `"weighted"`: your own, or those of `metrics.learned_weights`."""
     min_valid: Annotated[int, Ge(1)] | None = None
     """Members that must have judged the row; None: more than half."""
 

@@ -60,14 +60,13 @@ class LabelOptions(JudgeOptions):
     explain: Explain = "first"
     """When the reason is asked: `"first"`, before the label, `"after"` or `"none"`."""
     abstain: bool = False
-    """Let the model say that the material does not suffice: such a row has no label, and the
-    reason `cannot_assess`, which is no failure."""
+    """Let the model say that the material does not suffice: no label, reason
+    `cannot_assess`."""
     score: Scoring = "mean"
-    """The score if the model gives log-probabilities: `"mean"`, the mean of the labels weighted
-    by their probability (arXiv:2503.03064), or `"mode"`, only the label."""
+    """With log-probabilities: `"mean"` of the labels by probability (arXiv:2503.03064), or
+    `"mode"`, only the label."""
     last_turn: bool = False
-    """Of a conversation judge the last reply alone; what stands before it is shown with the
-    task."""
+    """Judge only the last reply of a conversation."""
     example_order: ExampleOrder = "insertion"
     """Order of remembered examples: `"insertion"` (as recalled), `"shuffle"` or `"modes"`."""
     seed: Seed = 0
@@ -95,7 +94,7 @@ class LabelOptions(JudgeOptions):
 
     @property
     def shows_task(self) -> bool:
-        """Whether the prompt shows the task."""
+        """Whether the prompt shows the task; the paper's prompts do not."""
         return True
 
     @property
@@ -256,23 +255,22 @@ class RubricOptions(LabelOptions):
         SkipValidation,
         Rule("a name, a text, a path, a list or a mapping of criteria, or None"),
     ] = None
-    """What is judged: the name of a ready rubric, a text, the `Path` of a file (as `file`), a
-    list of criteria (`"name"`,
-    `"name: description"`, the fields of a `Criterion`), or a mapping of names to
-    descriptions. Default: correctness where a row has `expected`, else groundedness."""
+    """What is judged: a ready rubric's name, a text, the `Path` of a file, a list of criteria
+    (`"name"`, `"name: description"`, the fields of a `Criterion`), or a mapping of names to
+    descriptions. Default: correctness if a row has `expected`, else groundedness."""
     file: Annotated[str | PathLike[str] | None, Owner(), Rule("a path, or None")] = None
     """A YAML or JSON file that holds the rubric."""
     labels: Labels | None = None
-    """Labels for criteria without their own, from lowest to highest, or each with its meaning;
-    they replace those of a ready rubric. Default 0 and 1, no and yes."""
+    """Labels for criteria without their own, from lowest to highest, or each with its meaning.
+    Default 0 (no) and 1 (yes)."""
     each: bool = False
-    """Ask each criterion in its own call, in parallel."""
+    """Ask each criterion in its own call."""
     min_valid: Annotated[int, Ge(1)] | None = None
     """Fewest criteria that must be judged for a verdict; default more than half."""
     claims: bool = False
-    """Judge correctness or groundedness claim by claim, in two calls: list the claims of the
-    response (and of the expected answer), check all of them (arXiv:2509.16093). The score is
-    the share of supported claims; with an expected answer F1 of precision and recall."""
+    """Judge correctness or groundedness claim by claim, in two calls (arXiv:2509.16093). The
+    score is the share of supported claims; with an expected answer F1 of precision and
+    recall."""
 
     draft: Annotated[
         int,
@@ -281,8 +279,8 @@ class RubricOptions(LabelOptions):
         BeforeValidator(lambda most: USUAL if most is True else 0 if most is False else most),
         Rule("a whole number from 0 to 30, True or False"),
     ] = 0
-    """Draft at most this many yes/no questions from the task (`True`: eight), once for each
-    task, and ask them together with the criteria of `rubric` (TICK, arXiv:2410.03608)."""
+    """Draft at most this many yes/no questions from the task (`True`: eight) and ask them with
+    the criteria of `rubric` (TICK, arXiv:2410.03608)."""
 
     @model_validator(mode="before")
     @classmethod

@@ -83,26 +83,26 @@ class SC2(FewShot):
     templates = texts.PROMPTS
 
     comparison_model: OtherModel = None
-    """Finds aspects, makes tables and compares them instead of `model`, which is then asked for
-    the preference alone."""
+    """Finds aspects, makes and compares tables instead of `model`, which is asked for the
+    preference alone."""
     aspects: AspectsOption = None
-    """Your own phrases, the result of `learn_aspects`, or its name or path; None finds them
-    online."""
+    """Your own phrases, or what `learn_aspects` returned or stored; default: found for each
+    pair."""
     n_aspects: Annotated[int, Ge(1)] = 5
-    """The most online aspects to keep."""
+    """Most aspects to keep."""
     aspect_samples: Annotated[int, Ge(1)] = 8
-    """Number of online samples of aspects; those that most samples name are kept."""
+    """Samples of aspects for each pair; those that most samples name are kept."""
     samples: Annotated[int, Ge(1)] = 8
-    """Number of tables, the paper's |C|."""
+    """Number of tables."""
     inference: Inference = "tournament"
-    """`"tournament"` (|C| - 1 comparisons); `"exact"`, all ordered pairs (|C|(|C| - 1)); or
-    `"random"`, one table of the |C| and no comparison."""
+    """`"tournament"` (a knockout), `"exact"` (all ordered pairs), or `"random"` (one table, no
+    comparison)."""
     task: AboutTask = "helpful"
     """`"helpful"`, `"harmless"`, `"summary"`, `"document"`, `"dialogue"`, or `{"question",
     "quality"}` of your own."""
     orders: OrderRule = "none"
-    """In which orders the preference is asked; `"strict"`, `"lenient"` and `"score_mean"` ask
-    both (one more call); see `orders.py`."""
+    """`"none"` (the paper); `"strict"`, `"lenient"` and `"score_mean"` ask for the preference
+    in both orders (one more call)."""
     embeddings: Annotated[
         Embeddings | None, NotSerialisable(), Rule("a LangChain `Embeddings` or None")
     ] = None
