@@ -1,132 +1,29 @@
-"""What every method keeps, and how one is added: docs/architecture.md, built as it says."""
+"""What every method keeps, and a judge as a node of a graph."""
 
 import asyncio
-import json
-import operator
-import re
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib import import_module
-from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Any, cast
 
 import pytest
-from langchain_core.prompts import ChatPromptTemplate
 from langgraph.graph import START, StateGraph
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from langchain_judges import (
-    FailureMemory,
-    as_evaluator,
     create_bsm_judge,
     create_direct_judge,
-    judge_many,
-    load_judge,
 )
 from langchain_judges.errors import OptionError
-from langchain_judges.methods import Call
 from langchain_judges.methods.bsm import prompts as texts
-from langchain_judges.methods.registry import BUILDERS, COMBINATIONS, METHODS, register
+from langchain_judges.methods.registry import BUILDERS, COMBINATIONS, METHODS
 from langchain_judges.methods.sc2 import learn_aspects
 from langchain_judges.testing import check_method
 from tests import judges
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 
-PAGE = Path(__file__).parents[1] / "docs" / "architecture.md"
 PAIR = {"input": "Why is the sky blue?", "output_a": "Rayleigh.", "output_b": "It is."}
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    code, check = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert "check_method(MeritsOptions, build)" in check
-    folder = tmp_path_factory.mktemp("page")
-    (folder / "merits.py").write_text(code)
-    sys.path.insert(0, str(folder))
-    yield import_module("merits")
-    sys.path.remove(str(folder))
-    del METHODS["merits"], BUILDERS["merits"], sys.modules["merits"]
-
-
-def likes_the_blue(prompt: str) -> str:
-    first = prompt.index("Rayleigh") < prompt.index("It is.")
-    merits = {"merit_1": "the first", "merit_2": "the second"}
-    return json.dumps({**merits, "preference": "1" if first else "2"})
-
-
-def test_it_can_be_named_compared_and_plugged_in(page):
-    model = FakeChatModel(replies=likes_the_blue)
-    judge = load_judge("merits", model, preset="one_order")
-    [row] = judge_many(judge, [PAIR], progress=False)
-    assert row["verdict"]["preference"] == "A"
-    score: Any = as_evaluator(judge)(
-        inputs={"input": PAIR["input"]},
-        outputs={"output": PAIR["output_a"]},
-        reference_outputs={"output": PAIR["output_b"]},
-    )
-    assert score["score"] == 1.0
-
-
-def test_it_keeps_the_contract(page):
-    check_method(page.MeritsOptions, page.build)
-
-
-def test_a_method_that_announces_too_few_calls_breaks_it(page):
-    class Modest(page.MeritsOptions):  # type: ignore[name-defined,misc]  # as below
-        """Announces half of its calls."""
-
-        def calls(self):
-            return 1
-
-    with pytest.raises(AssertionError, match="2 calls are made, and 1 announced"):
-        check_method(Modest, page.build)
-
-
-def test_a_method_that_shows_nothing_of_what_it_recalled_breaks_it(page, monkeypatch):
-    def blind(self, work):
-        question = self.context.question("compare", page.Merits)
-        pair = {**work["pair"], "examples": []}
-        return Call(question, self.material(pair, work["order"]), order=work["order"])
-
-    monkeypatch.setattr(page.MeritsSteps, "compare", blind)
-    with pytest.raises(AssertionError, match="1 recalled, in 0 prompts"):
-        check_method(page.MeritsOptions, page.build)
-
-
-def test_a_prompt_without_a_place_for_what_was_recalled_is_refused(page):
-    prompt = ChatPromptTemplate.from_messages(
-        [("human", "{request} {response_1} {response_2}")]
-    )
-    with pytest.raises(OptionError, match="'compare' has no `instructions`, where examples"):
-        page.create_merits_judge(
-            FakeChatModel(replies=[]), memory=FailureMemory(), prompts={"compare": prompt}
-        )
-
-
-@pytest.mark.parametrize("hint", [int, Annotated[list[str], operator.add], set[str]])
-def test_a_state_without_a_blank_for_the_next_run_builds_no_graph(page, monkeypatch, hint):
-    class State(TypedDict):
-        notes: hint  # type: ignore[valid-type]  # one of several
-
-    monkeypatch.setattr(page, "MeritsState", State)
-    with pytest.raises(OptionError, match="`notes` of State has no blank"):
-        page.create_merits_judge(FakeChatModel(replies=[]))
-
-
-def test_a_name_is_given_once(page, monkeypatch):
-    class Other(page.MeritsOptions):  # type: ignore[name-defined,misc]  # a module made of the page
-        """Another method."""
-
-    with pytest.raises(OptionError, match="there is a method 'merits' already"):
-        register(Other, page.build)
-    with pytest.raises(OptionError, match="there is a method 'bsm' already"):
-        register(METHODS["bsm"], page.build)
-    monkeypatch.setattr(Other, "method", "jury")
-    with pytest.raises(OptionError, match="there is a method 'jury' already"):
-        register(Other, page.build)
 
 
 @for_each("method", METHODS)

@@ -10,7 +10,6 @@ from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origi
 import annotated_types as bounds
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     GetCoreSchemaHandler,
     ValidationError,
@@ -65,19 +64,16 @@ class Group:
         return core_schema.no_info_before_validator_function(read, handler(source))
 
 
-def _pair(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value
-
-
 Scale = Annotated[
     tuple[int, int],
-    BeforeValidator(_pair),
     bounds.Predicate(lambda ends: ends[0] < ends[1]),
     Rule("two whole numbers (low, high)"),
 ]
 """The lowest and the highest score."""
 
 
+_LISTS = (list, tuple, Sequence)
+_WRAPPERS = (Annotated, Union, types.UnionType)
 _WORDS: dict[object, str] = {
     bool: "true or false",
     float: "a number",
@@ -106,23 +102,42 @@ def wording(annotation: object, metadata: Sequence[object] = ()) -> str:
     if get_origin(annotation) in (Union, types.UnionType):
         return " or ".join(wording(part, metadata) for part in get_args(annotation))
     word = _WORDS.get(annotation)
+    if get_origin(annotation) in _LISTS:
+        return "a list" + _size(annotation, metadata)
     if word is None:
         return f"a {getattr(annotation, '__name__', str(annotation))}"
     return word + _limits(metadata) if annotation in (int, float) else word
 
 
+def _size(annotation: object, metadata: Sequence[object]) -> str:
+    """Return how many parts a list may have, in words."""
+    parts = get_args(annotation)
+    if get_origin(annotation) is tuple and Ellipsis not in parts:
+        return f" of {len(parts)}"
+    least = [each.min_length for each in _single(metadata) if isinstance(each, bounds.MinLen)]
+    most = [each.max_length for each in _single(metadata) if isinstance(each, bounds.MaxLen)]
+    if least and least == most:
+        return f" of {least[0]}"
+    limits = [f"at least {each}" for each in least] + [f"at most {each}" for each in most]
+    return f" of {' and '.join(limits)}" if limits else ""
+
+
+def _single(metadata: Sequence[object]) -> Iterator[object]:
+    for mark in metadata:
+        yield from mark if isinstance(mark, bounds.GroupedMetadata) else (mark,)
+
+
 def _limits(metadata: Sequence[object]) -> str:
     low = high = ""
-    for mark in metadata:
-        for each in mark if isinstance(mark, bounds.GroupedMetadata) else (mark,):
-            if isinstance(each, bounds.Ge):
-                low = f"at least {each.ge}"
-            elif isinstance(each, bounds.Gt):
-                low = f"above {each.gt}"
-            elif isinstance(each, bounds.Le):
-                high = f"at most {each.le}"
-            elif isinstance(each, bounds.Lt):
-                high = f"below {each.lt}"
+    for each in _single(metadata):
+        if isinstance(each, bounds.Ge):
+            low = f"at least {each.ge}"
+        elif isinstance(each, bounds.Gt):
+            low = f"above {each.gt}"
+        elif isinstance(each, bounds.Le):
+            high = f"at most {each.le}"
+        elif isinstance(each, bounds.Lt):
+            high = f"below {each.lt}"
     limits = " and ".join(filter(None, [low, high]))
     glue = " " if low.startswith("above") or (not low and high.startswith("below")) else " of "
     return glue + limits if limits else ""
@@ -161,9 +176,18 @@ class Options(BaseModel):
     """What takes the options, as error messages call it."""
 
     def __init__(self, /, **values: object) -> None:
-        """Check the values."""
+        """Check the values; JSON has lists for tuples."""
+        fields = type(self).model_fields
+        read = {
+            name: tuple(value)
+            if isinstance(value, list)
+            and name in fields
+            and _takes(fields[name].annotation, tuple)
+            else value
+            for name, value in values.items()
+        }
         try:
-            super().__init__(**values)
+            super().__init__(**read)
         except ValidationError as exc:
             raise refusal(type(self), exc, values) from None
 
@@ -284,6 +308,14 @@ def marks_of(field: FieldInfo) -> list[object]:
         inner, *more = get_args(inner)
         marks += more
     return marks
+
+
+def _takes(annotation: object, container: type) -> bool:
+    """Say whether an option may be a container of this very type."""
+    if get_origin(annotation) is container:
+        return True
+    parts = get_args(annotation) if get_origin(annotation) in _WRAPPERS else ()
+    return any(_takes(part, container) for part in parts)
 
 
 def _is_marked(field: FieldInfo, *, for_client: bool) -> bool:

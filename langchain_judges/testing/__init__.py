@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from langchain_judges.testing.attack import forged_rows as forged_rows
     from langchain_judges.testing.attack import forgeries as forgeries
     from langchain_judges.testing.contract import check_method as check_method
-    from langchain_judges.testing.contract import fitting_reply as fitting_reply
+    from langchain_judges.testing.fitting import fitting_reply as fitting_reply
     from langchain_judges.testing.model import FakeChatModel as FakeChatModel
     from langchain_judges.testing.model import FakeToolModel as FakeToolModel
     from langchain_judges.testing.model import ScriptEnded as ScriptEnded

@@ -1,0 +1,132 @@
+"""Replies that fit whatever schema a prompt ends in: drawn, or with a leaning to one text."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+Script = Callable[[str], str]
+"""From a prompt to the reply, as `FakeChatModel` takes it."""
+_SLOTS = ("1", "2")
+
+
+class Leaning(NamedTuple):
+    """What a reply favours: a slot of a pair, or a high or a low score of one text."""
+
+    slot: str = ""
+    words: tuple[str, str] = ("", "")
+    """What is said of the first and of the second slot, where a reply describes them."""
+    high: bool | None = None
+
+
+def fitting_reply(prompt: str) -> str:
+    """Return a reply that fits the JSON schema at the end of a prompt, drawn by its hash.
+
+    For `FakeChatModel(replies=fitting_reply)`: any judge can be asked without a script.
+    """
+    return _reply(prompt, prompt, Leaning())
+
+
+def drawn(salt: int) -> Script:
+    """Return a script of replies that are drawn, other ones for each salt."""
+    return lambda prompt: _reply(prompt, f"{salt}{prompt}", Leaning())
+
+
+def prefers(text: str, other: str) -> Script:
+    """Return a script that prefers a text, in whatever slot of a prompt it stands.
+
+    Args:
+        text: Words of the preferred text that no other text has.
+        other: Words of the other text.
+    """
+
+    def reply(prompt: str) -> str:
+        if text not in prompt or other not in prompt:
+            return _reply(prompt, prompt, Leaning())
+        is_first = prompt.index(text) < prompt.index(other)
+        words = (text, other) if is_first else (other, text)
+        return _reply(prompt, prompt, Leaning("1" if is_first else "2", words))
+
+    return reply
+
+
+def prefers_first(prompt: str) -> str:
+    """Return a reply that prefers what stands in slot 1."""
+    return _reply(prompt, prompt, Leaning("1", ("The first.", "The second.")))
+
+
+def scores(*, high: bool) -> Script:
+    """Return a script that gives one text the highest score or label, or the lowest."""
+    return lambda prompt: _reply(prompt, prompt, Leaning(high=high))
+
+
+def value_of(schema: Mapping[str, Any], key: str, leaning: Leaning | None = None) -> Any:
+    """Return a value that fits a schema.
+
+    Args:
+        schema: A JSON schema, without references.
+        key: What it is drawn by.
+        leaning: What it favours.
+    """
+    leaning = leaning or Leaning()
+    draw = int(hashlib.sha256(key.encode()).hexdigest()[:12], 16)
+    if choices := schema.get("enum") or ([schema["const"]] if "const" in schema else []):
+        return _choice(choices, draw, leaning)
+    if parts := schema.get("anyOf"):
+        return value_of(parts[0], key, leaning)
+    kind = schema.get("type")
+    if kind == "object":
+        return _object(schema.get("properties", {}), key, leaning)
+    if kind == "array":
+        size = max(schema.get("minItems", 0), min(schema.get("maxItems", 2), 2))
+        parts = schema.get("prefixItems") or [schema.get("items", {})] * size
+        return [value_of(part, f"{key}{n}", leaning) for n, part in enumerate(parts)]
+    if kind == "boolean":
+        return draw % 2 == 0 if leaning.high is None else leaning.high
+    if kind in ("integer", "number"):
+        low, high = schema.get("minimum", 0), schema.get("maximum", 10)
+        if leaning.high is not None:
+            return high if leaning.high else low
+        return low + draw % (int(high - low) + 1)
+    return f"point {draw % 1000}"
+
+
+def _reply(prompt: str, key: str, leaning: Leaning) -> str:
+    return json.dumps(value_of(json.loads(prompt.rpartition("\n")[2]), key, leaning))
+
+
+def _choice(choices: list[Any], draw: int, leaning: Leaning) -> Any:
+    if leaning.slot and set(_SLOTS) <= set(choices):
+        return leaning.slot
+    if leaning.high is not None:
+        return choices[-1 if leaning.high else 0]
+    return choices[draw % len(choices)]
+
+
+def _object(
+    properties: Mapping[str, Mapping[str, Any]], key: str, leaning: Leaning
+) -> dict[str, Any]:
+    return {
+        name: _of_slot(part, slot, leaning)
+        if leaning.slot and (slot := _slot_of(name, properties))
+        else value_of(part, key + name, leaning)
+        for name, part in properties.items()
+    }
+
+
+def _slot_of(name: str, properties: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return which slot a property is about, of two siblings such as `score_1`, `score_2`."""
+    stem, _, slot = name.rpartition("_")
+    siblings = [each for each in properties if each.rpartition("_")[0] == stem]
+    is_plain = properties[name].get("type") in {"integer", "number", "string"}
+    is_pair = siblings == [f"{stem}_{each}" for each in _SLOTS]
+    return slot if stem and is_pair and is_plain else ""
+
+
+def _of_slot(schema: Mapping[str, Any], slot: str, leaning: Leaning) -> Any:
+    if schema["type"] == "string":
+        return leaning.words[_SLOTS.index(slot)]
+    low, high = schema.get("minimum", 0), schema.get("maximum", 10)
+    return high if slot == leaning.slot else low

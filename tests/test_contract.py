@@ -1,0 +1,278 @@
+"""Adding a method as docs/architecture.md says, and `check_method` on wrong ones."""
+
+import asyncio
+import json
+import operator
+import re
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from langchain_core.prompts import ChatPromptTemplate
+from typing_extensions import TypedDict
+
+from langchain_judges import FailureMemory, as_evaluator, judge_many, load_judge
+from langchain_judges.errors import OptionError
+from langchain_judges.methods import COMPARES, Call, add_usage, order_verdict
+from langchain_judges.methods.registry import BUILDERS, METHODS, register
+from langchain_judges.testing import check_method
+from tests.cases import for_each
+from tests.fakes import FakeChatModel
+
+PAGE = Path(__file__).parents[1] / "docs" / "architecture.md"
+PAIR = {"input": "Why is the sky blue?", "output_a": "Rayleigh.", "output_b": "It is."}
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    code, check = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert "check_method(MeritsOptions, build)" in check
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "merits.py").write_text(code)
+    sys.path.insert(0, str(folder))
+    yield import_module("merits")
+    sys.path.remove(str(folder))
+    del METHODS["merits"], BUILDERS["merits"], sys.modules["merits"]
+
+
+def likes_the_blue(prompt: str) -> str:
+    first = prompt.index("Rayleigh") < prompt.index("It is.")
+    merits = {"merit_1": "the first", "merit_2": "the second"}
+    return json.dumps({**merits, "preference": "1" if first else "2"})
+
+
+def test_it_can_be_named_compared_and_plugged_in(page):
+    model = FakeChatModel(replies=likes_the_blue)
+    judge = load_judge("merits", model, preset="one_order")
+    [row] = judge_many(judge, [PAIR], progress=False)
+    assert row["verdict"]["preference"] == "A"
+    score: Any = as_evaluator(judge)(
+        inputs={"input": PAIR["input"]},
+        outputs={"output": PAIR["output_a"]},
+        reference_outputs={"output": PAIR["output_b"]},
+    )
+    assert score["score"] == 1.0
+
+
+def test_it_keeps_the_contract(page):
+    check_method(page.MeritsOptions, page.build)
+
+
+def test_a_method_that_announces_too_few_calls_breaks_it(page):
+    class Modest(page.MeritsOptions):  # type: ignore[name-defined,misc]  # as below
+        """Announces half of its calls."""
+
+        def calls(self):
+            return 1
+
+    with pytest.raises(AssertionError, match="2 calls are made, and 1 announced"):
+        check_method(Modest, page.build)
+
+
+def test_a_method_that_shows_nothing_of_what_it_recalled_breaks_it(page, monkeypatch):
+    def blind(self, work):
+        question = self.context.question("compare", page.Merits)
+        pair = {**work["pair"], "examples": []}
+        return Call(question, self.material(pair, work["order"]), order=work["order"])
+
+    monkeypatch.setattr(page.MeritsSteps, "compare", blind)
+    with pytest.raises(AssertionError, match="1 recalled, in 0 prompts"):
+        check_method(page.MeritsOptions, page.build)
+
+
+def test_a_prompt_without_a_place_for_what_was_recalled_is_refused(page):
+    prompt = ChatPromptTemplate.from_messages(
+        [("human", "{request} {response_1} {response_2}")]
+    )
+    with pytest.raises(OptionError, match="'compare' has no `instructions`, where examples"):
+        page.create_merits_judge(
+            FakeChatModel(replies=[]), memory=FailureMemory(), prompts={"compare": prompt}
+        )
+
+
+@pytest.mark.parametrize("hint", [int, Annotated[list[str], operator.add], set[str]])
+def test_a_state_without_a_blank_for_the_next_run_builds_no_graph(page, monkeypatch, hint):
+    class State(TypedDict):
+        notes: hint  # type: ignore[valid-type]  # one of several
+
+    monkeypatch.setattr(page, "MeritsState", State)
+    with pytest.raises(OptionError, match="`notes` of State has no blank"):
+        page.create_merits_judge(FakeChatModel(replies=[]))
+
+
+def test_a_name_is_given_once(page, monkeypatch):
+    class Other(page.MeritsOptions):  # type: ignore[name-defined,misc]  # a module made of the page
+        """Another method."""
+
+    with pytest.raises(OptionError, match="there is a method 'merits' already"):
+        register(Other, page.build)
+    with pytest.raises(OptionError, match="there is a method 'bsm' already"):
+        register(METHODS["bsm"], page.build)
+    monkeypatch.setattr(Other, "method", "jury")
+    with pytest.raises(OptionError, match="there is a method 'jury' already"):
+        register(Other, page.build)
+
+
+def refused(page, message, kind=None, build=None):
+    with pytest.raises(AssertionError, match=message):
+        check_method(kind or page.MeritsOptions, build or page.build)
+
+
+def change_verdict(page, monkeypatch, change):
+    """Let the method give other verdicts than it should."""
+    merge = page.MeritsSteps.merge
+
+    def wrong(self, state):
+        verdict = merge(self, state)["verdict"]
+        return {"verdict": {**verdict, **change(verdict)}}
+
+    monkeypatch.setattr(page.MeritsSteps, "merge", wrong)
+
+
+def of_label(**by_label):
+    """Return a change of the verdicts with some preferences."""
+    return lambda verdict: by_label.get(str(verdict["preference"]), {})
+
+
+@for_each(
+    "message, change",
+    [
+        (r"`score` is above 0.5 for A", lambda v: {"score": 1 - (v["score"] or 0)}),
+        (r"`score` is from 0 to 1, not 9.0", lambda v: {"score": 9.0}),
+        (r"0.5 for a tie, not 0.67 for 'tie'", of_label(tie={"score": 0.67})),
+        (r"higher of `scores`", of_label(A={"scores": {"A": 0.0, "B": 1.0}})),
+        (r"`flipped` is then true, not False", lambda _: {"flipped": False}),
+        (r"`flipped` is then true, not None", lambda _: {"flipped": None}),
+        (r"`flipped` is false where both", lambda _: {"flipped": True}),
+        (r"`confidence` is from 0 to 1, not 80", lambda _: {"confidence": 80}),
+        (r"makes the verdict 'A', not 'tie'", lambda _: {"preference": "tie", "score": 0.5}),
+        (r"no verdict; it became 'tie'", of_label(**{"None": {"preference": "tie"}})),
+        (r"is a failure with its reason", lambda _: {"failures": []}),
+    ],
+)
+def test_a_wrong_verdict_is_refused(page, message, change):
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        change_verdict(page, monkeypatch, change)
+        refused(page, message)
+
+
+def test_slots_that_are_not_mapped_back_to_texts_are_refused(page, monkeypatch):
+    monkeypatch.setattr(
+        page.methods, "preferred_slot", lambda _, slot: {"1": "A", "2": "B"}.get(slot, slot)
+    )
+    refused(page, "makes the verdict 'A', not 'tie'; slots have to be mapped back to texts")
+
+
+def test_an_order_without_a_reply_counts_for_nothing(page, monkeypatch):
+    compared = page.MeritsSteps.compared
+
+    def wrong(self, work, reply):
+        tie = {"order": work["order"], "preference": "tie", "reason": ""}
+        return compared(self, work, reply) or {"ballots": [tie]}
+
+    monkeypatch.setattr(page.MeritsSteps, "compared", wrong)
+    refused(page, "a reply that cannot be used is no verdict; it became 'tie'")
+
+
+def test_one_reply_that_is_lost_is_told_and_is_no_tie(page, monkeypatch):
+    def merge(self, state, fill="tie", failures=None):
+        labels = {order: fill for order in self.options.order_list if state["ballots"]}
+        labels |= {each["order"]: each["preference"] for each in state["ballots"]}
+        told = state["failures"] if failures is None else failures
+        usage = add_usage(state["usages"])
+        return {"verdict": order_verdict(self.options, labels, told, usage)}
+
+    monkeypatch.setattr(page.MeritsSteps, "merge", merge)
+    refused(page, "counts for nothing: all others say 'A', and the verdict became 'tie'")
+
+    def silent(self, state):
+        return merge(self, state, "A", state["failures"] if not state["ballots"] else [])
+
+    monkeypatch.setattr(page.MeritsSteps, "merge", silent)
+    refused(page, "one reply of several that cannot be used is a failure too")
+
+
+BARE = "{request}\n\n{response_1}\n\n{response_2}{focus}{instructions}\n\nWhich is better?"
+STATIC = BARE.replace("{response_1}", "<one>\n{response_1}\n</one>").replace(
+    "{response_2}", "<two>\n{response_2}\n</two>"
+)
+
+
+@for_each(
+    "prompt, message",
+    [
+        (BARE, r"in a fence that it cannot close.* it stands bare in"),
+        (STATIC, r"in a fence that it cannot close.* it stands bare in"),
+        (STATIC.replace("{instructions}", ""), "the caller's `instructions` stand in a prompt"),
+        (STATIC.replace("{response_2}", ""), "both texts stand in a prompt"),
+    ],
+)
+def test_a_prompt_that_leaves_out_what_it_must_have_is_refused(page, prompt, message):
+    template = ChatPromptTemplate.from_messages([("system", COMPARES), ("human", prompt)])
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(page.MeritsOptions, "templates", {"compare": template})
+        refused(page, message)
+
+
+def test_another_verdict_in_an_event_loop_is_refused(page, monkeypatch):
+    def change(_):
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return {}
+        return {"rationale": "Asked in a loop."}
+
+    change_verdict(page, monkeypatch, change)
+    refused(page, "sync and async give the same verdict")
+
+
+def test_options_that_json_or_the_builder_loses_are_refused(page):
+    def forgetful(_, model):
+        return page.build(page.MeritsOptions(), model)
+
+    refused(page, "a judge has the `orders` that it was given", build=forgetful)
+
+    class Lossy(page.MeritsOptions):  # type: ignore[name-defined,misc]  # a module of the page
+        """Writes one option less."""
+
+        def sendable(self):
+            return {k: v for k, v in super().sendable().items() if k != "orders"}
+
+    refused(page, "`orders` is '.*' again after JSON, not 'strict'", kind=Lossy)
+
+    class Sets(page.MeritsOptions):  # type: ignore[name-defined,misc]  # a module of the page
+        """Has a type that JSON has not."""
+
+        critics: frozenset[str] = frozenset({"a cook"})
+        """Who judges."""
+
+    refused(page, "options can be read from JSON: `critics` must be", kind=Sets)
+
+
+def test_a_score_of_one_text_that_is_reversed_is_refused(monkeypatch):
+    steps = import_module("langchain_judges.methods.rubric.steps")
+    one_verdict = steps.one_verdict
+
+    def reversed_score(*args):
+        verdict = one_verdict(*args)
+        score = verdict["score"]
+        return {**verdict, "score": None if score is None else 1 - score}
+
+    monkeypatch.setattr(steps, "one_verdict", reversed_score)
+    with pytest.raises(AssertionError, match="the best reply has the higher `score`"):
+        check_method(METHODS["rubric"], BUILDERS["rubric"])
+
+
+def test_a_tuple_of_ones_own_is_an_option_like_any_other(page):
+    class Critics(page.MeritsOptions):  # type: ignore[name-defined,misc]  # a module of the page
+        """Names its critics."""
+
+        critics: tuple[str, str] = ("a cook", "a poet")
+        """Who judges."""
+
+    check_method(Critics, page.build)
+    assert Critics(critics=["a", "b"]).critics == ("a", "b")
+    with pytest.raises(OptionError, match=r"`critics` must be .*, got \('a',\)"):
+        Critics(critics=("a",))
