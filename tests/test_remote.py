@@ -8,9 +8,9 @@ import pytest
 from langchain_judges import judge_many
 from langchain_judges.errors import OptionError, OutputError
 from langchain_judges.runs import remote
-from langchain_judges.runs.merge import merge
 from langchain_judges.runs.remote import Remote, url_of
 from langchain_judges.runs.results import Results
+from langchain_judges.runs.shards import merge
 from tests.fakes import FakeChatModel
 from tests.judges import of_method
 

@@ -22,7 +22,7 @@ from langchain_judges.errors import STEERING, JudgeError, ModelAccessError, Outp
 from langchain_judges.escaping import InertConsole
 from langchain_judges.methods.direct import create_relative_judge
 from langchain_judges.methods.sc2 import render_table
-from langchain_judges.runs.merge import merge
+from langchain_judges.runs.shards import merge
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judged_rows import data_of, run_of

@@ -24,7 +24,7 @@ from langchain_judges import create_relative_judge, create_rubric_judge, judge_m
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError, OutputError
 from langchain_judges.runs.columns import understood
-from langchain_judges.runs.merge import merge
+from langchain_judges.runs.shards import merge
 from langchain_judges.testing import reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel

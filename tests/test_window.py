@@ -37,11 +37,8 @@ def held_until(others: int, slow: set[str]) -> RunnableLambda:
 def test_rows_behind_slow_ones_are_judged_while_these_are_still_out(kind):
     # Two places are four unfinished rows; three are held until all the others are judged.
     judge = held_until(37, {"p0", "p7", "p20"})
-    rows, summary = collect(judge, pairs(40), kind, max_concurrency=2)
+    rows, _ = collect(judge, pairs(40), kind, max_concurrency=2)
     assert [row["id"] for row in rows] == [f"p{i}" for i in range(40)]
-    # The first row was the last to go on, so all others may have waited for it.
-    assert summary.held_back >= 37
-    assert summary.seconds_full == 0
 
 
 def test_no_row_is_started_while_too_many_results_are_held_back(monkeypatch):
@@ -59,12 +56,13 @@ def test_no_row_is_started_while_too_many_results_are_held_back(monkeypatch):
     rows.finished()
     assert [rows.pop() is slow for _ in range(4)] == [True, False, False, False]
     assert rows.has_room()
-    assert rows.max_held_back == 4
-    assert rows.seconds_full > 0
 
 
-@pytest.mark.parametrize(("characters", "most", "peak"), [(1, 0.31, 3), (390_000, 1.0, 1)])
-async def test_started_rows_take_no_more_memory_than_allowed(characters, most, peak):
+@pytest.mark.parametrize(("characters", "most", "peak"), [(1, 310, 3), (390_000, 1000, 1)])
+async def test_started_rows_take_no_more_memory_than_allowed(
+    characters, most, peak, monkeypatch
+):
+    monkeypatch.setattr(budget, "OPEN_KILOBYTES", most)
     # A row of one call takes 30 + 70 kB and 2.5 bytes for each character.
     rows = [{"input": f"{n}", "output_a": "a" * characters, "output_b": "b"} for n in range(6)]
     counts = [0]
@@ -76,6 +74,6 @@ async def test_started_rows_take_no_more_memory_than_allowed(characters, most, p
         return {"verdict": even_verdict()}
 
     marked = RunnableLambda(judge).with_config(metadata={"method": "m", "calls": 1})
-    run = ajudge_many(marked, rows, open_rows=6, open_mb=most, progress=False)
+    run = ajudge_many(marked, rows, open_rows=6, progress=False)
     assert len([row async for row in run]) == 6
     assert max(counts) == peak

@@ -18,7 +18,6 @@ from langchain_judges.cli.audit_review import (
     Desk,
     Elsewhere,
     Review,
-    langsmith_client,
     queue_in,
     read_key,
     write_text,
@@ -38,10 +37,12 @@ from langchain_judges.cli.messages import (
     INTERRUPTED,
     SIGNALS,
     error_console,
+    langsmith_client,
     leave_at_once,
     refusals_as_exits,
     tell_stopping,
 )
+from langchain_judges.cli.plan import tell_dry_run, warn_of_size
 from langchain_judges.cli.rows import (
     RowFile,
     check_not_read,
@@ -49,8 +50,6 @@ from langchain_judges.cli.rows import (
     checked_rows,
     judge_rows,
     named_columns,
-    tell_dry_run,
-    warn_of_size,
 )
 from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.escaping import InertConsole, inert_json

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import select
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from langchain_judges.errors import InputError, OutputError
+from langchain_judges.cli.messages import langsmith_client
+from langchain_judges.errors import InputError
 from langchain_judges.report.terminal import choices, proposal_screen
 
 if TYPE_CHECKING:
-    from langsmith import Client
-
     from langchain_judges.methods.allure.review import AuditProposal, AuditRequest
     from langchain_judges.verdict import Label
 
@@ -298,26 +295,6 @@ class Elsewhere:
             write_text(self.path, to_jsonl(request, audit))
             where = f"{count} open in {self.path}. Fill in `answer` on each line"
         return f"{where}, then run the same command again."
-
-
-@contextmanager
-def langsmith_client() -> Iterator[Client]:
-    """Give a LangSmith client, whose troubles end the command in one sentence.
-
-    Raises:
-        OutputError: LangSmith cannot be reached, or refuses.
-    """
-    from langsmith import Client, LangsmithError
-    from langsmith.utils import LangSmithError
-    from requests import RequestException
-
-    # Its warnings would say the same again, at length and from a thread that outlives this.
-    logging.getLogger("langsmith").setLevel(logging.ERROR)
-    try:
-        yield Client()
-    except (LangSmithError, LangsmithError, RequestException) as exc:
-        reason = " ".join(str(exc).split()).partition(". ")[0][:300]
-        raise OutputError(f"LangSmith refused ({type(exc).__name__}): {reason}") from exc
 
 
 def write_text(path: Path, text: str) -> None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from langchain_judges.cli.audit_review import langsmith_client
 from langchain_judges.cli.flags import RowFlags, RunFlags, Without, unfolded
 from langchain_judges.cli.judges import (
     ModelFlags,
@@ -25,12 +24,14 @@ from langchain_judges.cli.messages import (
     FAILED,
     ctrl_c_as_exit,
     error_console,
+    langsmith_client,
     leave_with,
     refusals_as_exits,
     run_rows,
     table_console,
     tell_undone,
 )
+from langchain_judges.cli.plan import tell_calls, warn_of_size
 from langchain_judges.cli.rows import (
     RowFile,
     check_file,
@@ -38,8 +39,6 @@ from langchain_judges.cli.rows import (
     checked_rows,
     named_columns,
     open_rows,
-    tell_calls,
-    warn_of_size,
 )
 from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.methods.describe import metadata_of
@@ -224,7 +223,7 @@ def _table_of_systems(
         if len(set(names)) < 2:
             raise OptionError(f"--systems must name two columns or more, got {systems!r}")
         return source_of(paths[0]), names
-    from langchain_judges.runs.systems import joined
+    from langchain_judges.runs.ranking import joined
 
     names = names or [Path(path.removeprefix(_EXPERIMENT)).stem for path in paths]
     if len(set(names)) < len(paths):

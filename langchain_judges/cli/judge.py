@@ -19,15 +19,8 @@ from langchain_judges.cli.messages import (
     refusals_as_exits,
     run_to_the_end,
 )
-from langchain_judges.cli.rows import (
-    RowFile,
-    checked_rows,
-    judge_rows,
-    price_list,
-    tell_calls,
-    tell_dry_run,
-    warn_of_size,
-)
+from langchain_judges.cli.plan import price_list, tell_calls, tell_dry_run, warn_of_size
+from langchain_judges.cli.rows import RowFile, checked_rows, judge_rows
 from langchain_judges.errors import OptionError
 from langchain_judges.escaping import InertConsole
 
@@ -147,7 +140,8 @@ def _tell_plan(plan: Outline, rows: RowFile, run: LargeRunFlags, errors: Console
     """Say what the judge will ask and may cost; a batch is for one model."""
     if run.batch and len(plan.asked) > 1:
         raise several_models(plan.method, len(plan.asked))
-    tell_dry_run(plan, rows, run.prices, errors, batch=run.batch)
+    rows.tell_first(errors)
+    tell_dry_run(plan, rows.amount, run.prices, errors, batch=run.batch)
 
 
 def _batched(

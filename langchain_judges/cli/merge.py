@@ -18,21 +18,17 @@ def merge(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="What to write: .jsonl, .csv or .parquet.")
     ],
-    mark: Annotated[
-        str | None,
-        typer.Option(help="Take the rows of this judge, where a file holds several."),
-    ] = None,
 ) -> None:
     """Join the parts of a sharded run into one table, or convert results.
 
     Nothing is written unless all parts are there, finished, and of one judge.
     """
     # Loaded here: other commands need nothing of it.
-    from langchain_judges.runs.merge import merge as join
+    from langchain_judges.runs.shards import merge as join
 
     errors = error_console()
     with refusals_as_exits(errors):
-        merged = join(source, out, mark=mark)
+        merged = join(source, out)
     errors.print(
         f"{merged.rows:,} rows of {merged.parts} part{'s' * (merged.parts != 1)}, "
         f"{merged.judged:,} of them judged: {out}",

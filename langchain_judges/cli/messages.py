@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import re
 import signal
@@ -18,10 +19,12 @@ from urllib.parse import urlsplit
 import typer
 from rich.console import Console
 
-from langchain_judges.errors import JudgeError, OptionError
+from langchain_judges.errors import JudgeError, OptionError, OutputError
 from langchain_judges.escaping import InertConsole
 
 if TYPE_CHECKING:
+    from langsmith import Client
+
     from langchain_judges.runs.rows import ResultRow
     from langchain_judges.runs.run_state import Judge, Rows
     from langchain_judges.runs.summary import Summary
@@ -49,7 +52,6 @@ _FLAGS = {
     "base_url": "--base-url",
     "columns": "--column",
     "keep_failed": "--keep-failed",
-    "mark": "--mark",
     "max_calls": "--max-calls",
     "max_concurrency": "--concurrency",
     "max_cost": "--max-cost",
@@ -141,6 +143,26 @@ def end_stopped(errors: Console, *, saved: bool = True) -> NoReturn:
     tell_stopped(errors, saved=saved)
     sys.stdout.flush()
     os._exit(INTERRUPTED)
+
+
+@contextlib.contextmanager
+def langsmith_client() -> Iterator[Client]:
+    """Give a LangSmith client, whose troubles end the command in one sentence.
+
+    Raises:
+        OutputError: LangSmith cannot be reached, or refuses.
+    """
+    from langsmith import Client, LangsmithError
+    from langsmith.utils import LangSmithError
+    from requests import RequestException
+
+    # Its warnings would say the same again, at length and from a thread that outlives this.
+    logging.getLogger("langsmith").setLevel(logging.ERROR)
+    try:
+        yield Client()
+    except (LangSmithError, LangsmithError, RequestException) as exc:
+        reason = " ".join(str(exc).split()).partition(". ")[0][:300]
+        raise OutputError(f"LangSmith refused ({type(exc).__name__}): {reason}") from exc
 
 
 def address_of(model: str | None, base_url: str | None) -> str:

@@ -27,14 +27,8 @@ from langchain_judges.cli.messages import (
     refusals_as_exits,
     table_console,
 )
-from langchain_judges.cli.rows import (
-    Amount,
-    check_file,
-    longest_of,
-    named_columns,
-    tell_dry_run,
-    warn_of_size,
-)
+from langchain_judges.cli.plan import Amount, longest_of, tell_dry_run, warn_of_size
+from langchain_judges.cli.rows import check_file, named_columns
 from langchain_judges.errors import InputError, OptionError, did_you_mean
 
 if TYPE_CHECKING:

@@ -1,16 +1,15 @@
-"""What a command will ask, said before anything is asked: calls, tokens, dollars."""
+"""The rows of a table that a command reads: understood, checked, the bad ones named."""
 
 from __future__ import annotations
 
 import json
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import typer
 from rich.console import Console
@@ -18,131 +17,23 @@ from rich.console import Console
 from langchain_judges.cli.flags import RowFlags
 from langchain_judges.cli.judges import json_hint
 from langchain_judges.cli.messages import MISUSED
+from langchain_judges.cli.plan import Amount
 from langchain_judges.datasets import knows
 from langchain_judges.datasets import names as set_names
 from langchain_judges.datasets import rows as set_rows
-from langchain_judges.errors import InputError, LongRowWarning, OptionError, did_you_mean
+from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.rows.checks import check_item, check_pair
 from langchain_judges.rows.files import nearest_file
 from langchain_judges.rows.labels import check_annotations
 from langchain_judges.runs.columns import FIELDS
-from langchain_judges.runs.decision import counted
 from langchain_judges.runs.sources import Records, Source, UnreadableTable, source_of
 
 if TYPE_CHECKING:
-    from langchain_judges.methods.describe import Outline
-    from langchain_judges.runs.prices import Prices as PriceList
+    pass
 
 
 RowCheck = Callable[[object], object]
 """Raises `InputError` for a bad row."""
-
-
-class Amount(NamedTuple):
-    """The rows that are to be judged."""
-
-    rows: Iterable[Mapping[str, object]]
-    number: int
-    size: int
-    """Bytes of all of their texts."""
-
-    @classmethod
-    def of(cls, rows: Sequence[Mapping[str, object]]) -> Amount:
-        """Return how much some rows are."""
-        from langchain_judges.asking.tokens import bytes_of
-        from langchain_judges.rows.texts import texts_read
-
-        return cls(rows, len(rows), sum(bytes_of(texts_read(row)) for row in rows))
-
-
-def tell_calls(
-    method: str, kind: str, calls: int, rows: int, errors: Console, *, is_local: bool
-) -> None:
-    """Say how many calls the rows take at most, and what a small local model is worth."""
-    errors.print(
-        f"{counted(rows, kind)} by {method}: at most {counted(rows * calls, 'call')} "
-        f"({calls} for each {kind}), excluding retries."
-    )
-    if is_local:
-        errors.print(
-            "A small local model shows how the method works; its verdicts are poor. "
-            "Name a larger model for verdicts to rely on.",
-            style="yellow",
-        )
-
-
-def _tell_estimate(
-    judge: Outline,
-    amount: Amount,
-    prices: PriceList | None,
-    errors: Console,
-    *,
-    batch: bool,
-) -> None:
-    """Say about how many tokens the rows take, and dollars where prices are known."""
-    from langchain_judges.runs.prices import estimate
-
-    tier = "batch" if batch else None
-    rows, number, size = amount
-    cost = estimate(judge, rows, n=number, size=size, prices=prices, tier=tier)
-    text = f"About {cost.input_tokens:,} input and {cost.output_tokens:,} output tokens"
-    if prices:
-        price = "no price is known in" if cost.dollars is None else f"${cost.dollars:,.2f} by"
-        text += f", {price} {prices.source}"
-    errors.print(f"{text}; {cost.counted}.", markup=False)
-
-
-def tell_dry_run(
-    judge: Outline,
-    amount: Amount | RowFile,
-    prices: Path | None,
-    errors: Console,
-    *,
-    batch: bool = False,
-) -> None:
-    """Say what a run over some rows will ask and may cost, and how the first one is read."""
-    if isinstance(amount, RowFile):
-        errors.print("The first row is understood as:")
-        for line in amount.first():
-            errors.print(line, markup=False)
-        for line in amount.shown():
-            errors.print(line, markup=False)
-        amount = amount.amount
-    each, local = judge.calls, judge.is_local
-    tell_calls(judge.method, judge.kind, each, amount.number, errors, is_local=local)
-    _tell_estimate(judge, amount, price_list(prices), errors, batch=batch)
-
-
-def price_list(path: Path | None) -> PriceList | None:
-    """Return the prices that a file or the name of a table gives."""
-    if path is None:
-        return None
-    from langchain_judges.runs.prices import Prices
-
-    return Prices.read(str(path))
-
-
-def longest_of(rows: Iterable[Mapping[str, object]]) -> int:
-    """Return the bytes of the longest of some rows."""
-    from langchain_judges.asking.tokens import bytes_of
-    from langchain_judges.rows.texts import texts_read
-
-    return max((bytes_of(texts_read(row)) for row in rows), default=0)
-
-
-def warn_of_size(longest: int, errors: Console) -> None:
-    """Warn where a row is so long that many models refuse it; the run does not repeat it.
-
-    Args:
-        longest: Bytes of the longest row.
-        errors: Where to say it.
-    """
-    from langchain_judges.runs.rows import long_row
-
-    # Here it is one sentence about all rows, before the first is sent.
-    warnings.simplefilter("ignore", LongRowWarning)
-    if text := long_row(longest):
-        errors.print(text, style="yellow")
 
 
 _NOTHING = "there is nothing to judge by"
@@ -236,6 +127,11 @@ class RowFile:
     def whole(self) -> Source:
         """Return all records, bad ones among them, as a run takes them."""
         return replace(self.source, size=self.number + len(self.bad))
+
+    def tell_first(self, errors: Console) -> None:
+        """Print how the first good row is understood, and what a judge is shown of it."""
+        for line in ["The first row is understood as:", *self.first(), *self.shown()]:
+            errors.print(line, markup=False)
 
     def first(self) -> list[str]:
         """Return how the first good row is understood: each field, its column and its text."""

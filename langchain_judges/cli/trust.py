@@ -26,16 +26,13 @@ from langchain_judges.cli.messages import (
     tell_stopped,
     tell_undone,
 )
+from langchain_judges.cli.plan import Amount, longest_of, tell_dry_run, warn_of_size
 from langchain_judges.cli.rows import (
-    Amount,
     check_known_of,
     check_not_read,
     check_of,
     checked_rows,
-    longest_of,
     open_rows,
-    tell_dry_run,
-    warn_of_size,
 )
 from langchain_judges.errors import InputError, OptionError, OutputError
 from langchain_judges.escaping import InertConsole

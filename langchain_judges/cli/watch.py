@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from langchain_judges.cli.audit_review import langsmith_client
 from langchain_judges.cli.flags import Concurrency, MaxCalls, Method, flag, unfolded
 from langchain_judges.cli.judges import JudgeFlags, named_judge
 from langchain_judges.cli.messages import (
@@ -20,6 +19,7 @@ from langchain_judges.cli.messages import (
     SIGNALS,
     SPENT,
     error_console,
+    langsmith_client,
     leave_at_once,
     refusals_as_exits,
 )

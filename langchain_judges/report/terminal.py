@@ -117,9 +117,6 @@ def summary_table(summary: Summary) -> Table:
     table.add_row("failures", f"{sum(summary.failures.values()):,}", failures)
     _add_cost(table, summary)
     table.add_row("seconds", f"{summary.seconds:,.1f}", "")
-    if summary.seconds_full >= 1:
-        of = "seconds in which results waited for a slow row"
-        table.add_row("waited", f"{summary.seconds_full:,.1f}", of)
     if summary.effective_voters is not None:
         of = f"independent ones in a panel of {summary.panel_votes / summary.panels:.1f}"
         table.add_row("voters", f"{summary.effective_voters:.1f}", of)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
@@ -128,22 +127,21 @@ def kilobytes_of(characters: int, calls: int) -> int:
     return round(_ROW + calls * (_CALL + _COPIES * characters / 1000))
 
 
+OPEN_KILOBYTES = 1_000_000
+"""The most memory of all started rows, as `kilobytes_of` estimates it."""
+
+
 class MemoryInUse:
-    """Counts the memory of the started rows, from any thread.
+    """Counts the memory of the started rows, from any thread; one row is always started."""
 
-    Args:
-        most: The most megabytes of all of them; one row may be started in any case.
-    """
-
-    def __init__(self, most: float) -> None:
+    def __init__(self) -> None:
         """Count nothing yet."""
-        self._most = 1000 * most
         self._taken = 0
         self._lock = threading.Lock()
 
     def has_room(self, kilobytes: int) -> bool:
         """Return whether another row may be started."""
-        return not self._taken or self._taken + kilobytes <= self._most
+        return not self._taken or self._taken + kilobytes <= OPEN_KILOBYTES
 
     def take(self, kilobytes: int) -> None:
         """Count a row that is started."""
@@ -187,11 +185,6 @@ class Window(Generic[F]):
         self._report = report
         self.rows: deque[F] = deque()
         self.unfinished = 0
-        self.max_held_back = 0
-        """The most results that were held back at one time."""
-        self.seconds_full = 0.0
-        """How long rows could not be started because too many results were held back."""
-        self._full_since: float | None = None
 
     @property
     def held_back(self) -> int:
@@ -218,9 +211,6 @@ class Window(Generic[F]):
     def finished(self) -> None:
         """Count one row as finished, whichever it is."""
         self.unfinished -= 1
-        self.max_held_back = max(self.max_held_back, self.held_back)
-        if self._full_since is None and self.held_back >= HELD_BACK:
-            self._full_since = time.monotonic()
 
     def next_is_there(self) -> bool:
         """Return whether the next result in order is finished."""
@@ -228,8 +218,4 @@ class Window(Generic[F]):
 
     def pop(self) -> F:
         """Remove and return the next row in order."""
-        row = self.rows.popleft()
-        if self._full_since is not None and self.held_back < HELD_BACK:
-            self.seconds_full += time.monotonic() - self._full_since
-            self._full_since = None
-        return row
+        return self.rows.popleft()

@@ -165,7 +165,7 @@ class Run(Iterator[ResultRow]):
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-            state.finish(window)
+            state.finish()
         if state.fatal:
             raise state.fatal
 
@@ -268,7 +268,7 @@ class AsyncRun(AsyncIterator[ResultRow]):
                 try:
                     await self._cancel(window.rows)
                 finally:
-                    state.finish(window)
+                    state.finish()
         if state.fatal:
             raise state.fatal
 

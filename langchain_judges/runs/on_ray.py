@@ -20,9 +20,9 @@ from langchain_core.rate_limiters import BaseRateLimiter
 
 from langchain_judges.asking.limiter import MinuteLimiter
 from langchain_judges.errors import JudgeError, OptionError, OutputError, needs
-from langchain_judges.runs.merge import merge
 from langchain_judges.runs.remote import url_of
 from langchain_judges.runs.run_state import Rows
+from langchain_judges.runs.shards import merge
 from langchain_judges.runs.summary import Summary
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ def _sum_up(summary: Summary, outcomes: Iterable[Summary | JudgeError]) -> None:
     parts = [outcome for outcome in outcomes if isinstance(outcome, Summary)]
     for field in fields(Summary):
         values = [getattr(part, field.name) for part in parts]
-        if field.name in ("seconds", "held_back", "seconds_full"):
+        if field.name == "seconds":
             value: Any = max(values, default=None)
         elif field.name == "total":
             value = sum(filter(None, values)) or None

@@ -70,14 +70,8 @@ class RunOptions(RunLimits):
     shard: Annotated[str | None, Rule("NUMBER/OF, such as '3/16'")] = None
     """Judge only this share of the rows, such as `"3/16"`; `records` is then a folder with one
     part for each shard, and `merge` joins the parts."""
-    with_texts: bool = False
-    """Also write the judged texts into each result."""
     open_rows: Annotated[int, Ge(1)] | None = None
     """The most rows that are started and not finished; None for twice `max_concurrency`."""
-    open_mb: Annotated[float, Gt(0)] = 1000.0
-    """The most megabytes that these rows take together, estimated from their texts and their
-    calls: 0.17 for a short row of two calls, 0.8 for one of ten. One row is started in any
-    case."""
     max_calls: Annotated[int, Ge(1)] | None = None
     """Stop after this many replies; the remaining rows are reported as `over_budget`, and a
     later run judges them."""

@@ -291,7 +291,6 @@ def result_row(
     outcome: Mapping[str, Any],
     judge: Mapping[str, str],
     *,
-    texts: Mapping[str, object],
     spent: Mapping[str, float | None],
 ) -> ResultRow:
     """Return the result of a row.
@@ -300,7 +299,6 @@ def result_row(
         row: The row.
         outcome: What its judge returned, or why it was not judged.
         judge: The judge's method, model and mark.
-        texts: The judged texts, where they are part of the result.
         spent: What it cost in dollars, as `cost`, where calls were made.
     """
     # The verdict of another runnable may omit these.
@@ -323,7 +321,6 @@ def result_row(
         **head,
         "id": row.data.get("id"),
         **({} if row.kind == "task" else {"content": content_key(row.data)}),
-        **texts,
         **row.labels(),
         **outcome,
         **spent,

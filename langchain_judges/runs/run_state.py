@@ -25,10 +25,8 @@ from langchain_judges.errors import OptionError, OverBudget, RepeatedFailureErro
 from langchain_judges.methods.describe import kind_of, unwrapped
 from langchain_judges.runs.budget import (
     BUSY,
-    F,
     MemoryInUse,
     RowBudget,
-    Window,
     kilobytes_of,
     limiter_of,
     places_of,
@@ -185,7 +183,7 @@ class RunState:
         self.delivered: tuple[Mapping[str, object], ResultRow] = {}, {}
         """The row that was returned last: the user's own columns, and its result."""
         self._budget = RowBudget(self.limiter, self.summary, self._calls_each)
-        self._memory_in_use = MemoryInUse(options.open_mb)
+        self._memory_in_use = MemoryInUse()
         self._next: RunRow | None = None
         self._active: dict[int, RowCost] = {}
         """What the rows in progress have spent, by index."""
@@ -333,7 +331,6 @@ class RunState:
         row_cost = self._active.get(row.index)
         result = result_row(
             *(row, outcome, self.name),
-            texts=self._reader.judged_part(row.data) if self._options.with_texts else {},
             spent={"cost": row_cost.cost} if row_cost else {},
         )
         if self.limiter.prices is None:
@@ -371,14 +368,12 @@ class RunState:
         """Whether the run has been stopped."""
         return self.limiter.closed
 
-    def finish(self, window: Window[F]) -> None:
+    def finish(self) -> None:
         """Complete the summary and close the files."""
         self._refresh()
         # Where every row failed, the rows are not the cause.
         new_rows = self.summary.rows - self.summary.resumed
         self.fatal = self.fatal or self._first_rows.error_of_all(new_rows)
-        self.summary.held_back = window.max_held_back
-        self.summary.seconds_full = window.seconds_full
         if self.summary.elsewhere:
             _LOG.warning(
                 "%d rows were judged by models of the same names at another address; "

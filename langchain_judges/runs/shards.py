@@ -1,20 +1,31 @@
 """One run over many machines: each writes the results of its shard to its own part.
 
 A row's shard follows from its content, so that every machine reads the same file and needs no
-coordination with the others. `merge.py` joins the parts.
+coordination with the others. `merge` joins the parts into one table.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from langchain_judges.errors import OptionError, OutputError
+from langchain_judges.runs.remote import Remote, url_of
+from langchain_judges.runs.results import row_in
+from langchain_judges.runs.rows import ResultRow, judged_row
+from langchain_judges.runs.tables import FORMS, records_of, write_results
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _PART = re.compile(r"part-(\d{5})-of-(\d{5})\.jsonl")
 
@@ -106,3 +117,177 @@ def parts_of(folder: Path) -> Iterator[tuple[Path, Shard]]:
     for path in sorted(folder.iterdir()):
         if name := _PART.fullmatch(path.name):
             yield path, Shard(int(name[1]), int(name[2]))
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The result of `merge`."""
+
+    rows: int
+    judged: int
+    parts: int
+
+
+def merge(
+    source: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    whole: bool = True,
+) -> Merged:
+    """Join the parts of a sharded run, in the order of its rows, or convert a results file.
+
+    Args:
+        source: The folder that the shards wrote to, the records of a run, or its table; a
+            path or a URL such as `s3://bucket/folder`.
+        out: The table to write: `.jsonl` (unchanged rows), `.csv`, `.tsv` or `.parquet`.
+        whole: Refuse the parts of a run that has not finished.
+
+    Returns:
+        The numbers of rows, judged rows and parts.
+
+    Raises:
+        OutputError: A part is missing or not finished, the parts are of different runs or
+            `source` is of several judges, a row occurs twice, or `out` cannot be written.
+        OptionError: The suffix of `out` is none of these.
+        MissingExtraError: Parquet needs the extra `hub`.
+    """
+    if Path(out).suffix not in FORMS:
+        raise OptionError(f"`out` must end in {', '.join(FORMS)}, got {Path(out).name!r}")
+    with _fetched(source) as place, _delivered(out) as target:
+        return _merge(place, target, whole)
+
+
+@contextlib.contextmanager
+def _fetched(source: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give the parts or the file to read; what is in an object store is fetched."""
+    if (url := url_of(source)) is None:
+        yield Path(source)
+        return
+    is_file = Path(source).suffix == ".jsonl"
+    remote = Remote(url.rpartition("/")[0] if is_file else url)
+    try:
+        for name in [Path(source).name] if is_file else remote.names():
+            if name.endswith((".jsonl", ".done.json")):
+                remote.fetch(name)
+        yield remote.folder / Path(source).name if is_file else remote.folder
+    finally:
+        remote.close()
+
+
+@contextlib.contextmanager
+def _delivered(out: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give the table to write; it is copied to an object store if it belongs there."""
+    if (url := url_of(out)) is None:
+        yield Path(out)
+        return
+    remote = Remote(url.rpartition("/")[0])
+    yield remote.folder / Path(out).name
+    remote.push(Path(out).name)
+    remote.close()
+
+
+def _merge(place: Path, target: Path, whole: bool) -> Merged:
+    if not place.exists():
+        raise OutputError(f"There is no {place}.")
+    parts = _check_parts(place, whole) if place.is_dir() else [records_of(place)]
+    if any(part.resolve() == target.resolve() for part in parts):
+        raise OptionError(f"`out` is {target}, which is also read; name another file")
+    receipts = [receipt for part in parts if (receipt := Receipt.read(part))]
+    places = _places(parts, receipts[0].mark if receipts else None)
+    counts = Counter[bool]()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        write_results(draft, target.suffix, _count(_in_order(parts, places), counts))
+        draft.replace(target)
+    except OSError as exc:
+        raise OutputError(f"{target} cannot be written: {exc}") from exc
+    finally:
+        draft.unlink(missing_ok=True)
+    return Merged(counts.total(), counts[True], len(parts))
+
+
+def _check_parts(folder: Path, whole: bool) -> list[Path]:
+    """Return the parts of one run; if it must be whole, check that each is complete."""
+    parts = dict(parts_of(folder))
+    shards = set(parts.values())
+    if not parts:
+        raise OutputError(f"{folder} holds no part of a run.")
+    if len({shard.of for shard in shards}) > 1:
+        sizes = " and ".join(map(str, sorted({shard.of for shard in shards})))
+        raise OutputError(f"{folder} holds parts of different runs, of {sizes} shards.")
+    of = next(iter(shards)).of
+    if lacking := [str(s) for n in range(1, of + 1) if (s := Shard(n, of)) not in shards]:
+        raise OutputError(f"{folder} lacks the parts {', '.join(lacking)}.")
+    if not whole:
+        return list(parts)
+    receipts = {part: Receipt.read(part) for part in parts}
+    if unfinished := [str(parts[part]) for part, receipt in receipts.items() if not receipt]:
+        raise OutputError(
+            f"Shards that have not finished: {', '.join(unfinished)}; run them again."
+        )
+    finished = [receipt for receipt in receipts.values() if receipt]
+    if len({receipt.mark for receipt in finished}) > 1:
+        raise OutputError(f"{folder} holds results of different judges or settings.")
+    if len({receipt.rows for receipt in finished}) > 1 or (
+        sum(receipt.own for receipt in finished) != finished[0].rows
+    ):
+        raise OutputError(f"The shards in {folder} did not read the same rows.")
+    return list(parts)
+
+
+def _places(parts: list[Path], wanted: str | None) -> NDArray[np.int64]:
+    """Return index, part, offset and length of each row, by index: an (n, 4) array.
+
+    Args:
+        parts: Files of results.
+        wanted: The mark of the judge whose rows they are of; None: of the only one.
+    """
+    import numpy as np
+
+    rows: list[tuple[int, int, int, int]] = []
+    keys: set[str] = set()
+    marks: set[str] = set()
+    for number, part in enumerate(parts):
+        offset = 0
+        with part.open("rb") as file:
+            for line_number, line in enumerate(file, 1):
+                row = _parse(line, part, line_number)
+                if wanted in (None, row["judge"]["mark"]):
+                    if row["key"] in keys:
+                        raise OutputError(f"{part}: row {row['index']} occurs twice.")
+                    keys.add(row["key"])
+                    marks.add(row["judge"]["mark"])
+                    rows.append((int(row["index"]), number, offset, len(line)))
+                offset += len(line)
+    if len(marks) > 1:
+        raise OutputError(
+            f"{parts[0]} holds results of {len(marks)} judges, and a table is of one"
+        )
+    if not (rows or wanted):
+        raise OutputError(f"{parts[0]} holds no results.")
+    table = np.array(rows, dtype=np.int64).reshape(-1, 4)
+    return table[np.argsort(table[:, 0], kind="stable")]
+
+
+def _parse(line: bytes, part: Path, number: int) -> ResultRow:
+    if (row := row_in(line)) is None:
+        raise OutputError(
+            f"{part}, line {number}: not a result of a judge, or damaged; the run that wrote "
+            "it sets such lines aside when it is resumed, and judges them again."
+        )
+    return row
+
+
+def _in_order(parts: list[Path], places: NDArray[np.int64]) -> Iterator[ResultRow]:
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(part.open("rb")) for part in parts]
+        for _, number, offset, length in places.tolist():
+            files[number].seek(offset)
+            yield _parse(files[number].read(length), parts[number], 0)
+
+
+def _count(rows: Iterable[ResultRow], counts: Counter[bool]) -> Iterator[ResultRow]:
+    for row in rows:
+        counts[judged_row(row)] += 1
+        yield row

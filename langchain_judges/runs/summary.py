@@ -95,10 +95,6 @@ class Summary:
     live: int = 0
     """Replies to ordinary calls, at the full price, for what batch jobs did not answer."""
     seconds: float = 0.0
-    held_back: int = 0
-    """The most finished rows that waited at once for a slower row before them."""
-    seconds_full: float = 0.0
-    """Seconds in which no row could start because too many results were held back."""
 
     def add(self, row: ResultRow) -> None:
         """Count one row."""

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from langchain_judges.methods.registry import METHODS
-from langchain_judges.runs.merge import merge
+from langchain_judges.runs.shards import merge
 from langchain_judges.testing import FakeModelServer, ServerCall, ServerReply, error, reply
 from tests.attacks.killed_run import ROWS
 from tests.batch_server import BatchServer

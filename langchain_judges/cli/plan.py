@@ -1,0 +1,117 @@
+"""What a command will ask, said before anything is asked: calls, tokens, dollars."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.console import Console
+
+from langchain_judges.errors import LongRowWarning
+from langchain_judges.runs.decision import counted
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.describe import Outline
+    from langchain_judges.runs.prices import Prices as PriceList
+
+
+class Amount(NamedTuple):
+    """The rows that are to be judged."""
+
+    rows: Iterable[Mapping[str, object]]
+    number: int
+    size: int
+    """Bytes of all of their texts."""
+
+    @classmethod
+    def of(cls, rows: Sequence[Mapping[str, object]]) -> Amount:
+        """Return how much some rows are."""
+        from langchain_judges.asking.tokens import bytes_of
+        from langchain_judges.rows.texts import texts_read
+
+        return cls(rows, len(rows), sum(bytes_of(texts_read(row)) for row in rows))
+
+
+def tell_calls(
+    method: str, kind: str, calls: int, rows: int, errors: Console, *, is_local: bool
+) -> None:
+    """Say how many calls the rows take at most, and what a small local model is worth."""
+    errors.print(
+        f"{counted(rows, kind)} by {method}: at most {counted(rows * calls, 'call')} "
+        f"({calls} for each {kind}), excluding retries."
+    )
+    if is_local:
+        errors.print(
+            "A small local model shows how the method works; its verdicts are poor. "
+            "Name a larger model for verdicts to rely on.",
+            style="yellow",
+        )
+
+
+def _tell_estimate(
+    judge: Outline,
+    amount: Amount,
+    prices: PriceList | None,
+    errors: Console,
+    *,
+    batch: bool,
+) -> None:
+    """Say about how many tokens the rows take, and dollars where prices are known."""
+    from langchain_judges.runs.prices import estimate
+
+    tier = "batch" if batch else None
+    rows, number, size = amount
+    cost = estimate(judge, rows, n=number, size=size, prices=prices, tier=tier)
+    text = f"About {cost.input_tokens:,} input and {cost.output_tokens:,} output tokens"
+    if prices:
+        price = "no price is known in" if cost.dollars is None else f"${cost.dollars:,.2f} by"
+        text += f", {price} {prices.source}"
+    errors.print(f"{text}; {cost.counted}.", markup=False)
+
+
+def tell_dry_run(
+    judge: Outline,
+    amount: Amount,
+    prices: Path | None,
+    errors: Console,
+    *,
+    batch: bool = False,
+) -> None:
+    """Say what a run over some rows will ask and may cost."""
+    each, local = judge.calls, judge.is_local
+    tell_calls(judge.method, judge.kind, each, amount.number, errors, is_local=local)
+    _tell_estimate(judge, amount, price_list(prices), errors, batch=batch)
+
+
+def price_list(path: Path | None) -> PriceList | None:
+    """Return the prices that a file or the name of a table gives."""
+    if path is None:
+        return None
+    from langchain_judges.runs.prices import Prices
+
+    return Prices.read(str(path))
+
+
+def longest_of(rows: Iterable[Mapping[str, object]]) -> int:
+    """Return the bytes of the longest of some rows."""
+    from langchain_judges.asking.tokens import bytes_of
+    from langchain_judges.rows.texts import texts_read
+
+    return max((bytes_of(texts_read(row)) for row in rows), default=0)
+
+
+def warn_of_size(longest: int, errors: Console) -> None:
+    """Warn where a row is so long that many models refuse it; the run does not repeat it.
+
+    Args:
+        longest: Bytes of the longest row.
+        errors: Where to say it.
+    """
+    from langchain_judges.runs.rows import long_row
+
+    # Here it is one sentence about all rows, before the first is sent.
+    warnings.simplefilter("ignore", LongRowWarning)
+    if text := long_row(longest):
+        errors.print(text, style="yellow")
