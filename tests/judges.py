@@ -30,7 +30,7 @@ REMEMBERING: dict[str, dict[str, Any]] = {"bsm": {"merge": "model"}}
 
 
 _SC2 = (
-    "aspects to compare them",
+    "aspects of them",
     "side by side in a table",
     "You compare two tables",
     '"preferred"',

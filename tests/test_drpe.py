@@ -142,7 +142,7 @@ def test_a_reference_beside_the_two_texts_is_shown_to_voters_and_not_to_the_pane
     assert mentions == ["The judges are:" in each for each in model.prompts]
     assert any(mentions)
     assert not all(mentions)
-    assert not any("known to be good" in each for each in judged()[1].prompts)
+    assert not any("reference response" in each for each in judged()[1].prompts)
 
 
 def test_given_roles_are_used_as_they_are():

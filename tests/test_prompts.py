@@ -19,15 +19,15 @@ BUDGETS = {
     "bsm": {"branch": 130, "solve": 120},
     # Of these the names and descriptions of seven roles are about a hundred.
     "drpe": {"roles": 85, "vote": 230},
-    "sc2": {"aspects": 115, "table": 140, "match": 255, "preference": 165},
-    "relative": {"judge": 140},
+    "sc2": {"aspects": 105, "table": 130, "match": 255, "preference": 175},
+    "relative": {"judge": 145},
     "absolute": {"judge": 160},
-    "direct": {"judge": 140},
+    "direct": {"judge": 150},
     "cot": {"judge": 165},
     "cot_sc": {"sample": 165},
-    "relative_sc": {"sample": 140},
+    "relative_sc": {"sample": 145},
     "plan_solve": {"plan": 130, "judge": 210},
-    "llm_score": {"judge": 180},
+    "llm_score": {"judge": 185},
 }
 """Tokens of instructions, by method and step: at most so many."""
 

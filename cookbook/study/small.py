@@ -26,7 +26,7 @@ from cookbook.study.runner import Arm, Bench, Cell, Row, Rows, Table
 from langchain_judges.memory.recall import all_
 from langchain_judges.metrics import mean, paired_difference, rate
 
-PAIRS, BSM_PAIRS, ARTICLES, HELPFUL = 60, 30, 20, 20
+PAIRS, ARTICLES, HELPFUL, SUMMARIES = 60, 40, 40, 20
 TRAIN, HELD_OUT = 40, 40
 """Rows of each study."""
 

@@ -36,9 +36,9 @@ class Task(TypedDict):
 
 
 CORRECT_FIRST = """If the request has a right answer, work it out first: a right final answer \
-beats a wrong one, and a response that ends before it states one has none. Where that does not \
-decide, go by how far each does what the request asks, in substance and in any form it \
-demands; then by how well."""
+beats a wrong one, of two wrong ones the closer wins, and a response that stops before its \
+final answer has none. Where that does not decide, go by how far each does what the request \
+asks, in substance and in any form it demands; then by how well."""
 """How correctness and the rest are weighed; the wording that all judges of answers share."""
 
 TASKS: dict[str, Task] = {

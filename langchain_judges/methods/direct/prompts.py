@@ -29,7 +29,7 @@ RELATIVE = chat_prompt(
     COMPARES,
     "{examples}",
     MATERIAL,
-    """Which response is better for the person who made the request? """,
+    f"Which response is better for the person who made the request? {FAIR} ",
     CORRECT_FIRST,
     """
 
@@ -67,9 +67,8 @@ COT = chat_prompt(
     CHOOSE,
     """
 
-Think step by step: what the request needs, what each response does about it, where they \
-differ, and which difference decides. Write the steps as the explanation, then give the \
-preference: 1 or 2. There is no tie.""",
+Think step by step in the explanation: what the request needs, what each response does about \
+it, and which difference decides. Then give the preference: 1 or 2. There is no tie.""",
 )
 """Asks for steps of reasoning and one of two labels (chain of thought, 0 to 5 shots)."""
 
@@ -100,7 +99,7 @@ Take them in this order, and score both responses on each and on nothing else, f
 """Asks for the scores on every criterion at once (plan & solve, second call)."""
 
 LLM_SCORE = chat_prompt(
-    f"You choose the better of two passages written for the same text. {FAIR} {MATERIAL_RULE}",
+    f"You choose the better of two passages written for the same text. {MATERIAL_RULE}",
     """<text-{fence_request}>
 {request}
 </text-{fence_request}>{reference}

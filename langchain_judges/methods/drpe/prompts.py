@@ -96,7 +96,7 @@ PROMPTS = {
 
 REFERENCE = """
 
-A response known to be good:
+A reference response:
 <reference-{fence}>
 {reference}
 </reference-{fence}>"""

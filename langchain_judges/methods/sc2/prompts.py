@@ -25,8 +25,7 @@ ASPECTS = chat_prompt(
     COMPARES,
     MATERIAL,
     """They are to be compared for the question: {question}
-Say in two sentences what this turns on, then name at most {n_aspects} aspects to compare them \
-in, """,
+Say in two sentences what this turns on, then name at most {n_aspects} aspects of them, """,
     _NEUTRAL,
 )
 """Asks for aspects of one pair (section 4, online). Returns `Aspects`."""
