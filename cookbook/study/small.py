@@ -6,7 +6,7 @@ tables are made again without a model:
 
     python -m cookbook.study small --models reader --data ../shared/data \
         --out cookbook/recorded/small --base-url http://127.0.0.1:8901/v1 \
-        --table relative,bsm,drpe,allure
+        --table bsm,drpe,sc2,allure
 
 Beside each method stands its cheapest serious rival: one call that thinks first. Accuracy
 counts a tie as half right and a pair that was not judged as wrong; intervals are of 95 %,
@@ -23,18 +23,26 @@ from typing import Any
 
 from cookbook.study import allure, sc2
 from cookbook.study.runner import Arm, Bench, Cell, Row, Rows, Table
+from langchain_judges import FailureMemory
 from langchain_judges.memory.recall import all_
 from langchain_judges.metrics import mean, paired_difference, rate
 
-PAIRS, ARTICLES, HELPFUL, SUMMARIES = 60, 40, 40, 20
-TRAIN, HELD_OUT = 40, 40
-"""Rows of each study."""
+PAIRS, ARTICLES = 60, 40
+ANSWERS = {"hh_helpful_test": 40, "summeval12": 20}
+"""Pairs of each set on which SC² is tried, as in its paper."""
+TRAIN, HELD_OUT = 40, 60
+"""Summaries that a memory learns from, and those that are measured."""
+SIZES = (8, 15)
+"""Remembered cases, where those that the judge got right stand beside its mistakes."""
 
 RELATIVE = Arm("relative, both orders", "relative")
 ONE_CALL = Arm("one call, reasons first", "relative", {"orders": "none"})
 WITHOUT_ROLES = Arm("one judge without roles", "llm_score")
-DIRECT = Arm("direct, one call", "direct")
-COT = Arm("step by step, one call", "cot")
+SC2_ARMS = [
+    sc2.arm("step by step, one call", "cot"),
+    sc2.arm("direct, one call", "direct"),
+    sc2.arm("SC², two tables", "sc2", samples=2, aspect_samples=1),
+]
 
 
 def lot(row: Row) -> bytes:
@@ -51,10 +59,12 @@ def drawn(name: str, size: int, bench: Bench, **options: Any) -> Rows:
     return list(own.values())[: min(size, bench.limit or size)]
 
 
-def helpful(bench: Bench) -> Rows:
-    """Return pairs of answers to a person, the side of the better one drawn by a coin."""
-    pairs = sc2.dealt(bench.load("hh_helpful_test", seed=bench.seed), bench.seed)
-    return sorted(pairs, key=lot)[: min(HELPFUL, bench.limit or HELPFUL)]
+def answers(name: str, bench: Bench) -> Rows:
+    """Return pairs of a set, one of each request; a coin draws the side of the better one."""
+    own: dict[Any, Row] = {}
+    for pair in sorted(sc2.dealt(bench.load(name, seed=bench.seed), bench.seed), key=lot):
+        own.setdefault(pair["group"], pair)
+    return list(own.values())[: min(ANSWERS[name], bench.limit or ANSWERS[name])]
 
 
 def points(rows: Rows, results: Rows) -> list[float]:
@@ -112,14 +122,43 @@ def label_judge(bench: Bench, part: str, **options: Any) -> Any:
 
 
 def memory_arms(bench: Bench, part: str) -> list[Arm]:
-    """Return the judge without a memory, and with its audited mistakes on other articles."""
+    """Return the judge without a memory, and with what an audit of other articles gave it.
+
+    That is its mistakes, the same beside cases that it got right, or a few rules that the
+    model draws from the mistakes.
+    """
     plain = Arm("without a memory", make=label_judge)
+    names = ["its mistakes", "rules drawn from them", *(f"{size} cases" for size in SIZES)]
     if bench.dry:
-        return [plain, Arm("with its mistakes", make=label_judge)]
+        return [plain, *(Arm(f"with {name}", make=label_judge) for name in names)]
     train, _ = summaries(bench)
-    memory = allure.audited(bench.judged(plain, f"{part}-train", train), train)
-    shown = partial(label_judge, memory=memory, recall=all_())
-    return [plain, Arm(f"with its {len(memory)} mistakes", make=shown)]
+    results = bench.judged(plain, f"{part}-train", train)
+    mistakes = allure.audited(results, train)
+    memories = {f"with its {len(mistakes)} mistakes": mistakes}
+    for size in SIZES:
+        share = 1 - len(mistakes) / size
+        memories[f"with {size} cases"] = allure.audited(results, train, right_share=share)
+    shown = [
+        Arm(name, make=partial(label_judge, memory=memory, recall=all_()))
+        for name, memory in memories.items()
+    ]
+    rules = partial(label_judge, instructions=guidelines(bench, mistakes))
+    return [plain, *shown, Arm("with rules drawn from its mistakes", make=rules)]
+
+
+def guidelines(bench: Bench, mistakes: FailureMemory) -> str:
+    """Return at most five rules that the model draws from its audited mistakes."""
+    cases = "\n\n".join(
+        f"{each['input']}\n\nSummary: {each['output']}\n"
+        f"Right label: {each['corrected']}; your label: {each['wrong']}"
+        for each in mistakes.examples()
+    )
+    reply = bench.model.invoke(
+        "You labelled whether a summary is consistent with its source (1) or not (0). These "
+        f"labels of yours were wrong:\n\n{cases}\n\nWrite at most five short rules that "
+        "would have prevented these mistakes and hold for any other source."
+    )
+    return str(reply.content)
 
 
 def _of(title: str, part: str, read: Any, *arms: Arm) -> Table:
@@ -127,16 +166,10 @@ def _of(title: str, part: str, read: Any, *arms: Arm) -> Table:
 
 
 TABLES = {
-    "relative": _of(
-        "One prompt, one order or both (MT-Bench)",
+    "bsm": _of(
+        "Branch-Solve-Merge and one prompt (MT-Bench)",
         "mtbench",
         partial(drawn, "mtbench_human200", PAIRS),
-        *(ONE_CALL, RELATIVE),
-    ),
-    "bsm": _of(
-        "Branch-Solve-Merge (MT-Bench)",
-        "mtbench-half",
-        partial(drawn, "mtbench_human200", BSM_PAIRS),
         *(ONE_CALL, RELATIVE, Arm("BSM", "bsm")),
     ),
     "drpe": _of(
@@ -145,11 +178,11 @@ TABLES = {
         partial(drawn, "goyal_news2022", ARTICLES, form="pairs"),
         *(WITHOUT_ROLES, Arm("DRPE", "drpe", {"task": "summary"})),
     ),
-    "sc2": _of(
-        "SC² (answers to people)",
-        "helpful",
-        helpful,
-        *(DIRECT, COT, Arm("SC², two tables", "sc2", {"samples": 2, "aspect_samples": 1})),
+    "sc2": Table(
+        "SC² (answers to people, and summaries)",
+        {name: partial(answers, name) for name in ANSWERS},
+        lambda bench, part: SC2_ARMS,
+        figures,
     ),
     "allure": Table(
         "ALLURE (factual consistency of summaries)",
