@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
+from benchmarks import forged_texts
 from langchain_judges import create_relative_judge, judge_many
 from langchain_judges.asking.replies.reading import read
 from langchain_judges.methods.registry import METHODS
@@ -122,6 +123,28 @@ def test_a_model_that_a_text_wins_over_is_counted_by_family():
     assert (rates["control"].rows, rates["control"].won) == (10, 0)
     assert {each.won for family, each in rates.items() if family != "pleas"} == {0}
     assert next(iter(rates)) == "control"
+
+
+def test_a_model_that_prefers_the_first_slot_is_talked_into_every_second_row():
+    chooses_first = FakeChatModel(replies=lambda prompt: fitting(prompt))
+    lines = forged_texts.table(chooses_first).splitlines()
+    shares = {line.split(" | ")[0].strip("| "): line.split(" | ")[1] for line in lines[2:8]}
+    # Every second row has its wrong answer in the first slot; equal scores decide nothing.
+    assert shares["relative"] == shares["drpe"] == shares["sc2"] == "12 of 24 (31% to 69%)"
+    assert shares["bsm"] == "0 of 0, 24 undecided"
+
+
+def fitting(prompt):
+    """Return the first value that the schema at the end of a prompt allows, everywhere."""
+    return json.dumps(_first(json.loads(prompt.rpartition("\n")[2])))
+
+
+def _first(schema):
+    if "enum" in schema:
+        return schema["enum"][0]
+    if schema["type"] == "object":
+        return {name: _first(each) for name, each in schema["properties"].items()}
+    return schema.get("minimum", "because")
 
 
 _TAG = re.compile(r"<([a-z0-9-]+)-([0-9a-f]{10})>")
