@@ -12,9 +12,8 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_tests.integration_tests import VectorStoreIntegrationTests
 
 from langchain_judges import FaissStore
+from langchain_judges.asking.models.embeddings import identity_of
 from langchain_judges.errors import InputError, OptionError, OutputError
-from langchain_judges.memory import document_file
-from langchain_judges.memory.faiss_store import identity_of
 from tests.cases import for_each
 from tests.processes import start
 
@@ -71,7 +70,6 @@ def test_scores_are_cosines_best_first():
         ({"kind": "b", "n": 1}, ["q"]),
         ({"kind": "a", "n": 1}, []),
         ({"kind": {"$in": ["b", "c"]}}, ["q"]),
-        ({"tags": "y"}, ["r"]),
         ({"tags": ["x", "y"]}, ["r"]),
         ({"n": None}, ["s"]),
         ({"none": 1}, []),
@@ -86,12 +84,6 @@ def test_a_filter_keeps_what_it_says(where, result):
 def test_a_filter_of_another_dialect_is_refused():
     with pytest.raises(InputError, match="for 'n', got"):
         filled().similarity_search("0", filter={"n": {"$gt": 3}})
-
-
-def test_mmr_prefers_what_is_unlike_the_chosen():
-    store = filled()
-    assert ids(store.max_marginal_relevance_search("0", k=2, lambda_mult=0.1)) == ["p", "s"]
-    assert ids(store.max_marginal_relevance_search("0", k=2, lambda_mult=1)) == ["p", "q"]
 
 
 def test_deletions_and_replacements_leave_the_rest_in_place():
@@ -146,15 +138,6 @@ def test_a_store_sees_what_another_has_written(tmp_path):
     assert ids(two.similarity_search("0", k=1, filter={"kind": "a"})) == ["r"]
     two.add_texts(["1"], [{"kind": "a"}], ids=["t"])
     assert ids(one.similarity_search("0", k=1, filter={"kind": "a"})) == ["t"]
-
-
-def test_a_store_that_was_away_for_long_reads_everything(tmp_path, monkeypatch):
-    monkeypatch.setattr(document_file, "_KEPT_REMOVALS", 2)
-    one, two = filled(path=tmp_path / "m"), FaissStore(Plane(), path=tmp_path / "m")
-    for name in ("p", "q", "r", "s"):
-        one.add_texts(["5"], ids=[f"new {name}"])
-        one.delete([name])
-    assert sorted(ids(two.similarity_search("5"))) == ["new p", "new q", "new r", "new s"]
 
 
 WRITER = """
@@ -379,14 +362,6 @@ def test_texts_are_not_embedded_by_another_model(tmp_path, other):
         with pytest.raises(InputError, match=r"come from Plane\(\), and this is "):
             use(["0"])
     assert len(store) == 4
-
-
-def test_a_model_that_is_reached_through_another_class_is_named(tmp_path):
-    filled(path=tmp_path / "m")
-    store = FaissStore(Mirrored(), path=tmp_path / "m", embedder="Plane()")
-    assert ids(store.similarity_search("90", k=1)) == ["p"]
-    with pytest.raises(OptionError, match="`embedder`"):
-        FaissStore(Plane(), embedder="")
 
 
 class Named(Plane):

@@ -21,8 +21,10 @@ from langchain_judges import (
 )
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.document_file import DocumentFile
+from langchain_judges.memory.example import check_examples
 from langchain_judges.memory.guard import same
 from langchain_judges.memory.recall import all_, knn, near, read_recall, uniform
+from langchain_judges.memory.versions import MemorySnapshot
 from langchain_judges.runs.reader import RowFields
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -172,6 +174,32 @@ def test_what_is_known_stays_while_it_is_read_again():
     slow.remember([example(0), example(1)])
     slow.refresh()
     assert log[-1] == 2
+
+
+@given(st.lists(st.lists(st.integers(0, 11), min_size=1, max_size=4), min_size=1, max_size=5))
+def test_a_snapshot_that_followed_changes_is_the_one_of_what_is_left(removals):
+    base = MemorySnapshot()
+    corrected = [example(n, round=k) for k in (1, 2, 3) for n in range(4)]
+    _, records = base.records_for(check_examples(corrected), "now")
+    snapshot, rest = base.with_changes(records), {record.key: record for record in records}
+    for numbers in removals:
+        keys = {records[n].key for n in numbers}
+        snapshot = snapshot.with_changes((), keys)
+        rest = {key: record for key, record in rest.items() if key not in keys}
+        new = MemorySnapshot(rest.values())
+        assert list(snapshot.records) == list(rest) == list(new.records)
+        assert snapshot.examples() == new.examples()
+        assert (snapshot.ids, +snapshot.kinds) == (new.ids, +new.kinds)
+
+
+def test_what_is_known_of_the_others_stays_when_one_is_forgotten():
+    _, records = MemorySnapshot().records_for(
+        check_examples([example(n) for n in range(9)]), "now"
+    )
+    before = MemorySnapshot(records)
+    after = before.with_changes((), [records[4].key])
+    assert len(after.versions) == 8
+    assert all(after.versions[id] is before.versions[id] for id in after.versions)
 
 
 def test_history_says_when_what_came_and_by_whom(memory):

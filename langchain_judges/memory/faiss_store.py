@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import uuid
-from array import array
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,25 +14,18 @@ import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
-from langchain_core.vectorstores.utils import maximal_marginal_relevance
 from numpy.typing import NDArray
 
-from langchain_judges.asking.models.embeddings import SentenceEmbeddings
-from langchain_judges.errors import InputError, OptionError, OutputError
-from langchain_judges.memory.document_file import DocumentFile, Row, file_of
+from langchain_judges.asking.models.embeddings import SentenceEmbeddings, identity_of
+from langchain_judges.errors import InputError, OutputError
+from langchain_judges.memory.document_file import DocumentFile, Row, file_of, without_collection
 
 Filter = Mapping[str, object]
 """Metadata that a document must have, `{"family": "maps", "round": {"$in": [1, 2]}}`."""
+Metadata = dict[str, Any]
 Vectors = NDArray[np.float32]
 Keys = NDArray[np.int64]
-
-_FEW = 1000
-"""Up to this many candidates are compared one by one; of more, FAISS gets a selection."""
-_MODEL_FIELDS = (
-    *("model", "model_name", "model_id", "repo_id", "deployment", "revision", "dimensions"),
-    "size",
-)
-"""What LangChain's embedders call the choice of their model, and of its width."""
+Mask = NDArray[np.bool_]
 
 
 def unit(vectors: Sequence[Sequence[float]] | Vectors) -> Vectors:
@@ -54,57 +45,56 @@ def unit(vectors: Sequence[Sequence[float]] | Vectors) -> Vectors:
     return rows
 
 
-def identity_of(embeddings: Embeddings) -> str:
-    """Return the class and model of an embedder: `OpenAIEmbeddings(model='…')`.
-
-    Of a path only the last part counts, for the same model lies elsewhere on each machine; a
-    cache around an embedder is not a part of it.
-    """
-    inner: Any = embeddings
-    while isinstance(below := getattr(inner, "underlying_embeddings", None), Embeddings):
-        inner = below
-    values = ((name, getattr(inner, name, None)) for name in _MODEL_FIELDS)
-    fields = ", ".join(
-        f"{name}={_short(value)!r}"
-        for name, value in values
-        if isinstance(value, str | int) and value != ""
-    )
-    return f"{type(inner).__name__}({fields})"
-
-
-def _short(value: str | int) -> str | int:
-    if isinstance(value, str) and (os.path.isabs(value) or os.path.isdir(value)):
-        return os.path.basename(os.path.normpath(value))
-    return value
-
-
 class Contents(NamedTuple):
     """The documents of a store, for those who follow its changes."""
 
     last: int
     """For the next question."""
-    added: list[tuple[str, Mapping[str, Any]]]
-    """Ids and metadata, not to be changed."""
+    added: list[tuple[str, Metadata]]
     ids: Mapping[str, int]
     """Every id that there is now."""
 
 
+class _Field:
+    """The values of a field of metadata, as numbers in the order of the rows."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._numbers: dict[Hashable, int] = {}
+        self.codes = np.zeros(0, np.int32)
+
+    def append(self, rows: Iterable[Metadata]) -> None:
+        """Add the values of rows; -1 where one has none."""
+        numbers = self._numbers
+        new = [
+            numbers.setdefault(_token(row[self._name]), len(numbers))
+            if self._name in row
+            else -1
+            for row in rows
+        ]
+        self.codes = np.append(self.codes, np.array(new, np.int32))
+
+    def mask(self, values: Iterable[object]) -> Mask:
+        """Return which rows have one of some values."""
+        codes = [self._numbers[t] for t in map(_token, values) if t in self._numbers]
+        return np.isin(self.codes, codes)
+
+
 class _Index:
-    """What a store keeps in memory of its rows: vectors, ids and metadata, ascending by key."""
+    """What a store keeps in memory of its rows, ascending by key."""
 
     def __init__(self) -> None:
         self.changes = -1
-        self.last = self.last_removal = 0
         self.embedder, self.width = "", 0
         self._clear()
 
     def _clear(self) -> None:
         self.faiss: Any = None
+        self.last = self._last_removal = 0
         self.keys: Keys = np.zeros(0, np.int64)
         self.ids: dict[str, int] = {}
-        self.names: dict[int, str] = {}
-        self.metadata: dict[int, Mapping[str, Any]] = {}
-        self._values: dict[str, dict[Hashable, array[int]]] = {}
+        self._rows: dict[int, tuple[str, bytes]] = {}
+        self._fields: dict[str, _Field] = {}
 
     def follow(self, file: DocumentFile) -> None:
         """Take over what any process has changed.
@@ -115,23 +105,22 @@ class _Index:
         facts = file.facts()
         if facts.changes == self.changes:
             return
-        news = file.news(self.last, self.last_removal)
-        if news.whole:
-            self._clear()
-        self._drop([key for key in news.removed if key in self.names])
-        sizes = {len(vector) for *_, vector in news.added}
-        if sizes - {4 * facts.width}:
+        with without_collection():
+            news = file.news(self.last, self._last_removal)
+        self._drop([key for key in news.removed if key in self._rows])
+        if any(len(vector) != 4 * facts.width for *_, vector in news.added):
             raise OutputError(f"{file.path} is damaged: a vector has another width")
         self.width, self.embedder = facts.width, facts.embedder
         self._append(news.added)
         if len(self.keys) != facts.rows:
-            self.last = 0  # read everything again
+            found = len(self.keys)
+            self._clear()
             raise OutputError(
-                f"{file.path} is damaged: {len(self.keys)} of {facts.rows} rows can be read"
+                f"{file.path} is damaged: {found} of {facts.rows} rows can be read"
             )
-        self.changes, self.last_removal = facts.changes, news.last_removal
+        self.changes, self._last_removal = facts.changes, news.last_removal
 
-    def _append(self, added: Sequence[tuple[int, str, dict[str, Any], bytes]]) -> None:
+    def _append(self, added: Sequence[tuple[int, str, bytes, bytes]]) -> None:
         if not added:
             return
         if self.faiss is None or self.faiss.d != self.width:
@@ -143,11 +132,9 @@ class _Index:
         self.keys = np.append(self.keys, np.array(keys, np.int64))
         self.last = keys[-1]
         self.ids.update(zip(ids, keys, strict=True))
-        self.names.update(zip(keys, ids, strict=True))
-        self.metadata.update(zip(keys, metadata, strict=True))
-        for field in self._values:
-            for key, each in zip(keys, metadata, strict=True):
-                self._register(field, key, each)
+        self._rows.update(zip(keys, zip(ids, metadata, strict=True), strict=True))
+        for field in self._fields.values():
+            field.append(map(json.loads, metadata))
 
     def _drop(self, keys: Sequence[int]) -> None:
         if not keys:
@@ -155,11 +142,22 @@ class _Index:
         places = np.searchsorted(self.keys, keys)
         self.faiss.remove_ids(places)
         self.keys = np.delete(self.keys, places)
+        for field in self._fields.values():
+            field.codes = np.delete(field.codes, places)
         for key in keys:
-            id = self.names.pop(key)
+            id, _ = self._rows.pop(key)
             if self.ids.get(id) == key:
                 del self.ids[id]
-            del self.metadata[key]
+
+    def id(self, key: int) -> str:
+        """Return the id of a row."""
+        return self._rows[key][0]
+
+    def metadata(self, keys: Iterable[int]) -> list[Metadata]:
+        """Return the metadata of rows, to be kept or changed."""
+        texts = b",".join([self._rows[key][1] for key in keys])
+        rows: list[Metadata] = json.loads(b"[%b]" % texts)
+        return rows
 
     def check(self, width: int) -> None:
         """Check that vectors of a width fit those that are here.
@@ -173,90 +171,46 @@ class _Index:
                 "the store was filled by another embedding model"
             )
 
-    def vectors(self, keys: Sequence[int] | Keys) -> Vectors:
-        """Return the vectors of rows, in their order."""
-        places = np.searchsorted(self.keys, np.asarray(keys, np.int64))
-        return self._stored()[places]
-
-    def _stored(self) -> Vectors:
-        """Return the vectors in FAISS, without a copy."""
-        import faiss
-
-        if self.faiss is None:
-            return np.zeros((0, self.width), np.float32)
-        numbers: Vectors = faiss.rev_swig_ptr(self.faiss.get_xb(), len(self.keys) * self.width)
-        return numbers.reshape(-1, self.width)
-
-    def search(self, query: Vectors, k: int, keys: Keys | None) -> list[tuple[int, float]]:
+    def search(self, query: Vectors, k: int, where: Filter) -> list[tuple[int, float]]:
         """Return the keys of the `k` nearest rows and their cosines, best first.
 
         Args:
             query: One row of unit length.
             k: How many; fewer come if there are fewer.
-            keys: The candidates, ascending; None for all.
+            where: What their metadata must say.
         """
-        count = len(self.keys if keys is None else keys)
-        if k <= 0 or not count:
+        mask = self._mask(where)
+        k = min(k, int(mask.sum()))
+        if k <= 0:
             return []
         self.check(query.shape[1])
-        if keys is not None and count <= _FEW:
-            scores, found = self.vectors(keys) @ query[0], keys
-        else:
-            found_scores, places = self.faiss.search(
-                query, min(k, count), params=self._selection(keys)
-            )
-            scores, found = found_scores[0], self.keys[places[0]]
-        best = np.lexsort((found, -scores.round(6)))[:k]  # of equals the oldest first
-        return list(zip(found[best].tolist(), scores[best].tolist(), strict=True))
-
-    def _selection(self, keys: Keys | None) -> object:
-        if keys is None:
-            return None
         import faiss
 
-        mask = np.zeros(len(self.keys), bool)
-        mask[np.searchsorted(self.keys, keys)] = True
-        selector = faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))
-        return faiss.SearchParameters(sel=selector)
+        parameters = None
+        if not mask.all():
+            selector = faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))
+            parameters = faiss.SearchParameters(sel=selector)
+        scores, places = self.faiss.search(query, k, params=parameters)
+        found = self.keys[places[0]]
+        best = np.lexsort((found, -scores[0].round(6)))  # of equals the oldest first
+        return list(zip(found[best].tolist(), scores[0][best].tolist(), strict=True))
 
-    def where(self, conditions: Mapping[str, object]) -> Keys | None:
-        """Return the keys of the rows that have some metadata, ascending; None if all have.
+    def _mask(self, where: Filter) -> Mask:
+        """Return which rows have some metadata.
 
         Raises:
             InputError: A condition is of another form.
         """
-        keys: Keys | None = None
-        for field, condition in conditions.items():
-            if field not in self._values:
-                self._values[field] = {}
-                for key, metadata in self.metadata.items():
-                    self._register(field, key, metadata)
-            tokens = dict.fromkeys(map(_token, _options(field, condition)))
-            lists = [
-                self._values[field][token] for token in tokens if token in self._values[field]
-            ]
-            own = np.unique(np.concatenate([np.zeros(0, np.int64), *map(np.array, lists)]))
-            own = own[np.isin(own, self.keys, assume_unique=True)]
-            if len(own) < len(self.keys):
-                keys = own if keys is None else np.intersect1d(keys, own, assume_unique=True)
-        return keys
-
-    def _living(self, keys: Keys) -> Keys:
-        """Return those of some ascending keys whose rows are still there."""
-        places = np.searchsorted(self.keys, keys)
-        there = places < len(self.keys)
-        keys, places = keys[there], places[there]
-        living: Keys = keys[self.keys[places] == keys]
-        return living
-
-    def _register(self, field: str, key: int, metadata: Mapping[str, Any]) -> None:
-        """Note the values of a field; keys of rows that go later stay, and are passed over."""
-        if field not in metadata:
-            return
-        value = metadata[field]
-        tokens = {_token(value), *(map(_token, value) if isinstance(value, list) else ())}
-        for token in tokens:
-            self._values[field].setdefault(token, array("q")).append(key)
+        values = {name: _options(name, condition) for name, condition in where.items()}
+        if new := {name: _Field(name) for name in where if name not in self._fields}:
+            rows = self.metadata(self.keys.tolist())
+            for field in new.values():
+                field.append(rows)
+            self._fields |= new
+        mask = np.ones(len(self.keys), bool)
+        for name, own in values.items():
+            mask &= self._fields[name].mask(own)
+        return mask
 
 
 def _options(field: str, condition: object) -> Sequence[object]:
@@ -290,11 +244,9 @@ class FaissStore(VectorStore):
         embedding: Embeds texts; default all-MiniLM-L6-v2.
         path: The file, made if it is missing; None or `":memory:"` keeps all in memory. While
             it is open, SQLite keeps its log beside it (`-wal`, `-shm`).
-        embedder: The embedder's name in the file; default its class and model. Set it if
-            another class now reaches the same model.
 
     Raises:
-        OptionError: `path` or `embedder` is not allowed.
+        OptionError: `path` is not the name of a file.
         OutputError: The file is not a store, is damaged, or cannot be opened.
 
     Example:
@@ -308,15 +260,11 @@ class FaissStore(VectorStore):
         embedding: Embeddings | None = None,
         *,
         path: str | os.PathLike[str] | None = None,
-        embedder: str | None = None,
     ) -> None:
         """Open the store, or make it."""
-        if embedder is not None and not (isinstance(embedder, str) and embedder):
-            raise OptionError(f"`embedder` must be a name, got {embedder!r}")
-        file = file_of(path)
+        self._file, self._index = DocumentFile(file_of(path)), _Index()
         self._embedding = embedding or SentenceEmbeddings()
-        self._embedder = embedder or identity_of(self._embedding)
-        self._file, self._index = DocumentFile(file), _Index()
+        self._embedder = identity_of(self._embedding)
         with self._reading():
             pass
 
@@ -348,17 +296,8 @@ class FaissStore(VectorStore):
         """Return what was added since the last question, and every id that is there now."""
         with self._reading() as index:
             keys = index.keys[np.searchsorted(index.keys, last, "right") :].tolist()
-            added = [(index.names[key], index.metadata[key]) for key in keys]
+            added = list(zip(map(index.id, keys), index.metadata(keys), strict=True))
             return Contents(index.last, added, index.ids.copy())
-
-    def vectors(self, ids: Sequence[str]) -> Vectors:
-        """Return the vectors of stored documents, scaled to length 1, one row for each.
-
-        Raises:
-            KeyError: An id is unknown.
-        """
-        with self._reading() as index:
-            return index.vectors([index.ids[id] for id in ids])
 
     def check_embedder(self) -> None:
         """Check that the vectors in the file come from the same embedder.
@@ -373,8 +312,7 @@ class FaissStore(VectorStore):
         """Return the ids of the `k` documents nearest to an embedding, best first."""
         vector = unit([embedding])
         with self._reading() as index:
-            hits = index.search(vector, k, index.where(where))
-            return [index.names[key] for key, _ in hits]
+            return [index.id(key) for key, _ in index.search(vector, k, where)]
 
     def add_documents(
         self, documents: list[Document], *, ids: list[str] | None = None, **_: object
@@ -441,8 +379,8 @@ class FaissStore(VectorStore):
         Args:
             query: The text.
             k: How many.
-            **options: `filter`, the metadata that they must have: a value, one that a list
-                contains, or `{"$in": [values]}`.
+            **options: `filter`, the metadata that they must have: a value, or
+                `{"$in": [values]}`.
         """
         return [hit for hit, _ in self.similarity_search_with_score(query, k, **options)]
 
@@ -457,36 +395,6 @@ class FaissStore(VectorStore):
     ) -> list[Document]:
         """Return the `k` documents nearest to an embedding, best first."""
         return [hit for hit, _ in self._nearest(embedding, k, **options)]
-
-    def max_marginal_relevance_search(
-        self, query: str, *args: Any, **options: Any
-    ) -> list[Document]:
-        """Return varied documents, as `max_marginal_relevance_search_by_vector` does."""
-        embedding = self._embedded(query)
-        return self.max_marginal_relevance_search_by_vector(embedding, *args, **options)
-
-    def max_marginal_relevance_search_by_vector(
-        self,
-        embedding: list[float],
-        k: int = 4,
-        fetch_k: int = 20,
-        lambda_mult: float = 0.5,
-        **options: Any,
-    ) -> list[Document]:
-        """Return `k` of the `fetch_k` nearest documents, near a vector and unlike each other.
-
-        Args:
-            embedding: The vector.
-            k: How many.
-            fetch_k: From how many they are chosen.
-            lambda_mult: 1 looks at nearness only, 0 at variety only.
-            **options: `filter`, as for `similarity_search`.
-        """
-        documents = self.similarity_search_by_vector(embedding, max(k, fetch_k), **options)
-        vectors = self.vectors([str(document.id) for document in documents])
-        query = unit([embedding])[0]
-        places = maximal_marginal_relevance(query, list(vectors), lambda_mult, k)
-        return [documents[place] for place in places]
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         return lambda cosine: min(1.0, max(0.0, cosine))
@@ -534,8 +442,7 @@ class FaissStore(VectorStore):
         if len(index.keys) and index.embedder != self._embedder:
             raise InputError(
                 f"the vectors in {self.path} come from {index.embedder}, and this is "
-                f"{self._embedder}: open it with that embedder, or fill a new file; if both "
-                f"are one model, say `embedder={index.embedder!r}`"
+                f"{self._embedder}: open it with that embedder, or fill a new file"
             )
 
     def _embedded(self, query: str) -> list[float]:
@@ -547,19 +454,16 @@ class FaissStore(VectorStore):
     ) -> list[tuple[Document, float]]:
         vector = unit([embedding])
         with self._reading() as index:
-            hits = index.search(vector, k, index.where(filter or {}))
+            hits = index.search(vector, k, filter or {})
             documents = self._documents([key for key, _ in hits])
             return [(each, score) for each, (_, score) in zip(documents, hits, strict=True)]
 
     def _documents(self, keys: Sequence[int]) -> list[Document]:
         """Return documents of their own; within a transaction."""
+        parts = zip(keys, self._index.metadata(keys), self._file.texts(keys), strict=True)
         return [
-            Document(
-                id=self._index.names[key],
-                page_content=text,
-                metadata=copy.deepcopy(dict(self._index.metadata[key])),
-            )
-            for key, text in zip(keys, self._file.texts(keys), strict=True)
+            Document(id=self._index.id(key), page_content=text, metadata=metadata)
+            for key, metadata, text in parts
         ]
 
 

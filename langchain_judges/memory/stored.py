@@ -12,6 +12,7 @@ from langchain_core.vectorstores import VectorStore
 
 from langchain_judges.asking.steps import Lock, Steps, Wait
 from langchain_judges.errors import OptionError
+from langchain_judges.memory.document_file import without_collection
 from langchain_judges.memory.example import NewExample
 from langchain_judges.memory.faiss_store import FaissStore
 from langchain_judges.memory.selection import ExampleSelection, aside
@@ -73,7 +74,7 @@ class StoredExamples:
 
     def _followed(self, store: FaissStore) -> MemorySnapshot:
         """Return the snapshot of a store that tells what has changed in it."""
-        with self._reading:
+        with self._reading, without_collection():
             changes = store.changes()
             if self._snapshot is not None and changes == self._changes:
                 return self._snapshot

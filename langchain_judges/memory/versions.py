@@ -6,10 +6,10 @@ import hashlib
 import json
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby, pairwise, zip_longest
+from operator import attrgetter
 from typing import Any, cast
 
 from langchain_core.documents import Document
@@ -47,22 +47,40 @@ class HistoryEntry(TypedDict):
     """The memory's version then."""
 
 
-@dataclass(eq=False)
 class Record:
     """One version of an example, as it is stored; the example is read when it is asked for."""
 
-    key: str
-    seq: int
-    at: str
-    id: str
-    """Of the example."""
-    content: str
-    """A hash of what identifies the example."""
-    kind: tuple[str, int]
-    """Its family, and how many texts it judges."""
-    task: str
-    """A hash of its task."""
-    json: str
+    __slots__ = (
+        *("_digest", "_fields", "at", "content", "id", "json", "key", "kind", "seq", "task"),
+    )
+
+    def __init__(  # noqa: PLR0913 - what a document holds
+        self,
+        key: str,
+        seq: int,
+        at: str,
+        id: str,
+        content: str,
+        kind: tuple[str, int],
+        task: str,
+        text: str,
+    ) -> None:
+        """Keep what is known of a version.
+
+        Args:
+            key: Of the record.
+            seq: The place of the record among all.
+            at: When it was remembered.
+            id: Of the example.
+            content: A hash of what identifies the example.
+            kind: Its family, and how many texts it judges.
+            task: A hash of its task.
+            text: The example as JSON.
+        """
+        self.key, self.seq, self.at, self.id = key, seq, at, id
+        self.content, self.kind, self.task, self.json = content, kind, task, text
+        self._fields: ExampleFields | None = None
+        self._digest: bytes | None = None
 
     @classmethod
     def new(cls, fields: ExampleFields, seq: int, at: str, again: int = 0) -> Record:
@@ -83,10 +101,10 @@ class Record:
         """
         try:
             return cls(
-                *(str(fields["key"]), int(fields["seq"]), str(fields["at"])),
-                *(str(fields["id"]), str(fields["content"])),
-                (str(fields["family"]), int(fields["outputs"])),
-                *(str(fields["task"]), fields["example"]),
+                *(fields["key"], int(fields["seq"]), fields["at"]),
+                *(fields["id"], fields["content"]),
+                (fields["family"], int(fields["outputs"])),
+                *(fields["task"], fields["example"]),
             )
         except (KeyError, TypeError, ValueError) as exc:
             raise OutputError(
@@ -110,10 +128,12 @@ class Record:
         }
         return Document(id=self.key, page_content=self.text, metadata=metadata)
 
-    @cached_property
+    @property
     def fields(self) -> ExampleFields:
         """The example, as it was remembered."""
-        return cast("ExampleFields", json.loads(self.json))
+        if self._fields is None:
+            self._fields = cast("ExampleFields", json.loads(self.json))
+        return self._fields
 
     @property
     def text(self) -> str:
@@ -129,29 +149,37 @@ class Record:
         """Return when, in which round and by whom the version was remembered."""
         return self.at, self.fields["round"], self.fields["auditor"]
 
-    @cached_property
+    @property
     def digest(self) -> bytes:
         """A hash of the example."""
-        return hashlib.sha256(self.json.encode()).digest()
+        if self._digest is None:
+            self._digest = hashlib.sha256(self.json.encode()).digest()
+        return self._digest
 
 
-@dataclass(eq=False)
 class ExampleVersions:
     """The versions of one example, oldest first."""
 
-    records: tuple[Record, ...]
+    __slots__ = ("_example", "records")
+
+    def __init__(self, records: tuple[Record, ...]) -> None:
+        """Keep the versions."""
+        self.records = records
+        self._example: Example | None = None
 
     @property
     def last(self) -> Record:
         """The current version."""
         return self.records[-1]
 
-    @cached_property
+    @property
     def example(self) -> Example:
         """The example in its current version."""
-        lessons = [_lesson(record.fields) for record in self.records]
-        version = 1 + sum(a != b for a, b in pairwise(lessons))
-        return {**self.last.fields, "version": version}
+        if self._example is None:
+            lessons = [_lesson(record.fields) for record in self.records]
+            version = 1 + sum(a != b for a, b in pairwise(lessons))
+            self._example = {**self.last.fields, "version": version}
+        return self._example
 
 
 def by_label(examples: Iterable[Example], m: int) -> list[Example]:
@@ -168,7 +196,8 @@ class MemorySnapshot:
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
         """Order the records, and gather the versions of each example."""
-        self.records: dict[str, Record] = {}
+        ordered = sorted(records, key=attrgetter("seq", "key"))
+        self.records = {record.key: record for record in ordered}
         """Every version of every example by its key, oldest first."""
         self.versions: dict[str, ExampleVersions] = {}
         """The versions of each example by its id, in the order they were first remembered."""
@@ -177,18 +206,23 @@ class MemorySnapshot:
         self.kinds: Counter[tuple[str, int]] = Counter()
         """How many examples there are of each family and number of judged texts."""
         self._pools: dict[tuple[str | None, int], list[Example]] = {}
-        for record in sorted(records, key=lambda record: record.place):
-            self._append(record)
+        grouped: dict[str, list[Record]] = {}
+        for record in ordered:
+            grouped.setdefault(record.id, []).append(record)
+        for id, own in grouped.items():
+            self._set(id, tuple(own))
 
-    def _append(self, record: Record) -> None:
-        versions = self._records_of(record.id)
-        if versions:
-            self.kinds[versions[-1].kind] -= 1
-            self.ids.pop(versions[-1].content, None)
-        self.records[record.key] = record
-        self.versions[record.id] = ExampleVersions((*versions, record))
-        self.kinds[record.kind] += 1
-        self.ids[record.content] = record.id
+    def _set(self, id: str, records: tuple[Record, ...]) -> None:
+        """Replace the versions of an example; without any it is gone."""
+        if before := self.versions.get(id):
+            self.kinds[before.last.kind] -= 1
+            self.ids.pop(before.last.content, None)
+        if records:
+            own = self.versions[id] = ExampleVersions(records)
+            self.kinds[own.last.kind] += 1
+            self.ids[own.last.content] = id
+        elif before:
+            del self.versions[id]
 
     def is_standing(self, example: Example) -> bool:
         """Return whether an example's task is a standing question: that of all in its family.
@@ -202,33 +236,44 @@ class MemorySnapshot:
     def _tasks(self) -> dict[str, tuple[int, set[str]]]:
         """How many examples a family has, and their tasks."""
         tasks: dict[str, set[str]] = {}
+        families: Counter[str] = Counter()
         for each in self.versions.values():
-            tasks.setdefault(each.last.kind[0], set()).add(each.last.task)
-        families = Counter(each.last.kind[0] for each in self.versions.values())
+            family = each.last.kind[0]
+            families[family] += 1
+            tasks.setdefault(family, set()).add(each.last.task)
         return {family: (families[family], own) for family, own in tasks.items()}
 
     def with_changes(
         self, additions: Iterable[Record], removals: Iterable[str] = ()
     ) -> MemorySnapshot:
         """Return the snapshot with some records added and those of some keys removed."""
-        new = sorted(
-            (record for record in additions if record.key not in self.records),
-            key=lambda record: record.place,
-        )
+        more = (record for record in additions if record.key not in self.records)
+        new = sorted(more, key=attrgetter("seq", "key"))
         gone = self.records.keys() & set(removals)
         if not new and not gone:
             return self
+        changed = {self.records[key].id for key in gone}
+        rest = {id: self._without(id, gone) for id in changed}
         last = next(reversed(self.records.values()), None)
-        if gone or (last is not None and new[0].place < last.place):
-            # An example's place may change with its first version.
-            rest = (each for key, each in self.records.items() if key not in gone)
-            return MemorySnapshot([*rest, *new])
+        late = bool(new and last and new[0].place < last.place)
+        # An example's place may change with its first version.
+        if late or any(own and own[0] != self._records_of(id)[0] for id, own in rest.items()):
+            records = (each for key, each in self.records.items() if key not in gone)
+            return MemorySnapshot([*records, *new])
         after = MemorySnapshot()
         after.records, after.versions = self.records.copy(), self.versions.copy()
         after.ids, after.kinds = self.ids.copy(), self.kinds.copy()
+        for key in gone:
+            del after.records[key]
+        for id, own in rest.items():
+            after._set(id, own)
         for record in new:
-            after._append(record)
+            after.records[record.key] = record
+            after._set(record.id, (*after._records_of(record.id), record))
         return after
+
+    def _without(self, id: str, gone: Collection[str]) -> tuple[Record, ...]:
+        return tuple(each for each in self._records_of(id) if each.key not in gone)
 
     def _records_of(self, id: str) -> tuple[Record, ...]:
         return self.versions[id].records if id in self.versions else ()

@@ -104,7 +104,7 @@ def marks_of(judge: object, memory: str) -> tuple[Marks, int]:
         marks["memory"] = memory
     if embeddings := _embeddings(judge):
         # Loaded on use: most judges use no embeddings.
-        from langchain_judges.memory.faiss_store import identity_of
+        from langchain_judges.asking.models.embeddings import identity_of
 
         identities = [identity_of(each) for each in embeddings]
         marks["embeddings"] = identities[0] if len(identities) == 1 else identities
