@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 from typer.testing import CliRunner
@@ -13,7 +12,6 @@ from langchain_judges import judge_many, report
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError
 from langchain_judges.report.report import command_text
-from langchain_judges.report.versus import how_far_apart, labels_to_part
 from tests.cases import for_each
 from tests.judged_rows import data_of, run_of
 from tests.model_server import good, pairs, refusal
@@ -188,30 +186,6 @@ def test_verdicts_on_an_older_text_or_a_row_that_is_gone_are_left_out(
     )
 
 
-# Of forty rows the first alone is right on eight, the second alone on four.
-def test_labels_to_part_two_judges_are_said(tmp_path):
-    first, second = run_of(["A"] * 36 + ["B"] * 4), run_of(["B"] * 8 + ["A"] * 32)
-    apart = how_far_apart(first, second, data_of(["A"] * 40))
-    assert (apart.disagreement, apart.lead, apart.rows) == (0.3, pytest.approx(0.1), 40)
-    # Connor 1987 for 0.1 of 0.3: ((1.96 √0.3 + 0.8416 √(0.3 − 0.01)) / 0.1)² = 233.
-    sentence = labels_to_part(apart)
-    found = re.search(r"lead of 10\.0 points in 80 of 100 samples takes about (\d+)", sentence)
-    assert found
-    assert 225 <= int(found[1]) <= 260
-    unlabelled = how_far_apart(first, second, data_of([None] * 40))
-    assert (unlabelled.disagreement, unlabelled.lead) == (0.3, None)
-    assert "no label tells them apart" in labels_to_part(how_far_apart(first, first))
-    with pytest.raises(InputError, match="no row in common"):
-        how_far_apart(first[:5], [{**row, "id": f"x{i}"} for i, row in enumerate(second)])
-    paths = [tmp_path / f"{name}.jsonl" for name in ("a", "b", "data")]
-    for path, rows in zip(paths, (first, second, data_of(["A"] * 40)), strict=True):
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    words = ("trust", paths[2], "--verdicts", paths[0], "--verdicts", paths[1])
-    assert (
-        "so far +10.0 points for the first" in invoke(*words, "-o", tmp_path / "r.html").stdout
-    )
-
-
 # Of four kinds of rows the judge is right on two, half right on one; A wins 2.5 and 4 of 5.
 def test_any_judge_is_trusted_by_two_columns_of_a_table(tmp_path):
     table, out = tmp_path / "rows.csv", tmp_path / "r.json"
@@ -271,14 +245,6 @@ def test_rows_are_found_by_their_texts_where_the_run_knows_them():
     assert trust_report.drift.changed.n == 2
 
 
-def test_the_history_grows_and_is_drawn():
-    first = saved(LABELS)
-    second = report.trust(run_of(LABELS), data_of(LABELS), baseline=first)
-    third = report.trust(run_of(LABELS), data_of(LABELS), baseline=second.to_dict())
-    assert len(third.to_dict()["history"]) == 3
-    assert "Agreement by date" in third.to_html()
-
-
 @for_each(
     ("bar", "passed"),
     [
@@ -306,7 +272,7 @@ def files(folder, answers):
 
 
 def test_what_is_no_report_is_no_baseline(tmp_path):
-    wrong: list[dict] = [{}, {"answers": [], "history": []}]
+    wrong: list[dict] = [{}, {"answers": [], "uses": []}]
     for earlier in wrong:
         with pytest.raises(InputError, match="baseline"):
             report.trust(run_of(["A"]), data_of(["A"]), baseline=earlier)
@@ -332,7 +298,7 @@ def test_the_command_exits_with_4_if_worse_than_the_baseline_which_it_may_replac
     result = invoke(*files(tmp_path, worse), "--baseline", last, "-o", last)
     assert result.exit_code == 4
     assert "failed: change since" in result.stderr
-    assert len(json.loads(last.read_text())["history"]) == 2
+    assert json.loads(last.read_text())["drift"]["worse"] is True
 
 
 def test_the_page_says_how_it_was_made():

@@ -193,15 +193,6 @@ def _tell(answer: TrustReport | ComparisonReport) -> None:
         console.print(answer.sentence, markup=False)
 
 
-def _tell_labels_to_part(runs: Mapping[str, Any], table: Any) -> None:
-    """Say how many labels tell which of two judges is better."""
-    from langchain_judges.report.versus import how_far_apart, labels_to_part
-
-    first, second = runs.values()
-    apart = how_far_apart(first, second, table)
-    InertConsole(highlight=False, soft_wrap=True).print(labels_to_part(apart), markup=False)
-
-
 def summary_of(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> tuple[str, bool]:
     """Say which bars were passed; return a summary, and whether all were."""
     from langchain_judges.report.report import markdown
@@ -308,8 +299,6 @@ def trust(
             **_options(report, judged.provenance),
         }
         passed = _written(reports(judged.by_judge, rows, **options), report)
-        if len(judged.by_judge) == 2:
-            _tell_labels_to_part(judged.by_judge, rows)
     _leave(judged, errors, judge.address, strict=run.strict)
     if not passed:
         raise typer.Exit(UNDER_BAR)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-
-from typing_extensions import TypedDict
+from dataclasses import asdict, dataclass
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
@@ -16,6 +14,7 @@ from langchain_judges.report.answers import (
     TITLES,
     Use,
     UseAnswer,
+    labels_to_settle,
     with_range,
 )
 from langchain_judges.report.evidence import costliest, differs
@@ -25,17 +24,6 @@ from langchain_judges.report.sample import Sample
 from langchain_judges.report.uses import answers_of
 from langchain_judges.rows.labels import SIDES
 from langchain_judges.verdict import Usage, add_usage, is_abstention, no_usage
-
-
-class Moment(TypedDict):
-    """What a history keeps of a report."""
-
-    date: str
-    judge: str
-    agreement: float | None
-    low: float | None
-    high: float | None
-    n: int
 
 
 @dataclass(frozen=True)
@@ -48,8 +36,6 @@ class Drift:
     """Agreement now − agreement then, in [−1, 1], paired by row."""
     changed: Result
     """The share of rows on which the judge says something else now."""
-    history: list[Moment]
-    """Agreement by date, earliest first."""
     words: dict[Use, tuple[str, str]]
     """By use its answer then and now, where that is another one."""
 
@@ -99,12 +85,6 @@ class Contest:
     """Rows on which the first alone says what the label says."""
     only_second: int
 
-    same: Result = field(default_factory=lambda: Result.undefined("not counted"))
-    """The share of the rows on which both say the same."""
-    same_error: Result = field(default_factory=lambda: Result.undefined("not counted"))
-    """Of the rows on which either is wrong, the share on which both are, with one answer: how
-    far a second judge repeats the mistakes of the first."""
-
     @property
     def settled(self) -> bool:
         """Whether one of the two is right more often, all pairs of judges considered."""
@@ -128,15 +108,15 @@ class Contest:
         lead = f"by {abs(100 * self.difference):.1f} points{span}"
         if self.settled:
             return f"{better} is right more often than {worse} {lead}."
-        return f"Not settled: {better} is ahead of {worse} {lead}."
+        labels = labels_to_settle(self.difference, (0.0, math.inf))
+        more = f" About {labels:,} more labels would settle it." if labels else ""
+        return f"Not settled: {better} is ahead of {worse} {lead}.{more}"
 
     def to_dict(self) -> dict[str, object]:
         """Return plain JSON data, flat."""
-        nested = ("difference", "same", "same_error")
-        parts = {k: v for k, v in asdict(self).items() if k not in nested}
-        parts |= {"same": float(self.same), "same_error": float(self.same_error)}
         low, high = self.difference.interval or (None, None)
-        parts |= {"difference": float(self.difference), "low": low, "high": high}
+        ends = {"difference": float(self.difference), "low": low, "high": high}
+        parts = asdict(self) | ends
         return {
             key: None if isinstance(value, float) and math.isnan(value) else value
             for key, value in parts.items()

@@ -7,7 +7,7 @@ import gzip
 import hashlib
 import json
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from langchain_judges.escaping import inert_cell
 from langchain_judges.report.answers import UseAnswer
 from langchain_judges.report.content import Contest, ReportContent
 from langchain_judges.report.evidence import cost_of, differs, evidence, shown, texts_of
@@ -149,7 +148,7 @@ def _cut(text: str) -> str:
 
 
 ROWS_ON_PAGE = 1_000
-"""Rows that a page lists; where there are more, all stand in a file beside it."""
+"""Rows that a page lists, the costliest first."""
 MOST_PARTS = 6
 SECTIONS = {
     "agreement": "Agreement",
@@ -164,24 +163,6 @@ SECTIONS = {
 }
 
 
-def row_lines(reports: Sequence[ReportContent]) -> Iterator[list[object]]:
-    """Yield a table of all rows: what people say, and each judge's answer and reason."""
-    head: list[object] = ["id", "category", "label", "votes"]
-    for report in reports:
-        head += [f"{report.name}{part}" for part in ("", " score", " cost", " reason")]
-    yield [inert_cell(cell) for cell in head]
-    for judgments in _by_place(reports).values():
-        row = next(each for each in judgments if each is not None)
-        own = row.row.get("id")
-        line: list[object] = [row.place if own is None else own, row.category, row.label]
-        line.append(" ".join(map(str, row.votes)))
-        for each in judgments:
-            verdict = {} if each is None else each.verdict
-            answer = None if each is None else each.answer
-            line += [answer, verdict.get("score"), _cost(each), verdict.get("rationale")]
-        yield [inert_cell(cell) for cell in line]
-
-
 def _by_place(
     reports: Sequence[ReportContent],
 ) -> dict[Hashable, list[JudgedRow | None]]:
@@ -194,19 +175,14 @@ def _by_place(
     return places
 
 
-def render(
-    reports: Sequence[ReportContent],
-    contests: Sequence[Contest] = (),
-    beside: str | None = None,
-) -> str:
-    """Return the page of one report, or of several; `beside` is the file with all rows."""
+def render(reports: Sequence[ReportContent], contests: Sequence[Contest] = ()) -> str:
+    """Return the page of one report, or of several."""
     rows = max(len(report.sample.rows) for report in reports)
     return template("report.html").render(
         views=[_view(report, number) for number, report in enumerate(reports, 1)],
         contests=contests,
         level=percent(reports[0].sample.confidence),
         beyond=rows if rows > ROWS_ON_PAGE else 0,
-        beside=beside,
         listed=min(rows, ROWS_ON_PAGE),
         rows=packed_rows(reports),
         script=Markup(script()),  # noqa: S704 - ours

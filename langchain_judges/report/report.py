@@ -25,7 +25,7 @@ from langchain_judges.report.content import Contest, ReportContent
 from langchain_judges.report.number import range_text, value_text
 from langchain_judges.report.rows import JudgedRow, join, judges_of, rows_in
 from langchain_judges.report.sample import Sample
-from langchain_judges.report.watch import BarCheck, answers_of, drift, moment
+from langchain_judges.report.watch import BarCheck, answers_of, drift
 from langchain_judges.runs.rows import JUDGED
 
 if TYPE_CHECKING:
@@ -64,18 +64,11 @@ class WrittenReport(ABC):
         """Return the report as one HTML page, and write it to a file if there is a path.
 
         The page holds everything it needs and loads nothing. Its only script, which its policy
-        names by hash, lists the rows: of more than a thousand the costliest, and all of them
-        are then written as CSV beside the page.
+        names by hash, lists the rows: of more than a thousand the costliest.
         """
-        from langchain_judges.report.page import ROWS_ON_PAGE, render, row_lines
+        from langchain_judges.report.page import render
 
-        reports, contests = self._shown()
-        beside = None
-        if path is not None and max(len(r.sample.rows) for r in reports) > ROWS_ON_PAGE:
-            beside = Path(path).with_suffix(".rows.csv")
-            with beside.open("w", encoding="utf-8", errors="replace", newline="") as file:
-                csv.writer(file).writerows(row_lines(reports))
-        return written(render(reports, contests, beside.name if beside else None), path)
+        return written(render(*self._shown()), path)
 
 
 def written(text: str, path: str | PathLike[str] | None) -> str:
@@ -197,7 +190,6 @@ class TrustReport(ReportContent, WrittenReport):
             "provenance": self.provenance,
             "drift": None if self.drift is None else self.drift.to_dict(),
             "answers": answers_of(self.sample.rows, self.sample.judge_hits()),
-            "history": [moment(self)] if self.drift is None else self.drift.history,
         }
 
     def to_dataframe(self) -> DataFrame:

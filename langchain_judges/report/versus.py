@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from langchain_judges import metrics
 from langchain_judges.errors import InputError, needs
-from langchain_judges.metrics import Result
 from langchain_judges.orders import OrderRule
 from langchain_judges.report.answers import MARGIN, MOST_WRONG
 from langchain_judges.report.content import Contest
 from langchain_judges.report.report import TrustReport, WrittenReport, frame, trust
-from langchain_judges.report.rows import JudgedRow, VerdictRow, join, rows_in
-from langchain_judges.report.sample import MetricSettings
+from langchain_judges.report.rows import rows_in
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -174,98 +171,4 @@ def _contest(first: TrustReport, second: TrustReport, confidence: float) -> dict
         "p": gap.p,
         "only_first": alone[True, False],
         "only_second": alone[False, True],
-        **_in_common(sides, groups, confidence),
     }
-
-
-def _in_common(
-    sides: Sequence[Sequence[JudgedRow]], groups: list[int] | None, confidence: float
-) -> dict[str, Result]:
-    """Return how often two judges say the same, and how many errors they share."""
-    same: list[float | None] = []
-    errors: list[float | None] = []
-    for one, other in zip(*sides, strict=True):
-        both_judged = None not in (one.answer, other.answer)
-        alike = one.answer == other.answer
-        wrong = one.answer != one.label or other.answer != other.label
-        same.append(float(alike) if both_judged else None)
-        errors.append(float(alike) if both_judged and wrong else None)
-    settings: MetricSettings = {"groups": groups, "confidence": confidence}
-    return {
-        "same": metrics.rate(same, **settings),
-        "same_error": metrics.rate(errors, **settings),
-    }
-
-
-LEAST_LABELLED = 20
-"""With fewer labelled rows the share on which one judge alone is right is hardly known."""
-
-
-@dataclass(frozen=True)
-class Apart:
-    """Two judges on the rows that both judged."""
-
-    disagreement: float
-    """The share of rows on which one alone is right; without labels, on which they differ."""
-    lead: float | None
-    """How much more often the first is right, in [−1, 1]; None: too few labels."""
-    rows: int
-    """Rows that these shares are of."""
-
-
-USUAL_LEAD, LEAST_LEAD = 0.05, 0.01
-"""The lead to plan for where none is seen yet, and the smallest one that is planned for."""
-
-
-def labels_to_part(apart: Apart) -> str:
-    """Say how far two judges are apart, and how many labels tell which is better.
-
-    The test is McNemar's, its power 80 % at a level of 5 %, found by simulation.
-    """
-    # Loaded on use, for the metrics load scipy.
-    from langchain_judges.metrics import labels_needed
-
-    share = f"{100 * apart.disagreement:.1f} % of {apart.rows:,} rows"
-    if not apart.disagreement:
-        return f"The judges agree on all of {apart.rows:,} rows: no label tells them apart."
-    if apart.lead is None:
-        seen = f"The judges differ on {share}, and one alone is right on at most these."
-    else:
-        so_far = f"{100 * apart.lead:+.1f} points for the first"
-        seen = f"One judge alone is right on {share} with labels; so far {so_far}."
-    lead = min(max(LEAST_LEAD, abs(apart.lead or USUAL_LEAD)), apart.disagreement)
-    needed = labels_needed(lead, apart.disagreement)
-    return (
-        f"{seen} Finding a lead of {100 * lead:.1f} points in 80 of 100 samples takes about "
-        f"{needed:,} labels; rows that share a question count as one."
-    )
-
-
-def how_far_apart(
-    first: Iterable[VerdictRow],
-    second: Iterable[VerdictRow],
-    data: Iterable[Mapping[str, Any]] | None = None,
-) -> Apart:
-    """Return on how many rows two judges are apart.
-
-    Args:
-        first: Rows of a run of the first judge.
-        second: Rows of a run of the second one.
-        data: The rows that were judged, with labels where there are any.
-
-    Raises:
-        InputError: They have no row in common.
-    """
-    table = None if data is None else list(data)
-    one, other = ({row.place: row for row in join(run, table).rows} for run in (first, second))
-    both = [(one[place], other[place]) for place in one if place in other]
-    if not both:
-        raise InputError("the two runs have no row in common")
-    labelled = [(a, b) for a, b in both if a.label is not None]
-    if len(labelled) < LEAST_LABELLED:
-        differ = sum(bool(a.answer != b.answer) for a, b in both)
-        return Apart(differ / len(both), None, len(both))
-    only_first = sum(a.answer == a.label != b.answer for a, b in labelled)
-    only_second = sum(b.answer == a.label != a.answer for a, b in labelled)
-    size = len(labelled)
-    return Apart((only_first + only_second) / size, (only_first - only_second) / size, size)

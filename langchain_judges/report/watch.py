@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges import metrics
 from langchain_judges.errors import InputError
-from langchain_judges.report.content import Drift, Moment, ReportContent
+from langchain_judges.report.content import Drift, ReportContent
 from langchain_judges.report.number import Number, percent, range_text, value_text
 from langchain_judges.report.rows import JudgedRow
 from langchain_judges.report.sample import MetricSettings
@@ -45,19 +45,6 @@ def answers_of(rows: Sequence[JudgedRow], hits: Sequence[float | None]) -> list[
     return answers
 
 
-def moment(report: ReportContent) -> Moment:
-    """Return what a history keeps of a report."""
-    headline = report.headline.to_dict()
-    return {
-        "date": report.provenance.get("date", ""),
-        "judge": report.name,
-        "agreement": headline["value"],
-        "low": headline["low"],
-        "high": headline["high"],
-        "n": headline["n"],
-    }
-
-
 def drift(report: ReportContent, earlier: Mapping[str, Any]) -> Drift:
     """Compare a report with an earlier one, row by row.
 
@@ -69,9 +56,8 @@ def drift(report: ReportContent, earlier: Mapping[str, Any]) -> Drift:
         InputError: It is no such report, or has no row of this one.
     """
     _check_report(earlier, "the baseline")
-    answers, history = earlier["answers"], earlier["history"]
-    before = {each["row"]: each for each in answers}
-    then = {each["use"]: each["answer"] for each in earlier.get("uses", [])}
+    before = {each["row"]: each for each in earlier["answers"]}
+    then = {each["use"]: each["answer"] for each in earlier["uses"]}
     now = answers_of(report.sample.rows, report.sample.judge_hits())
     pairs = [
         (i, each, before[each["row"]]) for i, each in enumerate(now) if each["row"] in before
@@ -84,7 +70,7 @@ def drift(report: ReportContent, earlier: Mapping[str, Any]) -> Drift:
         "confidence": report.sample.confidence,
     }
     return Drift(
-        since=history[-1]["date"] if history else "",
+        since=earlier["provenance"].get("date", ""),
         change=metrics.paired_difference(
             [new["right"] for _, new, _ in pairs],
             [old["right"] for _, _, old in pairs],
@@ -93,7 +79,6 @@ def drift(report: ReportContent, earlier: Mapping[str, Any]) -> Drift:
         changed=metrics.rate(
             [float(new["answer"] != old["answer"]) for _, new, old in pairs], **settings
         ),
-        history=[*history, moment(report)],
         words={
             use: (then[use], now_answer.word)
             for use, now_answer in report.uses.items()
@@ -117,9 +102,9 @@ def read_baseline(path: str | PathLike[str]) -> dict[str, Any]:
 
 
 def _check_report(earlier: object, name: str) -> None:
-    lists = ("answers", "history")
+    parts = {"answers": list, "uses": list, "provenance": Mapping}
     if not isinstance(earlier, Mapping) or not all(
-        isinstance(earlier.get(each), list) for each in lists
+        isinstance(earlier.get(part), kind) for part, kind in parts.items()
     ):
         raise InputError(f"{name} is not a report: create one with `trust --json`")
 
