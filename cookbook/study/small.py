@@ -1,7 +1,7 @@
 r"""Small studies with one capable reader: is a method worth more than one good prompt?
 
 The question, the rows and the figures of each were fixed before anything was asked
-(`docs/architecture.md`); every reply is kept in `cookbook/recorded/small`, so the
+(`cookbook/README.md`); every reply is kept in `cookbook/recorded/small`, so the
 tables are made again without a model:
 
     python -m cookbook.study small --models reader --data ../shared/data \
