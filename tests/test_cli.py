@@ -59,7 +59,7 @@ def test_without_a_file_every_verdict_is_printed(serve, write):
 
 @pytest.mark.parametrize("command", ["judge", "compare"])
 def test_a_folder_named_as_a_public_set_is_data(serve, small_sets, command):
-    more = ["--methods", "direct", "--budget", "1"] if command == "compare" else []
+    more = ["--method", "direct", "--budget", "1"] if command == "compare" else []
     server = serve()
     options = ["--model", "fake", "--base-url", server.url, "--limit", "2", "--dry-run", *more]
     result = invoke(command, small_sets / "llmbar", *options)
@@ -231,7 +231,7 @@ def test_bad_rows_are_named_and_stand_in_the_result_with_their_reason(serve, wri
 
 @pytest.mark.parametrize("command", ["trust", "compare"])
 def test_other_commands_name_bad_rows_and_leave_them_out(serve, write, tmp_path, command):
-    more = {"compare": ["--methods", "bsm"], "trust": ["-o", tmp_path / "r.html"]}[command]
+    more = {"compare": ["--method", "bsm"], "trust": ["-o", tmp_path / "r.html"]}[command]
     rows = [{"label": "A", **row} if isinstance(row, dict) else row for row in ROWS]
     path = write(rows)
     result = invoke(command, path, "--model", "fake", "--base-url", serve().url, *more)

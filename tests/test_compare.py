@@ -224,7 +224,7 @@ def test_the_command_prints_one_table_and_writes_json(serve, file, tmp_path):
     result = comparing(
         file,
         serve(over_the_wire),
-        "--methods",
+        "--method",
         "relative,cot_sc,direct",
         "--budget",
         "16",
@@ -246,11 +246,11 @@ def test_the_command_prints_one_table_and_writes_json(serve, file, tmp_path):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (["--methods", "bms"], "did you mean 'bsm'?"),
-        (["--methods", "direct", "--set", "shots=1"], "METHOD.NAME=VALUE"),
-        (["--methods", "direct", "--set", "direct.cache=1"], "these are for Python"),
-        (["--methods", "direct", "--set", "cot.shots=1"], "takes part"),
-        (["--methods", "cot", "--set", "cot.shots=9"], "--set cot.shots` must be"),
+        (["--method", "bms"], "did you mean 'bsm'?"),
+        (["--method", "direct", "--set", "shots=1"], "METHOD.NAME=VALUE"),
+        (["--method", "direct", "--set", "direct.cache=1"], "these are for Python"),
+        (["--method", "direct", "--set", "cot.shots=1"], "takes part"),
+        (["--method", "cot", "--set", "cot.shots=9"], "--set cot.shots` must be"),
     ],
 )
 def test_wrong_use_of_the_command_is_one_sentence_and_exit_2(serve, file, options, text):
@@ -262,7 +262,7 @@ def test_wrong_use_of_the_command_is_one_sentence_and_exit_2(serve, file, option
 
 def test_no_verdict_at_all_is_exit_1_with_the_cause(serve, file):
     result = comparing(
-        file, serve(lambda call: error(400, "no room")), "--methods", "direct,cot"
+        file, serve(lambda call: error(400, "no room")), "--method", "direct,cot"
     )
     assert result.exit_code == 1
     assert (
@@ -278,7 +278,7 @@ def test_ctrl_c_ends_with_130_and_keeps_what_was_done(serve, tmp_path):
     script, event = held(over_the_wire, lambda _: rows_in(file) >= 3)
     server = serve(script)
     path.write_text("\n".join(map(json.dumps, rows(300))))
-    process = start("-m", "langchain_judges.cli", "compare", path, "--methods", "direct,cot",
+    process = start("-m", "langchain_judges.cli", "compare", path, "--method", "direct,cot",
                     "--model", "m", "--base-url", server.url, "-o", out)  # fmt: skip
     wait_until(lambda: rows_in(file) >= 3)
     process.send_signal(signal.SIGINT)
@@ -318,7 +318,7 @@ def test_the_page_draws_methods_and_a_judge_of_yours_and_resumes(tmp_path, serve
     out, server = tmp_path / "out", serve(over_the_wire)
     model = {"name": "fake", "base_url": server.url}
     (tmp_path / "mine.json").write_text(json.dumps({"method": "direct", "model": model}))
-    words = ["--methods", "relative,cot_sc,jury", "--spec", tmp_path / "mine.json", "-o", out]
+    words = ["--method", "relative,cot_sc,jury", "--spec", tmp_path / "mine.json", "-o", out]
     result = comparing(file, server, *words)
     assert result.exit_code == 0, result.output
     content = json.loads((out / "comparison.json").read_text())["methods"]

@@ -1,21 +1,18 @@
 """Systems ranked by a judge: the order, the comparisons saved, and what is refused."""
 
-import json
 from typing import Any
 
 import numpy as np
 import pytest
 from langchain_core.runnables import RunnableLambda
-from typer.testing import CliRunner
 
-from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics.tournament import next_pairs, tournament
 from langchain_judges.runs import rank
 from langchain_judges.runs.ranking import tasks_of
 from langchain_judges.verdict import even_verdict
 from tests.cases import for_each
-from tests.judges import answer_call, labels
+from tests.judges import labels
 
 QUALITY = {"good": 3, "fair": 2, "poor": 1}
 TASKS: list[dict[str, Any]] = [
@@ -112,23 +109,3 @@ def test_pairs_are_drawn_where_the_order_is_in_doubt():
     capacity = np.full((3, 3), 4.0)
     pairs = next_pairs(tournament(points), capacity, 10, np.random.default_rng(0))
     assert pairs == [(0, 1)] * 4
-
-
-def test_a_command_ranks_and_writes_json(tmp_path, serve):
-    path, out = tmp_path / "in.jsonl", tmp_path / "r.json"
-    rows = [
-        {"input": f"Why {n}?", "outputs": {"x": "good good", "y": "bad"}} for n in range(12)
-    ]
-    path.write_text("\n".join(map(json.dumps, rows)))
-    model = ["--model", "fake", "--base-url", serve(answer_call).url]
-    result = CliRunner().invoke(app, ["rank", str(path), *model, "-o", str(out)])
-    assert result.exit_code == 0, result.output
-    ranking = json.loads(out.read_text())
-    assert [each["system"] for each in ranking["systems"]] == ["x", "y"]
-    spec = tmp_path / "judge.json"
-    described = {"method": "relative", "model": {"name": "fake", "base_url": model[-1]}}
-    spec.write_text(json.dumps(described))
-    again = CliRunner().invoke(app, ["rank", str(path), "--spec", str(spec)])
-    assert again.stdout == result.stdout
-    assert "of 12 possible comparisons" in result.stderr
-    assert "settled" in result.stdout

@@ -91,8 +91,8 @@ def test_a_graph_asks_nothing_after_ctrl_c(serve, what):
 COMMANDS = {
     "judge": ("judge", "pairs.jsonl", "--method", "bsm", "--records", "o.jsonl"),
     "trust": ("trust", "pairs.jsonl", "--method", "relative"),
-    "rank": ("rank", "answers.jsonl", "--method", "relative"),
-    "compare": ("compare", "pairs.jsonl", "--methods", "relative,bsm"),
+    "rank": ("compare", "answers.jsonl", "--systems", "a,b,c"),
+    "compare": ("compare", "pairs.jsonl", "--method", "relative,bsm"),
     "write": ("write", "tasks.jsonl", "--records", "o.jsonl"),
     "audit": ("audit", "items.jsonl", "--memory", "memory"),
 }
@@ -108,7 +108,7 @@ def test_a_command_asks_nothing_after_a_signal(serve, tmp_path, monkeypatch, com
             {
                 "id": str(n),
                 "input": f"Why {n}?",
-                "outputs": {"x": "good", "y": "bad", "z": "so"},
+                **{"a": "good", "b": "bad", "c": "so"},
             }
             for n in range(8)
         ],

@@ -435,11 +435,16 @@ def test_three_systems_are_ranked_with_the_neighbours_that_are_not_settled(serve
     ]
     out = tmp_path / "pr.md"
     words = ("--systems", "v1,v2,v3", "-o", out, "-o", tmp_path / "pr.svg")
-    done = comparing(serve(over_the_wire), written(tmp_path / "r.csv", rows), *words)
+    more = ("--records", tmp_path / "r.jsonl", "--set", "orders=lenient")
+    server = serve(over_the_wire)
+    done = comparing(server, written(tmp_path / "r.csv", rows), *words, *more)
     assert re.search(r"v2 before v\d: settled", done.stdout)
     assert "not settled" in done.stdout
     assert out.read_text().count("\n| v") == 3
     assert "<svg" in (tmp_path / "pr.svg").read_text()
+    calls = len(server.calls)
+    assert comparing(server, tmp_path / "r.csv", *words, *more).stdout == done.stdout
+    assert len(server.calls) == calls
 
 
 COLUMNS_OF_SET = {"input": "id", "output": "question"}

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from langchain_judges.cli.flags import RowFlags, RunFlags, Without, unfolded
+from langchain_judges.cli.flags import Records, RowFlags, RunFlags, Without, unfolded
 from langchain_judges.cli.judges import (
     ModelFlags,
     check_settable,
@@ -45,36 +45,41 @@ from langchain_judges.methods.describe import metadata_of
 from langchain_judges.runs.decision import counted
 from langchain_judges.runs.sources import Source, source_of
 from langchain_judges.runs.summary import Summary
+from langchain_judges.runs.tables import FORMS
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+    from langchain_judges.methods.graph import JudgeGraph
+    from langchain_judges.report.systems import Duel, Order
     from langchain_judges.runs.comparison import Comparison, Contestant
 
 
 @dataclass(frozen=True)
 class LineUpFlags:
-    """The methods that take part, and with which settings."""
+    """Who takes part, and with which settings."""
 
-    methods: Annotated[
+    systems: Annotated[
         str | None,
         typer.Option(
-            help="Names of methods, separated by commas; default: all that judge pairs, a "
-            "cascade of relative and bsm, and a jury of three methods."
+            metavar="COLUMN,COLUMN",
+            help="The columns with the outputs of systems, or names for the files of systems.",
+        ),
+    ] = None
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="The judge of systems, by default relative. Or the methods to compare, "
+            "separated by commas; default: all that judge pairs, a cascade of relative and "
+            "bsm, and a jury of three methods."
         ),
     ] = None
     budget: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Most calls of a method for a pair; default: what each takes by itself."
-        ),
-    ] = None
-    systems: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN,COLUMN",
-            help="Compare systems instead: the columns with their outputs, or the names of "
-            "the files' systems; --methods names the judge, by default relative.",
+            min=1,
+            help="Most calls of a method for a pair; of more than two systems most "
+            "comparisons, by default until the order is settled.",
         ),
     ] = None
     spec: Annotated[
@@ -86,7 +91,9 @@ class LineUpFlags:
     option: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", help="An option of one method: METHOD.NAME=VALUE, VALUE as JSON."
+            "--set",
+            help="An option of the judge of systems: NAME=VALUE; of one of several methods: "
+            "METHOD.NAME=VALUE. VALUE is JSON.",
         ),
     ] = None
 
@@ -94,8 +101,8 @@ class LineUpFlags:
         """Return the names of the methods."""
         from langchain_judges.methods.registry import METHODS
 
-        if self.methods:
-            return [name.strip() for name in self.methods.split(",") if name.strip()]
+        if self.method:
+            return [name.strip() for name in self.method.split(",") if name.strip()]
         return [*(n for n, kind in METHODS.items() if kind.takes == "pair"), "cascade", "jury"]
 
     def contestants(
@@ -108,6 +115,19 @@ class LineUpFlags:
             own = settings_by_method(names, self.option or [])
             contestants, skipped = line_up(names, chat, budget=self.budget, options=own)
         return [*contestants, *of_specs(self.spec or [])], skipped
+
+    def judge(self, model: ModelFlags, *, dry_run: bool) -> JudgeGraph:
+        """Return the judge of systems."""
+        from langchain_judges.methods.options import read_spec
+        from langchain_judges.methods.registry import COMBINATIONS, METHODS, load_judge
+
+        if self.spec:
+            return load_judge(read_spec(self.spec[0]))
+        method = self.method or "relative"
+        options: dict[str, Any] = set_options(self.option or [])
+        check_settable(METHODS | COMBINATIONS, method, options)
+        with settings_as_flags(options):
+            return load_judge(method, model.chat(dry_run=dry_run), **options)
 
 
 def settings_by_method(
@@ -147,6 +167,68 @@ def settings_by_method(
     return by_method
 
 
+_FILES = {*FORMS, ".html", ".json", ".md", ".png", ".svg"}
+"""Endings of files, which no folder has."""
+
+
+@dataclass(frozen=True)
+class PlaceFlags:
+    """Where results go."""
+
+    out: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="<path>",
+            help="Of methods: a folder for results and comparison.html. Of systems, "
+            "repeatable: a table of two (.csv, .tsv, .jsonl, .parquet), a chart (.png, .svg), "
+            "a summary for a pull request (.md). Resumable.",
+        ),
+    ] = None
+    records: Records = None
+
+    def folder(self) -> Path | None:
+        """Return the folder for the results of methods.
+
+        Raises:
+            OptionError: A file is named, or more than one folder.
+        """
+        out = self.out or []
+        if self.records or len(out) > 1 or any(path.suffix in _FILES for path in out):
+            raise OptionError("where methods are compared, --out is one folder for all results")
+        return next(iter(out), None)
+
+    def _with(self, *endings: str) -> list[Path]:
+        return [path for path in self.out or [] if path.suffix in endings]
+
+    def table(self, systems: int) -> Path | None:
+        """Return the table of a comparison of systems, and check where the rest goes.
+
+        Raises:
+            OptionError: Two are tables, there are more than two systems, or a file is in no
+                folder.
+        """
+        others = self._with(".png", ".svg", ".md")
+        tables = [path for path in self.out or [] if path not in others]
+        if len(tables) > 1:
+            raise OptionError(f"--out may name one table, got {', '.join(map(str, tables))}")
+        if tables and systems > 2:
+            raise OptionError("--out is a table of two systems; --records keeps comparisons")
+        for path in others:
+            check_file("--out", path)
+        return next(iter(tables), None)
+
+    def write(self, answer: Duel | Order) -> None:
+        """Write the charts and the summaries."""
+        from langchain_judges.report.systems import save_chart
+
+        for chart in self._with(".png", ".svg"):
+            save_chart(answer, chart)
+        for note in self._with(".md"):
+            note.write_text(answer.markdown(), encoding="utf-8")
+
+
 @unfolded
 def compare(
     data: Annotated[
@@ -158,37 +240,30 @@ def compare(
     ],
     model: ModelFlags,
     contest: LineUpFlags,
-    *,
-    out: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="<path>",
-            help="Of methods: a folder for results and comparison.html. Of systems, "
-            "repeatable: a table (.csv, .tsv, .jsonl, .parquet), a chart (.png, .svg), a "
-            "summary for a pull request (.md). Resumable.",
-        ),
-    ] = None,
+    output: PlaceFlags,
     rows: RowFlags,
-    run: Annotated[RunFlags, Without("max_calls", "max_tokens")],
+    run: Annotated[RunFlags, Without("max_calls")],
 ) -> None:
     """Compare systems by their outputs, or methods by agreement with labels, flips and cost.
 
-    The same command resumes where it stopped. Exit codes: 0 done, 1 no row judged, or failures
-    under --strict, 2 wrong use or refused, 130 Ctrl-C.
+    More than two systems are ranked: pairs of systems are compared where their order is in
+    doubt, until it is settled. The same command resumes where it stopped.
+
+    Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
+    130 Ctrl-C.
     """
     from langchain_judges.runs.comparison import compare as compare_methods
 
     errors = error_console()
-    with refusals_as_exits(errors, model.address), ctrl_c_as_exit(errors, saved=bool(out)):
+    with (
+        refusals_as_exits(errors, model.address),
+        ctrl_c_as_exit(errors, saved=bool(output.out)),
+    ):
         if contest.systems or len(data) > 1:
-            _compare_systems(data, model, contest, rows, run, out or [])
+            _compare_systems(data, model, contest, rows, run, output)
             return
         pairs = Path(data[0])
-        if len(out or []) > 1:
-            raise OptionError("--out is one folder where methods are compared")
-        folder = out[0] if out else None
+        folder = output.folder()
         names = contest.names()
         settings_by_method(names, contest.option or [])  # refused before the rows are read
         good = _labelled_pairs(pairs, rows, errors)
@@ -253,69 +328,82 @@ def _compare_systems(
     contest: LineUpFlags,
     rows: RowFlags,
     run: RunFlags,
-    out: Sequence[Path],
+    output: PlaceFlags,
 ) -> None:
     """Say which of two systems is better, or rank several."""
-    from langchain_judges.methods.registry import load_judge
-    from langchain_judges.report.systems import Duel, Order, save_chart
-    from langchain_judges.report.terminal import ranking_table
-    from langchain_judges.runs.ranking import rank
-
     errors = error_console()
-    table, charts, notes = _by_ending(out)
     source, names = _table_of_systems(paths, contest.systems, rows, errors)
+    output.table(len(names))  # refused before the rows are read
     own = [] if len(paths) > 1 else rows.column or []
     columns = {**(named_columns(own) or {}), "output_a": names[0], "output_b": names[1]}
     if rows.limit is not None:
         source = replace(source, records=list(islice(iter(source.records), rows.limit)))
-    source = replace(source, check=check_labelled_pair)
-    good = checked_rows(
-        RowFile(Path(paths[0]), source, columns, "pair"), errors, kept=len(names) == 2
-    )
-    method = contest.methods or "relative"
-    judge = load_judge(method, model.chat(dry_run=run.dry_run))
+    file = RowFile(Path(paths[0]), replace(source, check=check_labelled_pair), columns, "pair")
+    good = checked_rows(file, errors, kept=len(names) == 2)
+    warn_of_size(good.longest, errors)
+    judge = contest.judge(model, dry_run=run.dry_run)
     pairs = good.number * len(names) * (len(names) - 1) // 2
-    calls = metadata_of(judge)["calls"]
-    tell_calls(method, "pair", calls, pairs, errors, is_local=False)
+    marks = metadata_of(judge)
+    tell_calls(marks["method"], "pair", marks["calls"], pairs, errors, is_local=False)
     if run.dry_run:
         return
     if len(names) == 2:
-        duel = Duel(names, Summary())
-        options = {"out": table, "columns": columns, **run.options()}
-        duel.summary, stopped = asyncio.run(
-            run_rows(judge, good.whole(), options, False, duel.add)
-        )
-        answer: Duel | Order = duel
+        _duel(judge, good, names, run, output, model.address)
     else:
-        tasks = (
-            {**row, "outputs": {name: record[name] for name in names if record.get(name)}}
-            for record, row in good.with_records()
-        )
-        answer, stopped = Order(rank(tasks, judge, records=table, progress=False)), False
-        table_console().print(ranking_table(answer.ranking))
-        for sentence in answer.sentences():
-            table_console().print(sentence, markup=False)
+        _order(judge, good, names, contest.budget, run, output)
+
+
+def _duel(
+    judge: JudgeGraph,
+    rows: RowFile,
+    names: Sequence[str],
+    run: RunFlags,
+    output: PlaceFlags,
+    address: str,
+) -> None:
+    """Say which of two systems is better, and leave with the code that tells the end."""
+    from langchain_judges.report.systems import Duel
+
+    duel = Duel(names, Summary())
+    table = output.table(len(names))
+    places = {"out": table, "records": output.records, "columns": rows.columns}
+    options = {**places, **run.options()}
+    running = run_rows(judge, rows.whole(), options, False, duel.add)
+    duel.summary, stopped = asyncio.run(running)
     if not stopped:
-        for chart in charts:
-            save_chart(answer, chart)
-        for note in notes:
-            note.write_text(answer.markdown(), encoding="utf-8")
-    if isinstance(answer, Duel):
-        saved = table is not None
-        summary, address = answer.summary, model.address
-        leave_with(summary, run.strict, address, interrupted=stopped, saved=saved)
+        output.write(duel)
+    saved = bool(table or output.records)
+    leave_with(duel.summary, run.strict, address, interrupted=stopped, saved=saved)
 
 
-def _by_ending(out: Sequence[Path]) -> tuple[Path | None, list[Path], list[Path]]:
-    """Return the table, the charts and the summaries in Markdown that are to be written."""
-    charts = [path for path in out if path.suffix in (".png", ".svg")]
-    notes = [path for path in out if path.suffix == ".md"]
-    tables = [path for path in out if path not in (*charts, *notes)]
-    if len(tables) > 1:
-        raise OptionError(f"--out may name one table, got {', '.join(map(str, tables))}")
-    for path in (*charts, *notes):
-        check_file("--out", path)
-    return next(iter(tables), None), charts, notes
+def _order(
+    judge: JudgeGraph,
+    rows: RowFile,
+    names: Sequence[str],
+    budget: int | None,
+    run: RunFlags,
+    output: PlaceFlags,
+) -> None:
+    """Rank several systems, and leave with 1 where nothing was judged."""
+    from langchain_judges.report.systems import Order
+    from langchain_judges.report.terminal import ranking_table
+    from langchain_judges.runs.ranking import rank
+
+    tasks = (
+        {**row, "outputs": {name: record[name] for name in names if record.get(name)}}
+        for record, row in rows.with_records()
+    )
+    options = {name: each for name, each in run.options().items() if name != "prices"}
+    ranking = rank(
+        tasks, judge, records=output.records, budget=budget, progress=False, **options
+    )
+    answer, console = Order(ranking), table_console()
+    console.print(ranking_table(ranking))
+    for sentence in answer.sentences():
+        console.print(sentence, markup=False)
+    output.write(answer)
+    if ranking["not_judged"] == ranking["comparisons"]:
+        raise typer.Exit(FAILED)
 
 
 def _labelled_pairs(path: Path, flags: RowFlags, errors: Console) -> RowFile:

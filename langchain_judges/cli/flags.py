@@ -183,7 +183,6 @@ class RunFlags:
 
     max_concurrency: Concurrency = None
     max_calls: MaxCalls = None
-    max_tokens: Annotated[int | None, flag("max_tokens")] = None
     prices: Annotated[Path | None, flag("prices", "--prices")] = None
     dry_run: DryRun = False
     keep_failed: KeepFailed = False
@@ -194,7 +193,6 @@ class RunFlags:
         options = {
             "max_concurrency": self.max_concurrency,
             "max_calls": self.max_calls,
-            "max_tokens": self.max_tokens,
             "prices": self.prices and str(self.prices),
             "keep_failed": self.keep_failed,
         }

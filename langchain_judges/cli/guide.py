@@ -32,13 +32,11 @@ class Guide:
     """Titles, and what gives the names, which may load the methods."""
 
 
-def _judges(*, pairs: bool = True, items: bool = True, combined: bool = True) -> Names:
+def _judges(*, items: bool = True) -> Names:
     from langchain_judges.methods.registry import COMBINATIONS, METHODS
 
-    kinds = {"pair": pairs, "item": items}
-    chosen = {name: kind for name, kind in METHODS.items() if kinds[kind.takes]}
-    chosen |= COMBINATIONS if combined else {}
-    return [_named(name, kind) for name, kind in chosen.items()]
+    chosen = {name: kind for name, kind in METHODS.items() if items or kind.takes == "pair"}
+    return [_named(name, kind) for name, kind in {**chosen, **COMBINATIONS}.items()]
 
 
 def _named(name: str, kind: type[GraphOptions]) -> tuple[str, str]:
@@ -47,7 +45,7 @@ def _named(name: str, kind: type[GraphOptions]) -> tuple[str, str]:
 
 
 def _pairs() -> Names:
-    return _judges(items=False, combined=False)
+    return _judges(items=False)
 
 
 def _writers() -> Names:
@@ -91,9 +89,9 @@ GUIDES: dict[str, Guide] = {
         f"input and outputs of systems: {_TABLE}; or pairs with {_PAIRS} and a label.",
         (
             "compare v1.jsonl v2.jsonl --model openai:gpt-5-mini -o pr.md",
-            "compare pairs.csv --model local --methods relative,bsm",
+            "compare pairs.csv --model local --method relative,bsm",
         ),
-        (("Methods, for --methods", lambda: _judges(items=False)),),
+        (("Methods, for --method", _pairs),),
     ),
     "judge": Guide(
         "Judge every row of a file.",
@@ -116,15 +114,6 @@ GUIDES: dict[str, Guide] = {
         "Join the parts of a sharded run, or convert results.",
         "the folder of a run with --shard, or the records of a run.",
         ("merge out/ -o verdicts.parquet", "merge run.jsonl -o verdicts.csv"),
-    ),
-    "rank": Guide(
-        "Rank many systems by their outputs.",
-        f"input and outputs of each task, or input, system and output: {_TABLE}.",
-        (
-            "rank texts.jsonl --model openai:gpt-5-mini -o ranks.json",
-            "rank texts.csv --model local --budget 200 --records v.jsonl",
-        ),
-        (("Methods, for --method", _pairs),),
     ),
     "show": Guide(
         "Show methods with options and prompts, rubrics, models.",

@@ -55,7 +55,7 @@ _FLAGS = {
     "max_calls": "--max-calls",
     "max_concurrency": "--concurrency",
     "max_cost": "--max-cost",
-    "max_tokens": "--max-tokens",
+    "methods": "--method",
     "model": "--model",
     "out": "--out",
     "prices": "--prices",

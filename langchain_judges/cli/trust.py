@@ -32,6 +32,7 @@ from langchain_judges.cli.rows import (
     check_not_read,
     check_of,
     checked_rows,
+    named_columns,
     open_rows,
 )
 from langchain_judges.errors import InputError, OptionError, OutputError
@@ -167,7 +168,9 @@ def reports(
     return compare(runs, table, **options)
 
 
-def _of_columns(path: Path, flags: VerdictFlags, options: dict[str, Any]) -> Any:
+def _of_columns(
+    path: Path, flags: VerdictFlags, table: RowFlags, options: dict[str, Any]
+) -> Any:
     """Create the report on judges whose answers stand in columns of a table."""
     from langchain_judges.report import trust_columns
     from langchain_judges.rows.files import read_table
@@ -175,7 +178,8 @@ def _of_columns(path: Path, flags: VerdictFlags, options: dict[str, Any]) -> Any
     judges = flags.judge or []
     if len(judges) > 1 and options.pop("baseline") is not None:
         raise OptionError(f"--baseline is for one judge, got {len(judges)}")
-    labels = flags.label or ["label"]
+    people = [named_columns([each], ["label"]) or {} for each in table.column or []]
+    labels = [own["label"] for own in people] or ["label"]
     return trust_columns(list(read_table(path)), judges, labels, data_name=path.name, **options)
 
 
@@ -241,15 +245,8 @@ class VerdictFlags(JudgeFlags):
         list[str] | None,
         typer.Option(
             metavar="<column>",
-            help="The column of any judge's answers instead of a model; repeat it for several.",
-        ),
-    ] = None
-    label: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="<column>",
-            help="With --judge the column of people's answers, default: label; repeat it for "
-            "several people.",
+            help="The column of any judge's answers instead of a model; repeat it for several. "
+            "People's are in --column label=COLUMN, for several people repeated.",
         ),
     ] = None
 
@@ -282,7 +279,7 @@ def trust(
         if report.baseline is not None:
             report.options()  # Read before anything is asked.
         if path is not None and judge.judge:
-            if not _written(_of_columns(path, judge, _options(report)), report):
+            if not _written(_of_columns(path, judge, table, _options(report)), report):
                 raise typer.Exit(UNDER_BAR)
             return
         named = named_judge(judge) if judge.model is not None else None
@@ -327,8 +324,6 @@ def _check_use(data: str | None, judge: VerdictFlags, *, dry_run: bool) -> None:
             "name either --model, to judge, or --verdicts of a finished run, or a column by "
             "--judge"
         )
-    if judge.label and not judge.judge:
-        raise OptionError("--label goes with --judge; else use --column label=COLUMN")
     if not judge.verdicts and data is None:
         raise OptionError("name the rows to judge: a table, or a known set")
     if model is None and dry_run:

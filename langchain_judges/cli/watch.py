@@ -23,6 +23,7 @@ from langchain_judges.cli.messages import (
     leave_at_once,
     refusals_as_exits,
 )
+from langchain_judges.cli.rows import named_columns
 from langchain_judges.errors import OptionError
 
 if TYPE_CHECKING:
@@ -54,8 +55,13 @@ class SampleFlags:
     threads: Annotated[
         bool, typer.Option("--threads", help="Judge each thread as one conversation.")
     ] = False
-    context: Annotated[
-        str | None, typer.Option(help="Where the source is, in inputs or outputs.")
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            metavar="source=PATH",
+            help="Where the source is, in inputs or outputs.",
+        ),
     ] = None
     key: Annotated[str | None, typer.Option(help="Name of the feedback.")] = None
     queue: Annotated[
@@ -68,9 +74,7 @@ class BudgetFlags:
     """How much a look may cost."""
 
     max_calls: MaxCalls = None
-    budget_dollars: Annotated[
-        float | None, typer.Option(help="Most dollars of a look; needs --prices.")
-    ] = None
+    max_cost: Annotated[float | None, flag("max_cost", "--max-cost")] = None
     prices: Annotated[Path | None, flag("prices", "--prices")] = None
     max_concurrency: Concurrency = None
 
@@ -78,7 +82,7 @@ class BudgetFlags:
         """Return the limits of a look in Python."""
         return {
             "budget_calls": self.max_calls,
-            "budget_dollars": self.budget_dollars,
+            "budget_dollars": self.max_cost,
             "prices": self.prices and str(self.prices),
             "max_concurrency": self.max_concurrency,
         }
@@ -111,7 +115,7 @@ def watch(
             "since": since,
             "filter": sample.filter,
             "threads": sample.threads,
-            "context": sample.context,
+            "context": (named_columns(sample.column, ["source"]) or {}).get("source"),
             "key": sample.key,
             "queue": sample.queue,
         }
