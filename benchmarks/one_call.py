@@ -95,7 +95,7 @@ def structured_threads(url: str) -> None:
 async def client(url: str) -> None:
     from openai import AsyncOpenAI
 
-    from langchain_judges.asking.replies.reading import json_schema
+    from langchain_judges.asking.reading import json_schema
     from langchain_judges.methods.replies import Choice
 
     schema = {"name": "Choice", "strict": True, "schema": json_schema(Choice)}

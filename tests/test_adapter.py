@@ -18,7 +18,7 @@ from langchain_judges import (
 )
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
-from langchain_judges.asking.question import Question
+from langchain_judges.asking.send import Question
 from langchain_judges.asking.steps import run
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm.prompts import REFERENCE

@@ -22,7 +22,7 @@ from langchain_judges.asking.adapter import ModelAdapter, deadline_of
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.faults import diagnosis, wait_after
 from langchain_judges.asking.models import resolve_model
-from langchain_judges.asking.question import Question
+from langchain_judges.asking.send import Question
 from langchain_judges.asking.steps import arun, run
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.methods.bsm.prompts import REFERENCE

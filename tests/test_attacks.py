@@ -2,7 +2,7 @@ import time
 
 from langchain_core.messages import AIMessage
 
-from langchain_judges.asking.replies.reading import read
+from langchain_judges.asking.reading import read
 from tests.attacks.kinds import KINDS, odd_endings, odd_replies
 from tests.attacks.replies import attack, outcome
 from tests.cases import for_each

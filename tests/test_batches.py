@@ -20,9 +20,9 @@ from langchain_judges import (
     create_relative_judge,
     resolve_model,
 )
-from langchain_judges.asking.batches import model as batches
-from langchain_judges.asking.batches.jobs import PASSING, AnthropicJobs, BatchJournal
-from langchain_judges.asking.batches.model import batch_model
+from langchain_judges.asking import batches
+from langchain_judges.asking.batch_jobs import PASSING, AnthropicJobs, BatchJournal
+from langchain_judges.asking.batches import batch_model
 from langchain_judges.cli import app
 from langchain_judges.errors import ModelAccessError, OptionError, OutputError
 from langchain_judges.runs import many

@@ -16,7 +16,7 @@ from langchain_judges import (
     create_self_consistency_judge,
     load_judge,
 )
-from langchain_judges.asking.replies.prose import SLOTS, spoken_label
+from langchain_judges.asking.reply_text import SLOTS, spoken_label
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.direct.replies import spoken_choice
 from langchain_judges.testing import error, reply, with_logprobs

@@ -13,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from typer.testing import CliRunner
 
 from langchain_judges import create_relative_judge, judge_many
-from langchain_judges.asking.models import embeddings
+from langchain_judges.asking import embeddings
 from langchain_judges.cli import app
 from langchain_judges.testing import FakeModelServer, ServerCall, reply
 from tests.cases import for_each

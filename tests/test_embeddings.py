@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 
 from langchain_judges import FailureMemory, FaissStore, create_drpe_judge, create_sc2_judge
-from langchain_judges.asking.models import embeddings
-from langchain_judges.asking.models.embeddings import SentenceEmbeddings, default_embeddings
-from langchain_judges.asking.models.minilm import packaged_weights
+from langchain_judges.asking import embeddings
+from langchain_judges.asking.embeddings import (
+    SentenceEmbeddings,
+    default_embeddings,
+    packaged_weights,
+)
 from langchain_judges.errors import MissingExtraError
 from tests.fakes import FakeChatModel
 from tests.processes import start
@@ -84,7 +87,7 @@ def test_the_packaged_weights_need_no_torch_and_give_the_same_vectors():
     texts = ["Reader of facts.", "Ein kurzer Satz auf Deutsch.", "短い文", "The moon. " * 400]
     code = f"""
 import json, sys
-from langchain_judges.asking.models.embeddings import SentenceEmbeddings
+from langchain_judges.asking.embeddings import SentenceEmbeddings
 print(json.dumps(SentenceEmbeddings().embed_documents({texts!r})))
 print({{"torch", "transformers", "datasets"}} & set(sys.modules))
 """

@@ -12,7 +12,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_tests.integration_tests import VectorStoreIntegrationTests
 
 from langchain_judges import FaissStore
-from langchain_judges.asking.models.embeddings import identity_of
+from langchain_judges.asking.embeddings import identity_of
 from langchain_judges.errors import InputError, OptionError, OutputError
 from tests.cases import for_each
 from tests.processes import start

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from benchmarks import forged_texts
 from langchain_judges import create_relative_judge, judge_many
-from langchain_judges.asking.replies.reading import read
+from langchain_judges.asking.reading import read
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows.fences import digest, fence, sealed, sealed_messages
 from langchain_judges.testing import FakeToolModel, attack_rates, forged_rows, forgeries

@@ -19,9 +19,9 @@ from langchain_judges import (
 )
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
-from langchain_judges.asking.models.embeddings import SentenceEmbeddings, _encoders
-from langchain_judges.asking.models.local import LOG_VARIABLE
-from langchain_judges.asking.question import Question
+from langchain_judges.asking.embeddings import SentenceEmbeddings, _encoders
+from langchain_judges.asking.local import LOG_VARIABLE
+from langchain_judges.asking.send import Question
 from langchain_judges.asking.steps import run
 from langchain_judges.errors import ModelSetupError
 from langchain_judges.methods.bsm.prompts import REFERENCE

@@ -10,13 +10,12 @@ from langchain_openai import ChatOpenAI
 from pydantic import Field, SecretStr
 
 from langchain_judges import create_direct_judge
-from langchain_judges.asking.models import model_identity, resolve_model
-from langchain_judges.asking.models.clients import (
+from langchain_judges.asking.clients import (
     with_own_connections,
     with_plain_json,
     without_own_retries,
 )
-from langchain_judges.asking.models.names import server_of
+from langchain_judges.asking.models import model_identity, resolve_model, server_of
 from langchain_judges.errors import OptionError
 from langchain_judges.testing import FakeModelServer, ServerCall, ServerReply, reply
 from tests.cases import for_each

@@ -13,7 +13,7 @@ import yaml
 
 import langchain_judges
 from langchain_judges import create_bsm_writer
-from langchain_judges.asking.models.local import local_model
+from langchain_judges.asking.local import local_model
 from langchain_judges.errors import JudgeError, MissingExtraError
 from langchain_judges.report.report import frame
 from langchain_judges.report.versus import ComparisonReport
@@ -72,7 +72,7 @@ USES = [
 def test_a_missing_extra_is_one_sentence_with_the_command(
     monkeypatch, tmp_path, extra, package, what, use
 ):
-    monkeypatch.setattr("langchain_judges.asking.models.local._servers", {})
+    monkeypatch.setattr("langchain_judges.asking.local._servers", {})
     monkeypatch.chdir(tmp_path)
     Path("x.parquet").touch()
     block(monkeypatch, package)

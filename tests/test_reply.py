@@ -1,6 +1,6 @@
 from langchain_core.messages import AIMessage
 
-from langchain_judges.asking.replies.reading import json_schema, read
+from langchain_judges.asking.reading import json_schema, read
 from langchain_judges.methods.replies import scores_shape
 from tests.cases import for_each
 

@@ -13,7 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import create_sc2_judge, load_judge
-from langchain_judges.asking.replies.reading import json_schema
+from langchain_judges.asking.reading import json_schema
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.few_shot import WORKED
 from langchain_judges.methods.registry import METHODS, within_budget

@@ -9,8 +9,8 @@ from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
 
 from langchain_judges import create_bsm_judge
+from langchain_judges.asking.clients import Secrets, masked
 from langchain_judges.asking.models import resolve_model
-from langchain_judges.asking.models.secrets import Secrets, masked
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.testing import error, reply
 from tests.cases import for_each

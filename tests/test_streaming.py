@@ -23,8 +23,8 @@ from langchain_judges import (
 )
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
-from langchain_judges.asking.question import Question
-from langchain_judges.asking.state import event_names
+from langchain_judges.asking.nodes import event_names
+from langchain_judges.asking.send import Question
 from langchain_judges.asking.steps import Event, arun, run
 from langchain_judges.methods.registry import METHODS
 from tests.cases import for_each

@@ -24,17 +24,19 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel
 
-from langchain_judges.asking.faults import Complaint
-from langchain_judges.asking.models import model_identity, model_name, resolve_model
-from langchain_judges.asking.models.clients import (
+from langchain_judges.asking.clients import (
+    Secrets,
     is_openai_compatible,
+    masked,
     with_own_connections,
     with_plain_json,
     without_own_retries,
+    without_password,
 )
-from langchain_judges.asking.models.secrets import Secrets, masked, without_password
+from langchain_judges.asking.faults import Complaint
+from langchain_judges.asking.models import model_identity, model_name, resolve_model
 from langchain_judges.asking.prompt_cache import PromptCache
-from langchain_judges.asking.replies.reading import json_schema
+from langchain_judges.asking.reading import json_schema
 from langchain_judges.asking.steps import Steps, Wait
 from langchain_judges.errors import OptionError
 

@@ -23,15 +23,14 @@ from pydantic import BaseModel
 
 from langchain_judges.asking.adapter import ReplyRequest
 from langchain_judges.asking.limiter import ROW_COST
-from langchain_judges.asking.question import Asking, Question, Reply, StoredReply
-from langchain_judges.asking.replies.reading import (
+from langchain_judges.asking.reading import (
     Problem,
     ReplyData,
     check,
     json_schema,
     read,
 )
-from langchain_judges.asking.send import send
+from langchain_judges.asking.send import Asking, Question, Reply, StoredReply, send
 from langchain_judges.asking.steps import NODE_INPUT, Steps, Wait, emit
 from langchain_judges.asking.store import key_of
 from langchain_judges.errors import ModelAccessError

@@ -27,7 +27,7 @@ from langchain_core.exceptions import (
 )
 
 from langchain_judges.asking.limiter import TokenUsage
-from langchain_judges.asking.replies.reading import Problem
+from langchain_judges.asking.reading import Problem
 from langchain_judges.escaping import clean
 
 LONGEST_WAIT = 120.0

@@ -21,8 +21,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import BaseModel
 
-from langchain_judges.asking.models import is_openai_compatible
-from langchain_judges.asking.replies.reading import json_schema
+from langchain_judges.asking.clients import is_openai_compatible
+from langchain_judges.asking.reading import json_schema
 from langchain_judges.asking.steps import Steps, Wait
 from langchain_judges.asking.tokens import BYTES
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.rate_limiters import BaseRateLimiter
 
-    from langchain_judges.asking.batches.jobs import Job
+    from langchain_judges.asking.batch_jobs import Job
     from langchain_judges.methods.describe import Outline
     from langchain_judges.methods.graph import JudgeGraph
 
@@ -148,7 +148,7 @@ def _batched(
     chat: BaseChatModel, *, out: Path | None, live_after: float | None, errors: Console
 ) -> BaseChatModel:
     """Return the model with its calls turned into jobs, remembered in a file beside `out`."""
-    from langchain_judges.asking.batches.model import batch_model
+    from langchain_judges.asking.batches import batch_model
     from langchain_judges.runs.remote import url_of
 
     if out is None or url_of(out):

@@ -21,7 +21,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.example_selectors import BaseExampleSelector
 from langchain_core.vectorstores import VectorStore
 
-from langchain_judges.asking.models.embeddings import SentenceEmbeddings
+from langchain_judges.asking.embeddings import SentenceEmbeddings
 from langchain_judges.asking.steps import Steps, arun, run
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import (

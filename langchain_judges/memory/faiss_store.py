@@ -16,7 +16,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 from numpy.typing import NDArray
 
-from langchain_judges.asking.models.embeddings import SentenceEmbeddings, identity_of
+from langchain_judges.asking.embeddings import SentenceEmbeddings, identity_of
 from langchain_judges.errors import InputError, OutputError
 from langchain_judges.memory.document_file import DocumentFile, Row, file_of, without_collection
 

@@ -9,9 +9,9 @@ from langchain_judges.lazy import exports
 # The one list of public names; each is loaded when it is asked for.
 if TYPE_CHECKING:
     from langchain_judges.asking.nodes import Call as Call
-    from langchain_judges.asking.state import Emits as Emits
-    from langchain_judges.asking.state import Gathered as Gathered
-    from langchain_judges.asking.state import joined as joined
+    from langchain_judges.asking.nodes import Emits as Emits
+    from langchain_judges.asking.nodes import Gathered as Gathered
+    from langchain_judges.asking.nodes import joined as joined
     from langchain_judges.methods.context import JudgeContext as JudgeContext
     from langchain_judges.methods.context import StateSchema as StateSchema
     from langchain_judges.methods.context import begin as begin

@@ -14,7 +14,7 @@ from langgraph.constants import END, START
 from langgraph.errors import GraphBubbleUp
 
 from langchain_judges.asking.faults import diagnosis
-from langchain_judges.asking.models.names import (
+from langchain_judges.asking.models import (
     ModelSpec,
     is_decision_model,
     model_of_spec,

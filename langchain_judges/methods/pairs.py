@@ -10,7 +10,7 @@ from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.state import Silent
+from langchain_judges.asking.nodes import Silent
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.shown import (

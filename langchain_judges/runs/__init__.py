@@ -14,7 +14,7 @@ from langchain_judges.lazy import exports
 
 # The one list of public names; each is loaded when it is asked for.
 if TYPE_CHECKING:
-    from langchain_judges.asking.batches.model import batch_model as batch_model
+    from langchain_judges.asking.batches import batch_model as batch_model
     from langchain_judges.asking.limiter import MinuteLimiter as MinuteLimiter
     from langchain_judges.runs.assertion import assert_judged as assert_judged
     from langchain_judges.runs.calibration import calibrate_cascade as calibrate_cascade

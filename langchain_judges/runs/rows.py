@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.models.names import server_of
+from langchain_judges.asking.models import server_of
 from langchain_judges.asking.tokens import BYTES, bytes_of
 from langchain_judges.errors import (
     InputError,
@@ -104,7 +104,7 @@ def marks_of(judge: object, memory: str) -> tuple[Marks, int]:
         marks["memory"] = memory
     if embeddings := _embeddings(judge):
         # Loaded on use: most judges use no embeddings.
-        from langchain_judges.asking.models.embeddings import identity_of
+        from langchain_judges.asking.embeddings import identity_of
 
         identities = [identity_of(each) for each in embeddings]
         marks["embeddings"] = identities[0] if len(identities) == 1 else identities

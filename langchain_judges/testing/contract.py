@@ -17,7 +17,7 @@ from typing import Any
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langgraph.checkpoint.memory import InMemorySaver
 
-from langchain_judges.asking.state import event_names
+from langchain_judges.asking.nodes import event_names
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.failure_memory import FailureMemory
 from langchain_judges.methods.graph import JudgeGraph

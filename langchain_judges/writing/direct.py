@@ -11,7 +11,7 @@ from langgraph.graph import END, START
 from langgraph.types import Send
 
 from langchain_judges.asking.nodes import Route
-from langchain_judges.asking.question import sample_seed
+from langchain_judges.asking.send import sample_seed
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.options import Seed

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from langchain_judges.asking.models.minilm import packaged_weights
+from langchain_judges.asking.embeddings import packaged_weights
 from langchain_judges.errors import ModelSetupError, OptionError, needs
 
 if TYPE_CHECKING:

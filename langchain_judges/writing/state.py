@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.state import Emits, Silent, joined
+from langchain_judges.asking.nodes import Emits, Silent, joined
 from langchain_judges.verdict import Failure, Usage
 from langchain_judges.writing.coverage import Missing
 

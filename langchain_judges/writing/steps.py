@@ -11,7 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel, model_validator
 
 from langchain_judges.asking.ask import ask
-from langchain_judges.asking.question import Question, Reply
+from langchain_judges.asking.send import Question, Reply
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.options import GraphOptions

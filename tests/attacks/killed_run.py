@@ -30,7 +30,7 @@ from langchain_judges import (
     resolve_model,
 )
 from langchain_judges.asking import ask, send
-from langchain_judges.asking.batches.model import batch_model
+from langchain_judges.asking.batches import batch_model
 from langchain_judges.writing.registry import load_writer
 from tests.judges import FEW, item_of
 from tests.memories import memory_of

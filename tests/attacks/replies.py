@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage
 
-from langchain_judges.asking.replies.reading import read
+from langchain_judges.asking.reading import read
 from tests.attacks.kinds import KINDS, Kind
 
 OPENINGS = (

@@ -20,7 +20,7 @@ from langchain_judges import (
     create_sc2_judge,
     metrics,
 )
-from langchain_judges.asking.models.local import local_model
+from langchain_judges.asking.local import local_model
 from langchain_judges.errors import MissingExtraError
 from langchain_judges.report import trust
 from langchain_judges.writing.overlap import overlap

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.state import Emits, Gathered
+from langchain_judges.asking.nodes import Emits, Gathered
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.methods.replies import PlanLine, PlanScore
 from langchain_judges.orders import Order

@@ -11,7 +11,7 @@ from langgraph.types import Send
 
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.nodes import Call, Next
-from langchain_judges.asking.question import Reply, sample_seed
+from langchain_judges.asking.send import Reply, sample_seed
 from langchain_judges.asking.steps import SingleFlight, Steps, Update, together
 from langchain_judges.memory.shown import block
 from langchain_judges.methods.bsm import prompts as texts

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, Protocol, cast, ove
 
 from langgraph.constants import END
 
-from langchain_judges.asking.nodes import Node, Route, plain
-from langchain_judges.asking.state import Emits, joined
+from langchain_judges.asking.nodes import Emits, Node, Route, joined, plain
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.cascade.options import Cascade

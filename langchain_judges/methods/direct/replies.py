@@ -10,9 +10,9 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel, create_model
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.replies.confidence import Span, json_spans, reply_tokens, spelling
-from langchain_judges.asking.replies.prose import SLOTS, spoken_label
-from langchain_judges.asking.state import Emits, Gathered, joined
+from langchain_judges.asking.confidence import Span, json_spans, reply_tokens, spelling
+from langchain_judges.asking.nodes import Emits, Gathered, joined
+from langchain_judges.asking.reply_text import SLOTS, spoken_label
 from langchain_judges.methods.pairs import PairResult, PairState, ShownPair
 from langchain_judges.methods.replies import PlanLine, PlanScore, score_within, scores_shape
 from langchain_judges.orders import Order, by_identity, naming_identities

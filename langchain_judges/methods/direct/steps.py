@@ -11,7 +11,7 @@ from langgraph.types import Overwrite, Send
 from pydantic import BaseModel
 
 from langchain_judges.asking.nodes import Call, Next
-from langchain_judges.asking.question import Question, Reply, sample_seed
+from langchain_judges.asking.send import Question, Reply, sample_seed
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct.options import Baseline, Form

@@ -10,8 +10,7 @@ from langgraph.constants import END
 from langgraph.types import Send
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.nodes import Node, plain
-from langchain_judges.asking.state import Emits, joined
+from langchain_judges.asking.nodes import Emits, Node, joined, plain
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.combination import MembersLike, Opinion

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Annotated, NotRequired
 from langgraph.constants import END
 from pydantic import BaseModel, Field
 
-from langchain_judges.asking.nodes import Call, Next, Route
-from langchain_judges.asking.question import Reply
-from langchain_judges.asking.replies.reading import check, lax_shape, shape_of
-from langchain_judges.asking.state import Emits
+from langchain_judges.asking.nodes import Call, Emits, Next, Route
+from langchain_judges.asking.reading import check, lax_shape, shape_of
+from langchain_judges.asking.send import Reply
 from langchain_judges.asking.steps import Update
 from langchain_judges.methods.context import StateSchema, begin
 from langchain_judges.methods.items import ItemState, ItemSteps, item_of, material

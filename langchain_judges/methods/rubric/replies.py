@@ -12,15 +12,15 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel, BeforeValidator
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.replies.confidence import json_spans, placed_tokens
-from langchain_judges.asking.replies.prose import (
+from langchain_judges.asking.confidence import json_spans, placed_tokens
+from langchain_judges.asking.nodes import Gathered
+from langchain_judges.asking.reading import Problem, shape_of
+from langchain_judges.asking.reply_text import (
     LabelForms,
     SpokenLabel,
     lines_of,
     spoken_label,
 )
-from langchain_judges.asking.replies.reading import Problem, shape_of
-from langchain_judges.asking.state import Gathered
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.items import ItemResult, ItemState
 from langchain_judges.methods.rubric.criteria import Criterion, Explain

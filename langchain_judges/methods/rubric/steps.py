@@ -16,8 +16,8 @@ from pydantic import BaseModel, Field, create_model
 
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.nodes import Call, Next, Route
-from langchain_judges.asking.question import Question, Reply
-from langchain_judges.asking.replies.reading import check, lax_shape
+from langchain_judges.asking.reading import check, lax_shape
+from langchain_judges.asking.send import Question, Reply
 from langchain_judges.asking.steps import SingleFlight, Steps, Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled

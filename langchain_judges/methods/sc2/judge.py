@@ -13,13 +13,13 @@ from langgraph.constants import END
 from langgraph.types import Overwrite, Send
 
 from langchain_judges.asking.ask import recorded
-from langchain_judges.asking.models.embeddings import (
+from langchain_judges.asking.embeddings import (
     SentenceEmbeddings,
     default_embeddings,
     embedded,
 )
 from langchain_judges.asking.nodes import Call, Next, Route
-from langchain_judges.asking.question import Question, Reply, sample_seed
+from langchain_judges.asking.send import Question, Reply, sample_seed
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.shown import block

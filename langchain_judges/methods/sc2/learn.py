@@ -18,7 +18,7 @@ from pydantic import InstanceOf, PlainValidator
 
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
-from langchain_judges.asking.question import Question, Reply
+from langchain_judges.asking.send import Question, Reply
 from langchain_judges.asking.steps import Steps, arun, run, together
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.context import prompt_set

@@ -10,14 +10,14 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.replies.confidence import (
+from langchain_judges.asking.confidence import (
     json_spans,
     reply_tokens,
     span_confidence,
 )
-from langchain_judges.asking.replies.prose import SLOTS, spoken_label
-from langchain_judges.asking.replies.reading import lax_shape, shape_of
-from langchain_judges.asking.state import Emits, Gathered, joined
+from langchain_judges.asking.nodes import Emits, Gathered, joined
+from langchain_judges.asking.reading import lax_shape, shape_of
+from langchain_judges.asking.reply_text import SLOTS, spoken_label
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.orders import Order, Slot

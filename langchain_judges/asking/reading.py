@@ -11,19 +11,19 @@ from langchain_core.messages import AIMessage
 from langchain_core.utils.json_schema import dereference_refs
 from pydantic import BaseModel, ValidationError, create_model
 
-from langchain_judges.asking.replies.objects import (
+from langchain_judges.asking.reply_text import (
     TextObject,
     answer_start,
     has_wrappers,
     letters,
     objects,
+    own_words,
     repeats,
     too_deep,
     whole_object,
     without,
     wrappers,
 )
-from langchain_judges.asking.replies.prose import own_words
 from langchain_judges.rows.texts import is_blank, without_lone_surrogates
 from langchain_judges.verdict import FailureReason
 

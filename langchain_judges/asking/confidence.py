@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from langchain_core.messages import AIMessage
 
-from langchain_judges.asking.replies.objects import (
+from langchain_judges.asking.reply_text import (
     DECODER,
     TextObject,
     answer_start,

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.models.clients import is_openai_compatible
+from langchain_judges.asking.clients import is_openai_compatible
 from langchain_judges.errors import ModelSetupError, OptionError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def resolve_model(
     if isinstance(model, BaseChatModel):
         return model
     if is_decision_model(model):
-        from langchain_judges.asking.models.decisions import decision_chat_model
+        from langchain_judges.asking.decisions import decision_chat_model
 
         return decision_chat_model(model)
     if base_url and not base_url.startswith(("http://", "https://")):
@@ -80,7 +80,7 @@ def resolve_model(
             f"as 'openai:gpt-5-mini', got {_description(model)}"
         )
     if model == "local" or model.startswith("local:"):
-        from langchain_judges.asking.models.local import local_model
+        from langchain_judges.asking.local import local_model
 
         return local_model(model.partition(":")[2] or None)
     access = {} if api_key is None else {"api_key": api_key}

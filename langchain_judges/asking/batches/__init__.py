@@ -1,1 +1,0 @@
-"""Calls in flight as jobs of a provider's batch API."""
