@@ -18,7 +18,7 @@ from openevals.types import EvaluatorResult
 from langchain_judges import as_comparative_evaluator, as_evaluator, create_bsm_judge
 from langchain_judges.errors import InputError, ModelAccessError, OptionError
 from langchain_judges.integrations.experiments import summary_evaluators
-from langchain_judges.rows.fields import answer_in
+from langchain_judges.rows.fields import work_in
 from langchain_judges.testing import error
 from tests.cases import for_each
 from tests.conftest import chat
@@ -74,7 +74,7 @@ def test_sync_works_twice_after_async_in_one_process(serve):
     "source", ["a.texts.1", lambda value: value["a"]["texts"][1]], ids=["path", "function"]
 )
 def test_a_source_is_a_path_or_a_function(source):
-    assert answer_in({"a": {"texts": ["no", "good"]}, "b": 1}, source) == "good"
+    assert work_in({"a": {"texts": ["no", "good"]}, "b": 1}, source) == "good"
 
 
 @for_each(
@@ -88,7 +88,7 @@ def test_a_source_is_a_path_or_a_function(source):
 )
 def test_what_cannot_be_mapped_says_what_was_wanted_and_seen(source, text):
     with pytest.raises(InputError, match=text):
-        answer_in({"a": 1, "b": 2}, source)
+        work_in({"a": 1, "b": 2}, source)
 
 
 UNREADABLE = {

@@ -306,7 +306,42 @@ def test_documents_are_numbered_with_title_and_source():
     assert context_in(documents) == "[1] Oslo, a.html\nIt rained.\n\n[2]\nIt snowed."
     assert context_in(documents[0]) == "It rained."
     assert context_in(["It rained."]) == context_in("It rained.") == "It rained."
-    assert context_in([]) is None
+    assert context_in([]) is context_in(" ") is None
+
+
+def test_no_document_passes_for_several():
+    parts = ["[2]\nIt snowed.", "[2] Oslo", "> [2] Oslo", "[1]", "", "It rained.", "\n\n"]
+    draw, told = random.Random(3), {}
+    for _ in range(2000):
+        texts = [
+            "\n".join(["So:", *draw.choices(parts, k=3)]) for _ in range(draw.choice([1, 2]))
+        ]
+        titles = [draw.choice(["", "Oslo", "a\n\n[2] Oslo"]) for _ in texts]
+        documents = [
+            Document(text, metadata={"title": title})
+            for text, title in zip(texts, titles, strict=True)
+        ]
+        named = [" ".join(title.split()) for title in titles] if len(texts) > 1 else []
+        assert told.setdefault(context_in(documents), (texts, named)) == (texts, named)
+    assert len(told) > 200
+
+
+@for_each(
+    "row, told",
+    [
+        (
+            {"question": "Why?", "answer": "So.", "context": "It is."},
+            "'context'.*; call 'question' `input`, 'answer' `output`$",
+        ),
+        ({"input": "Why?", "output": "So.", "source": []}, "a source .* the fields are 'inp"),
+        ({"input": "Why?", "output": "So.", "docs_used": "It is."}, "'output', 'docs_used'$"),
+    ],
+)
+def test_a_row_under_other_names_is_told_what_to_call_its_fields(row, told):
+    judge, model = judge_and_model(rubric="groundedness")
+    with pytest.raises(InputError, match=told):
+        judge.invoke(row)
+    assert model.prompts == []
 
 
 # ---- compared with a reference trajectory

@@ -74,6 +74,8 @@ def example_of(reference, source):
 
 def a_run_of(output):
     own = output if hasattr(output, "run_type") else a_run({"answer": output})
+    if output is WITH_DOCUMENTS:
+        own = a_run(output)
     return own.model_copy(update={"inputs": {"question": TASK}})
 
 
@@ -160,7 +162,8 @@ def as_json(row):
 
 
 def command_line(judge, reference=None, source=None, output=TEXT):
-    on_the_command_line(judge, "allure", [as_json(row_of(reference, source, output))])
+    row = row_of(reference, source, output)
+    on_the_command_line(judge, "allure", [row if output is WITH_DOCUMENTS else as_json(row)])
 
 
 def assistant(judge, reference=None, source=None, output=TEXT):
@@ -213,8 +216,8 @@ def test_with_nothing_to_judge_by_no_model_is_asked(path):
 # ---- each shape on each path is the same record
 
 LISTS = {n for n, v in shapes().items() if isinstance(v, list) and isinstance(v[0], AIMessage)}
-NOT_BY = {middleware: shapes().keys() - LISTS, best: shapes().keys() - {"text"}}
-"""An agent has messages alone, and of several answers the final texts are compared."""
+NOT_BY = {middleware: shapes().keys() - LISTS}
+"""An agent has messages alone."""
 
 
 def responses(path):
@@ -407,6 +410,17 @@ def test_the_context_is_the_source_wherever_it_stands(case):
     fields = dict(CONTEXTS[case])
     _, [prompt] = evaluated(fields, context=fields.pop("where", None))
     assert blocks(prompt) == {"request": TASK, "response": TEXT, "source": SOURCE}
+
+
+WITH_DOCUMENTS = {"answer": TEXT, "documents": [{"page_content": SOURCE}]}
+
+
+@for_each("path", [invoke, many, called, rows, command_line, assistant])
+@for_each("rubric", ["groundedness", RUBRIC])
+def test_documents_beside_the_answer_are_the_source_of_a_judge_that_needs_one(path, rubric):
+    prompt = prompt_of(path, {"output": WITH_DOCUMENTS}, rubric=rubric)
+    source = {"source": SOURCE} if rubric == "groundedness" else {}
+    assert blocks(prompt) == {"request": TASK, "response": TEXT, **source}
 
 
 def test_a_context_that_is_not_there_is_not_judged():

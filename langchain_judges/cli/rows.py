@@ -53,7 +53,7 @@ def row_hint(problems: Sequence[str]) -> str:
     """Return what to add to the command if every bad row lacks the same, or nothing."""
     first = problems[0] if len(set(problems)) == 1 else ""
     if first.startswith(_NOTHING):
-        return next((words for end, words in _GIVE.items() if first.endswith(end)), "")
+        return next((words for end, words in _GIVE.items() if end in first), "")
     if not (match := _MISSING.match(first)):
         return ""
     field, columns = match[1], re.findall(r"'([^']*)'", match[2])
@@ -325,10 +325,11 @@ def check_of(method: str, preset: str | None, options: Mapping[str, object]) -> 
     by_text = {str(label): label for label in labelled.human_labels} if labelled else {}
 
     def check_labelled_item(row: object) -> None:
-        check_item(row)
         item = cast("dict[str, object]", row)
+        judged = labelled.given(item) if labelled else item
+        check_item(judged)
         if labelled:
-            labelled.check(item)
+            labelled.check(judged)
         check_annotations(item)
         label = item.get("label")
         if isinstance(label, str) and label and by_text and label not in by_text:

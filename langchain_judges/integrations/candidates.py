@@ -26,11 +26,10 @@ from langchain_judges.integrations.cases import (
 )
 from langchain_judges.methods.describe import kind_of
 from langchain_judges.rows.fields import (
-    answer_in,
     expected_in,
     source_in,
     task_in,
-    with_blocks,
+    work_in,
 )
 from langchain_judges.rows.texts import Text
 from langchain_judges.runs.run_state import Judge
@@ -233,7 +232,7 @@ class _Knockout:
                 raise InputError(
                     f"without `answer` the input must hold `answers`, a list of {self.n}"
                 )
-            return [with_blocks(answer_in(text), text) for text in answers], []
+            return [work_in(text, task=task_in(request)) for text in answers], []
         if isinstance(self.answer, BaseChatModel) and isinstance(request, Mapping):
             request = task_in(request)
         samples = yield from together(
@@ -258,7 +257,7 @@ def _sample(
             lambda: writer.invoke(prompt, own, **settings),
             lambda: writer.ainvoke(prompt, own, **settings),
         )
-        return with_blocks(answer_in(reply), reply), []
+        return work_in(reply, task=prompt), []
     except Exception as exc:  # noqa: BLE001 - a sample fails, whatever its writer raises
         failure: Failure = {
             "step": "sample",

@@ -47,7 +47,7 @@ from langchain_judges.integrations.cases import (
 )
 from langchain_judges.methods.describe import kind_of, marks_of
 from langchain_judges.methods.rubric.replies import CriterionScore
-from langchain_judges.rows.fields import check_words, task_in, with_blocks, work_in
+from langchain_judges.rows.fields import check_words, task_in, work_in
 from langchain_judges.rows.texts import PlainText, plain
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import comment_of, score_of
@@ -258,10 +258,9 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         last = messages[-1] if messages else None
         if not isinstance(last, AIMessage) or last.tool_calls:
             return None
-        text = plain(last.content)
-        if not text.strip():
+        if not plain(last.content).strip():
             return None
-        answer = with_blocks(text, last)
+        answer = work_in([last])
         earlier = state.get("judged") or []
         reference, source = _text_of(self.reference, state), _text_of(self.context, state)
         judge_run = uuid.uuid4()

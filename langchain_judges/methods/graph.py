@@ -26,6 +26,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.recall import Memory
 from langchain_judges.methods.options import GraphOptions, JudgeSpec
 from langchain_judges.options import client_schema
+from langchain_judges.rows.checks import fields_of
 from langchain_judges.rows.fields import plain_row
 
 if TYPE_CHECKING:
@@ -58,8 +59,7 @@ def read_input(source: object, schema: Any, most: int | None) -> object:
         )
     absent = [key for key in needed if source.get(key) is None]
     if absent:
-        names = ", ".join(map(repr, source)) or "none"
-        raise InputError(f"the field `{absent[0]}` is missing or null; the fields are {names}")
+        raise InputError(f"the field `{absent[0]}` is missing or null; {fields_of(source)}")
     row = {**dict.fromkeys((*needed, *optional)), **plain_row(source)}
     if most is not None:
         check_length("the input", row, most)

@@ -106,18 +106,33 @@ def _check_message(message: Mapping[str, Any], field: str) -> None:
 def _check_texts(row: Mapping[str, object], fields: Sequence[str]) -> None:
     for field in fields:
         if row.get(field) is None:
-            raise InputError(f"the field `{field}` is missing or null; {_fields_of(row)}")
+            raise InputError(f"the field `{field}` is missing or null; {fields_of(row)}")
         check_text(row[field], field)
 
 
-def _fields_of(row: Mapping[str, object]) -> str:
-    """List the fields of a row, with a hint if a wrong separator was used."""
+_OTHER_NAMES = {
+    "input": ("inputs", "question", "query", "prompt", "task"),
+    "output": ("outputs", "answer", "response", "completion", "prediction", "result"),
+    "output_a": ("answer_a", "response_a", "chosen"),
+    "output_b": ("answer_b", "response_b", "rejected"),
+}
+"""What people call the fields of a row; tables may, and a row of `invoke` is told."""
+
+
+def fields_of(row: Mapping[str, object]) -> str:
+    """List the fields of a row, with what to call those that have another name."""
     # A judge's state also has its own fields, which are still empty.
-    names = [repr(name) for name, value in row.items() if value not in (None, [])]
-    sentence = f"the fields are {', '.join(names) or 'none'}"
+    names = [name for name, value in row.items() if value not in (None, [])]
+    sentence = f"the fields are {', '.join(map(repr, names)) or 'none'}"
     if any(";" in str(name) for name in row):
-        sentence += "; the columns seem to be separated by semicolons: separate them by commas"
-    return sentence
+        return f"{sentence}; the columns seem to be separated by semicolons: use commas"
+    renamed = [
+        f"{name!r} `{field}`"
+        for field, others in _OTHER_NAMES.items()
+        for name in names
+        if name in others and field not in names
+    ]
+    return f"{sentence}; call {', '.join(renamed)}" if renamed else sentence
 
 
 def expected_answers(item: Mapping[str, object]) -> list[str]:
@@ -214,12 +229,7 @@ def check_item(item: object) -> None:
     for field in ("source", "rubric", "family", "group"):
         value = item.get(field)
         if value is not None and not isinstance(value, str):
-            join = (
-                "; join its documents to one"
-                if isinstance(value, list) and field == "source"
-                else ""
-            )
-            raise InputError(f"`{field}` must be a text, got {type(value).__name__}{join}")
+            raise InputError(f"`{field}` must be a text, got {type(value).__name__}")
     if item.get("source"):
         check_text(item["source"], "source")
     expected = item.get("expected")

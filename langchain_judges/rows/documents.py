@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,23 +15,39 @@ CONTEXTS = (
     *("retrieved", "retrieved_documents", "retrieved_contexts", "passages", "chunks"),
 )
 """The names under which people have what a text is checked against."""
+OF_OUTPUT = "documents_of_output"
+"""Where a row keeps the documents that stood beside the answer in its `output`.
+
+A response is made of them: they are shown to a judge that needs a source, and to no other.
+"""
+_LIKE_A_HEAD = re.compile(r"^(?=(?:> )*\[\d+\](?: |$))", re.MULTILINE)
+"""Where a line of a document would read as the beginning of another one."""
 
 
 def context_in(value: object) -> str | None:
     r"""Return the text of a context; of several documents each has a number.
 
-    A document's title and source, where its metadata have them, stand above it.
+    A document's title and source, where its metadata have them, stand above it. A line of a
+    document that looks like such a head is quoted: no document can pass for several.
 
-    >>> context_in(["It rained.", {"text": "It snowed.", "metadata": {"title": "Oslo"}}])
-    '[1]\nIt rained.\n\n[2] Oslo\nIt snowed.'
+    >>> context_in(["It rained.\n[2] Oslo", {"text": "Snow.", "metadata": {"title": "Rome"}}])
+    '[1]\nIt rained.\n> [2] Oslo\n\n[2] Rome\nSnow.'
     """
-    parts = list(_documents(value))
+    if isinstance(value, str):
+        return value if value.strip() else None
+    parts = [(title, _LIKE_A_HEAD.sub("> ", text)) for title, text in _documents(value)]
     if len(parts) < 2:
         return parts[0][1] if parts else None
     return "\n\n".join(
         f"[{number}]{f' {title}' if title else ''}\n{text}"
         for number, (title, text) in enumerate(parts, 1)
     )
+
+
+def context_of(fields: object) -> object:
+    """Return what stands under one of the usual names, if anything does."""
+    named = fields if isinstance(fields, Mapping) else {}
+    return next((named[name] for name in CONTEXTS if context_in(named.get(name))), None)
 
 
 def _documents(value: object, title: str = "") -> Iterator[tuple[str, str]]:
@@ -63,4 +80,4 @@ def _title(document: Mapping[str, Any]) -> str:
     metadata = document.get("metadata")
     fields = {**document, **metadata} if isinstance(metadata, Mapping) else document
     words = [fields.get(name) for name in ("title", "source", "url")]
-    return ", ".join(dict.fromkeys(str(word) for word in words if word))
+    return ", ".join(dict.fromkeys(" ".join(str(word).split()) for word in words if word))

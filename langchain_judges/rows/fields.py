@@ -14,9 +14,9 @@ from pydantic import BaseModel
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.checks import kind_in
-from langchain_judges.rows.documents import CONTEXTS, context_in
+from langchain_judges.rows.documents import CONTEXTS, OF_OUTPUT, context_in, context_of
 from langchain_judges.rows.fences import fence, sealed
-from langchain_judges.rows.media import content_in, with_media
+from langchain_judges.rows.media import content_in
 from langchain_judges.rows.messages import as_json, call_in, messages_in, text_in
 from langchain_judges.rows.record import answered, begins, ended, is_state, record_in
 from langchain_judges.rows.texts import Message, PlainText, judged, plain, shown, shown_task
@@ -77,6 +77,7 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     copy = dict(row)
     if "input" in copy:
         copy["input"] = _read_or_left(task_in, copy["input"])
+    beside = context_in(context_of(copy.get("output")))
     for name in ("output", "output_a", "output_b"):
         if name in copy and kind_in_value(copy[name]) != "pair":
             copy[name] = _read_or_left(lambda v: work_in(v, task=copy.get("input")), copy[name])
@@ -84,10 +85,10 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
         if name in copy:
             copy[name] = _words(copy[name])
     if not {"output_a", "concepts", "corrected"} & copy.keys():
-        source = _usual_context(copy)
-        if source is not None and not isinstance(source, str):
-            source = context_in(source) or source
-        copy |= {} if source is None else {"source": source}
+        source = context_in(context_of(copy))
+        if source is not None or "source" in copy:
+            copy["source"] = source
+        copy |= {OF_OUTPUT: beside} if beside else {}
     if isinstance(items := copy.get("items"), list):  # of an audit
         copy["items"] = [plain_row(i) if isinstance(i, Mapping) else i for i in items]
     return copy
@@ -97,7 +98,9 @@ _SHOWN = ("input", "output", "output_a", "output_b", "reference", "expected", "s
 
 
 def show(row: Mapping[str, object]) -> str:
-    """Return what a judge is shown of a row: each text in its fence, each step of a record too.
+    """Return what a judge is shown of a row: each text and each step in its fence.
+
+    Documents beside the answer are shown as the source, as to a judge that needs one.
 
     No model is asked. Prompts have other words around it, and call some of the texts otherwise.
 
@@ -105,6 +108,7 @@ def show(row: Mapping[str, object]) -> str:
     'Why?'
     """
     plain_texts = plain_row(row)
+    plain_texts["source"] = plain_texts.get("source") or plain_texts.get(OF_OUTPUT)
     parts = []
     for name in _SHOWN:
         value = plain_texts.get(name)
@@ -168,22 +172,6 @@ def _has_words(message: Message) -> bool:
     return bool(plain(message["content"]).strip())
 
 
-def answer_in(value: object, source: TextSource = None, field: Field = "output") -> str:
-    """Return the text in an application's outputs; of chat messages, the assistant's last.
-
-    Images and files are named by their marks.
-
-    Raises:
-        InputError: The outputs hold no text.
-    """
-    part = _find(value, field, source)
-    if messages := [m for m in record_in(part) if _has_words(m)]:
-        replies = [m for m in messages if m["role"] in ("assistant", "structured response")]
-        # A reference may be given as a single message of any role.
-        return plain((replies or messages)[-1]["content"])
-    return _text(part, field)
-
-
 def work_in(
     value: object,
     source: TextSource = None,
@@ -211,7 +199,7 @@ def work_in(
         return _text(part, field)
     record = answered(record, task)
     only = record[0]
-    is_text = len(record) == 1 and isinstance(only["content"], str) and not _acts(only)
+    is_text = len(record) == 1 and not content_in(only["content"]) and not _acts(only)
     return plain(only["content"]) if is_text else record
 
 
@@ -237,10 +225,9 @@ def outputs_of(run: Any) -> object:
         said = work_in(run.outputs)
     except InputError:  # reported by whoever reads the outputs
         return run.outputs
-    last = said if isinstance(said, list) else [{"role": "assistant", "content": said}]
     kept = {name: run.outputs[name] for name in _USUAL["context"] if name in run.outputs}
     used = [message for tool in sorted(tools, key=_started) for message in _of_tool(tool)]
-    return {**kept, "messages": [*used, *last, *_failure(run)]}
+    return {**kept, "messages": [*used, *_said(said), *_failure(run)]}
 
 
 def _failure(run: Any) -> list[Message]:
@@ -250,10 +237,13 @@ def _failure(run: Any) -> list[Message]:
 def record_of_run(run: Any) -> list[Message]:
     """Return the record of what a run of LangSmith did, and how it ended."""
     outputs = outputs_of(run)
-    record = record_in(outputs)
-    if not record and outputs:
-        record = [{"role": "assistant", "content": answer_in(outputs)}]
-    return record if outputs else _failure(run)
+    if not outputs:
+        return _failure(run)
+    return record_in(outputs) or _said(work_in(outputs))
+
+
+def _said(work: PlainText) -> list[Message]:
+    return [{"role": "assistant", "content": work}] if isinstance(work, str) else work
 
 
 def thread_of(runs: Sequence[Any]) -> list[Message]:
@@ -306,17 +296,6 @@ def _only(value: object, name: str) -> object:
     return value[name] if isinstance(value, Mapping) and list(value) == [name] else value
 
 
-def with_blocks(text: str, origin: object) -> PlainText:
-    """Return a text as a message with the images and files that it marks, if it marks any.
-
-    Args:
-        text: The text.
-        origin: The value that the text was read from.
-    """
-    content = with_media(text, [origin, messages_in(origin)], marks=False)
-    return text if isinstance(content, str) else [{"role": "assistant", "content": content}]
-
-
 def reference_in(value: object, source: TextSource = None) -> str:
     """Return the text of a reference; for an agent that used tools, the complete trajectory.
 
@@ -356,7 +335,7 @@ def source_in(inputs: object, outputs: object, source: TextSource = None) -> str
     if callable(source):
         part = _find({"inputs": inputs, "outputs": outputs}, "context", source)
     elif source is None:
-        part = next(filter(None, map(_usual_context, (inputs, outputs))), None)
+        part = next(filter(None, map(context_of, (inputs, outputs))), None)
     else:
         try:
             part = _follow(inputs, "context", source)
@@ -366,11 +345,6 @@ def source_in(inputs: object, outputs: object, source: TextSource = None) -> str
     if source is not None and text is None:
         raise InputError("`context`: there is nothing to check against, got nothing")
     return text
-
-
-def _usual_context(value: object) -> object:
-    fields = value if isinstance(value, Mapping) else {}
-    return next((fields[name] for name in _USUAL["context"] if fields.get(name)), None)
 
 
 def keys_in(value: object) -> str:

@@ -11,12 +11,13 @@ from typing import NamedTuple
 from langchain_judges.errors import InputError
 from langchain_judges.methods.describe import memories_of, unwrapped
 from langchain_judges.rows.checks import RowKind, check_pair, check_task, kind_in
+from langchain_judges.rows.documents import OF_OUTPUT
 from langchain_judges.rows.labels import ANNOTATIONS
 from langchain_judges.runs.rows import JUDGED, RunRow
 from langchain_judges.runs.shards import Shard
 from langchain_judges.runs.sources import Records, UnreadableTable
 
-_SHOWN = (*JUDGED, "concepts", "instruction", "task_kind")
+_SHOWN = (*JUDGED, OF_OUTPUT, "concepts", "instruction", "task_kind")
 """What a prompt may follow from."""
 
 

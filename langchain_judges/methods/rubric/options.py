@@ -31,9 +31,9 @@ from langchain_judges.methods.rubric.criteria import (
 from langchain_judges.methods.rubric.prompts import CLAIM_PROMPTS, DRAFT_PROMPTS, PROMPTS
 from langchain_judges.methods.rubric.tally import Scoring
 from langchain_judges.options import Owner, Rule
-from langchain_judges.rows.checks import expected_answers
-from langchain_judges.rows.documents import CONTEXTS
-from langchain_judges.rows.fields import plain_row, source_in
+from langchain_judges.rows.checks import expected_answers, fields_of
+from langchain_judges.rows.documents import CONTEXTS, OF_OUTPUT
+from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.record import last_turn
 from langchain_judges.verdict import Label
 
@@ -113,14 +113,17 @@ class LabelOptions(JudgeOptions):
         """Return a row as this judge takes it: what is judged as its output.
 
         Raises:
-            InputError: There is no source where that is what is judged.
+            InputError: There is no source where one is needed.
         """
-        if self.judges_source:
-            documents = source_in(row, None)
-            if documents is None:
-                raise _nothing("source")
-            own = {name: value for name, value in row.items() if name not in CONTEXTS}
-            return {**own, "output": documents}
+        if self.needs_source and not row.get("rubric"):
+            read = plain_row(row)
+            source = read.get("source") or read.get(OF_OUTPUT)
+            if not source:
+                raise _nothing("source", fields_of(row))
+            if self.judges_source:
+                own = {name: value for name, value in row.items() if name not in CONTEXTS}
+                return {**own, "output": source}
+            row = {**row, "source": source}
         if not self.last_turn:
             return row
         row = plain_row(row)
@@ -200,8 +203,9 @@ def _relabelled(criterion: Criterion, labels: LabelsLike | None) -> Criterion:
     return Criterion(**{**dict(criterion), **bare}).with_labels(labels)
 
 
-def _nothing(needs: Needs | None) -> InputError:
-    return InputError(f"there is nothing to judge by: the judge needs {_NEEDED[needs]}")
+def _nothing(needs: Needs | None, names: str = "") -> InputError:
+    seen = f"; {names}" if names else ""
+    return InputError(f"there is nothing to judge by: the judge needs {_NEEDED[needs]}{seen}")
 
 
 CLAIMS = EvidenceTable(
