@@ -195,7 +195,7 @@ def _ordered_alike(rows: Any, scores: Any, systems: Any) -> float:
 
 
 SETS: dict[str, tuple[str, Callable[[Path], Iterator[Figure]]]] = {
-    "LLMBar (Zeng et al. 2023)": ("llmbar", llmbar),
+    "LLMBar (Zeng et al. 2023), the worst of 325 settings": ("llmbar", llmbar),
     "MT-Bench, 200 pairs (processed by LLMBar's authors)": ("mtbench_human200", mt_bench),
     "Position bias on MT-Bench (Shi et al. 2024)": ("mtbench_position_bias", position_bias),
     "PandaLM (Wang et al. 2023)": ("pandalm", pandalm),
@@ -205,38 +205,39 @@ SETS: dict[str, tuple[str, Callable[[Path], Iterator[Figure]]]] = {
 }
 
 
-def told(figure: Figure) -> str:
-    """Return a figure: what was published, and what we find where it differs."""
-    published, ours = (f"{each:.{figure.digits}f}" for each in (figure.published, figure.ours))
-    number = published if figure.alike else f"{published}, **ours {ours}**"
-    return number + (f" ({figure.note})" if figure.note else "")
-
-
-def told_together(figures: Iterator[Figure]) -> str:
-    """Return figures of one kind after each other: "orders agree, %: GPT-4 87.0, …"."""
-    kinds: dict[str, list[str]] = defaultdict(list)
+def differing(figures: list[Figure]) -> str:
+    """Return the figures that differ from what was published, and what to know of others."""
+    found = []
     for figure in figures:
-        kind, _, what = figure.name.partition(": ")
-        kinds[kind].append(f"{what} {told(figure)}".strip())
-    return "; ".join(f"{kind}: {', '.join(each)}" for kind, each in kinds.items())
+        published, ours = (f"{each:.{figure.digits}f}" for each in figure[1:3])
+        number = published if figure.alike else f"{published}, **ours {ours}**"
+        if figure.note or not figure.alike:
+            found.append(f"{figure.name}: {number} ({figure.note})".replace(" ()", ""))
+    return "; ".join(found)
 
 
 def table(data: Path) -> str:
-    """Return all figures as Markdown."""
-    lines = ["| set | published figures; ours where they differ |", "|---|---|"]
+    """Return as Markdown how many figures of each set are the same, and which are not."""
+    lines = ["| set | figures | the same | differences and notes |", "|---|---|---|---|"]
     for name, (folder, compute) in SETS.items():
-        found = (data / folder).is_dir()
-        figures = told_together(compute(data)) if found else f"not in {data}"
-        lines.append(f"| {name} | {figures} |")
+        if not (data / folder).is_dir():
+            lines.append(f"| {name} | | | not in {data} |")
+            continue
+        figures = list(compute(data))
+        alike = sum(figure.alike for figure in figures)
+        lines.append(f"| {name} | {len(figures)} | {alike} | {differing(figures)} |")
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    """Print the table, or write it into the docs."""
+    """Print every figure and the table, or write the table into the docs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--write", action="store_true", help="into docs/evidence.md")
     options = parser.parse_args()
+    for folder, compute in SETS.values():
+        if (options.data / folder).is_dir():
+            print(*compute(options.data), sep="\n")
     figures_table = table(options.data)
     print(figures_table)
     if options.write:

@@ -97,7 +97,7 @@ def test_the_reference_shows_every_public_name(site):
         package = f"langchain_judges.{room}".rstrip(".")
         missing = [name for name in import_module(package).__all__ if name not in text]
         assert missing == [], package
-    assert 'href="options.html#bsm"' in text
+    assert 'href="#bsm"' in text
     assert "<blockquote>" not in text  # an example is code
 
 

@@ -1,4 +1,4 @@
-"""What the reference shows of a docstring: examples as code, and options on their own page."""
+"""What the reference shows of a docstring: examples as code, and its options by a link."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def shortened(text: str, name: str) -> str:
         return text
     method = name.removeprefix("create_").removesuffix("_judge")
     anchor = f"#{method}" if method in METHODS or method in COMBINATIONS else ""
-    link = f"Its options: [options](options.html{anchor}).\n\n"
+    link = f"Its [options]({anchor or '#options'}).\n\n"
     return OPTIONS.sub(link, text, count=1)
 
 

@@ -50,11 +50,10 @@ def described(value: object) -> bool:
 
 
 def reference() -> str:
-    """Return the page that shows every public name, each where it is exported first."""
+    """Return the page of all options and public names, each where it is exported first."""
     lines = [
-        "# Reference\n",
-        "Every public name, from its signature and docstring. Options with their types: "
-        "[options](options.md).",
+        "# Reference\n\nEvery option of every method, then every public name.\n",
+        options_page.section(),
     ]
     seen: set[str] = set()
     for room, title in ROOMS.items():
@@ -87,7 +86,6 @@ def server_config() -> str:
 
 
 FILES: dict[Path, Callable[[], str]] = {
-    DOCS / "options.md": options_page.page,
     DOCS / "reference.md": reference,
     ROOT / "graphs" / "judges.py": server_graphs,
     ROOT / "langgraph.json": server_config,

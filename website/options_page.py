@@ -1,10 +1,9 @@
-"""Write docs/options.md from the options themselves; `make generated` does."""
+"""Write the options into docs/reference.md; `make generated` does."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 from langchain_judges.methods.options import GraphOptions, JudgeOptions
@@ -12,7 +11,6 @@ from langchain_judges.methods.registry import COMBINATIONS, METHODS
 from langchain_judges.options import described, type_of
 from langchain_judges.writing.registry import WRITERS
 
-PAGE = Path(__file__).parents[1] / "docs" / "options.md"
 SHARED = {*GraphOptions.model_fields, *JudgeOptions.model_fields}
 NAMED = {
     "Sequence": "list",
@@ -22,13 +20,11 @@ NAMED = {
     "BaseCheckpointSaver": "checkpointer",
 }
 """Types of options in the words of a reader."""
-TABLE = ("| option | default or type | what it is |", "|---|---|---|")
-HEAD = """# Options
+HEAD = """## Options
 
-Every option of every method: a keyword in Python, `--set NAME=VALUE` (as JSON) in a shell.
-
-A type stands where the default is `None`. A preset is a set of options by name:
-`load_judge("bsm", model, preset="paper")`, or `--preset paper`.
+Every option of every method: a keyword in Python, `--set NAME=VALUE` (as JSON) in a shell. In
+brackets stands the default, or the type where that is `None`. A preset is a set of options by
+name: `load_judge("bsm", model, preset="paper")`, or `--preset paper`.
 """
 
 
@@ -60,16 +56,15 @@ def plain_type(text: str) -> str:
 def row(kind: type[GraphOptions], name: str, field: Any) -> str:
     """Return the line of an option: its default, or its type where that is None, and words."""
     default = field.get_default(call_default_factory=True)
-    words = " ".join((field.description or "").split()).replace("|", "\\|")
+    words = " ".join((field.description or "").split())
     shown = plain_type(type_of(kind, name)) if default is None else f"`{default!r}`"
-    return f"| `{name}` | {shown} | {words} |"
+    return f"- `{name}` ({shown}): {words}"
 
 
-def table(kind: type[GraphOptions], *, shared: bool = False) -> str:
-    """Return the options that a method declares, or those that it shares with others."""
-    lines = [*TABLE]
-    own = [(name, field) for name, field in described(kind) if (name in SHARED) == shared]
-    return "\n".join(lines + [row(kind, name, field) for name, field in own])
+def shared_options(kind: type[GraphOptions]) -> str:
+    """Return the options that a method shares with all others."""
+    own = [(name, field) for name, field in described(kind) if name in SHARED]
+    return "\n".join(row(kind, name, field) for name, field in own)
 
 
 def summary(method: type[Any]) -> str:
@@ -99,27 +94,17 @@ def rows_once(kind: type[GraphOptions], told: dict[tuple[type, str], str]) -> st
         else:
             told[owner, name] = kind.method
             new.append(row(kind, name, field))
-    lines = [*TABLE, *new] if new else []
-    lines += [f"\n{', '.join(names)}: as of `{each}`." for each, names in as_of.items()]
-    return "\n".join(lines)
+    shared = [f"- {', '.join(names)}: as of `{each}`." for each, names in as_of.items()]
+    return "\n".join(new + shared)
 
 
-def page() -> str:
-    """Return the page."""
-    parts = [HEAD, "## What every judge takes\n", table(JudgeOptions, shared=True)]
+def section() -> str:
+    """Return the options of every method."""
+    parts = [HEAD, "### What every judge takes\n", shared_options(JudgeOptions)]
     told: dict[tuple[type, str], str] = {}
-    tables: dict[str, Mapping[str, type[Any]]] = {
-        "Judges": METHODS,
-        "Judges made of judges": COMBINATIONS,
-        "Writers": WRITERS,
-    }
-    for title, methods in tables.items():
-        parts.append(f"\n## {title}")
-        for name, method in methods.items():
-            written = " writer" if title == "Writers" else ""
-            parts += [
-                f"\n### `{name}`{written}\n",
-                summary(method) + "\n",
-                rows_once(method, told),
-            ]
-    return "\n".join(parts) + "\n"
+    judges: dict[str, type[Any]] = {**METHODS, **COMBINATIONS}
+    for name, method in judges.items():
+        parts += [f"\n### `{name}`\n", summary(method) + "\n", rows_once(method, told)]
+    for name, writer in WRITERS.items():
+        parts += [f"\n### `{name}` writer\n", summary(writer) + "\n", rows_once(writer, told)]
+    return "\n".join(parts)
