@@ -305,7 +305,7 @@ CASES: dict[str, Case] = {
     **_variations("direct", aspects={"aspects": ["Light", "Water"], "orders": "score_mean"}),
     **_variations("relative", lenient={"orders": "lenient"}),
     # No judge of the cascades decides before the last, so that all are asked.
-    **_combined("cascade", {"thresholds": [None]}),
+    **_combined("cascade", {"thresholds": [1.0]}),
     **_combined("jury", {}),
     **_variations("cot_sc", adaptive={"samples": 8, "adaptive": True}),
 }

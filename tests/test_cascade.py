@@ -65,6 +65,12 @@ def test_the_scores_by_criterion_are_those_of_the_judge_that_decides():
     assert unsure["subscores"] == []
 
 
+def test_a_judge_without_a_threshold_is_not_asked_for_it_never_decides():
+    result = create_cascade([UNASKED, sure("dear", "B", 0.6)], thresholds=[None]).invoke(PAIR)
+    assert (result["stage"], result["verdict"]["failures"]) == ("dear", [])
+    assert [each["member"] for each in result["stages"]] == ["dear"]
+
+
 def test_the_last_judge_may_abstain():
     judges = [sure("cheap", "A", 0.7), sure("dear", "B", 0.6)]
     result = create_cascade(judges, thresholds=[0.8, 0.8]).invoke(PAIR)

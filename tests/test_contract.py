@@ -11,12 +11,15 @@ from typing import Annotated, Any
 
 import pytest
 from langchain_core.prompts import ChatPromptTemplate
+from typer.testing import CliRunner
 from typing_extensions import TypedDict
 
 from langchain_judges import FailureMemory, as_evaluator, judge_many, load_judge
+from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
 from langchain_judges.methods import COMPARES, Call, add_usage, order_verdict
 from langchain_judges.methods.registry import BUILDERS, METHODS, register
+from langchain_judges.report import trust
 from langchain_judges.testing import check_method
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -263,6 +266,39 @@ def test_a_score_of_one_text_that_is_reversed_is_refused(monkeypatch):
     monkeypatch.setattr(steps, "one_verdict", reversed_score)
     with pytest.raises(AssertionError, match="the best reply has the higher `score`"):
         check_method(METHODS["rubric"], BUILDERS["rubric"])
+
+
+def test_scores_in_both_orders_become_a_verdict(page):
+    def verdict(rule, ab, ba):
+        answers: Any = {"AB": ab, "BA": ba}
+        return order_verdict(page.MeritsOptions(orders=rule), answers, [], add_usage([]))
+
+    clear, slight = {"A": 5, "B": 1}, {"A": 3, "B": 4}
+    by_mean = verdict("score_mean", clear, slight)
+    assert (by_mean["preference"], by_mean["scores"]) == ("A", {"A": 8.0, "B": 5.0})
+    assert 0.5 < by_mean["score"] < 0.51
+    assert by_mean["flipped"] is True
+    assert verdict("strict", clear, slight)["preference"] == "tie"
+    assert verdict("strict", clear, clear)["score"] == 1.0
+
+
+def test_the_command_line_takes_a_method_from_a_file(page):
+    shown = CliRunner().invoke(app, ["--plugin", page.__file__, "show", "merits"])
+    assert "Merits: the strongest point of each text" in shown.output
+    refusal = CliRunner().invoke(app, ["--plugin", "nowhere.py", "show", "merits"])
+    assert (refusal.exit_code, "'nowhere.py' cannot be imported" in refusal.output) == (2, True)
+
+
+def test_trust_finds_the_flips_of_a_method_whatever_its_lists_hold(page):
+    judge = page.create_merits_judge(FakeChatModel(replies=likes_the_blue))
+    rows = [{**PAIR, "id": str(n), "label": "A"} for n in range(4)]
+    run: Any = list(judge_many(judge, rows, progress=False))
+    assert trust(run, rows).numbers["bias.flips"].result == 0.0
+    for row in run:
+        row["points"] = [{"order": "AB", "score": 2}, {"order": "BA", "score": 1}]
+        del row["ballots"]
+        row["verdict"]["flipped"] = True
+    assert trust(run, rows).numbers["bias.flips"].result == 1.0
 
 
 def test_a_tuple_of_ones_own_is_an_option_like_any_other(page):

@@ -6,11 +6,13 @@ import math
 import random
 import re
 from collections import Counter
+from typing import Any
 
 from scipy.stats import binom, norm
 
 from langchain_judges.runs.decision import decision
 from langchain_judges.runs.summary import Summary
+from langchain_judges.verdict import no_usage
 
 
 def pairs(a: int, b: int, ties: int = 0) -> Summary:
@@ -71,6 +73,15 @@ def test_each_label_has_its_rate_and_the_category_that_carries_the_errors_is_nam
         "The label is met in 10 of 20 (50 %, 30–70 %) of billing, elsewhere in 40 of 40 "
         "(100 %, 91–100 %)."
     )
+
+
+def test_totals_of_several_criteria_have_a_mean():
+    summary = Summary()
+    for total in (0.0, 0.875):
+        verdict = {"label": total, "score": total, "failures": [], "usage": no_usage()}
+        row: Any = {"verdict": verdict, "judged": True, "subscores": [{}, {}]}
+        summary.add(row)
+    assert decision(summary) == ["The mean total is 0.44, from 0 to 1, of 2 rows."]
 
 
 def test_categories_that_may_be_alike_are_not_named():

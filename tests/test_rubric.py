@@ -107,7 +107,7 @@ def test_a_rubric_in_a_file(form, tmp_path):
     ("options", "message"),
     [
         ({"rubric": []}, "it has no criterion"),
-        ({"rubric": ["Tone", "tone"]}, "two criteria are named 'tone'"),
+        ({"rubric": ["Depth", "depth"]}, "two criteria are named 'depth'"),
         ({"rubric": 5}, "must be a text, a list or a mapping, got 5"),
         ({"rubric": [{"name": "T", "lables": [1, 2]}]}, "did you mean 'labels'"),
         ({"rubric": [{"name": "T", "labels": [1]}]}, "`labels` must be two or more"),
@@ -205,7 +205,7 @@ def test_an_evaluator_gives_feedback_for_the_total_and_for_each_criterion():
 def test_a_rows_own_rubric_is_judged_by_in_a_run_too():
     model, own = says(1), {**ITEM, "rubric": "Is it brief?"}
     row, other = judge_many(
-        create_rubric_judge(model, rubric="Tone"),
+        create_rubric_judge(model, rubric="Is it kind?"),
         [own, ITEM],
         progress=False,
         max_concurrency=1,
@@ -265,10 +265,12 @@ def test_corrections_of_the_whole_are_not_shown_as_labels_of_a_criterion(each):
 @pytest.mark.parametrize(
     ("rubric", "hint"),
     [
-        ("rubric.yaml", r"file='rubric.yaml'` or `rubric=Path\('rubric.yaml'\)"),
+        ("rubric.yaml", "file='rubric.yaml'"),
         ("rubrics/my tone.json", "is a file's name"),
         ("Is {outputs} polite, given {inputs}?", "holds {outputs}: it is a whole prompt"),
         ("Compare {{ reference_outputs }}.", "Say only what is judged"),
+        ("Groundedness", "did you mean 'groundedness'"),
+        (["groundedness", "Tone"], "Give `rubric='groundedness'`, with a judge for each"),
     ],
 )
 def test_a_text_that_is_a_file_or_a_ported_prompt_is_refused(rubric, hint):
@@ -391,6 +393,7 @@ def test_the_last_turn_alone_is_judged_where_that_is_asked_for():
         ("The label is 0.\nThe response gives as its result\n1", None),
         ("How many of the claims hold?\n1", None),
         ("Label: 0\nLabel: 1", None),
+        ("Score: .1", None),
     ],
 )
 def test_a_label_in_plain_words_is_one_that_is_said(text, label):

@@ -292,6 +292,8 @@ def label_in(
         nouns: Words that may stand before a label, such as `response`; `the` may too.
     """
     bare = piece.text.strip(_AROUND) if len(piece.text) <= _LONGEST else ""
+    if re.search(r"(?<!\d)\.\d", piece.text):
+        return None  # Without its point `.5` would be the label 5.
     words = [word.strip(_AROUND) for word in bare.split()]
     if words and words[0].casefold() == "the":
         words.pop(0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -27,8 +29,28 @@ def _version(show: bool) -> None:
         raise typer.Exit
 
 
+def _plug_in(modules: list[str]) -> None:
+    """Import modules that register methods; a file's own folder and this one are searched."""
+    for name in modules:
+        path = Path(name)
+        is_file = path.suffix == ".py"
+        sys.path.insert(0, str(path.resolve().parent if is_file else Path.cwd()))
+        try:
+            import_module(path.stem if is_file else name)
+        except ImportError as exc:
+            raise typer.BadParameter(f"{name!r} cannot be imported: {exc}") from exc
+
+
 @app.callback()
 def main(
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A module, or a file of Python, that registers methods of your own.",
+            metavar="MODULE",
+            callback=lambda modules: _plug_in(modules or []),
+        ),
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")
     ] = False,

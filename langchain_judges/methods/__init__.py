@@ -8,10 +8,12 @@ from langchain_judges.lazy import exports
 
 # The one list of public names; each is loaded when it is asked for.
 if TYPE_CHECKING:
+    from langchain_judges.asking.ask import ask as ask
     from langchain_judges.asking.nodes import Call as Call
     from langchain_judges.asking.nodes import Emits as Emits
     from langchain_judges.asking.nodes import Gathered as Gathered
     from langchain_judges.asking.nodes import joined as joined
+    from langchain_judges.asking.steps import together as together
     from langchain_judges.methods.context import JudgeContext as JudgeContext
     from langchain_judges.methods.context import StateSchema as StateSchema
     from langchain_judges.methods.context import begin as begin
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
     from langchain_judges.orders import ORDER_NAMES as ORDER_NAMES
     from langchain_judges.orders import Order as Order
     from langchain_judges.orders import OrderRule as OrderRule
+    from langchain_judges.orders import Slot as Slot
     from langchain_judges.orders import SlotOrTie as SlotOrTie
+    from langchain_judges.orders import by_identity as by_identity
     from langchain_judges.orders import preferred_slot as preferred_slot
     from langchain_judges.verdict import Preference as Preference
     from langchain_judges.verdict import add_usage as add_usage

@@ -22,7 +22,7 @@ from langchain_judges.memory.shown import (
 )
 from langchain_judges.methods.context import RowSteps
 from langchain_judges.methods.options import JudgeOptions
-from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, in_slots
+from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, in_slots, prefer
 from langchain_judges.rows.checks import check_pair
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.texts import (
@@ -284,36 +284,50 @@ def examples_in(state: Mapping[str, Any]) -> list[Example]:
 
 def order_verdict(
     options: JudgeOptions,
-    preferences: Mapping[Order, Preference],
+    answers: Mapping[Order, Preference | Mapping[str, float]],
     failures: Sequence[Failure],
     usage: Usage,
     reason: str = "",
 ) -> Verdict:
-    """Return the verdict of a judge that takes one label from each order.
+    """Return the verdict of a judge that takes one label, or a score of each text, by order.
 
-    The score is the mean of 1 (A), 0.5 (a tie) and 0 (B) over the orders, 0.5 where the rule
-    finds no winner. An order without a label leaves the pair unjudged.
+    The score is the mean of 1 (A), 0.5 (a tie) and 0 (B) over the orders, on the side of the
+    preference, and 0.5 for a tie. An order without an answer leaves the pair unjudged.
 
     Args:
         options: Say which orders were asked, and how they are combined.
-        preferences: The label of each order, by identity.
+        answers: What each order said, by identity: a label, or `{"A": 4, "B": 2}`.
         failures: Everything that went wrong.
         usage: What the judgment cost.
         reason: What decided, for people.
     """
-    if absent := [ORDER_NAMES[o] for o in options.order_list if o not in preferences]:
+    if absent := [ORDER_NAMES[o] for o in options.order_list if o not in answers]:
         return not_judged(failures, usage, f"Not judged: no label ({', '.join(absent)}).")
-    labels = [preferences[order] for order in options.order_list]
-    preference = combine(options.order_rule, labels)
-    points = fmean(POINTS[label] for label in labels)
+    by_order = [answers[order] for order in options.order_list]
+    labels = [each if isinstance(each, str) else prefer(each) for each in by_order]
+    points = [each for each in by_order if not isinstance(each, str)]
+    scores = {side: float(sum(each[side] for each in points)) for side in ("A", "B")}
+    by_scores = bool(points) and options.order_rule == "score_mean"
+    preference = prefer(scores) if by_scores else combine(options.order_rule, labels)
     return {
         "preference": preference,
-        "score": 0.5 if preference == "tie" else points,
-        "scores": None,
+        "score": beside(preference, fmean(POINTS[label] for label in labels)),
+        "scores": scores if points else None,
         "confidence": None,
-        "confidence_source": "none",
+        "confidence_source": "scores" if points else "none",
         "flipped": disagree(labels),
         "rationale": f"{PREFERENCE_WORDS[preference]}. {reason}".strip(),
         "failures": list(failures),
         "usage": usage,
     }
+
+
+BARELY = 0.001
+"""How far a score stands on the side of a preference that its points do not show."""
+
+
+def beside(preference: Preference, score: float) -> float:
+    """Return a score that stands on the side of the preference; 0.5 for a tie."""
+    if preference == "tie":
+        return 0.5
+    return max(score, 0.5 + BARELY) if preference == "A" else min(score, 0.5 - BARELY)

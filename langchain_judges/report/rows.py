@@ -159,9 +159,17 @@ class JudgedRow:
         if by_order := self.row.get("by_order"):
             return {order: (each or {}).get("preference") for order, each in by_order.items()}
         votes: dict[Order, list[Preference | None]] = {}
-        for ballot in self.row.get("ballots") or self.row.get("choices") or []:
-            votes.setdefault(ballot.get("order"), []).append(ballot.get("preference"))
+        for ballot in self._ballots:
+            votes.setdefault(ballot["order"], []).append(ballot["preference"])
         return {order: majority_vote(own) for order, own in votes.items()}
+
+    @property
+    def _ballots(self) -> list[Any]:
+        """The items of the list, whatever its name, that says what each order preferred."""
+        for items in self.row.values():
+            if isinstance(items, list) and items and all(map(_is_ballot, items)):
+                return items
+        return []
 
     def in_order(self, order: Order) -> Preference | None:
         """Return what the judge said in one order, by identity; None: nothing, or unknown."""
@@ -187,6 +195,10 @@ class JudgedRow:
         changes = {"preference": preference, "score": None, "confidence": None}
         row = {**self.row, "verdict": {**self.verdict, **changes}}
         return JudgedRow(row, self.data_row, self.place)
+
+
+def _is_ballot(item: object) -> bool:
+    return isinstance(item, Mapping) and {"order", "preference"} <= item.keys()
 
 
 def preference_points(answers: Sequence[object]) -> float | None:

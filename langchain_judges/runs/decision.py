@@ -72,6 +72,9 @@ def _of_category(summary: Summary, systems: Sequence[str]) -> list[str]:
 
 def _of_labels(summary: Summary) -> list[str]:
     counts, total = summary.preferences, summary.preferences.total()
+    if summary.totals:
+        mean = sum(float(score) * number for score, number in counts.items()) / total
+        return [f"The mean total is {mean:.2f}, from 0 to 1, of {counted(total, 'row')}."]
     rates = (f"{name} in {rate_text(counts[name], total)}" for name in sorted(counts))
     lines = [f"Label {'; '.join(rates)}."]
     top = max(sorted(counts), key=lambda name: counts[name])

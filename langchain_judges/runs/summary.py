@@ -39,6 +39,8 @@ class Summary:
     preferences: Counter[str] = field(default_factory=Counter)
     labels: int = 0
     """Rows of a judge of one text; `preferences` then counts its labels."""
+    totals: int = 0
+    """Of these, rows whose label is the total of several criteria."""
     not_judged: Counter[str] = field(default_factory=Counter)
     """Rows without a verdict, by the reason of their first failure."""
     abstained: int = 0
@@ -111,6 +113,7 @@ class Summary:
         elif is_judged:
             answer = answer_of(verdict)
             self.preferences[str(answer)] += 1
+            self.totals += len(row.get("subscores") or []) > 1 and kind == "item"
             label, category = row.get("label"), str(row.get("category") or "")
             self.answers[category, str(answer)] += 1
             if label in SIDES or (kind == "item" and label is not None):

@@ -195,7 +195,8 @@ def cascade_of(options: Cascade, members: tuple[Member, ...]) -> CombinedGraph:
     gates = options.gates(len(members))
     open_agreement = options.agreement if options.is_open else None
     is_calibrated = options.calibration is not None
-    steps = CascadeSteps(members, kind, gates, is_calibrated, open_agreement)
+    asked, asked_gates = _that_may_decide(members, gates)
+    steps = CascadeSteps(asked, kind, asked_gates, is_calibrated, open_agreement)
     of_items = (ItemCascadeState, ItemCascadeResult)
     schema = schema_of(kind, (CascadeState, CascadeResult), of_items)
     graph = schema.graph()
@@ -205,6 +206,18 @@ def cascade_of(options: Cascade, members: tuple[Member, ...]) -> CombinedGraph:
     graph.add_conditional_edges("ask", Route(steps.after), ["ask", "decide"])
     graph.add_edge("decide", END)
     return finish(options, members, kind, graph)
+
+
+def _that_may_decide(
+    members: tuple[Member, ...], gates: Sequence[float | None]
+) -> tuple[tuple[Member, ...], list[float | None]]:
+    """Return the judges that are asked, with their thresholds; without one none decides.
+
+    The last is asked whatever its threshold, so that a row says how sure it was.
+    """
+    last = len(members) - 1
+    places = [n for n, gate in enumerate(gates) if gate is not None or n == last]
+    return tuple(members[n] for n in places), [gates[n] for n in places]
 
 
 class _CreateCascade(Protocol[P]):

@@ -13,7 +13,7 @@ from langchain_judges.asking.steps import Update
 from langchain_judges.methods.direct.options import Baseline
 from langchain_judges.methods.direct.replies import DirectBallot, JudgeWork
 from langchain_judges.methods.early_stop import outcomes, plurality
-from langchain_judges.methods.pairs import side_by_coin
+from langchain_judges.methods.pairs import BARELY, beside, side_by_coin
 from langchain_judges.methods.replies import PlanLine, PlanScore
 from langchain_judges.orders import (
     ORDER_NAMES,
@@ -35,9 +35,6 @@ from langchain_judges.verdict import (
     Verdict,
     not_judged,
 )
-
-_BARELY = 0.001
-"""How far a score is from even at least where a text is preferred."""
 
 
 def balloted(options: Baseline, work: JudgeWork, reply: Reply) -> Update:
@@ -128,7 +125,7 @@ def _order_result(
     score = POINTS[preference]
     if probable and preference != "tie":
         # Of three labels one wins below a half; above it means A, whatever the method.
-        likely = max(ballot["probability"] or 0.0, 0.5 + _BARELY)
+        likely = max(ballot["probability"] or 0.0, 0.5 + BARELY)
         score = likely if preference == "A" else 1 - likely
     return _OrderResult(preference, score, ballot["scores"])
 
@@ -159,7 +156,7 @@ def _verdict(  # noqa: PLR0913 - one argument for each thing that stands in a ve
     without = "scores" if options.form.reads == "scores" else "none"
     return {
         "preference": preference,
-        "score": _beside(preference, mean),
+        "score": beside(preference, mean),
         "scores": scores,
         "confidence": confidence,
         "confidence_source": without if confidence is None else source,  # type: ignore[typeddict-item]
@@ -175,17 +172,6 @@ def _sum(results: Mapping[Order, _OrderResult]) -> dict[str, float] | None:
     if len(scored) < len(results):
         return None
     return {side: float(sum(scores[side] for scores in scored)) for side in ("A", "B")}
-
-
-def _beside(preference: Preference, score: float) -> float:
-    """Return a score that stands on the side of the preference.
-
-    A label may be said although its tokens are less likely than not, and a coin may have
-    decided.
-    """
-    if preference == "tie":
-        return 0.5
-    return max(score, 0.5 + _BARELY) if preference == "A" else min(score, 0.5 - _BARELY)
 
 
 def _confidence(

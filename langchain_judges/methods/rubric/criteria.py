@@ -238,6 +238,12 @@ def _criterion(criterion: object) -> Criterion:
         return criterion
     if isinstance(criterion, str):
         name, _, description = criterion.partition(":")
+        if criterion in ready_names():
+            raise OptionError(
+                f"`rubric` lists {criterion!r}, a ready rubric; in a list a name alone is a "
+                f"criterion that nothing defines. Give `rubric={criterion!r}`, with a judge "
+                f"for each, or say what it means: '{criterion}: …'"
+            )
         return Criterion(name=name.strip(), description=description.strip())
     if isinstance(criterion, Mapping):
         return Criterion(**{str(key): value for key, value in criterion.items()})
@@ -369,7 +375,7 @@ def check_name(text: str) -> None:
     if re.fullmatch(r"[^\n]{1,300}\.(ya?ml|json|md|txt)", text.strip()):
         raise OptionError(
             f"`rubric` is a file's name, {text!r}, and would be judged by as a text: give the "
-            f"file by `file={text!r}` or `rubric=Path({text!r})`"
+            f"file by `file={text!r}`"
         )
     if places := _PLACES.findall(text):
         raise OptionError(
@@ -378,9 +384,12 @@ def check_name(text: str) -> None:
             "response, the expected answer and the source are shown beside it"
         )
     file_names = _names()
-    if text in file_names or not re.fullmatch(r"[a-z]+(_[a-z]+)*", text):
+    if text in file_names:
         return
-    near = get_close_matches(text, list(file_names), n=1)
+    name = "_".join(text.split()).casefold()
+    if name not in file_names and not re.fullmatch(r"[a-z]+(_[a-z]+)*", text):
+        return
+    near = get_close_matches(name, list(file_names), n=1)
     if near or "_" in text:
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise OptionError(

@@ -255,11 +255,11 @@ class RubricOptions(LabelOptions):
     templates = {**DRAFT_PROMPTS, **CLAIM_PROMPTS}
 
     rubric: Annotated[
-        RubricLike | PathLike[str] | None,
+        RubricLike | None,
         SkipValidation,
-        Rule("a name, a text, a path, a list or a mapping of criteria, or None"),
+        Rule("a name, a text, a list or a mapping of criteria, or None"),
     ] = None
-    """What is judged: a ready rubric's name, a text, the `Path` of a file, a list of criteria
+    """What is judged: a ready rubric's name, a text, a list of criteria
     (`"name"`, `"name: description"`, the fields of a `Criterion`), or a mapping of names to
     descriptions. Default: correctness if a row has `expected`, else groundedness."""
     file: Annotated[str | PathLike[str] | None, Owner(), Rule("a path, or None")] = None
@@ -286,15 +286,6 @@ class RubricOptions(LabelOptions):
     """Draft at most this many yes/no questions from the task (`True`: eight) and ask them with
     the criteria of `rubric` (TICK, arXiv:2410.03608)."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _with_file(cls, values: object) -> object:
-        if isinstance(values, dict) and isinstance(values.get("rubric"), PathLike):
-            if values.get("file") is not None:
-                raise OptionError("give `rubric` or `file`, not both")
-            return {**values, "rubric": None, "file": values["rubric"]}
-        return values
-
     @model_validator(mode="after")
     def _check(self) -> RubricOptions:
         if self.rubric is not None and self.file is not None:
@@ -320,7 +311,7 @@ class RubricOptions(LabelOptions):
         """The rubric of the judge; None: by what a row brings."""
         if isinstance(self.rubric, str):
             return rubric_of_text(self.rubric, self.labels)
-        if self.rubric is not None and not isinstance(self.rubric, PathLike):
+        if self.rubric is not None:
             rubric = Rubric(criteria=read_rubric(self.rubric))
         elif self.file is not None:
             rubric = load_rubric(self.file)
