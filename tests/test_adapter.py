@@ -1,5 +1,3 @@
-import asyncio
-import itertools
 from typing import Any
 
 import pytest
@@ -9,11 +7,8 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 
 from langchain_judges import (
-    ajudge_many,
     create_absolute_judge,
-    create_self_consistency_judge,
     judge_many,
-    load_judge,
     resolve_model,
 )
 from langchain_judges.asking.adapter import ModelAdapter
@@ -23,7 +18,7 @@ from langchain_judges.asking.steps import run
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm.prompts import REFERENCE
 from langchain_judges.methods.replies import scores_shape
-from langchain_judges.testing import FakeToolModel, error, reply
+from langchain_judges.testing import FakeToolModel
 from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
@@ -121,28 +116,6 @@ def test_a_verdict_says_what_it_was_asked_without_and_so_does_a_cached_one():
     assert asked_without == [[["temperature"]] * 3, [None] * 3]
 
 
-def test_samples_of_a_model_without_seeds_are_kept_apart_and_shared_by_their_seed():
-    """Two judges of one study: the second asks for the samples of the first, and for more."""
-    numbers = itertools.count()
-    replies = InMemoryCache()
-    pair = {"input": "Why?", "output_a": "good", "output_b": "bad"}
-    explanations = []
-    for samples in (3, 5):
-        model = Refuses(
-            setting="seed",
-            replies=lambda _: {"explanation": f"reply {next(numbers)}", "preference": "1"},
-            cache=replies,
-        )
-        judge = create_self_consistency_judge(model, samples=samples)
-        votes = judge.invoke(pair)["ballots"]
-        explanations.append({vote["explanation"] for vote in votes})
-        assert "seed" in judge.invoke(pair)["verdict"]["usage"]["asked_without"]
-    few, more = explanations
-    assert (len(few), len(more)) == (3, 5)
-    assert few < more
-    assert next(numbers) == 5
-
-
 def test_a_reply_is_found_again_by_a_process_that_has_not_learnt_what_the_model_refuses():
     reply = {"score_1": 8, "score_2": 2, "explanation": "because"}
     cache, pair = InMemoryCache(), {"input": "Why?", "output_a": "good", "output_b": "bad"}
@@ -153,31 +126,6 @@ def test_a_reply_is_found_again_by_a_process_that_has_not_learnt_what_the_model_
         verdicts = [judge.invoke({**pair, "input": each})["verdict"] for each in inputs]
         calls.append([verdict["usage"]["calls"] > 0 for verdict in verdicts])
     assert calls == [[True, True], [False]]
-
-
-@pytest.mark.parametrize("kind", ["sync", "async"])
-def test_one_request_finds_out_what_a_model_refuses_while_the_others_wait(serve, caplog, kind):
-    def answer(call):
-        for setting in ("temperature", "logprobs"):
-            if setting in call.body:
-                return error(400, f"Unsupported parameter: {setting!r} is not supported.")
-        return reply('{"explanation": "clear", "preference": "1"}')
-
-    server = serve(answer, delay=0.01)
-    judge = load_judge("relative", chat(server), orders="none")
-    pairs = [{"input": str(n), "output_a": "a", "output_b": "b"} for n in range(50)]
-    settings: dict[str, Any] = {"max_concurrency": 16, "progress": False}
-    if kind == "sync":
-        rows = list(judge_many(judge, pairs, **settings))
-    else:
-
-        async def work():
-            return [row async for row in ajudge_many(judge, pairs, **settings)]
-
-        rows = asyncio.run(work())
-    assert all(row["judged"] for row in rows)
-    assert len(server.calls) == 50 + 2
-    assert [record.message.count("does not take") for record in caplog.records] == [1, 1]
 
 
 def test_what_a_profile_says_a_model_refuses_is_not_tried():

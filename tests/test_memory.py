@@ -22,8 +22,8 @@ from langchain_judges import (
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.document_file import DocumentFile
 from langchain_judges.memory.example import check_examples
-from langchain_judges.memory.guard import same
 from langchain_judges.memory.recall import all_, knn, near, read_recall, uniform
+from langchain_judges.memory.selection import same
 from langchain_judges.memory.versions import MemorySnapshot
 from langchain_judges.runs.reader import RowFields
 from tests.cases import for_each

@@ -13,12 +13,10 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, wait
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable
@@ -37,15 +35,12 @@ from langchain_judges.asking.faults import Complaint
 from langchain_judges.asking.models import model_identity, model_name, resolve_model
 from langchain_judges.asking.prompt_cache import PromptCache
 from langchain_judges.asking.reading import json_schema
-from langchain_judges.asking.steps import Steps, Wait
 from langchain_judges.errors import OptionError
 
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 Rung = Literal["response_format", "structured_output", "tools", "text"]
 
-REFUSAL_WAIT = 2.0
-"""Seconds that requests wait for the first one: a refusal comes before a model writes."""
 _MEDIA = {
     "image": "image_inputs",
     "audio": "audio_inputs",
@@ -139,10 +134,6 @@ class ModelAdapter:
         self._best = self.rungs[0]
         self.refused: set[str] = _refused_by(profile)
         """Settings that the model does not take, by its profile or by what it has said."""
-        # Of a model that has a profile it says enough; a batch job is sent as a whole.
-        in_batches = (getattr(self.model, "metadata", None) or {}).get("batch")
-        self._may_refuse = self.openai_compatible and not profile and not in_batches
-        self._tried: dict[str, Future[None]] = {}
         self.answered = False
         """Whether a reply has come: what is refused after that is one request, not access."""
         self._lock = threading.Lock()
@@ -172,7 +163,7 @@ class ModelAdapter:
         *,
         logprobs: bool = False,
         alternatives: int = 0,
-        seed: int | None = None,
+        sampled: bool = False,
     ) -> ReplyRequest:
         """Return how to ask for a reply of `shape` on the rung that the model is on.
 
@@ -181,7 +172,7 @@ class ModelAdapter:
             sampling: The parameters that are bound.
             logprobs: Whether log-probabilities are wanted.
             alternatives: Tokens whose probabilities are wanted beside each one written.
-            seed: The seed that is wanted, of which `sampling` has none where it is refused.
+            sampled: Whether this is one sample of many.
         """
         if logprobs and self.openai_compatible and "logprobs" not in self.refused:
             sampling = {**sampling, "logprobs": True}
@@ -189,7 +180,7 @@ class ModelAdapter:
                 sampling["top_logprobs"] = alternatives
         place = self._place()
         rung = self.rungs[0]
-        unseeded = seed if "seed" not in sampling else None
+        unseeded = sampled and "seed" not in sampling
         key = (shape, rung, unseeded, *sorted(sampling.items()))
         if key not in place.requests:
             model, settings = self._with(place.model, sampling, unseeded)
@@ -204,37 +195,6 @@ class ModelAdapter:
             return request
         settings = {**request.settings, name: key}
         return request._replace(settings=settings, sent=(*request.sent, name))
-
-    def tried(self, request: ReplyRequest, send: Callable[[], Steps[T]]) -> Steps[T | None]:
-        """Send a request; the first with its settings goes ahead of the others.
-
-        Only where the model may refuse them, and for `REFUSAL_WAIT` seconds at most.
-
-        Args:
-            request: What `send` sends.
-            send: Sends it.
-
-        Returns:
-            What came; None: another request found out that one like this would be refused.
-        """
-        if not self._may_refuse:
-            return (yield from send())
-        key, own = repr((request.rung, sorted(request.sent))), Future[None]()
-        own.set_running_or_notify_cancel()
-        first = self._tried.setdefault(key, own)
-        if first is not own:
-            if not first.done():
-                yield Wait(
-                    lambda: wait([first], REFUSAL_WAIT),
-                    lambda: asyncio.wait([asyncio.wrap_future(first)], timeout=REFUSAL_WAIT),
-                )
-            is_stale = self.refused.intersection(request.sent) or request.rung != self.rungs[0]
-            return None if is_stale else (yield from send())
-        try:
-            result = yield from send()
-        finally:
-            own.set_result(None)
-        return result
 
     def lacking(self, request: ReplyRequest, *, seed: bool, logprobs: bool) -> set[str]:
         """Return what a request should have carried, had the model not refused it before.
@@ -309,7 +269,7 @@ class ModelAdapter:
         _LOG.warning("The model %r %s.", model_name(self.model), what)
 
     def _with(
-        self, model: BaseChatModel, sampling: Sampling, unseeded: int | None
+        self, model: BaseChatModel, sampling: Sampling, unseeded: bool
     ) -> tuple[BaseChatModel, dict[str, Any]]:
         """Split sampling parameters into what is set on the model and what is passed along.
 
@@ -317,50 +277,15 @@ class ModelAdapter:
         those that declare a field honour it.
         """
         changes: dict[str, object] = {}
-        if unseeded is not None:
+        if unseeded:
             # Without a seed LangChain's cache would answer every sample with the first.
-            kept = model.cache if isinstance(model.cache, BaseCache) else None
-            changes["cache"] = SampleCache(kept, unseeded) if kept is not None else False
+            changes["cache"] = False
         if self.openai_compatible:
             return (model.model_copy(update=changes) if changes else model), dict(sampling)
         fields = type(model).model_fields
         changes |= {key: value for key, value in sampling.items() if key in fields}
         others = {key: value for key, value in sampling.items() if key not in fields}
         return (model.model_copy(update=changes) if changes else model), others
-
-
-class SampleCache(BaseCache):
-    """A model's cache for one sample where the model takes no seed.
-
-    The wanted seed keeps samples apart, so that whoever wants the same sample again has it.
-    """
-
-    def __init__(self, cache: BaseCache, seed: int) -> None:
-        """Keep a sample's replies in a cache of all."""
-        self._cache, self._seed = cache, seed
-
-    def _key(self, llm_string: str) -> str:
-        return f"{llm_string}, wanted seed {self._seed}"
-
-    def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
-        """Return the sample's reply to a prompt, or None."""
-        return self._cache.lookup(prompt, self._key(llm_string))
-
-    def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
-        """Keep the sample's reply to a prompt."""
-        self._cache.update(prompt, self._key(llm_string), return_val)
-
-    async def alookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
-        """Return the sample's reply to a prompt, or None, in an event loop."""
-        return await self._cache.alookup(prompt, self._key(llm_string))
-
-    async def aupdate(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
-        """Keep the sample's reply to a prompt, in an event loop."""
-        await self._cache.aupdate(prompt, self._key(llm_string), return_val)
-
-    def clear(self, **kwargs: Any) -> None:
-        """Forget all replies, of other samples too."""
-        self._cache.clear(**kwargs)
 
 
 def deadline_of(model: BaseChatModel) -> float | None:

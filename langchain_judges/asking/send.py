@@ -9,7 +9,6 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple
 
 from langchain_core.caches import BaseCache
@@ -272,15 +271,10 @@ def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
             sampling,
             logprobs=question.logprobs,
             alternatives=question.alternatives,
-            seed=asking.seed,
+            sampled=asking.seed is not None,
         )
         request = adapter.with_cache_key(request, asking.cache_key)
-        tried = yield from adapter.tried(
-            request, partial(_attempt, asking, request, messages, sampling)
-        )
-        if tried is None:
-            continue
-        outcome, has_learnt = tried
+        outcome, has_learnt = yield from _attempt(asking, request, messages, sampling)
         if isinstance(outcome, AIMessage):
             return Sent(outcome, request, None)
         error = outcome

@@ -34,8 +34,13 @@ from langchain_judges.memory.example import (
 from langchain_judges.memory.faiss_store import FaissStore
 from langchain_judges.memory.recall import Recall, Recalled, read_recall
 from langchain_judges.memory.selection import ExampleSelection, RecallQuery, aside
-from langchain_judges.memory.stored import Removal, StoredExamples
-from langchain_judges.memory.trial import HeldMemory, MemoryTrial, Trials
+from langchain_judges.memory.stored import (
+    HeldMemory,
+    MemoryTrial,
+    Removal,
+    StoredExamples,
+    Trials,
+)
 from langchain_judges.memory.versions import HistoryEntry, MemorySnapshot
 
 T = TypeVar("T")
