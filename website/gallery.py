@@ -16,7 +16,7 @@ from langchain_core.embeddings import Embeddings
 from rich.console import Console
 from sklearn.feature_extraction.text import HashingVectorizer
 
-from langchain_judges.report.terminal import text_panel, verdict_panel
+from langchain_judges.report.terminal import verdict_panel
 from langchain_judges.testing import ReplayChatModel
 
 PAGE = Path(__file__).parents[1] / "docs" / "verdict.md"
@@ -74,15 +74,6 @@ SC2 = """from langchain_judges import create_sc2_judge
 
 aspects = ["physics", "words for a child"]
 result = create_sc2_judge("openai:gpt-5-mini", aspects=aspects, samples=3).invoke(row)"""
-JURY = """from langchain_judges import create_bsm_judge, create_jury
-from langchain_judges import create_sc2_judge, create_self_consistency_judge
-
-members = [
-    create_bsm_judge("openai:gpt-5-mini", max_criteria=2),
-    create_sc2_judge("openai:gpt-5-mini", aspects=["physics", "words for a child"], samples=3),
-    create_self_consistency_judge("openai:gpt-5-mini", samples=6),
-]
-result = create_jury(members).invoke(row)"""
 RUBRIC = """from langchain_judges import create_rubric_judge
 from langchain_judges.methods.rubric import Criterion
 
@@ -116,14 +107,10 @@ question = (
 )
 judge = create_allure_judge("openai:gpt-5-mini", rubric=question, explain="first")
 result = judge.invoke(row)"""
-WRITING = """from langchain_judges import create_bsm_writer
-
-result = create_bsm_writer("openai:gpt-5-mini").invoke(row)"""
 PAIRS = (
     Example("bsm", "scores on each criterion, in both orders", PAIR, BSM),
     Example("drpe", "each reader's vote and its reason", PAIR, DRPE),
     Example("sc2", "the winning table, and how it won", PAIR, SC2),
-    Example("jury", "who said what", PAIR, JURY),
 )
 TEXTS = (
     Example(
@@ -133,12 +120,6 @@ TEXTS = (
         RUBRIC,
     ),
     Example("allure", "one label with its reason", Row("support", 4, "06_allure"), ALLURE),
-    Example(
-        "writing",
-        "the text, and the concepts that are missing",
-        Row("concepts", 1, "05_writing"),
-        WRITING,
-    ),
 )
 HEAD = """The judges of pairs on one pair, the others on one text each: replies of {model},
 recorded on {date} and replayed. `langchain-judges judge --show` prints the same.
@@ -164,10 +145,9 @@ def result_of(example: Example) -> dict[str, Any]:
 def terminal(example: Example) -> str:
     """Return the result as `--show` prints it, without its frame."""
     result = {**example.row.shown(), **result_of(example)}
-    panel = text_panel(result) if "concepts" in result else verdict_panel(result)
     console = Console(width=WIDTH, no_color=True, force_terminal=False)
     with console.capture() as capture:
-        console.print(panel)
+        console.print(verdict_panel(result))
     first, *lines, _ = capture.get().splitlines()
     inside = (line.removeprefix("│ ").removesuffix("│").rstrip() for line in lines)
     return "\n".join([first.strip("╭─╮ "), "", *inside])
@@ -176,10 +156,7 @@ def terminal(example: Example) -> str:
 def row_text(row: Row) -> str:
     """Return a row as a list of its fields."""
     fields = row.shown().items()
-    return "`row` has\n\n" + "".join(
-        f"- `{name}`: {value if isinstance(value, str) else ', '.join(value)}\n"
-        for name, value in fields
-    )
+    return "`row` has\n\n" + "".join(f"- `{name}`: {value}\n" for name, value in fields)
 
 
 def example_text(example: Example, *, with_row: bool) -> str:

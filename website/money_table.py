@@ -18,7 +18,7 @@ PRICES = ((0.25, 2.0), (2.0, 10.0))
 def line(example: Example) -> str:
     """Return the tokens of a verdict, and the dollars of a thousand like it."""
     result = result_of(example)
-    usage = result.get("usage") or result["verdict"]["usage"]
+    usage = result["verdict"]["usage"]
     read, written = usage["input_tokens"], usage["output_tokens"]
     dollars = [f"{(read * price[0] + written * price[1]) / 1000:.2f}" for price in PRICES]
     cells = [f"[`{example.method}`](verdict.md#{example.method})", str(usage["calls"])]
