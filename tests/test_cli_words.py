@@ -183,6 +183,8 @@ REFUSED = {
     "judge odd.csv --method rubric --model gpt-m": "name it by --column input=COLUMN",
     "judge items.jsonl --method rubric --preset groundednes --model m": "'groundedness'?",
     "judge items.jsonl --method alure --model m": "did you mean 'allure'?",
+    "rank pair.jsonl --model m": "did you mean 'pairs.jsonl'?",
+    "rank pairs.jsonl --model m": "needs `input` and `outputs` by system",
     "compare pair.jsonl --systems a,b --model m": "did you mean 'pairs.jsonl'?",
     "compare pairs.jsonl --systems a,b --model m -o no/a.md": "--out must name a file in a",
     "compare pairs.jsonl --systems a,b,c --model m -o a.csv": "--records keeps comparisons",
@@ -210,7 +212,7 @@ def test_a_refusal_is_one_sentence_before_anything_is_asked(folder, words, sente
     assert "Traceback" not in result.stderr
 
 
-@for_each("command", ["judge", "trust", "compare", "audit --memory memory", "write"])
+@for_each("command", ["judge", "trust", "compare", "rank", "audit --memory memory", "write"])
 def test_every_command_that_asks_refuses_a_wrong_flag(folder, command):
     name, *more = command.split()
     for wrong in ("--set nope", "--set model=x", "--concurrency 0", "--timeout 0", "--bogus"):

@@ -1,18 +1,21 @@
 """Systems ranked by a judge: the order, the comparisons saved, and what is refused."""
 
+import json
 from typing import Any
 
 import numpy as np
 import pytest
 from langchain_core.runnables import RunnableLambda
+from typer.testing import CliRunner
 
+from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics.tournament import next_pairs, tournament
 from langchain_judges.runs import rank
 from langchain_judges.runs.ranking import tasks_of
 from langchain_judges.verdict import even_verdict
 from tests.cases import for_each
-from tests.judges import labels
+from tests.judges import answer_call, labels
 
 QUALITY = {"good": 3, "fair": 2, "poor": 1}
 TASKS: list[dict[str, Any]] = [
@@ -109,3 +112,21 @@ def test_pairs_are_drawn_where_the_order_is_in_doubt():
     capacity = np.full((3, 3), 4.0)
     pairs = next_pairs(tournament(points), capacity, 10, np.random.default_rng(0))
     assert pairs == [(0, 1)] * 4
+
+
+def test_a_command_ranks_and_a_second_time_asks_nothing(tmp_path, serve):
+    path, out, server = tmp_path / "in.jsonl", tmp_path / "r.md", serve(answer_call)
+    rows = [
+        {"question": f"Why {n}?", "outputs": {"x": "good good", "y": "bad", "z": "bad too"}}
+        for n in range(12)
+    ]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    words = ["rank", path, "--model", "fake", "--base-url", server.url, "-o", out]
+    words += ["--column", "input=question", "--records", tmp_path / "v.jsonl"]
+    result = CliRunner().invoke(app, list(map(str, words)))
+    assert result.exit_code == 0, result.output
+    assert "x before" in result.stdout
+    assert out.read_text().count("\n| ") == 3
+    calls = len(server.calls)
+    assert CliRunner().invoke(app, list(map(str, words))).stdout == result.stdout
+    assert len(server.calls) == calls

@@ -115,6 +115,15 @@ GUIDES: dict[str, Guide] = {
         "the folder of a run with --shard, or the records of a run.",
         ("merge out/ -o verdicts.parquet", "merge run.jsonl -o verdicts.csv"),
     ),
+    "rank": Guide(
+        "Rank many systems by their outputs.",
+        f"input and outputs of each task, or input, system and output: {_TABLE}.",
+        (
+            "rank texts.jsonl --model openai:gpt-5-mini -o ranks.md",
+            "rank texts.csv --model local --budget 200 --records v.jsonl",
+        ),
+        (("Methods, for --method", _pairs),),
+    ),
     "show": Guide(
         "Show methods with options and prompts, rubrics, models.",
         "the name of a method or of a ready rubric, models, or nothing.",
