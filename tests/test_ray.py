@@ -14,7 +14,6 @@ from langchain_judges.errors import ModelAccessError, OptionError
 from langchain_judges.testing import FakeModelServer, error
 from tests.judges import PAIR, answer_call
 
-ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
 # Ray warns of itself.
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("default")]
 
@@ -22,12 +21,13 @@ ROWS = [{**PAIR, "output_a": f"good good {n}", "id": f"r{n}"} for n in range(40)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def cluster():
+def ray():
+    ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
     # A worker starts in seconds, on a busy machine in minutes.
     os.environ["RAY_agent_register_timeout_ms"] = "600000"  # noqa: SIM112 - as Ray calls it
     os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    yield
+    yield ray
     ray.shutdown()
 
 
@@ -39,7 +39,7 @@ def judged(rows, server, out, **options):
     return judge_dataset(rows, spec, records=out, max_concurrency=8, progress=False, **options)
 
 
-def test_a_dataset_is_judged_once_and_resumed_without_a_call(tmp_path):
+def test_a_dataset_is_judged_once_and_resumed_without_a_call(ray, tmp_path):
     with FakeModelServer(answer_call) as server:
         result = judged(ray.data.from_items(ROWS), server, tmp_path)
         table = result.rows.take_all()

@@ -8,6 +8,7 @@ import re
 import signal
 from collections.abc import Iterable
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -15,7 +16,6 @@ from zipfile import ZipFile
 import pandas as pd
 import pyarrow as pa
 import pytest
-from datasets import Dataset
 from langsmith import Client
 from pyarrow import parquet
 from typer.testing import CliRunner
@@ -92,7 +92,7 @@ FORMS = {
     "pandas": lambda folder: pd.DataFrame(REPLIES),
     "polars": lambda folder: Polars(REPLIES),
     "arrow": lambda folder: pa.Table.from_pylist(REPLIES),
-    "hugging face": lambda folder: Dataset.from_list(REPLIES),
+    "hugging face": lambda folder: import_module("datasets").Dataset.from_list(REPLIES),
     "csv": lambda folder: written(folder / "r.csv"),
     "path as text": lambda folder: str(written(folder / "r.csv")),
 }

@@ -14,7 +14,6 @@ from typing import Any
 
 from langchain_core.embeddings import Embeddings
 from rich.console import Console
-from sklearn.feature_extraction.text import HashingVectorizer
 
 from langchain_judges.report.terminal import verdict_panel
 from langchain_judges.testing import ReplayChatModel
@@ -30,6 +29,8 @@ class Words(Embeddings):
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Embed texts by their words."""
+        from sklearn.feature_extraction.text import HashingVectorizer  # slow to load
+
         vectors = HashingVectorizer(stop_words="english").transform(texts)
         return [[float(value) for value in row] for row in vectors.toarray()]
 
