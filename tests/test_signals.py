@@ -158,6 +158,8 @@ def test_a_second_signal_leaves_at_once_with_one_sentence(serve, tmp_path):
         Case("writer", "checkpointer, async", "cancellation"),
         Case("jury", "checkpointer, threads", "SIGTERM"),
         Case("bsm", "batch", "kill -9"),
+        Case("audit", "checkpointer, threads", "kill -9"),
+        Case("audit", "checkpointer, async", "kill -9"),
     ],
     ids=", ".join,
 )

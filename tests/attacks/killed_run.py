@@ -84,10 +84,10 @@ def work(subject: str, way: str, end: str, given: tuple[Any, Any, Path]) -> Iter
 
 
 def audit(model: Any, saver: Any) -> Any:
-    """Return an audit of which nothing is learned."""
+    """Return an audit by a model, of which nothing is learned."""
     settings: dict[str, Any] = {"max_rounds": 1, "max_concurrency": 4}
     return create_allure_audit(
-        model, memory_of(), checkpointer=saver, auditor=lambda _: "reject", **settings
+        model, memory_of(), checkpointer=saver, auditor=model, **settings
     )
 
 
@@ -95,8 +95,8 @@ THREAD: Any = {"configurable": {"thread_id": "t"}}
 
 
 def audited(result: dict[str, Any], folder: Path) -> None:
-    """Write down what came of an audit, without what it cost."""
-    rounds = [{k: v for k, v in each.items() if k != "usage"} for each in result["history"]]
+    """Write down what came of an audit, and how many replies it took, whoever began it."""
+    rounds = [{**each, "usage": each["usage"]["calls"]} for each in result["history"]]
     (folder / "audit.json").write_text(json.dumps(rounds, default=str))
 
 

@@ -70,6 +70,11 @@ class Case(NamedTuple):
     way: str
     end: str
 
+    @property
+    def answered(self) -> int:
+        """How many replies come before the end; in an event loop an audit has labelled all."""
+        return 2 * ROWS + 2 if self[:2] == ("audit", WAYS[1]) else ANSWERED
+
 
 def cases(subjects: list[str], *, every: bool = False) -> Iterator[Case]:
     """Return the cases: every subject with every end, in one or two of four ways by turns.
@@ -96,7 +101,7 @@ class Script:
     """Answers so many requests; what it does with the others depends on how the run ends."""
 
     end: str
-    limit: float = ANSWERED
+    limit: float
     lanes: int = 1
     """Requests that wait at the moment at which a run is ended."""
     answered: Counter[str] = field(default_factory=Counter)
@@ -121,6 +126,8 @@ class Script:
 
     def good(self, call: ServerCall) -> ServerReply:
         """Answer as it is asked."""
+        if call.shape == "Audited":
+            return reply('{"reason": "no", "answer": "reject", "mode": "none"}')
         if "which path leads" in call.prompt.lower():
             return reply(fooled(call.prompt))
         return answer_call(call)
@@ -139,7 +146,8 @@ def tried(case: Case) -> str:
         if case.way == "batch":
             return _batch(case, Path(folder))
         # An audit writes a verdict down after its judge has; then its lane asks again.
-        script = Script(case.end, lanes=4 if case.subject == "audit" else 1)
+        lanes = 4 if case.subject == "audit" else 1
+        script = Script(case.end, case.answered, lanes)
         with FakeModelServer(script) as server:
             _ended(case, script, _started(case, server.url, folder))
             script.limit, script.end = float("inf"), ""
@@ -159,7 +167,7 @@ def _ended(case: Case, script: Script, process: Program) -> None:
     if case.end == "full disk":
         script.let_go()
     if case.end in SIGNALS:
-        for _ in range(ANSWERED):
+        for _ in range(case.answered):
             process.stdout.readline()
         assert script.held.wait(300), "nothing was asked"
         process.send_signal(SIGNALS[case.end])
