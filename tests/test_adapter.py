@@ -1,3 +1,6 @@
+"""What models take and refuse: found once, from the provider's words and no judged text's."""
+
+import time
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ from langchain_judges import (
 )
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
+from langchain_judges.asking.faults import complaint_of
 from langchain_judges.asking.send import Question
 from langchain_judges.asking.steps import run
 from langchain_judges.errors import OptionError
@@ -133,3 +137,56 @@ def test_what_a_profile_says_a_model_refuses_is_not_tried():
     request = adapter.request(scores_shape((1, 5), False), adapter.sampling(False, None))
     assert "temperature" not in request.settings
     assert adapter.lacking(request, seed=False, logprobs=True) >= {"temperature", "logprobs"}
+
+
+SETTINGS = ("temperature", "seed")
+
+
+class Refused(Exception):
+    def __init__(self, message, param=None):
+        super().__init__(message)
+        self.body = {"message": message, "param": param}
+
+
+@for_each(
+    ("message", "param", "setting"),
+    [
+        ("Unsupported value: 'temperature'", None, "temperature"),
+        ("This model only allows the default. It has no `seed`.", None, None),
+        ("anything", "temperature", "temperature"),
+        ("Unsupported value: 'temperature'", "messages[0].content", None),
+        ("I read: weather. Temperature unsupported", None, None),
+        ("Invalid text: 'temperature unsupported'", None, None),
+    ],
+)
+def test_a_setting_is_refused_by_the_provider_and_not_by_a_text_it_quotes(
+    message, param, setting
+):
+    complaint = complaint_of(Refused(message, param), ["Today's temperature unsupported."])
+    assert complaint.refused(SETTINGS) == setting
+
+
+@for_each(
+    ("message", "param", "rejected"),
+    [
+        ("response_format of this type is unavailable", None, True),
+        ("There is no such model.", None, False),
+        ("anything", "response_format.json_schema", True),
+        ("response_format is unavailable", "messages", False),
+        ("The text 'my json_schema fails' is not allowed", None, False),
+    ],
+)
+def test_a_format_is_rejected_by_the_provider_and_not_by_a_text_it_quotes(
+    message, param, rejected
+):
+    complaint = complaint_of(Refused(message, param), ["So my json_schema fails again"])
+    assert complaint.format_rejected == rejected
+
+
+def test_a_complaint_of_a_megabyte_is_read_in_a_moment():
+    # Seconds of this process; the first pattern for it was quadratic.
+    message = "unsupported tools " * 60_000
+    began = time.process_time()
+    complaint_of(Refused(message), [message]).refused(SETTINGS)
+    assert complaint_of(Refused("tools " * 200_000), []).format_rejected is False
+    assert time.process_time() - began < 10

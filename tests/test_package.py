@@ -3,6 +3,7 @@
 import ast
 import importlib
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -147,3 +148,46 @@ def test_workflows_and_templates_are_yaml_and_may_only_read():
         data = yaml.safe_load(file.read_text())
         if file.parent.name == "workflows":
             assert data["permissions"] == {"contents": "read"}
+
+
+# -- what make runs
+
+UNIT, REAL = "-m not (system or figures or real)", "-m real"
+SYSTEM = "-m (system or figures) and not real"
+PYTHON = """#!/bin/sh
+echo "$@" >> {log}
+case "$*" in *"{failing}") exit 1;; esac
+"""
+
+
+def made(folder, python, *words):
+    """Run make with a script in the place of Python, in the environment as installed."""
+    (folder / "python").write_text(python)
+    (folder / "python").chmod(0o755)
+    command = ["make", "-s", "-C", str(ROOT), *words, f"BIN={folder}"]
+    command += ["-o", ".venv/.dev", "-o", ".venv/.package"]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(("failing", "code"), [(UNIT, 2), (SYSTEM, 2), (REAL, 2), ("none", 0)])
+def test_each_part_runs_whatever_else_fails_and_any_failure_counts(tmp_path, failing, code):
+    log = tmp_path / "log"
+    result = made(tmp_path, PYTHON.format(log=log, failing=failing), "test")
+    assert result.returncode == code, result.stderr
+    commands = [line.partition("-m pytest ")[2] for line in log.read_text().splitlines()]
+    assert commands == [f"-n auto {UNIT}", f"-n auto {SYSTEM}", REAL]
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ([], []),
+        (["METHOD=bsm"], ["--method", "bsm"]),
+        (["METHOD=drpe", "MODEL=local"], ["--method", "drpe", "--model", "local"]),
+    ],
+)
+def test_the_demo_takes_a_method_and_a_model(tmp_path, words, options):
+    printed = made(tmp_path, '#!/bin/sh\necho "$@"\n', "demo", *words).stdout.split()
+    assert printed == ["cookbook/demo.py", *options]

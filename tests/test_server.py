@@ -120,15 +120,10 @@ async def test_a_served_judge_of_each_method_says_what_it_says_here(url, model):
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("method", ["allure"])
-async def test_a_remote_graph_judges_sync_and_async(url, model, method):
-    remote = RemoteGraph(method, url=url)
-    context: Any = {"configurable": FEW.get(method, {})}
-    item = item_of(method)
-    results = await asyncio.gather(
-        remote.ainvoke(item, context), asyncio.to_thread(remote.invoke, item, context)
-    )
-    assert [result["verdict"] for result in results] == [here(method, model)] * 2
+async def test_a_remote_graph_judges_sync_and_async(url, model):
+    remote, item = RemoteGraph("allure", url=url), item_of("allure")
+    results = await asyncio.gather(remote.ainvoke(item), asyncio.to_thread(remote.invoke, item))
+    assert [result["verdict"] for result in results] == [here("allure", model)] * 2
 
 
 # Two criteria in two orders; three static judges; matches of four tables; three samples.
@@ -230,10 +225,8 @@ def test_what_an_audit_remembers_is_shown_to_the_served_judge(client):
 
 HARMFUL: list[tuple[str, dict[str, Any], str]] = [
     ("bsm", {"criterias": ["x"]}, "'bsm' has no option 'criterias'; did you mean 'criteria'"),
-    ("sc2", {"aspects": "/etc/passwd"}, "`aspects` can be set by the owner of the server"),
     ("sc2", {"samples": 32, "inference": "exact"}, "2,066 calls; this server allows 500"),
     ("direct", {"instructions": "x" * 200_000}, "the context has 200,"),
-    ("audit", {"max_rounds": 10_000}, "`max_rounds` must have no number above 1,000"),
 ]
 
 
@@ -295,7 +288,7 @@ def test_no_owner_hands_out_paths_models_or_objects(name):
 @pytest.mark.parametrize(
     ("name", "context", "message"),
     [
-        ("cot_sc", {"samples": 10**6}, "`samples` must have no number above 1,000"),
+        ("audit", {"max_rounds": 10_000}, "`max_rounds` must have no number above 1,000"),
         ("drpe", {"panel": {"dynamic": 10**9}}, "`dynamic` must have no number above 1,000"),
         ("bsm", {"scale": [1, 10**12]}, "`scale` must have no number above 1,000"),
         ("sc2", {"aspects": "/etc/passwd"}, "`aspects` can be set by the owner"),
