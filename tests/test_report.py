@@ -94,22 +94,28 @@ def test_the_details_say_how_often_a_judge_cannot_assess_and_whether_people_coul
     assert numbers["failures.abstained.labelled"] == 0.5
 
 
-def test_a_baseline_and_the_lead_are_measured_on_the_same_votes():
+POINTS = {"A": 1.0, "tie": 0.5, "B": 0.0}
+
+
+def test_rules_without_a_judge_are_counted_as_its_mistakes_are():
     rows, data = voted()
     numbers = report.trust(rows, data)
-    flat = [(row, vote) for row, votes in zip(data, VOTES, strict=True) for vote in votes]
-    truth = [vote for _, vote in flat]
-    leads = [len(row["output_a"]) - len(row["output_b"]) for row, _ in flat]
+    # By majority A, tie, B, tie, A, tie: a tie is half right where people name a text.
+    labels = [majority_vote(votes) for votes in VOTES]
+    leads = [len(row["output_a"]) - len(row["output_b"]) for row in data]
     longer = ["A" if lead > 0 else "B" if lead < 0 else "tie" for lead in leads]
-    counts = {
-        "length": float(metrics.accuracy(longer, truth)),
-        "first_slot": truth.count("A") / len(truth),
-        "majority": max(truth.count("A"), truth.count("B")) / len(truth),
+    rules = {"length": longer, "first_slot": ["A"] * 30, "majority": ["tie"] * 30}
+    right = {
+        name: sum(1 - abs(POINTS[a] - POINTS[b]) for a, b in zip(own, labels, strict=True)) / 30
+        for name, own in rules.items()
     }
-    assert {name: float(numbers[f"baseline.{name}"]) for name in counts} == counts
-    # The judge calls a tie where its orders differ; the baselines are asked once.
-    alone = [metrics.vote_agreement([answer[i] for answer in ANSWERS], VOTES) for i in (0, 1)]
-    assert numbers["baseline.lead"] == pytest.approx(sum(alone) / 2 - max(counts.values()))
+    assert {name: float(numbers[f"baseline.{name}"]) for name in right} == pytest.approx(right)
+    # Of six verdicts four are right, one is A against a tie, and one is missing.
+    assert numbers["baseline.lead"] == pytest.approx(4.5 / 6 - max(right.values()))
+    assert numbers.uses["single"].number.result == pytest.approx(1.5 / 6)
+    counted = "0 of 30, 5 by half, with a tie on one side, 5 not judged; at most"
+    assert counted in numbers.sentence
+    assert numbers.n_disagreements == 5
 
 
 # Asked in both orders in rows 1 to 4; a failed row is made right by no rule. Both right: row 1.

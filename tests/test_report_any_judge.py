@@ -34,8 +34,8 @@ def test_a_csv_with_two_columns_is_a_report(tmp_path):
 @for_each(
     ("judge", "people", "use", "value"),
     [
-        # Labels as words: every label weighed alike, (1/2 + 1) / 2 are right.
-        (["safe", "safe", "unsafe"] * 10, ["unsafe", "safe", "unsafe"] * 10, "single", 0.25),
+        # Labels as words: half of what it calls safe is not.
+        (["safe", "safe", "unsafe"] * 10, ["unsafe", "safe", "unsafe"] * 10, "single", 0.5),
         # Ratings as text, one step of four too high for a third of them.
         (["2", "3", "5"] * 20, ["1", "3", "5"] * 20, "averages", 1 / 3),
         ([True, False] * 20, [1, 0] * 20, "single", 0.0),

@@ -177,9 +177,9 @@ def test_categories_and_disagreements_that_are_cut_say_how_many_there_are():
         row["category"] = f"c{number // 8}"  # ten of eight rows, and one of three
     html = report.trust(run_of(["B"] * 20 + ["A"] * 63), data).to_html()
     assert "4 more, all nearer to 0" in html
-    assert "10 of 20, the surest first" in html
+    assert "10 of 20, the clearest first" in html
     all_of_them = report.trust(run_of(["A", "B", "B"]), data_of(["A"] * 3)).to_html()
-    assert "the surest first" not in all_of_them
+    assert "the clearest first" not in all_of_them
     assert "all nearer to 0" not in all_of_them
 
 
@@ -205,12 +205,12 @@ def test_every_row_of_every_judge_is_there_with_texts_votes_and_orders():
     data = data_of([["A", "B"], ["B", "B"]])
     both = report.compare({"one": run_of([("A", "A"), ("A", "B")]), "two": run_of(["A"])}, data)
     listed = unpacked(both.reports)
-    # The one that agrees more often comes first.
-    assert listed["judges"] == ["two", "one"]
+    # Each is right on ¾: half of a tie, and of the tie that it is held against.
+    assert listed["judges"] == ["one", "two"]
     row = listed["rows"][1]
     assert row["votes"] == ["B", "B"]
-    assert row["judges"][1]["orders"] == ["A", "B"]
-    assert row["judges"][0] is None
+    assert row["judges"][0]["orders"] == ["A", "B"]
+    assert row["judges"][1] is None
     assert [name for name, _ in row["texts"]] == ["A", "B"]
 
 

@@ -9,7 +9,8 @@ from typing import Literal
 from langchain_judges.metrics import Result
 from langchain_judges.report.number import NO_BREAK, Number, percent, range_text, value_text
 
-Word = Literal["yes", "no", "not yet"]
+Word = Literal["yes", "no", "not yet", "not measured"]
+"""`not yet`: too few labels to say; `not measured`: the rows lack what it takes."""
 Use = Literal["averages", "single", "person", "ordering"]
 
 TITLES: dict[Use, str] = {
@@ -51,7 +52,7 @@ class UseAnswer:
     labels: int | None = None
     """How many more labels would settle it, if it goes on as here; None: not known, or none."""
     parts: tuple[Number, ...] = ()
-    """The same number by system or category, furthest from 0 first."""
+    """The same number by system or category, furthest from 0 first; or by what it says."""
 
     @property
     def title(self) -> str:
@@ -70,6 +71,10 @@ class UseAnswer:
         if self.labels is not None:
             more = f" About {self.labels:,} more labels would settle it."
         return f"{self.word.capitalize()}: {self.reason}.{more}"
+
+    def word_of(self, part: Number) -> Word:
+        """Return the answer for a part alone."""
+        return decided(part.result, self.limit)
 
     def to_dict(self) -> dict[str, object]:
         """Return plain JSON data."""
@@ -108,10 +113,13 @@ def labels_to_settle(result: Result, limit: tuple[float, float]) -> int | None:
     if away <= 0:
         return None
     more = result.n * (half / away) ** 2 - result.n
-    if not 0 < more <= MOST_LABELS:
-        return None
-    digits = 10 ** (max(2, len(str(int(more)))) - 2)
-    return int(math.ceil(more / digits) * digits)
+    return rounded_up(more) if 0 < more <= MOST_LABELS else None
+
+
+def rounded_up(count: float) -> int:
+    """Return a count with two digits that mean something."""
+    digits = 10 ** (max(2, len(str(int(count)))) - 2)
+    return int(math.ceil(count / digits) * digits)
 
 
 def settled(answer: UseAnswer) -> UseAnswer:
@@ -126,7 +134,8 @@ def percent_text(value: float) -> str:
     return f"{percent(value, 1).removesuffix('.0')}{NO_BREAK}%"
 
 
-def with_range(number: Number) -> str:
+def with_range(number: Number, digits: int = 1) -> str:
     """Return a number with its range, or why it has none."""
-    span = range_text(number) or number.result.no_interval or ""
-    return f"{value_text(number)} ({span})" if span else value_text(number)
+    span = range_text(number, digits) or number.result.no_interval or ""
+    value = value_text(number, digits)
+    return f"{value} ({span})" if span else value

@@ -17,7 +17,7 @@ from langchain_judges.report.answers import (
     labels_to_settle,
     with_range,
 )
-from langchain_judges.report.evidence import costliest, differs
+from langchain_judges.report.evidence import costliest
 from langchain_judges.report.measure import headline_key, measure
 from langchain_judges.report.number import Number, range_text, value_text
 from langchain_judges.report.sample import Sample
@@ -160,7 +160,7 @@ class ReportContent:
         """Rows by people's label, columns by the judge's answer."""
         self.disagreements = costliest(sample, disagreements)
         """The costliest first."""
-        self.n_disagreements = sum(map(differs, sample.rows))
+        self.n_disagreements = len(sample.mistakes)
         """How many there are in all."""
         self.provenance: dict[str, str] = {}
         """Where the report comes from: date, versions, judge, data, command."""

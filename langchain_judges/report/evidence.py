@@ -64,7 +64,7 @@ def costliest(sample: Sample, most: int) -> list[Disagreement]:
 
     Rows that were not judged are no disagreements; the failures count them.
     """
-    ranked = sorted(filter(differs, sample.rows), key=cost_of, reverse=True)
+    ranked = sorted(sample.mistakes, key=cost_of, reverse=True)
     return [_disagreement(row) for row in ranked[:most]]
 
 
@@ -73,16 +73,22 @@ def differs(row: JudgedRow) -> bool:
     return row.answer is not None and row.label is not None and row.answer != row.label
 
 
+def score_of(row: JudgedRow) -> float | None:
+    """Return the score of a verdict, if it is a number."""
+    score = row.verdict.get("score")
+    return float(score) if isinstance(score, int | float) else None
+
+
 def cost_of(row: JudgedRow) -> float:
     """Return how far the score is from what people say, times how far they agree."""
     agreed = _majority(row) / len(row.votes) if row.votes else 1.0
-    score = row.verdict.get("score")
+    score = score_of(row)
     target = (
         row.label if kind_of_verdict(row.verdict) == "item" else preference_points([row.label])
     )
     if score is None or not isinstance(target, int | float):
         return agreed
-    return min(1.0, abs(float(score) - target)) * agreed
+    return min(1.0, abs(score - target)) * agreed
 
 
 def _majority(row: JudgedRow) -> int:
@@ -101,7 +107,7 @@ def _disagreement(row: JudgedRow) -> Disagreement:
         texts=texts_of(row),
         people=people,
         judge=str(row.answer),
-        score=verdict.get("score"),
+        score=score_of(row),
         cost=cost_of(row),
         rationale=str(verdict.get("rationale") or ""),
         evidence=evidence(row.row),

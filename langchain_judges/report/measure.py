@@ -145,37 +145,25 @@ def _people(sample: Sample) -> list[Number]:
 
 
 def _baselines(sample: Sample) -> list[Number]:
-    """What needs no judge to be right, against the same labels or votes."""
-    if not any(sample.targets):
+    """What needs no judge to be right, by the rule that counts the judge's mistakes."""
+    if not any(label is not None for label in sample.labels):
         return []
     answers, titles = _answers_without_judge(sample)
-    keys = sample.groups or list(range(len(sample.rows)))
-    numbers = []
+    numbers, rights = [], {}
     for name, own in answers.items():
-        indices = [i for i, answer in enumerate(own) if answer is not None]
-        # One line for each vote on a row that the rule answers.
-        lines = [(own[i], vote, keys[i]) for i in indices for vote in sample.targets[i]]
-        result = metrics.accuracy(
-            [answer for answer, _, _ in lines],
-            [vote for _, vote, _ in lines],
-            groups=[key for _, _, key in lines],
-            confidence=sample.confidence,
-        )
-        note = f"of the {len(indices):,} rows with texts" if len(indices) < len(own) else ""
+        known = [answer is not None for answer in own]
+        rights[name] = [
+            None if miss is None or not there else 1 - miss
+            for miss, there in zip(sample.missed(own), known, strict=True)
+        ]
+        result = metrics.rate(rights[name], **sample.settings)
+        note = "" if all(known) else f"of the {sum(known):,} rows with texts"
         numbers.append(Number(f"baseline.{name}", titles[name], result, note=note))
     best = max(numbers, key=lambda number: number.result)
-    own = answers[best.key.partition(".")[2]]
-    theirs = [
-        hit if answer is not None else None
-        for hit, answer in zip(sample.hits(own), own, strict=True)
-    ]
-    strict = _splits_are_ties(sample)
-    ours = _hits_by_order(sample) if strict else sample.judge_hits()
-    lead = metrics.paired_difference(ours, theirs, **sample.settings)
+    theirs = rights[best.key.partition(".")[2]]
+    lead = metrics.paired_difference(sample.rights, theirs, **sample.settings)
     title = "The judge's lead over the best of these"
-    title += ", each order on its own" if strict else ""
-    numbers.append(Number("baseline.lead", title, lead, "points", best.title))
-    return numbers
+    return [*numbers, Number("baseline.lead", title, lead, "points", best.title)]
 
 
 def _answers_without_judge(
@@ -190,35 +178,13 @@ def _answers_without_judge(
             answers["length"][place] = "A" if a > b else "B" if b > a else "tie"
     if sample.pairs:
         answers["first_slot"] = ["A"] * count
-    common = Counter(v for votes in sample.targets for v in votes).most_common(1)[0][0]
+    common = Counter(v for v in sample.labels if v is not None).most_common(1)[0][0]
     answers["majority"] = [common] * count
     return answers, {
         "length": "Always the longer text",
         "first_slot": "Always the first text (A)",
         "majority": f"Always the commonest label ({common})",
     }
-
-
-def _splits_are_ties(sample: Sample) -> bool:
-    """Say whether the judge was asked in both orders and calls a tie where they differ."""
-    both = [row for row in sample.rows if row.has_orders]
-    split = [row for row in both if row.in_order("AB") != row.in_order("BA")]
-    return bool(both) and not any(row.answer in ("A", "B") for row in split)
-
-
-def _hits_by_order(sample: Sample) -> list[float | None]:
-    """Return for each row the mean over its orders of how far each was right.
-
-    A judge that calls a tie where its orders differ is right less often than each order is,
-    so that its strict answers cannot stand beside baselines that are asked once.
-    """
-    orders = [sample.hits(answers) for answers in sample.in_orders()]
-    return [
-        whole if one is None or other is None or not row.has_orders else (one + other) / 2
-        for row, whole, one, other in zip(
-            sample.rows, sample.judge_hits(), *orders, strict=True
-        )
-    ]
 
 
 def _repeats(sample: Sample) -> list[Number]:

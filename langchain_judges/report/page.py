@@ -8,17 +8,26 @@ import hashlib
 import json
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from langchain_judges.report.answers import UseAnswer
+from langchain_judges.metrics import Result
+from langchain_judges.report.answers import UseAnswer, with_range
 from langchain_judges.report.content import Contest, ReportContent
-from langchain_judges.report.evidence import cost_of, differs, evidence, shown, texts_of
+from langchain_judges.report.evidence import (
+    cost_of,
+    differs,
+    evidence,
+    score_of,
+    shown,
+    texts_of,
+)
 from langchain_judges.report.number import (
+    NO_BREAK,
     Number,
     count_text,
     p_text,
@@ -50,7 +59,12 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        value=value_text, range=range_text, percent=percent, plain=_plain, p=p_text
+        value=value_text,
+        ranged=with_range,
+        range=range_text,
+        percent=percent,
+        plain=_plain,
+        p=p_text,
     )
     environment.tests["undefined_number"] = _is_undefined
     return environment
@@ -128,11 +142,10 @@ def _row(
 
 
 def _judgment(row: JudgedRow) -> dict[str, object]:
-    score = row.verdict.get("score")
     orders = [row.in_order("AB"), row.in_order("BA")] if row.has_orders else None
     return {
         "answer": None if row.answer is None else str(row.answer),
-        "score": float(score) if isinstance(score, int | float) else None,
+        "score": score_of(row),
         "flipped": bool(row.verdict.get("flipped")),
         "orders": orders,
         "cost": round(_cost(row), 4),
@@ -182,6 +195,7 @@ def render(reports: Sequence[ReportContent], contests: Sequence[Contest] = ()) -
         views=[_view(report, number) for number, report in enumerate(reports, 1)],
         contests=contests,
         level=percent(reports[0].sample.confidence),
+        words={answer.word for report in reports for answer in report.uses.values()},
         beyond=rows if rows > ROWS_ON_PAGE else 0,
         listed=min(rows, ROWS_ON_PAGE),
         rows=packed_rows(reports),
@@ -195,15 +209,15 @@ def _view(report: ReportContent, number: int) -> dict[str, object]:
     """Return what the page shows of a report, under the names of its template."""
     sample = report.sample
     uses = [(answer, _scale(answer)) for answer in report.uses.values()]
-    parts = next((a.parts for a in report.uses.values() if a.parts), ())
+    averages = report.uses["averages"]
     open_uses = any(answer.labels is not None for answer in report.uses.values())
     return {
         "number": number,
         "report": report,
         "whom": "label" if sample.by_label else "people",
         "uses": uses,
-        "parts": parts[:MOST_PARTS],
-        "more_parts": max(0, len(parts) - MOST_PARTS),
+        "parts": [(part, averages.word_of(part)) for part in averages.parts[:MOST_PARTS]],
+        "more_parts": max(0, len(averages.parts) - MOST_PARTS),
         "label_first": _label_first(sample) if open_uses else "",
         "flips": [
             report.numbers[key]
@@ -212,7 +226,8 @@ def _view(report: ReportContent, number: int) -> dict[str, object]:
         ],
         "sections": _sections(report),
         "drift": _drift(report),
-        "confusion": _confusion(report),
+        "said": _said(report),
+        "words": {answer.word for answer in report.uses.values()},
     }
 
 
@@ -221,11 +236,11 @@ def _label_first(sample: Sample) -> str:
     open_rows = [row for row in sample.rows if not row.target]
     doubtful = sum(bool(row.verdict.get("flipped")) for row in open_rows)
     if not open_rows:
-        return "new rows, for all of these have a label"
+        return "new rows: all of these have a label"
     if doubtful:
         rows = count_text(doubtful, "row")
-        return f"first {rows} without a label whose two orders disagree; `label` picks them"
-    return f"`label` picks them from the {len(open_rows):,} rows without one"
+        return f"first {rows} without a label whose two orders disagree (`label` picks them)"
+    return f"some of the {len(open_rows):,} rows without one (`label` picks them)"
 
 
 def _sections(report: ReportContent) -> list[tuple[str, list[Number]]]:
@@ -267,8 +282,15 @@ def _scale(answer: UseAnswer) -> dict[str, object] | None:
         "high": place(interval[1]),
         "value": place(float(number.result)),
         "zero": place(0.0) if number.unit != "share" else None,
+        "limits": [(place(end), _limit_text(end, number)) for end in limits],
         "spoken": f"{answer.title}: {value_text(number)} {range_text(number)}",
     }
+
+
+def _limit_text(end: float, number: Number) -> str:
+    """Return a limit as it is written under the chart."""
+    text = value_text(replace(number, result=Result(end, n=0)), 0)
+    return text.removesuffix(f"{NO_BREAK}points")
 
 
 def _drift(report: ReportContent) -> list[Number]:
@@ -282,16 +304,32 @@ def _drift(report: ReportContent) -> list[Number]:
     ]
 
 
-def _confusion(report: ReportContent) -> dict[str, object]:
-    table = report.confusion
+def _said(report: ReportContent) -> dict[str, object]:
+    """Return a row for each answer of the judge: how often, and what people say there."""
+    table, answer = report.confusion, report.uses["single"]
+    parts = {part.key: part for part in answer.parts}
+    columns = [*zip(*table.counts, strict=True), table.not_judged]
     rows = []
-    for name, counts, failures in zip(
-        table.classes, table.counts, table.not_judged, strict=True
-    ):
-        whole = sum(counts) + failures
+    for name, counts in zip([*table.classes, None], columns, strict=True):
+        whole = sum(counts)
+        part = parts.get(f"single.{name}")
         cells = [
-            {"count": n, "share": n / whole if whole else 0.0, "right": name == other}
-            for n, other in zip(counts, table.classes, strict=True)
+            {
+                "count": count,
+                "share": count / whole if whole else 0.0,
+                "kind": "right" if name == other else "wrong",
+            }
+            for count, other in zip(counts, table.classes, strict=True)
         ]
-        rows.append({"name": name, "cells": cells, "lost": failures, "whole": whole})
-    return {"classes": table.classes, "rows": rows, "any_lost": any(table.not_judged)}
+        title = "not judged" if name is None else f"it says {name}"
+        word = part and answer.word_of(part)
+        row = {"title": title, "cells": cells, "whole": whole, "part": part, "word": word}
+        rows += [row] if whole else []
+    balanced = parts.get("single.balanced")
+    return {
+        "classes": table.classes,
+        "rows": rows,
+        "by_label": 0 < len(table.classes) <= MOST_PARTS and balanced is not None,
+        "balanced": balanced,
+        "balanced_word": balanced and answer.word_of(balanced),
+    }

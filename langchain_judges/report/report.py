@@ -189,7 +189,7 @@ class TrustReport(ReportContent, WrittenReport):
             "dollars": self.dollars,
             "provenance": self.provenance,
             "drift": None if self.drift is None else self.drift.to_dict(),
-            "answers": answers_of(self.sample.rows, self.sample.judge_hits()),
+            "answers": answers_of(self.sample),
         }
 
     def to_dataframe(self) -> DataFrame:

@@ -81,7 +81,8 @@ def read_verdicts(path: str | PathLike[str]) -> dict[str, VerdictRows]:
     return judges
 
 
-_POINTS: Mapping[object, float] = {"A": 1.0, "tie": 0.5, "B": 0.0}
+POINTS: Mapping[object, float] = {"A": 1.0, "tie": 0.5, "B": 0.0}
+"""How far an answer prefers A."""
 
 VerdictRow = Mapping[str, Any]
 """A row of a run: its verdict, and the method's own results under names of its own."""
@@ -203,9 +204,9 @@ def _is_ballot(item: object) -> bool:
 
 def preference_points(answers: Sequence[object]) -> float | None:
     """Return how far answers prefer A, in [0, 1]; None if there are none or no sides."""
-    if not answers or any(answer not in _POINTS for answer in answers):
+    if not answers or any(answer not in POINTS for answer in answers):
         return None
-    return sum(_POINTS[answer] for answer in answers) / len(answers)
+    return sum(POINTS[answer] for answer in answers) / len(answers)
 
 
 _DATA_FIELDS = (*ANNOTATIONS, "family")

@@ -11,7 +11,7 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import InputError
-from langchain_judges.report.rows import JudgedRow, VerdictRow
+from langchain_judges.report.rows import POINTS, JudgedRow, VerdictRow
 from langchain_judges.rows.checks import kind_of_verdict
 from langchain_judges.rows.labels import SIDES
 from langchain_judges.verdict import Label, Preference
@@ -193,16 +193,53 @@ class Sample:
             rows.append(JudgedRow(judged, facts, row.place))
         return Sample(rows, self.confidence)
 
-    def hits(self, answers: Iterable[Label | None]) -> list[float | None]:
-        """Return for each row the share of its targets that an answer matches."""
+    @cached_property
+    def scale(self) -> float:
+        """How far ratings lie apart at most; 1 where labels are no ratings."""
+        if not self.rated:
+            return 1.0
+        values = [float(v) for v in [*self.labels, *self.answers] if v is not None]
+        return max(values) - min(values) or 1.0
+
+    @property
+    def rare_label(self) -> Label:
+        """The label that people give least often, the last of those that are equal."""
+        counts = Counter(label for label in self.labels if label is not None)
+        return min(counts, key=lambda label: (counts[label], str(label) != "1", str(label)))
+
+    def missed(self, answers: Iterable[Label | None]) -> list[float | None]:
+        """Return for each row how wrong an answer is, from 0 to 1; None without a label.
+
+        A tie where people name a text, or a text where they call a tie, is half wrong; a rating
+        is wrong if it is off by more than a quarter of their range. No answer is wrong.
+        """
         return [
-            sum(float(answer == t) for t in row) / len(row) if row else None
-            for answer, row in zip(answers, self.targets, strict=True)
+            None if label is None else 1.0 if answer is None else self._miss(answer, label)
+            for answer, label in zip(answers, self.labels, strict=True)
         ]
 
-    def judge_hits(self) -> list[float | None]:
-        """Return for each row how far the judge was right; a failed judgment is wrong."""
-        return self.hits(self.answers)
+    def _miss(self, answer: Label, label: Label) -> float:
+        if self.pairs:
+            return abs(POINTS[answer] - POINTS[label])
+        if self.rated:
+            return float(abs(float(answer) - float(label)) > self.scale / 4 + 1e-9)
+        return float(answer != label)
+
+    @cached_property
+    def misses(self) -> list[float | None]:
+        """How wrong each verdict is: what every count of mistakes goes by."""
+        return self.missed(self.answers)
+
+    @property
+    def rights(self) -> list[float | None]:
+        """How right each verdict is."""
+        return [None if miss is None else 1 - miss for miss in self.misses]
+
+    @cached_property
+    def mistakes(self) -> list[JudgedRow]:
+        """The judged rows whose verdict is wrong, or half wrong."""
+        rows = zip(self.rows, self.misses, strict=True)
+        return [row for row, miss in rows if miss and row.answer is not None]
 
     def notes(self) -> list[str]:
         """Say which rows some numbers cannot count, a sentence each."""

@@ -7,7 +7,6 @@ where the whole interval lies within the margin, no where all of it lies outside
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,7 +17,6 @@ from langchain_judges.metrics import Result
 from langchain_judges.metrics.ordering import SystemOrder
 from langchain_judges.report.answers import (
     LEAST_IN_ORDER,
-    LEAST_OF_A_LABEL,
     MARGIN,
     MOST_WRONG,
     TITLES,
@@ -42,7 +40,7 @@ from langchain_judges.report.number import (
 )
 from langchain_judges.report.rows import preference_points
 from langchain_judges.report.sample import Sample
-from langchain_judges.verdict import Label
+from langchain_judges.report.single import single
 
 
 def answers_of(
@@ -74,10 +72,10 @@ def answers_of(
         }
         return {use: _together({n: a[use] for n, a in answers.items()}) for use in TITLES}
     if why := _nothing(sample):
-        return {use: UseAnswer(use, "not yet", why) for use in TITLES}
+        return {use: UseAnswer(use, "not measured", why) for use in TITLES}
     return {
         "averages": _averages(sample, margin),
-        "single": _single(sample, numbers, max_wrong),
+        "single": single(sample, numbers, max_wrong),
         "person": _person(sample, numbers),
         "ordering": _ordering(sample),
     }
@@ -97,7 +95,7 @@ def _nothing(sample: Sample) -> str:
 
 def _together(answers: Mapping[str, UseAnswer]) -> UseAnswer:
     """Return one answer for all criteria: the worst of theirs, with the number of each."""
-    by_word: dict[Word, list[str]] = {"no": [], "not yet": [], "yes": []}
+    by_word: dict[Word, list[str]] = {"no": [], "not yet": [], "not measured": [], "yes": []}
     for name, answer in answers.items():
         value = "" if answer.number is None else f" ({with_range(answer.number)})"
         by_word[answer.word].append(f"{name}{value}")
@@ -161,20 +159,13 @@ def _points(sample: Sample) -> tuple[list[Any], list[Any], str, float]:
         return judge, people, "A's win rate", 1.0
     labels, answers = sample.labels, sample.answers
     if sample.rated:
-        values = [float(v) for v in [*labels, *answers] if v is not None]
-        return answers, labels, "The mean rating", max(values) - min(values) or 1.0
-    rare = rare_label(sample)
+        return answers, labels, "The mean rating", sample.scale
+    rare = sample.rare_label
     ours, theirs = (
         [None if value is None else float(value == rare) for value in side]
         for side in (answers, labels)
     )
-    return ours, theirs, f"The share of label {rare}", 1.0
-
-
-def rare_label(sample: Sample) -> Label:
-    """Return the label that people give least often, the last of those that are equal."""
-    counts = Counter(label for label in sample.labels if label is not None)
-    return min(counts, key=lambda label: (counts[label], str(label) != "1", str(label)))
+    return ours, theirs, f"The share of {rare}", 1.0
 
 
 LEAST_OF_A_PART = 8
@@ -223,116 +214,6 @@ def _of_system(side: Sequence[Any], systems: Sequence[tuple[Any, ...]], name: st
     ]
 
 
-# ---- single verdicts
-
-
-def _single(sample: Sample, numbers: Mapping[str, Number], most: float) -> UseAnswer:
-    limit = (-math.inf, most)
-    found = _wrong(sample, limit)
-    if isinstance(found, UseAnswer):
-        return found
-    wrong, how = found
-    number = Number("single.wrong", f"Single verdicts that are wrong{how}", wrong)
-    word = decided(wrong, limit)
-    reason = f"{percent_text(wrong)} are wrong{how}"
-    span = range_text(number)
-    reason += f" ({span})" if span else ""
-    reason += f"; at most {percent_text(most)} may be"
-    lead = numbers.get("baseline.lead")
-    if word == "yes" and sample.pairs and lead is not None:
-        low, high = lead.result.interval or (-math.inf, math.inf)
-        rule = f"{lead.note[0].lower()}{lead.note[1:]}"
-        if low <= 0:
-            word = "no" if high < 0 else "not yet"
-            verb = "Worse than" if high < 0 else "Not shown to be better than"
-            reason += f". {verb} a rule that needs no judge: {rule} ({with_range(lead)})"
-            number_of_lead = labels_to_settle(lead.result, (0.0, math.inf))
-            return UseAnswer("single", word, reason, number, limit, number_of_lead)
-    reason += _flagged(sample) + _surest(sample)
-    return settled(UseAnswer("single", word, reason, number, limit))
-
-
-def _wrong(sample: Sample, limit: tuple[float, float]) -> tuple[Result, str] | UseAnswer:
-    """Return the share of wrong verdicts and how they are counted, or why it is not known."""
-    settings = sample.settings
-    if sample.pairs:
-        misses = [_miss(*pair) for pair in zip(sample.answers, sample.labels, strict=True)]
-        half = any(miss == 0.5 for miss in misses)
-        return metrics.rate(misses, **settings), ", a tie counted as half" if half else ""
-    if sample.rated:
-        answers, labels, _, scale = _points(sample)
-        step = scale / 4
-        far = [
-            None if label is None else 1.0 if own is None else abs(own - label) > step + 1e-9
-            for own, label in zip(answers, labels, strict=True)
-        ]
-        return metrics.rate(far, **settings), f", by more than {rounded(step, 1)}"
-    counts = Counter(label for label in sample.labels if label is not None)
-    rare = rare_label(sample)
-    if len(counts) < 2 or counts[rare] < LEAST_OF_A_LABEL:
-        if len(counts) < 2:
-            return UseAnswer("single", "not yet", "all labels are the same", limit=limit)
-        least = f"{counts[rare]}; {LEAST_OF_A_LABEL} are needed"
-        reason = f"too few labels of the class `{rare}`: {least}"
-        share = counts[rare] / counts.total()
-        more = math.ceil((LEAST_OF_A_LABEL - counts[rare]) / share)
-        return UseAnswer("single", "not yet", reason, limit=limit, labels=more)
-    right = numbers_of_balance(sample)
-    if math.isnan(right):
-        return right, ""
-    ends = right.interval and metrics.Interval(1 - right.interval.high, 1 - right.interval.low)
-    wrong = Result(
-        1 - right, n=right.n, n_failed=right.n_failed, interval=ends,
-        no_interval=right.no_interval,
-    )  # fmt: skip
-    return wrong, ", every label weighed alike"
-
-
-def _flagged(sample: Sample) -> str:
-    """Say how often people agree where the judge names the rarest label; of ratings nothing."""
-    if sample.pairs or sample.rated:
-        return ""
-    rare = rare_label(sample)
-    agreed = metrics.precision(sample.answers, sample.labels, rare, **sample.settings)
-    if math.isnan(agreed):
-        return ""
-    span = range_text(Number("", "", agreed), 0)
-    return (
-        f". Where it says {rare}, {sample.whom} do {percent_text(agreed)} of the time ({span})"
-    )
-
-
-def numbers_of_balance(sample: Sample) -> Result:
-    """Return how often each label is found, on average over the labels."""
-    return metrics.balanced_accuracy(sample.verdicts, sample.labels, "wrong", **sample.settings)
-
-
-def _miss(answer: Label | None, label: Label | None) -> float | None:
-    """Return how far a verdict is from the label: a tie is half wrong where there is none."""
-    if label is None:
-        return None
-    ours, theirs = (preference_points([each]) for each in (answer, label))
-    return 1.0 if ours is None or theirs is None else abs(ours - theirs)
-
-
-def _surest(sample: Sample) -> str:
-    """Say which of its surest verdicts are right nearly always."""
-    if not sample.has_confidence or sample.rated:
-        return ""
-    shares = (0.8, 0.6, 0.4, 0.2)
-    level = 1 - (1 - sample.confidence) / len(shares)
-    settings: Any = {**sample.settings, "confidence": level}
-    curve = metrics.abstention_curve(
-        sample.verdicts, sample.labels, sample.confidences, shares, **settings
-    )
-    for share, right in curve:
-        if right.interval and right.interval.low >= 1 - MOST_WRONG / 2 and share < 0.95:
-            span = range_text(Number("", "", right), 0)
-            surest = f"The {percent_text(share)} it is surest of"
-            return f". {surest} are right {percent_text(right)} ({span})"
-    return ""
-
-
 # ---- in place of a person
 
 
@@ -341,12 +222,12 @@ def _person(sample: Sample, numbers: Mapping[str, Number]) -> UseAnswer:
     limit = (-MARGIN, math.inf)
     if gap is None or math.isnan(gap.result):
         reason = (
-            "how often people agree is not known: no row has two people's answers, "
-            "under human_votes"
+            "how often people agree is not known: no row has answers of two people "
+            "(column human_votes)"
         )
-        return UseAnswer("person", "not yet", reason, limit=limit, labels=None)
+        return UseAnswer("person", "not measured", reason, limit=limit)
     word = decided(gap.result, limit)
-    alone = ", each order by itself" if any(row.has_orders for row in sample.rows) else ""
+    alone = " in either order" if any(row.has_orders for row in sample.rows) else ""
     people = numbers["agreement.people_rows"].result
     reason = (
         f"it agrees with people {percent_text(people + gap.result)} of the time{alone}, one "
@@ -355,8 +236,8 @@ def _person(sample: Sample, numbers: Mapping[str, Number]) -> UseAnswer:
     )
     rate = numbers.get("agreement.winning_rate")
     if rate is not None and not math.isnan(rate.result):
-        replaced = percent_text(rate.result)
-        reason += f" (by the alt-test it could replace {replaced} of people)"
+        passed = f"{round(rate.result * rate.result.n)} of {rate.result.n}"
+        reason += f". Held against each person in turn (alt-test) it is as good as {passed}"
     return settled(UseAnswer("person", word, reason, gap, limit))
 
 
@@ -370,8 +251,8 @@ def _ordering(sample: Sample) -> UseAnswer:
         return _of_systems(sample)
     if sample.rated:
         return _of_texts(sample)
-    reason = "the rows do not say which system wrote which text; name them under systems"
-    return UseAnswer("ordering", "not yet", reason)
+    reason = "the rows do not say which system wrote which text; add a column systems"
+    return UseAnswer("ordering", "not measured", reason)
 
 
 def _of_texts(sample: Sample) -> UseAnswer:
@@ -380,7 +261,7 @@ def _of_texts(sample: Sample) -> UseAnswer:
     number = Number("ordering.texts", title, result)
     limit = (LEAST_IN_ORDER, math.inf)
     if math.isnan(result):
-        return UseAnswer("ordering", "not yet", result.reason or "", number, limit)
+        return UseAnswer("ordering", "not measured", result.reason or "", limit=limit)
     reason = (
         f"of two texts that {sample.whom} rate apart it has the same one ahead "
         f"{percent_text(result)} of the time"

@@ -26,7 +26,7 @@ class ComparisonReport(WrittenReport):
     def __init__(self, reports: Sequence[TrustReport], confidence: float) -> None:
         """Test every judge against every other."""
         self.reports = sorted(reports, key=_rank)
-        """One `TrustReport` for each judge, the one that agrees most first."""
+        """One `TrustReport` for each judge, the one that is right most often first."""
         self.contests = contests(self.reports, confidence)
         """The tests, pair by pair."""
 
@@ -117,8 +117,8 @@ def compare(  # noqa: PLR0913 - options
 
 
 def _rank(report: TrustReport) -> float:
-    share = float(report.headline.result)
-    return math.inf if math.isnan(share) else -share
+    rights = [right for right in report.sample.rights if right is not None]
+    return -sum(rights) / len(rights) if rights else math.inf
 
 
 def contests(reports: Sequence[TrustReport], confidence: float) -> list[Contest]:
@@ -156,10 +156,10 @@ def _contest(first: TrustReport, second: TrustReport, confidence: float) -> dict
     groups = first.sample.groups and [first.sample.groups[i] for i, _ in shared]
     right = [[row.answer == row.label for row in side] for side in sides]
     alone = Counter(zip(*right, strict=True))
-    hits = [report.sample.judge_hits() for report in (first, second)]
+    ours, others = first.sample.rights, second.sample.rights
     gap = metrics.paired_difference(
-        [hits[0][i] for i, _ in shared],
-        [hits[1][j] for _, j in shared],
+        [ours[i] for i, _ in shared],
+        [others[j] for _, j in shared],
         groups=groups,
         confidence=confidence,
     )

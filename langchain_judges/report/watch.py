@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -17,8 +17,7 @@ from langchain_judges import metrics
 from langchain_judges.errors import InputError
 from langchain_judges.report.content import Drift, ReportContent
 from langchain_judges.report.number import Number, percent, range_text, value_text
-from langchain_judges.report.rows import JudgedRow
-from langchain_judges.report.sample import MetricSettings
+from langchain_judges.report.sample import MetricSettings, Sample
 from langchain_judges.verdict import Label
 
 
@@ -32,16 +31,16 @@ class RowAnswer(TypedDict):
     """How far it was right."""
 
 
-def answers_of(rows: Sequence[JudgedRow], hits: Sequence[float | None]) -> list[RowAnswer]:
+def answers_of(sample: Sample) -> list[RowAnswer]:
     """Return each row's answer under a name that the same texts have in another run."""
     names = Counter[str]()
     answers: list[RowAnswer] = []
-    for row, hit in zip(rows, hits, strict=True):
+    for row, right in zip(sample.rows, sample.rights, strict=True):
         content = row.row.get("content") or {}
         name = ".".join(content[field] for field in sorted(content)) or str(row.place)
         names[name] += 1
         own = name if names[name] == 1 else f"{name}#{names[name]}"
-        answers.append({"row": own, "answer": row.answer, "right": hit})
+        answers.append({"row": own, "answer": row.answer, "right": right})
     return answers
 
 
@@ -58,7 +57,7 @@ def drift(report: ReportContent, earlier: Mapping[str, Any]) -> Drift:
     _check_report(earlier, "the baseline")
     before = {each["row"]: each for each in earlier["answers"]}
     then = {each["use"]: each["answer"] for each in earlier["uses"]}
-    now = answers_of(report.sample.rows, report.sample.judge_hits())
+    now = answers_of(report.sample)
     pairs = [
         (i, each, before[each["row"]]) for i, each in enumerate(now) if each["row"] in before
     ]
