@@ -111,8 +111,7 @@ def test_pages_fit_the_screen_and_ask_no_other_server(site, tmp_path):
                 assert browser.ask(HIDDEN) == 0, (page.name, width)
                 assert browser.ask(BROKEN) == "", (page.name, width)
                 assert "\\|" not in str(browser.ask("document.body.innerText")), page.name
-                if page.name != "evidence.html" or width == 1300:
-                    assert browser.ask(WIDE) == "", (page.name, width)
+                assert browser.ask(WIDE) == "", (page.name, width)
             if page.name != "404.html":  # its addresses begin at the root of a server
                 assert browser.complaints() == [], page.name
                 assert all(url.startswith(("file:", "data:")) for url in browser.requested())
