@@ -47,8 +47,6 @@ def item(output, *expected, **more):
         (numeric(0.1), "105", "100", True),
         (pattern(r"\b42\b"), "it is 42.", "unused", True),
         (pattern(), "room 42", r"room \d+", True),
-        (pattern(r"path: (.+)", extract=True), "path: 1, 3", "1, 3", True),
-        (pattern(r"path: (.+)", extract=True), "none", "1, 3", False),
     ],
 )
 def test_a_match_doubts_the_label_that_it_contradicts(check, response, expected, right):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from langchain_core.runnables import RunnableConfig
 
-from langchain_judges import create_jury, load_judge
+from langchain_judges import load_judge
 from langchain_judges.asking.limiter import CallLimiter
 from langchain_judges.asking.steps import SingleFlight, Wait, arun, run, together
 from langchain_judges.errors import OverBudget, RunStopped
@@ -240,7 +240,7 @@ CRITERIA = [{"name": name, "description": f"It shows {name}."} for name in "abcd
 @pytest.mark.parametrize("kind", ["sync", "async"])
 @pytest.mark.parametrize(
     ("method", "options"),
-    [("rubric", {"rubric": CRITERIA, "each": True}), ("cot_sc", {"samples": 6}), ("jury", {})],
+    [("rubric", {"rubric": CRITERIA, "each": True}), ("cot_sc", {"samples": 6})],
 )
 def test_a_graph_has_no_more_calls_in_flight_than_its_config_says(serve, method, options, kind):
     both = threading.Event()
@@ -252,9 +252,7 @@ def test_a_graph_has_no_more_calls_in_flight_than_its_config_says(serve, method,
 
     server = serve(behave)
     model = chat(server)
-    judge = load_judge(method, model, **options) if method != "jury" else None
-    members = [load_judge("relative", model, name=name) for name in "abc"]
-    judge, config = judge or create_jury(members), RunnableConfig(max_concurrency=2)
+    judge, config = load_judge(method, model, **options), RunnableConfig(max_concurrency=2)
     item = ITEM if method == "rubric" else PAIR
     if kind == "sync":
         judge.invoke(item, config)

@@ -338,7 +338,8 @@ class RowCost:
         with self._lock:
             self._dollars += cost or 0.0
             self._priced = self._priced and cost is not None
-        _note_cost(self.run_id, self.cost)
+            # Under the lock, or an older sum might be noted last.
+            _note_cost(self.run_id, self.cost)
         live = (model.metadata or {}).get("batch") and paid.tier != "batch"
         self.limiter.leave(calls=1, tokens=paid.tokens, cost=cost, unwritten=1, live=bool(live))
 

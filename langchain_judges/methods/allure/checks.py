@@ -258,36 +258,22 @@ def numeric(tolerance: float = 1e-9) -> Check:
     return by_match("numeric", same)
 
 
-def pattern(expression: str | None = None, *, extract: bool = False) -> Check:
+def pattern(expression: str | None = None) -> Check:
     """Return the check that searches the response for a regular expression.
 
     Args:
         expression: What a right response contains; None: the expected answer is itself the
             expression.
-        extract: The first group of `expression` (or its whole match) is the answer, to be
-            compared with the expected one as `normalised_sequence` does.
 
     Raises:
-        OptionError: The expression cannot be compiled, or is missing with `extract`.
+        OptionError: The expression cannot be compiled.
     """
-    if extract and expression is None:
-        raise OptionError("`extract=True` needs an `expression` that finds the answer")
-    regex = compiled(expression) if expression is not None else None
-
-    def match(response: str, expected: str) -> bool | None:
-        search = regex or compiled(expected)
-        hits = list(search.finditer(response))
-        if not extract:
-            return bool(hits)
-        if not hits:
-            return False
-        answer = hits[-1][1] if search.groups else hits[-1][0]
-        return answer_words(answer or "", NOUNS) == answer_words(expected, NOUNS)
-
-    if extract or regex is None:
-        return by_match("pattern", match)
+    if expression is None:
+        return by_match(
+            "pattern", lambda response, expected: bool(compiled(expected).search(response))
+        )
+    regex = compiled(expression)
     why = f"the response {{}} {expression!r}"
-
     return by_right("pattern", lambda item: bool(regex.search(judged(item["output"]))), why)
 
 

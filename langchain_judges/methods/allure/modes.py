@@ -84,7 +84,7 @@ def suggest_mode(
     return None
 
 
-def read_modes(modes: Sequence[Mode | str | Mapping[str, str]] | None) -> tuple[Mode, ...]:
+def read_modes(modes: Sequence[Mode | str] | None) -> tuple[Mode, ...]:
     """Return a user's modes before the paper's five; an own one replaces its namesake.
 
     Raises:
@@ -97,15 +97,13 @@ def read_modes(modes: Sequence[Mode | str | Mapping[str, str]] | None) -> tuple[
     return (*own_modes, *(mode for mode in FIVE if mode.name not in names))
 
 
-def _read(value: Mode | str | Mapping[str, str]) -> Mode:
+def _read(value: Mode | str) -> Mode:
     if isinstance(value, Mode):
         return value
     if isinstance(value, str):
         name, _, description = value.partition(":")
         return _mode(name, description)
-    if isinstance(value, Mapping):
-        return _mode(str(value.get("name", "")), str(value.get("description", "")))
-    raise OptionError(f"a failure mode is a `Mode`, a text or a mapping, got {value!r}")
+    raise OptionError(f"a failure mode is a `Mode` or a text, got {value!r}")
 
 
 def _mode(name: str, description: str) -> Mode:

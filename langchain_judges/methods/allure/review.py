@@ -19,14 +19,6 @@ AuditAnswer = Literal["accept", "reject", "label", "mode", "check_wrong"]
 the judge was wrong, with a label of the auditor's own; with a failure mode of the auditor's
 own; the judge was right, so the check was wrong."""
 
-_ALIASES = {
-    "edit_label": "label",
-    "edit_mode": "mode",
-    "edit_failure_mode": "mode",
-    "check_was_wrong": "check_wrong",
-    "the_check_was_wrong": "check_wrong",
-}
-
 
 class AuditItem(Item):
     """An item of an audit, which has an id by then, and may have its true label."""
@@ -137,8 +129,6 @@ def read_answers(
 
 
 def _listed(answers: object) -> list[tuple[str, object]]:
-    if isinstance(answers, Mapping) and isinstance(answers.get("answers"), list | Mapping):
-        answers = answers["answers"]
     if isinstance(answers, Mapping):
         return [(str(id), answer) for id, answer in answers.items()]
     if not isinstance(answers, list):
@@ -185,7 +175,6 @@ def resolve(
 
 def _answer(value: object) -> AuditAnswer:
     name = str(value).strip().casefold().replace(" ", "_")
-    name = _ALIASES.get(name, name)
     for answer in get_args(AuditAnswer):
         if name == answer:
             return answer  # type: ignore[no-any-return]

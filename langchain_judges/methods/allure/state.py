@@ -61,7 +61,7 @@ class AuditOptions(GraphOptions):
     `Command(resume=answers)`; see `review.py` for answers. `"labels"`: the items' own labels by
     people decide. Or a function from one proposal to an answer, or a model."""
     modes: Annotated[
-        Sequence[Mode | str | Mapping[str, str]] | None,
+        Sequence[Mode | str] | None,
         NotSerialisable(),
         Rule("a list of failure modes"),
     ] = None
