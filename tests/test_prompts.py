@@ -19,7 +19,7 @@ BUDGETS = {
     "bsm": {"branch": 130, "solve": 120},
     # Of these the names and descriptions of seven roles are about a hundred.
     "drpe": {"roles": 85, "vote": 230},
-    "sc2": {"aspects": 105, "table": 130, "match": 255, "preference": 175},
+    "sc2": {"aspects": 110, "table": 130, "match": 255, "preference": 175},
     "relative": {"judge": 145},
     "absolute": {"judge": 160},
     "direct": {"judge": 150},

@@ -56,7 +56,7 @@ def rows(prompt, first="polite", second="brief", common="on topic SEED"):
 
 
 def step_of(prompt):
-    if "aspects of them" in prompt:
+    if "aspects of the responses" in prompt:
         return "aspects"
     if "side by side in a table" in prompt:
         return "table"

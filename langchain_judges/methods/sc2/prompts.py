@@ -24,8 +24,9 @@ _NEUTRAL = """neutral noun phrases, no two alike, the weightiest first: "final a
 ASPECTS = chat_prompt(
     COMPARES,
     MATERIAL,
-    """They are to be compared for the question: {question}
-Say in two sentences what this turns on, then name at most {n_aspects} aspects of them, """,
+    """The responses are to be compared for the question: {question}
+Say in two sentences what this turns on, without an answer, then name at most {n_aspects} \
+aspects of the responses, """,
     _NEUTRAL,
 )
 """Asks for aspects of one pair (section 4, online). Returns `Aspects`."""
