@@ -52,6 +52,12 @@ def test_commands_and_their_options_are_there(page):
                 continue
             options = {name for p in COMMANDS[words[1]].params for name in p.opts}
             assert {word for word in words if re.match(r"--?[a-z]", word)} <= options, line
+    text, *_ = page.read_text().partition("## The paper, item by item")
+    every = {
+        name for each in (_GROUP, *COMMANDS.values()) for p in each.params for name in p.opts
+    }
+    for code in re.findall(r"`((?:--|langchain-judges )[^`]+)`", text):
+        assert set(re.findall(r"(?<!\S)--[a-z][\w-]*", code)) <= every, code
 
 
 @each_page

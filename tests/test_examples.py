@@ -276,15 +276,6 @@ def test_an_input_that_is_no_dictionary_is_one_sentence(method, row):
         of_method(method).invoke(row)
 
 
-def test_a_missing_field_is_named_among_those_that_were_given():
-    fields = {"input": "?", "output_A": "a", "output_b": "b"}
-    with pytest.raises(InputError) as error:
-        of_method("bsm").invoke(fields)
-    sentence = "`output_a` is missing or null; the fields are 'input', 'output_A', 'output_b'"
-    assert sentence in str(error.value)
-    assert "subscores" not in str(error.value)
-
-
 @for_each("method", ["allure", "bsm", "drpe", "rubric", "sc2"])
 def test_a_thread_hands_nothing_of_one_pair_to_the_next(method):
     memory = FailureMemory(embeddings=Letters())

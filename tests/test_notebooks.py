@@ -1,8 +1,5 @@
 """The notebooks: what they print is what they replay, the same on every run and machine."""
 
-import ast
-import contextlib
-import io
 from datetime import date
 from pathlib import Path
 
@@ -100,18 +97,6 @@ def test_every_recorded_file_says_who_answered_and_when():
             assert date.fromisoformat(entry["date"])
 
 
-def test_a_notebook_prints_what_is_stored_in_it(monkeypatch):
-    # In this process, where a kernel of its own takes ten times as long.
-    monkeypatch.chdir(COOKBOOK)
-    names: dict = {}
-    for cell in cells_of(COOKBOOK / "05_writing.ipynb"):
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(cell.source, names)
-        stored = "".join(each.get("text", "") for each in cell.outputs)
-        assert printed.getvalue() == stored
-
-
 @pytest.mark.figures
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_every_notebook_runs_and_shows_what_is_stored_in_it(path):
@@ -119,11 +104,3 @@ def test_every_notebook_runs_and_shows_what_is_stored_in_it(path):
     stored = nbformat.read(path, as_version=4).cells
     for now, before in zip(cells, stored, strict=True):
         assert now.get("outputs") == before.get("outputs"), now.source
-
-
-def test_notebooks_import_only_what_there_is():
-    for path in NOTEBOOKS:
-        for cell in cells_of(path):
-            for node in ast.walk(ast.parse(cell.source)):
-                if isinstance(node, ast.ImportFrom):
-                    exec(ast.unparse(node))

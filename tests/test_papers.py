@@ -70,11 +70,6 @@ def test_every_preset_that_the_page_gives_is_one():
     assert {name for each in lists for name in re.findall(r"\w+", each)} <= presets
 
 
-def test_the_pictures_that_the_page_names_are_drawn():
-    for name in re.findall(r"`(\w+)\.png`", PAGE):
-        assert re.search(rf'Plot\("{name}"|"{name}\.png"', TEXT), name
-
-
 def test_sections_are_cited_by_the_papers_numbers():
     # Both papers have a 3.1 (what is made) and a 3.2 (how it is compared), and no 3.3.
     for method in ("drpe", "sc2"):

@@ -56,13 +56,11 @@ def test_the_readme_shows_the_recorded_verdict_as_it_is():
         ("[trust](../trust.md)", "sub/sc2.md", "[trust](../trust.md)"),
     ],
 )
-def test_a_link_that_leaves_the_docs_leads_into_the_repository(link, page, shown):
+def test_a_link_that_leaves_the_docs_leads_into_the_repository_or_is_text(link, page, shown):
     there = "https://example.org/me/judges"
     assert outside(LINK.fullmatch(link), page, there) == shown.format(there)
-
-
-def test_without_an_address_such_a_link_is_its_text():
-    assert outside(LINK.fullmatch("[how](../SECURITY.md)"), "trust.md", "") == "how"
+    if "{}" in shown:
+        assert outside(LINK.fullmatch(link), page, "") == "how"
 
 
 def test_no_page_names_an_address_of_the_repository_that_does_not_exist():
