@@ -17,7 +17,7 @@ from langchain_judges.report import page as page_module
 from langchain_judges.verdict import no_usage
 from tests.cases import for_each
 from tests.chromium import Chromium, needed
-from tests.judged_rows import data_of, run_of
+from tests.judged_rows import data_of, items_of, run_of, texts_of
 from tests.test_report import voted
 
 NBSP = "\u00a0"
@@ -270,6 +270,30 @@ def test_a_browser_shows_it_whole_and_without_complaint(browser, made_pages, wid
         assert browser.requested() == [page.as_uri()]
         background = browser.ask("getComputedStyle(document.body).backgroundColor")
         assert (sum(map(int, re.findall(r"\d+", background))) < 150) == dark
+
+
+BEYOND = """[...document.querySelectorAll('main *')].filter(
+    e => e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 1)
+    .map(e => e.outerHTML.slice(0, 80))"""
+
+
+@pytest.mark.system
+@needed
+def test_nothing_is_cut_on_paper_or_a_phone(browser, tmp_path):
+    answers, labels = ["unsafe"] * 30 + ["fine"] * 90, ["unsafe", "fine", "fine"] * 40
+    data = texts_of(labels)
+    for number, row in enumerate(data):
+        row["category"] = f"category {number % 3}"
+    report.trust(items_of(answers), data).to_html(tmp_path / "one.html")
+    runs = {name: run_of([("A", "B"), ("B", "B")] * 12) for name in ("GPT-4", "Haiku 4.5")}
+    report.compare(runs, data_of([["A", "B"]] * 24)).to_html(tmp_path / "two.html")
+    for page in ("one.html", "two.html"):
+        # A4 leaves 718 px between Chromium's margins.
+        for width, media in ((718, "print"), (390, "screen")):
+            browser.open(tmp_path / page, width)
+            browser.call("Emulation.setEmulatedMedia", media=media)
+            assert browser.ask(BEYOND) == []
+        browser.call("Emulation.setEmulatedMedia", media="")
 
 
 @pytest.mark.system

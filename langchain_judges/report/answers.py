@@ -51,6 +51,8 @@ class UseAnswer:
     """Between which values the number has to lie."""
     labels: int | None = None
     """How many more labels would settle it, if it goes on as here; None: not known, or none."""
+    brief: str = ""
+    """The number in a few words, for a table of several judges."""
     parts: tuple[Number, ...] = ()
     """The same number by system or category, furthest from 0 first; or by what it says."""
 

@@ -41,6 +41,7 @@ def single(sample: Sample, numbers: Mapping[str, Number], most: float) -> UseAns
     word = decided(wrong, limit)
     found = f"{percent_text(wrong)} are wrong{_span(number)}: {_counted(sample)}"
     reason = f"{found}; at most {percent_text(most)} may be"
+    brief = f"{percent_text(wrong)} wrong"
     lead = numbers.get("baseline.lead")
     if word == "yes" and sample.pairs and lead is not None:
         low, high = lead.result.interval or (-math.inf, math.inf)
@@ -50,8 +51,9 @@ def single(sample: Sample, numbers: Mapping[str, Number], most: float) -> UseAns
             rule = f"{lead.note[0].lower()}{lead.note[1:]}"
             reason += f". {verb} a rule that needs no judge: {rule} ({with_range(lead)})"
             labels = labels_to_settle(lead.result, (0.0, math.inf))
-            return UseAnswer("single", word, reason, number, limit, labels)
-    return settled(UseAnswer("single", word, reason + _surest(sample), number, limit))
+            return UseAnswer("single", word, reason, number, limit, labels, brief)
+    reason += _surest(sample)
+    return settled(UseAnswer("single", word, reason, number, limit, brief=brief))
 
 
 def _span(number: Number) -> str:
@@ -104,6 +106,7 @@ def _by_label(sample: Sample, most: float) -> UseAnswer:
         worst[0],
         limit,
         _labels(by_word["not yet"], counts.total(), limit) if word == "not yet" else None,
+        f"{percent_text(worst[0].result)} wrong {worst[0].title}",
         tuple(part for own in by_word.values() for part in own),
     )
 

@@ -148,7 +148,8 @@ def _averages(sample: Sample, margin: float) -> UseAnswer:
     if apart:
         names = ", ".join(f"{part.title} ({value_text(part)})" for part in apart[:3])
         reason += f". Too far off for {names}"
-    return settled(UseAnswer("averages", word, reason, whole, limit, parts=tuple(parts)))
+    brief = f"off by {value_text(whole)}"
+    return settled(UseAnswer("averages", word, reason, whole, limit, None, brief, tuple(parts)))
 
 
 def _points(sample: Sample) -> tuple[list[Any], list[Any], str, float]:
@@ -238,7 +239,8 @@ def _person(sample: Sample, numbers: Mapping[str, Number]) -> UseAnswer:
     if rate is not None and not math.isnan(rate.result):
         passed = f"{round(rate.result * rate.result.n)} of {rate.result.n}"
         reason += f". Held against each person in turn (alt-test) it is as good as {passed}"
-    return settled(UseAnswer("person", word, reason, gap, limit))
+    brief = f"{value_text(gap)} beside people"
+    return settled(UseAnswer("person", word, reason, gap, limit, brief=brief))
 
 
 # ---- ordering systems
@@ -271,7 +273,10 @@ def _of_texts(sample: Sample) -> UseAnswer:
     reason += (
         f"; a coin would {percent_text(0.5)}, {percent_text(LEAST_IN_ORDER)} are asked for"
     )
-    return settled(UseAnswer("ordering", decided(result, limit), reason, number, limit))
+    brief = f"{percent_text(result)} in order"
+    return settled(
+        UseAnswer("ordering", decided(result, limit), reason, number, limit, brief=brief)
+    )
 
 
 def _of_systems(sample: Sample) -> UseAnswer:
@@ -302,7 +307,8 @@ def _of_systems(sample: Sample) -> UseAnswer:
             if pair.matches is None
         ]
         labels = min((each for each in candidates if each is not None), default=None)
-    return UseAnswer("ordering", word, reason, labels=labels)
+    brief = f"{same} of {count_text(len(told), 'pair')} of systems"
+    return UseAnswer("ordering", word, reason, labels=labels, brief=brief)
 
 
 def order_of_systems(sample: Sample) -> SystemOrder:
