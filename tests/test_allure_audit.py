@@ -146,7 +146,7 @@ def test_a_leak_flatters_and_is_said_aloud():
         ({"answer": "mode", "mode": "order"}, {"corrected": 0, "mode": "order"}, "accepted"),
         ({"answer": "label", "label": "0", "note": "Mind."}, {"note": "Mind."}, "accepted"),
         ("reject", None, "rejected"),
-        ("the check was wrong", None, "check_wrong"),
+        ("Check wrong", None, "check_wrong"),
         # Editing the label back to the judge's says that the check was wrong.
         ({"answer": "label", "label": 1}, None, "check_wrong"),
     ],
