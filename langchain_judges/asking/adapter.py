@@ -158,7 +158,7 @@ class ModelAdapter:
 
     def request(
         self,
-        shape: type[BaseModel],
+        shape: type[BaseModel] | None,
         sampling: Sampling,
         *,
         logprobs: bool = False,
@@ -168,7 +168,7 @@ class ModelAdapter:
         """Return how to ask for a reply of `shape` on the rung that the model is on.
 
         Args:
-            shape: What the reply must look like.
+            shape: What the reply must look like; None: the prompt says it, in its words.
             sampling: The parameters that are bound.
             logprobs: Whether log-probabilities are wanted.
             alternatives: Tokens whose probabilities are wanted beside each one written.
@@ -225,8 +225,14 @@ class ModelAdapter:
         return self._places[loop]
 
     def _request(
-        self, rung: Rung, shape: type[BaseModel], model: BaseChatModel, settings: dict[str, Any]
+        self,
+        rung: Rung,
+        shape: type[BaseModel] | None,
+        model: BaseChatModel,
+        settings: dict[str, Any],
     ) -> ReplyRequest:
+        if shape is None:
+            return ReplyRequest(model, settings, "text", None, None)
         schema = json_schema(shape, self.text_limit)
         name = shape.__name__
         tool = {"type": "function", "function": {"name": name, "parameters": schema}}

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from langchain_core.caches import BaseCache
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
@@ -33,7 +34,7 @@ from langchain_judges.asking.reading import (
 from langchain_judges.asking.send import Asking, Question, Reply, StoredReply, send
 from langchain_judges.asking.steps import NODE_INPUT, Steps, Wait, emit
 from langchain_judges.asking.store import key_of
-from langchain_judges.errors import ModelAccessError
+from langchain_judges.errors import InputError, ModelAccessError
 from langchain_judges.orders import Order
 from langchain_judges.rows.fences import sealed, sealed_messages
 from langchain_judges.rows.media import with_media
@@ -99,7 +100,13 @@ def _rendered(question: Question, variables: Mapping[str, object]) -> list[BaseM
     What many rows share, the variable `shared`, ends the system message whatever the template
     says: before the row, so that providers can cache it, and in templates of a caller's own.
     """
-    messages = question.prompt.format_messages(**variables)
+    try:
+        messages = question.prompt.format_messages(**variables)
+    except KeyError as exc:
+        lacking = sorted(set(question.prompt.input_variables) - set(variables))
+        raise InputError(
+            f"the prompt {question.step!r} shows {lacking}, which this row does not have"
+        ) from exc
     if not (shared := variables.get("shared")):
         return messages
     if not isinstance(first := messages[0], SystemMessage):
@@ -169,6 +176,8 @@ def cache_key(asking: Asking, messages: list[BaseMessage]) -> tuple[str, str]:
         # A reply that was kept without log-probabilities is no answer where they are wanted.
         "measured": [question.logprobs, question.measured_as],
     }
+    if question.own:
+        call["read"] = [question.own.reply, question.own.values]
     return prompt, json.dumps(call, sort_keys=True, default=str)
 
 
@@ -205,13 +214,16 @@ def _checked(
 ) -> Steps[Reply]:
     """Send the messages, check the reply, and ask for a repair where it cannot be used."""
     question = asking.question
-    repairs_to_go = question.repairs
+    own, parse, repairs_to_go = question.own, question.parse, question.repairs
     material = sealed([str(variables[name]) for name in _MATERIAL if variables.get(name)])
+    if own:
+        # A repair would ask for another form, and the form of a caller's own is trusted.
+        repairs_to_go, material, parse = 0, [], partial(own.parse, shape=question.shape)
     while True:
         message, request, failure = yield from send(asking, messages)
         if message is None:
             return asking.reply(None, failure)
-        data, problem = read(message, question.shape, question.parse, request.tool, material)
+        data, problem = read(message, question.shape, parse, request.tool, material)
         if problem is None:
             return _measured(asking, message, data)
         if problem.reason in _NO_REPAIR or not repairs_to_go:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from langchain_core.caches import BaseCache
 from langchain_core.messages import AIMessage, BaseMessage
@@ -33,6 +33,7 @@ from langchain_judges.asking.faults import (
 )
 from langchain_judges.asking.limiter import ROW_COST, TokenUsage, token_usage
 from langchain_judges.asking.models import model_name
+from langchain_judges.asking.own_prompts import OwnPrompt
 from langchain_judges.asking.prompt_cache import beginnings
 from langchain_judges.asking.reading import Parse, Problem, ReplyData
 from langchain_judges.asking.signals import check_stop, pause
@@ -83,6 +84,12 @@ class Question:
     cache: BaseCache | None = None
     replies: ThreadReplies | None = None
     """Where every good reply is written before the graph uses it."""
+
+    @property
+    def own(self) -> OwnPrompt | None:
+        """The prompt, if it is the caller's own and says how its replies are read."""
+        is_own = isinstance(self.prompt, OwnPrompt) and self.prompt.reply
+        return cast("OwnPrompt", self.prompt) if is_own else None
 
 
 class StoredReply(TypedDict):
@@ -267,7 +274,7 @@ def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
     while True:
         sampling = adapter.sampling(question.sampled, asking.seed)
         request = adapter.request(
-            question.shape,
+            None if question.own else question.shape,
             sampling,
             logprobs=question.logprobs,
             alternatives=question.alternatives,

@@ -45,7 +45,6 @@ NOT_ON_A_SHELL = {
     "method",
     "model",
     "name",
-    "prompts",
     "store",
 }
 """Options that only Python can set."""

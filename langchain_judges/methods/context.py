@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_type_hints
 
 from langchain_core.language_models import BaseChatModel
@@ -20,6 +21,7 @@ from langchain_judges.asking import nodes
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.nodes import Next, Node, Route, blank_state, event_names
+from langchain_judges.asking.own_prompts import PIECE, own_prompt, read_prompts
 from langchain_judges.asking.send import Question, Reply
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.asking.store import ThreadReplies
@@ -272,7 +274,7 @@ def _check_shown(steps: Sequence[str], prompts: Mapping[str, ChatPromptTemplate]
 
 def prompt_set(
     originals: Mapping[str, ChatPromptTemplate],
-    replaced: Mapping[str, ChatPromptTemplate] | None,
+    replaced: Mapping[str, Any] | str | PathLike[str] | None,
 ) -> tuple[dict[str, ChatPromptTemplate], str]:
     """Return a method's prompts, some replaced by the caller's, and a hash of them all.
 
@@ -281,10 +283,12 @@ def prompt_set(
             does not fill.
     """
     prompts = dict(originals)
-    for step, prompt in (replaced or {}).items():
+    for step, own in (read_prompts(replaced) or {}).items():
         if step not in originals:
             raise OptionError(f"`prompts` takes {sorted(originals)!r}, got {step!r}")
-        extra = set(prompt.input_variables) - set(originals[step].input_variables)
+        prompt = own_prompt(step, own)
+        known = set(originals[step].input_variables)
+        extra = {v for v in prompt.input_variables if v not in known and not PIECE.fullmatch(v)}
         if extra:
             raise OptionError(
                 f"the prompt {step!r} may use {sorted(originals[step].input_variables)!r}, "

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, NotRequired, cast
 
@@ -14,9 +15,16 @@ from langchain_core.caches import BaseCache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from pydantic import AfterValidator, InstanceOf, SkipValidation, field_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    InstanceOf,
+    SkipValidation,
+    field_validator,
+)
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.own_prompts import read_prompts
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import Memory, Recall, is_memory, read_recall
 from langchain_judges.memory.shown import Recaller, recaller
@@ -211,11 +219,13 @@ class GraphOptions(Options):
     repairs: Annotated[int, Ge(0)] = 1
     """Turns in which a model may correct an unusable reply."""
     prompts: Annotated[
-        Mapping[str, InstanceOf[ChatPromptTemplate]] | None,
-        NotSerialisable(),
-        Rule("prompts by step, each a `ChatPromptTemplate`"),
+        Mapping[str, Any] | str | PathLike[str] | None,
+        BeforeValidator(read_prompts),
+        Owner(),
+        Rule("prompts by step, or the path of a YAML file of them"),
     ] = None
-    """Replacements for the method's prompts, by step, with the same variables."""
+    """Replacements for the method's prompts, by step: each a `ChatPromptTemplate` with the same
+    variables, or a mapping with `prompt`, `system`, `reply` and `values`; or a YAML file."""
     name: Written | None = None
     """Name of the graph in traces; default the method's."""
     checkpointer: Annotated[

@@ -26,8 +26,10 @@ from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, in_sl
 from langchain_judges.rows.checks import check_pair
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.texts import (
+    Text,
     compared,
     judged,
+    plain,
     shown,
     shown_task,
     transcript,
@@ -156,9 +158,12 @@ class PairSteps(RowSteps):
 
         Examples stand before the row, where other rows have the same; see `asking.ask`.
         """
+        instructions = self.context.options.instructions
         return {
+            **_numbered("turn", pair["input"], "user"),
             "focus": self.focus_on(pair),
-            "instructions": instructions_block(self.context.options.instructions),
+            "instructions": instructions_block(instructions),
+            "instructions_text": instructions or "",
             "shared": examples,
         }
 
@@ -171,6 +176,15 @@ class PairSteps(RowSteps):
         text = shown_task(pair["input"])
         return {"fence": fence(text), "request": text, **self.frame(pair)}
 
+    def pieces(self, pair: Pair, order: Order) -> dict[str, object]:
+        """Return the bare pieces of a pair, for prompts of a caller's own."""
+        sides = in_slots(order, pair["output_a"], pair["output_b"])
+        return {
+            **_numbered("response_1_turn", sides[0], "assistant"),
+            **_numbered("response_2_turn", sides[1], "assistant"),
+            "reference_text": pair.get("reference") or "",
+        }
+
     def material(self, pair: ShownPair, order: Order) -> dict[str, object]:
         """Return the variables of a prompt that shows request, reference and both texts.
 
@@ -182,6 +196,7 @@ class PairSteps(RowSteps):
         first, second = in_slots(order, a, b)
         lessons = block(examples, order=order, noun=self.noun)
         return {
+            **self.pieces(pair, order),
             **fences(request, first, second),
             "request": request,
             "reference": reference_block(reference),
@@ -189,6 +204,13 @@ class PairSteps(RowSteps):
             "response_2": second,
             **self.frame(pair, lessons),
         }
+
+
+def _numbered(name: str, text: Text, role: str) -> dict[str, str]:
+    """Return the messages of a role as numbered variables; a text is one message."""
+    messages = [{"role": role, "content": text}] if isinstance(text, str) else text
+    own = [plain(each.get("content")) for each in messages if each.get("role", role) == role]
+    return {f"{name}_{number}": words for number, words in enumerate(own, 1)}
 
 
 def fences(request: str, first: str, second: str) -> dict[str, str]:

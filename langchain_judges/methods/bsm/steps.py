@@ -95,6 +95,7 @@ class BSMSteps(PairSteps):
             return {"written_reference": reference}
         request = shown_task(state["input"])
         variables = {
+            **self.frame(pair_of(state)),
             "fence_request": fence(request),
             "request": request,
             "focus": texts.ANSWER_FOCUS if user_turns(state["input"]) > 1 else "",
@@ -177,6 +178,8 @@ class BSMSteps(PairSteps):
             **self.scale,
             "reply": texts.EXPLAINED_FIRST if options.explain_first else texts.EXPLAINED,
             "criterion": f"{name}: {words}{rule if asks_right else ''}",
+            "criterion_name": name,
+            "criterion_description": criterion["description"],
         }
         several = options.samples > 1
         question = self.context.question(
@@ -256,6 +259,7 @@ class BSMSteps(PairSteps):
         request = shown_task(pair["input"])
         first, second = in_slots(order, *(self.seen(pair, f"output_{x}") for x in "ab"))
         return {
+            **self.pieces(pair, order),
             **fences(request, first, second),
             "request": request,
             "reference": reference_block(pair.get("reference") or ""),

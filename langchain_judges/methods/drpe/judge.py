@@ -177,7 +177,18 @@ class VoteSteps(DRPESteps):
         lessons = block(examples, order=order, noun=self.noun)
         described = [f"{role['type']}: {role['description']}" for role in voters]
         lines = [f"{number}. {line}" for number, line in enumerate(described, 1)]
+        pieces = {
+            f"role_{number}{part}": words
+            for number, (role, line) in enumerate(zip(voters, described, strict=True), 1)
+            for part, words in (
+                ("", line),
+                ("_type", role["type"]),
+                ("_description", role["description"]),
+            )
+        }
         return {
+            **self.pieces(pair, order),
+            **pieces,
             "fence_text": fence(text),
             "fence_1": fence(first),
             "fence_2": fence(second),

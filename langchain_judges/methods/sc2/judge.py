@@ -183,6 +183,7 @@ class SC2Steps(PairSteps):
         variables = {
             **self._material(work["pair"], "AB"),
             "aspects": "\n".join(f"{i}. {name}" for i, name in enumerate(aspects, 1)),
+            **{f"aspect_{i}": name for i, name in enumerate(aspects, 1)},
         }
         return Call(
             replace(self._table_question, shape=whole, partial=part),
@@ -309,6 +310,7 @@ class SC2Steps(PairSteps):
         variables = {
             **self._material(pair, order, work["examples"], reference=True),
             "table": self._shown_table(work, order),
+            "table_text": self._table_text(work, order),
             "examples": self._worked(work["table"] is not None),
             **self.options.aim,
         }
@@ -365,6 +367,7 @@ class SC2Steps(PairSteps):
         frame = self.frame(pair, block(examples, order=order))
         frame["instructions"] += reference_block(answer) if reference else ""
         return {
+            **self.pieces(pair, order),
             **fences(request, first, second),
             "request": request,
             "reference": "",
@@ -384,10 +387,12 @@ class SC2Steps(PairSteps):
 
     def _shown_table(self, work: PreferenceWork, order: Order) -> str:
         """Render the table for the preference prompt, by slots; empty without a table."""
-        if work["table"] is None:
+        if not (table := self._table_text(work, order)):
             return ""
-        table = in_prompt(work["table"]["rows"], order)
         return texts.TABLE_MATERIAL.format(table_fence=fence(table), table=table)
+
+    def _table_text(self, work: PreferenceWork, order: Order) -> str:
+        return in_prompt(work["table"]["rows"], order) if work["table"] else ""
 
     def _worked(self, tables: bool) -> str:
         """Render the worked examples, with their tables or without."""

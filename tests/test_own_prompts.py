@@ -1,0 +1,210 @@
+"""Prompts of a caller's own: sent byte for byte, and read as their file says."""
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from langchain_judges import create_bsm_judge, create_drpe_judge, create_sc2_judge, load_judge
+from langchain_judges.cli import app
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.testing import FakeChatModel, FakeModelServer
+from tests.cases import for_each
+
+TALK = {
+    "input": [
+        {"role": "user", "content": "Name two {rivers}."},
+        {"role": "user", "content": "Which is longer?"},
+    ],
+    "output_a": [
+        {"role": "assistant", "content": "Elbe, Oder"},
+        {"role": "assistant", "content": "Elbe"},
+    ],
+    "output_b": [
+        {"role": "assistant", "content": "Rhine, Po"},
+        {"role": "assistant", "content": "Po"},
+    ],
+}
+PAIR = {"input": "Why?", "output_a": "Because.", "output_b": "No idea."}
+# Of the form that the papers print, in other words.
+BSM_FILE = r"""
+branch:
+  prompt: |-
+    We rate assistants. Which points count for the task below?
+    [Task] {turn_1} / {turn_2}
+    Points:
+  reply: '\d+\. (?P<name>[^:]+): (?P<description>.+)'
+solve:
+  system: You rate two assistants.
+  prompt: |-
+    [User, turn 1]
+    {turn_1}
+    [A] {response_1_turn_1}
+    [B] {response_2_turn_1}
+    [User, turn 2]
+    {turn_2}
+    [A] {response_1_turn_2}
+    [B] {response_2_turn_2}
+
+    Rate each for "{criterion_name}" ({criterion_description}), 1 to 5.
+  reply: '(?s)Rating of A:.*?(?P<score_1>\d)\s.*Rating of B:.*?(?P<score_2>\d)\.?\s*$'
+merge:
+  prompt: |-
+    Weigh:
+    {findings}
+    End with [[A]], [[B]] or [[C]].
+  reply: '\[\[(?P<preference>[ABC])\]\]'
+  values: {A: "1", B: "2", C: tie}
+"""
+
+
+def script(prompt: str) -> str:
+    if "Points:" in prompt:
+        return "1. Truth: is it so\n2. Tone: is it kind"
+    if "Weigh:" in prompt:
+        return "A is right more often. [[A]]" if "first" in prompt else "All in all: [[C]]"
+    return "Rating of A: it knows rivers. 4\nRating of B: it errs in one. 2."
+
+
+@pytest.fixture
+def bsm_file(tmp_path):
+    path = tmp_path / "prompts.yaml"
+    path.write_text(BSM_FILE)
+    return path
+
+
+def test_the_prompts_of_bsm_are_sent_byte_for_byte_and_read_as_the_file_says(bsm_file):
+    model = FakeChatModel(replies=script)
+    judge = create_bsm_judge(model, prompts=bsm_file, merge="model", orders="none")
+    result = judge.invoke(TALK)
+    assert [each["name"] for each in result["criteria"]] == ["Truth", "Tone"]
+    assert [s["scores"] for s in result["subscores"]] == [{"A": 4, "B": 2}] * 2
+    assert (result["verdict"]["preference"], result["verdict"]["failures"]) == ("tie", [])
+    branch, *solves, _ = model.prompts
+    assert branch == (
+        "We rate assistants. Which points count for the task below?\n"
+        "[Task] Name two {rivers}. / Which is longer?\nPoints:"
+    )
+    talk = (
+        "You rate two assistants.\n---\n[User, turn 1]\nName two {rivers}.\n[A] Elbe, Oder\n"
+        "[B] Rhine, Po\n[User, turn 2]\nWhich is longer?\n[A] Elbe\n[B] Po\n\nRate each for "
+    )
+    ends = ('"Truth" (is it so), 1 to 5.', '"Tone" (is it kind), 1 to 5.')
+    assert sorted(solves) == sorted(talk + end for end in ends)
+
+
+def test_a_server_is_asked_in_the_words_of_the_file_and_for_no_format(bsm_file):
+    with FakeModelServer(lambda call: script(call.prompt)) as server:
+        judge = create_bsm_judge(server.chat(), prompts=bsm_file, orders="strict")
+        assert judge.invoke(TALK)["verdict"]["preference"] == "tie"
+    for call in server.calls:
+        assert not {"response_format", "tools"} & set(call.body)
+        assert call.body["messages"][-1]["role"] == "user"
+
+
+def test_a_reply_of_another_form_is_a_failure_and_is_not_repaired(bsm_file):
+    model = FakeChatModel(replies=lambda p: "4 and 2" if "Rate each" in p else script(p))
+    verdict = create_bsm_judge(model, prompts=bsm_file, orders="none").invoke(TALK)["verdict"]
+    assert verdict["preference"] is None
+    assert {each["reason"] for each in verdict["failures"]} == {"unparsable"}
+    assert len(model.prompts) == 3
+
+
+ROLES = {
+    "vote": {
+        "prompt": "{text}\n1) {response_1}\n2) {response_2}\n"
+        "As {role_1_type} ({role_1_description}), as {role_2_type} and as {role_3_type}:",
+        "reply": r"(?P<vote>[12]) because (?P<reason>.+)",
+    }
+}
+
+
+def test_each_role_stands_where_the_file_puts_it_and_each_line_is_one_vote():
+    reply = "1 because it says why.\n1 because it is an answer.\n2 because it is honest."
+    model = FakeChatModel(replies=lambda _: reply)
+    judge = create_drpe_judge(model, panel={"dynamic": 0}, prompts=ROLES)
+    result = judge.invoke(PAIR)
+    roles = {role["type"]: role["description"] for role in result["roles"]}
+    (sent,) = model.prompts
+    match = re.fullmatch(
+        r"Why\?\n1\) (.+)\n2\) (.+)\nAs (.+?) \((.+)\), as (.+) and as (.+):", sent, re.DOTALL
+    )
+    assert match
+    assert {match[1], match[2]} == {"Because.", "No idea."}
+    assert {match[3], match[5], match[6]} == set(roles)
+    assert match[4] == roles[match[3]]
+    first = "A" if match[1] == "Because." else "B"
+    votes = {vote["role"]: vote["preference"] for vote in result["votes"]}
+    assert votes[match[3]] == votes[match[5]] == first != votes[match[6]]
+
+
+TABLES = {
+    "table": {
+        "prompt": "{turn_1}\n{response_1}\n{response_2}\n{aspect_1}, {aspect_2}, one row each:",
+        "reply": r"\| (?P<common>[^|]*) \| (?P<only_1>[^|]*) \| (?P<only_2>[^|]*) \|",
+    },
+    "match": {
+        "prompt": "A:\n{table_1}\nB:\n{table_2}\nMore consistent:",
+        "reply": "^(?P<preferred>[AB])$",
+        "values": {"A": "1", "B": "2"},
+    },
+    "preference": {
+        "prompt": "{table_text}\nPreferred:",
+        "reply": "^(?P<preferred>[AB])$",
+        "values": {"A": "1", "B": "2"},
+    },
+}
+
+
+def test_the_tables_of_sc2_are_asked_for_compared_and_judged_in_own_words():
+    def reply(prompt):
+        if "one row each" in prompt:
+            return f"| both | {len(model.prompts)} | two |\n| none | clear | vague |"
+        return "A" if "More consistent" in prompt else "B"
+
+    model = FakeChatModel(replies=reply)
+    judge = create_sc2_judge(model, aspects=["Tone", "Depth"], samples=2, prompts=TABLES)
+    result = judge.invoke(PAIR)
+    assert result["verdict"]["preference"] == "B"
+    assert [row["only_b"] for row in result["table"]["rows"]] == ["two", "vague"]
+    tables, rest = model.prompts[:2], model.prompts[2:]
+    assert tables == ["Why?\nBecause.\nNo idea.\nTone, Depth, one row each:"] * 2
+    for number, sent in enumerate(rest):
+        assert sent.endswith(("More consistent:", "Preferred:")[number == len(rest) - 1])
+
+
+def test_own_prompts_come_back_from_json_and_from_a_shell(bsm_file):
+    judge = load_judge("bsm", "local", prompts=str(bsm_file))
+    assert judge.spec["options"]["prompts"] == yaml.safe_load(BSM_FILE)
+    assert load_judge(judge.spec).prompts["solve"] == judge.prompts["solve"]
+    rows = bsm_file.with_name("rows.jsonl")
+    rows.write_text('{"input": "?", "output_a": "a", "output_b": "b"}\n')
+    arguments = ["judge", str(rows), "--model", "local", "--method", "bsm", "--dry-run"]
+    shown = CliRunner().invoke(app, [*arguments, "--set", f"prompts={bsm_file}"])
+    assert (shown.exit_code, "1 pair by bsm" in shown.output) == (0, True), shown.output
+    refusal = CliRunner().invoke(app, [*arguments, "--set", "prompts=nowhere.yaml"])
+    assert (refusal.exit_code, "nowhere.yaml cannot be read" in refusal.output) == (2, True)
+
+
+@for_each(
+    ("prompts", "message"),
+    [
+        ("nowhere.yaml", "`prompts`: nowhere.yaml cannot be read"),
+        ({"solve": "Rate."}, "each a `ChatPromptTemplate` or a mapping with `prompt`"),
+        ({"solve": {"prompt": "x", "patern": "y"}}, "`prompt` and, as one likes"),
+        ({"solve": {"prompt": "{a"}}, "'solve' is no template or pattern"),
+        ({"solve": {"prompt": "x", "reply": "("}}, "'solve' is no template or pattern"),
+        ({"solve": {"prompt": "{table_9}"}}, r"got \['table_9'\] too"),
+    ],
+)
+def test_a_file_that_says_no_prompts_is_refused(prompts: Any, message):
+    with pytest.raises(OptionError, match=message):
+        create_bsm_judge(FakeChatModel(replies=[]), prompts=prompts)
+
+
+def test_a_row_without_a_piece_that_the_prompt_shows_is_not_judged(bsm_file):
+    judge = create_bsm_judge(FakeChatModel(replies=script), prompts=bsm_file)
+    with pytest.raises(InputError, match=r"'branch' shows \['turn_2'\], which this row does"):
+        judge.invoke(PAIR)
