@@ -309,6 +309,7 @@ class LangSmithServer:
         return {}
 
     def _runs_in_queue(self, result: re.Match[str], parameters: Any, _: Any) -> Any:
+        self.read()
         name = self.queues[result[1]]["name"]
         runs = [self.runs[run] for queue, run in self.queued if queue == name]
         return runs[int(parameters.get("offset", ["0"])[0]) :]

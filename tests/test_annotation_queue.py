@@ -1,6 +1,7 @@
 """Annotation queues: a judge learns from labelled runs, and proposals are answered."""
 
 import json
+import threading
 import uuid
 from typing import Any
 
@@ -31,6 +32,7 @@ from tests.fakes import FakeChatModel
 from tests.langsmith_server import LangSmithServer
 from tests.memories import memory_of
 from tests.planners import fooled_model, planning
+from tests.processes import start, wait_until
 from tests.test_cli_audit import behave
 from tests.test_watch import PROJECT, production
 
@@ -196,6 +198,49 @@ def test_proposals_go_to_a_queue_once_and_answers_come_back(client, server):
         ("check_wrong", None, ""),
     ]
     assert {d["auditor"] for d in result["decisions"]} == {"langsmith"}
+
+
+SEND = """
+import json, sys
+from langsmith import Client
+from langchain_judges.integrations.annotation_queue import send_proposals
+
+client = Client(api_url=sys.argv[1], api_key="x", auto_batch_tracing=False)
+send_proposals(json.loads(sys.argv[2]), "doubts", client)
+"""
+
+
+@pytest.mark.system
+def test_proposals_that_a_kill_left_outside_of_the_queue_are_queued_the_next_time(
+    client, server, tmp_path
+):
+    item = {"input": "Why?", "output": "So.", "expected": "It is."}
+    told = {"label": 1, "score": 1, "rationale": "-", "proposed": 0, "why": "-", "check": "-"}
+    proposals: Any = [
+        {"id": str(n), "round": 1, "mode": None, "item": item, **told} for n in range(3)
+    ]
+    assert send_proposals(proposals[:1], "doubts", client) == 1
+    asked, killed, queue_runs = threading.Event(), threading.Event(), server._queue_runs
+
+    def lost(*_):
+        asked.set()
+        killed.wait()
+        return {}
+
+    server._queue_runs = lost
+    path = tmp_path / "send.py"
+    path.write_text(SEND)
+    program = start(path, server.url, json.dumps(proposals))
+    wait_until(asked.is_set)  # the runs are there, and their places are not
+    program.kill()
+    program.communicate()
+    killed.set()
+    server._queue_runs = queue_runs
+    assert (len(server.read().runs), len(server.queued)) == (3, 1)
+    assert [send_proposals(proposals, "doubts", client) for _ in range(2)] == [2, 0]
+    runs = [str(run_of(proposal, "doubts")) for proposal in proposals]
+    assert sorted(server.queued) == sorted(("doubts", run) for run in runs)
+    assert server.read().runs.keys() == {*runs}
 
 
 def test_the_same_command_sends_and_reads_back(client, server, serve, tmp_path, letter_encoder):

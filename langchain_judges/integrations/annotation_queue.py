@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 from uuid import UUID, uuid5
 
 from langsmith import Client
@@ -183,6 +183,9 @@ def send_proposals(
 ) -> int:
     """Put proposals into an annotation queue, made if it is missing; return how many are new.
 
+    A proposal has the same run whenever it is sent: what a kill left without its place in the
+    queue gets it the next time, and nothing stands there twice.
+
     Args:
         proposals: What an audit asks.
         queue: The name of the queue.
@@ -192,11 +195,14 @@ def send_proposals(
     session = client.create_project(project, upsert=True)
     existing = next(client.list_annotation_queues(name=queue, limit=1), None)
     place = existing or client.create_annotation_queue(name=queue, rubric_instructions=_RUBRIC)
-    ids = [run_of(proposal, queue) for proposal in proposals]
-    there = runs_by_id(client, session.id, list(map(str, ids)))
-    new = [(id, each) for id, each in zip(ids, proposals, strict=True) if str(id) not in there]
+    queued = client.list_runs_from_annotation_queue(place.id) if existing else ()
+    known = {run.id for run in queued}
+    new = {run_of(each, queue): each for each in proposals if run_of(each, queue) not in known}
+    there = runs_by_id(client, session.id, list(map(str, new)))
     now = datetime.now(UTC)
-    for id, proposal in new:
+    for id, proposal in new.items():
+        if str(id) in there:
+            continue
         inputs, outputs = _run_fields(proposal)
         client.create_run(
             f"audit:{proposal['id']}",
@@ -209,12 +215,14 @@ def send_proposals(
             end_time=now,
         )
     client.flush()
-    if new:
-        client.add_runs_to_annotation_queue(
-            place.id,
-            runs=[{"run_id": id, "session_id": session.id, "start_time": now} for id, _ in new],
-        )
-    return len(new)
+    begun = {id: there[str(id)].start_time if str(id) in there else now for id in new}
+    keys: list[Any] = [
+        {"run_id": id, "session_id": session.id, "start_time": start}
+        for id, start in begun.items()
+    ]
+    if keys:
+        client.add_runs_to_annotation_queue(place.id, runs=keys)
+    return len(keys)
 
 
 def read_answers_from(
