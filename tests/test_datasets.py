@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from langchain_judges import datasets as sets
-from langchain_judges.datasets.items import normalised
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.checks import check_pair, check_text
 from tests.cases import for_each
@@ -109,22 +108,6 @@ def test_mtbench_human200_has_questions_systems_and_references() -> None:
     assert rows[0]["group"] == "156"
 
 
-# Goyal et al. 2022: BRIO, T0 and GPT-3 named best, and worst, by at least two of three.
-@pytest.mark.figures
-@pytest.mark.parametrize(
-    ("dataset", "best", "worst"),
-    [("cnn2022", (36, 8, 58), (24, 67, 9)), ("bbc2022", (20, 30, 57), (56, 29, 15))],
-)
-def test_the_news_study_has_its_published_shares(
-    dataset: str, best: tuple, worst: tuple
-) -> None:
-    with gzip.open(folder("goyal_news2022") / "generic.jsonl.gz", "rt") as file:
-        records = [r for r in map(json.loads, file) if r["dataset"] == dataset]
-    for field, shares in (("best_votes", best), ("worst_votes", worst)):
-        results = [sum(r[field][s] >= 2 for r in records) for s in ("brio", "t0", "gpt3")]
-        assert tuple(results) == shares
-
-
 @pytest.mark.figures
 @pytest.mark.parametrize(
     ("rule", "cnn", "bbc"), [("unique", 71, 80), ("any", 84, 91), ("decisive", 67, 76)]
@@ -207,15 +190,6 @@ def test_cogevals_tasks_with_an_answer_in_common_are_one_group(tmp_path: Path) -
 
 
 @pytest.mark.figures
-def test_no_two_groups_of_cogeval_share_an_accepted_answer() -> None:
-    groups: dict[str, set[str]] = {}
-    for item in sets.load("cogeval", folder("cogeval")):
-        for answer in item["expected"]:
-            groups.setdefault(normalised(answer), set()).add(item["group"])
-    assert {len(each) for each in groups.values()} == {1}
-
-
-@pytest.mark.figures
 def test_cogeval_labels_are_the_matches_of_the_source() -> None:
     items = {item["id"]: item for item in sets.load("cogeval", folder("cogeval"))}
     with gzip.open(folder("cogeval") / "sample.jsonl.gz", "rt") as file:
@@ -292,15 +266,6 @@ def test_labels_of_a_table_can_be_named(tmp_path: Path) -> None:
     assert [row["label"] for row in rows] == ["A", "B"]
     with pytest.raises(InputError, match="no '1'"):
         list(sets.rows(path, labels={"x": "A"}))
-
-
-def test_a_table_is_loaded_by_its_file_or_by_any_name(tmp_path: Path) -> None:
-    path = tmp_path / "votes.csv"
-    path.write_text("q,one,two,winner\nQ,x,y,1\n")
-    options: dict[str, Any] = {"columns": {**COLUMNS, "id": "q"}, "labels": {1: "A"}}
-    (row,) = sets.load("mine", path, **options)
-    assert (row["id"], row["output_a"], row["label"]) == ("Q", "x", "A")
-    assert sets.load(str(path), **options) == [row]
 
 
 def test_several_columns_make_the_votes_and_the_systems(tmp_path: Path) -> None:

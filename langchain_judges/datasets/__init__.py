@@ -74,11 +74,8 @@ _SETS: dict[str, Callable[..., RowStream]] = {
 
 _TASKS = {
     **dict.fromkeys(("bbc2022", "cnn2022", "goyal_news2022"), "summary"),
-    **dict.fromkeys(("summeval", "summeval12", "summeval16"), "summary"),
-    **dict.fromkeys(("tldr_cnndm", "tldr_reddit"), "summary"),
-    "hh_harmless": "harmless",
+    **dict.fromkeys(("summeval12", "summeval16"), "summary"),
     "hh_helpful": "helpful",
-    "trec_news": "document",
 }
 """What the texts of a set are, as judges with `task="auto"` ask for it."""
 
@@ -109,22 +106,17 @@ def load(
     shown as "(no text)".
 
     Args:
-        name: One of `names()`; small and capital letters, `-` and `_` are the same. A table
-            of your own has any other name, with the file as `path`, or is named by its file.
+        name: One of `names()`; small and capital letters, `-` and `_` are the same.
         path: A folder with the set, a clone of its source, or one of its files.
         seed: Of the slots and of every draw.
         **options: Of the set, such as `form="candidates"` for summaries: keywords of its
-            reader in this folder; of a table `columns` and `labels`, see `rows`.
+            reader in this folder.
 
     Raises:
         OptionError: The name or an option is unknown, or the set is nowhere to be read.
         InputError: A file is damaged.
     """
     set_name = _set_name(name)
-    if set_name is None and Path(path or name).is_file():
-        if unknown := set(options) - {"columns", "labels"}:
-            raise OptionError(f"a table takes `columns` and `labels`, got {sorted(unknown)!r}")
-        return list(rows(path or name, seed=seed, **options))
     if set_name is None:
         nearest = did_you_mean(name, names())
         raise OptionError(f"there is no set {name!r}; {nearest}there are {', '.join(names())}")
