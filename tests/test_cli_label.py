@@ -8,8 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app
-from langchain_judges.cli.label import LabelDesk, doubts, estimate
+from langchain_judges.cli.doubts import chosen, doubts
+from langchain_judges.cli.label import LabelDesk, estimate
+from langchain_judges.testing import reply
 from tests.judged_rows import data_of, run_of
+from tests.test_direct import respond
 
 
 def written(path, rows):
@@ -109,3 +112,60 @@ def test_labels_must_be_different_digits(tmp_path, labels):
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 2
     assert "--labels must be different digits" in result.stderr
+
+
+def test_half_of_the_rows_to_label_are_doubtful_and_the_rest_are_by_chance():
+    kinds = ["sure"] * 60 + ["flipped"] * 30 + [""] * 10
+    places = chosen(kinds, 20)
+    assert [kinds[place] for place in places] == ["flipped"] * 10 + ["sure"] * 10
+    assert len(set(places)) == 20
+    assert chosen(kinds, 20) == places
+    # Where few are sure the doubtful ones take their place; rows with a label never do.
+    assert len(chosen(["flipped"] * 9 + ["sure"] + [""] * 5, 8)) == 8
+    assert sorted(chosen(["flipped", "", "sure"], 50)) == [0, 2]
+
+
+def first_where_both_are_bad(call):
+    prompt = call.prompt + json.dumps(call.body.get("response_format"))
+    return reply(respond(prompt, lambda _: "1") if "bad too" in prompt else respond(prompt))
+
+
+def test_what_is_not_settled_names_a_file_of_rows_that_label_opens(serve, tmp_path):
+    rows = [
+        {"id": f"r{n}", "question": f"Why {n}?", "v1": "good", "v2": "bad"} for n in range(8)
+    ]
+    # v2 is the better of rows 4 to 7, but of rows 6 and 7 whichever stands first.
+    for row in rows[4:]:
+        row["v1"], row["v2"] = "bad", "good" if row["id"] < "r6" else "bad too"
+    table, out = tmp_path / "rows.csv", tmp_path / "scores.csv"
+    table.write_text(
+        "".join(",".join(each) + "\n" for each in [list(rows[0]), *map(dict.values, rows)])
+    )
+    model = ["--model", "m", "--base-url", serve(first_where_both_are_bad).url]
+    words = ["compare", table, "--systems", "v1,v2", *model, "-o", out]
+    done = CliRunner().invoke(app, list(map(str, words)))
+    assert done.exit_code == 0, done.output
+    assert "not settled" in done.stdout
+    found = tmp_path / "scores.label.jsonl"
+    assert f"Label first: 8 rows in {found}, doubtful ones ahead" in done.stderr
+    first = [json.loads(line) for line in found.read_text().splitlines()]
+    assert {row["id"] for row in first[:2]} == {"r6", "r7"}
+    assert [row["doubt"] for row in first] == ["flipped"] * 2 + ["sure"] * 6
+    assert (first[0]["output_a"], first[0]["output_b"]) == ("bad", "bad too")
+    labelled = tmp_path / "labels.jsonl"
+    label(found, "-o", labelled, "--budget", "3", keys="111")
+    assert list(labels(labelled)) == [row["id"] for row in first[:3]]
+
+
+def test_a_report_that_is_not_sure_names_the_rows_to_label_first(tmp_path):
+    data = data_of(["A", "B"] * 4 + [None] * 30)
+    answers = [*["A", "B"] * 4, *[("A", "B")] * 5, *["A", "B", "A", "B", "A"] * 5]
+    run = [{**row, "verdict": row["verdict"]} for row in run_of(answers)]
+    table, verdicts = written(tmp_path / "d.jsonl", data), written(tmp_path / "v.jsonl", run)
+    words = ["trust", table, "--verdicts", verdicts, "-o", tmp_path / "r.html"]
+    done = CliRunner().invoke(app, list(map(str, words)))
+    assert done.exit_code == 0, done.output
+    first = [json.loads(line) for line in (tmp_path / "r.label.jsonl").read_text().splitlines()]
+    assert {row["id"] for row in first[:5]} == {f"r{n}" for n in range(8, 13)}
+    assert not any(row.get("label") for row in first)
+    assert "Label first: 30 rows in" in done.stderr

@@ -176,6 +176,14 @@ class OutputFlags:
         """Where results are stored; None prints them."""
         return self.records or self.out
 
+    @property
+    def label_file(self) -> Path | None:
+        """What the rows to label first stand beside; a shard sees too few to choose them."""
+        from langchain_judges.runs.remote import url_of
+
+        file = self.out or self.records
+        return None if file is None or self.shard or url_of(file) else file
+
 
 @dataclass(frozen=True)
 class RunFlags:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -11,13 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from langchain_judges.cli.doubts import FirstToLabel
 from langchain_judges.cli.flags import OutputFlags, RowFlags, RunFlags, flag, unfolded
 from langchain_judges.cli.judges import JudgeFlags, NamedJudge, named_judge, several_models
 from langchain_judges.cli.messages import (
     error_console,
     leave_with,
     refusals_as_exits,
-    run_to_the_end,
+    run_rows,
+    tell_first,
 )
 from langchain_judges.cli.plan import price_list, tell_calls, tell_dry_run, warn_of_size
 from langchain_judges.cli.rows import RowFile, checked_rows, judge_rows
@@ -131,8 +134,13 @@ def judge(
         options["rate_limiter"] = _limiter(run)
         show = output.show or not output.file
         options["columns"] = rows.columns
-        run_to_the_end(
-            built, rows.whole(), options, show, strict=run.strict, address=judge.address
+        first = FirstToLabel(rows, output.label_file)
+        summary, stopped = asyncio.run(run_rows(built, rows.whole(), options, show, first.add))
+        tell_first(first, summary)
+        leave_with(
+            *(summary, run.strict, judge.address),
+            interrupted=stopped,
+            saved=output.file is not None,
         )
 
 

@@ -18,6 +18,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from langchain_judges.cli.audit_review import read_key
+from langchain_judges.cli.doubts import doubts, points
 from langchain_judges.cli.flags import RowFlags, unfolded
 from langchain_judges.cli.messages import error_console, refusals_as_exits
 from langchain_judges.cli.rows import (
@@ -34,47 +35,6 @@ from langchain_judges.runs.rows import content_key
 
 LEAST = 2
 """Labels, and rows without, of each kind of row of which a rate is estimated."""
-
-
-def points(label: object) -> float | None:
-    """Return a label as a number: how far it prefers A, or the label of a single text."""
-    if label is None or label == "":
-        return None
-    if isinstance(label, int | float):
-        return float(label)
-    # Loaded on use, as all statistics here: they cost more than the other commands together.
-    from langchain_judges.report.rows import preference_points
-
-    return preference_points([label])
-
-
-def doubts(
-    rows: Sequence[Mapping[str, object]], runs: Sequence[Sequence[Mapping[str, object]]]
-) -> tuple[list[float | None], list[tuple[str, str]]]:
-    """Return the first judge's number for each row, and a stratum by category and doubt."""
-    from langchain_judges.report.rows import join
-
-    answers: list[list[object]] = [[] for _ in rows]
-    first: list[float | None] = [None] * len(rows)
-    flipped: set[int] = set()
-    for number, run in enumerate(runs):
-        for judgment in join(run, rows).rows:
-            answers[judgment.place].append(judgment.answer)
-            if number == 0:
-                first[judgment.place] = points(judgment.answer)
-            if judgment.verdict.get("flipped"):
-                flipped.add(judgment.place)
-    strata = []
-    for place, (row, own) in enumerate(zip(rows, answers, strict=True)):
-        doubt = "sure"
-        if None in own or not own:
-            doubt = "not judged"
-        elif len(set(own)) > 1:
-            doubt = "judges disagree"
-        elif place in flipped:
-            doubt = "flipped"
-        strata.append((str(row.get("category") or ""), doubt))
-    return first, strata
 
 
 def estimate(
@@ -309,7 +269,6 @@ def label(
 
     Exit codes: 0 done or stopped, 2 wrong use.
     """
-    from langchain_judges.metrics import label_next
     from langchain_judges.report.rows import read_verdicts
 
     errors, labels = error_console(), labelling.labels
@@ -325,7 +284,7 @@ def label(
         desk = LabelDesk(errors, read_key, labels)
         answers = LabelFile(out, rows)
         scores, strata = doubts(rows, runs)
-        places = label_next(scores, answers.points(), strata, labelling.budget)
+        places = _places(rows, scores, answers.points(), strata, labelling.budget)
     added = desk.go_through(rows, places, answers)
     counts = Counter(str(row["label"]) for row in answers.rows)
     shares = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
@@ -334,3 +293,18 @@ def label(
         pairs = kind_of_row(rows[0]) == "pair"
         text = estimate(scores, answers.points(), strata, pairs=pairs)
         errors.print(text, markup=False, highlight=False)
+
+
+def _places(
+    rows: Sequence[Mapping[str, object]],
+    scores: Sequence[float | None],
+    labels: Sequence[float | None],
+    strata: Sequence[tuple[str, str]],
+    budget: int,
+) -> list[int]:
+    """Return the rows to show: those of a run's file of rows to label first in their order."""
+    from langchain_judges.metrics import label_next
+
+    if all(row.get("doubt") for row in rows):
+        return [place for place, label in enumerate(labels) if label is None][:budget]
+    return label_next(scores, labels, strata, budget)

@@ -25,6 +25,7 @@ from langchain_judges.escaping import InertConsole
 if TYPE_CHECKING:
     from langsmith import Client
 
+    from langchain_judges.cli.doubts import FirstToLabel
     from langchain_judges.runs.rows import ResultRow
     from langchain_judges.runs.run_state import Judge, Rows
     from langchain_judges.runs.summary import Summary
@@ -175,24 +176,12 @@ def address_of(model: str | None, base_url: str | None) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-def run_to_the_end(
-    worker: Judge,
-    rows: Rows,
-    options: dict[str, Any],
-    show: bool,
-    *,
-    strict: bool,
-    address: str,
-) -> None:
-    """Run a judge or writer over the rows and leave with the code that tells the end."""
-    summary, interrupted = asyncio.run(run_rows(worker, rows, options, show))
-    leave_with(
-        summary,
-        strict,
-        address,
-        interrupted=interrupted,
-        saved=bool(options.get("out") or options.get("records")),
-    )
+def tell_first(first: FirstToLabel, summary: Summary) -> None:
+    """Write the rows to label first where a run of pairs settles nothing, and say so."""
+    from langchain_judges.runs.decision import is_open
+
+    if is_open(summary) and (text := first.write()):
+        error_console().print(text, markup=False)
 
 
 def leave_with(

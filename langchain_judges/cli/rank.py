@@ -28,6 +28,7 @@ from langchain_judges.cli.messages import (
     refusals_as_exits,
     run_rows,
     table_console,
+    tell_first,
 )
 from langchain_judges.cli.plan import tell_calls, warn_of_size
 from langchain_judges.cli.rows import (
@@ -47,6 +48,7 @@ from langchain_judges.runs.tables import FORMS
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
     from langchain_judges.report.systems import Duel, Order
+    from langchain_judges.runs.rows import ResultRow
 
 
 @dataclass(frozen=True)
@@ -311,14 +313,21 @@ def _duel(
     address: str,
 ) -> None:
     """Say which of two systems is better, and leave with the code that tells the end."""
+    from langchain_judges.cli.doubts import FirstToLabel
     from langchain_judges.report.systems import Duel
 
     duel = Duel(names, Summary())
     table = output.table(len(names))
     places = {"out": table, "records": output.records, "columns": rows.columns}
     options = {**places, **run.options()}
-    running = run_rows(judge, rows.whole(), options, False, duel.add)
-    duel.summary, stopped = asyncio.run(running)
+    first = FirstToLabel(rows, table or output.records)
+
+    def add(result: ResultRow) -> None:
+        duel.add(result)
+        first.add(result)
+
+    duel.summary, stopped = asyncio.run(run_rows(judge, rows.whole(), options, False, add))
+    tell_first(first, duel.summary)
     if not stopped:
         output.write(duel)
     saved = bool(table or output.records)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -114,6 +115,16 @@ class RowFile:
     def with_records(self) -> Iterator[tuple[Mapping[str, object], dict[str, object]]]:
         """Yield the good rows, each behind its record."""
         return self._rows([])
+
+    def at(self, places: Container[int]) -> dict[int, dict[str, object]]:
+        """Return the good rows at some places among all records."""
+        found: dict[int, dict[str, object]] = {}
+        records = Records(self.source, self.columns, self.takes)
+        for index, record in enumerate(self.source.records):
+            if index in places:
+                with contextlib.suppress(InputError):
+                    found[index] = records.row(record, index)
+        return found
 
     def __length_hint__(self) -> int:
         """Return how many there are: runs show how far they are."""

@@ -295,10 +295,37 @@ def trust(
             "data_name": path.name if path else "",
             **_options(report, judged.provenance),
         }
-        passed = _written(reports(judged.by_judge, rows, **options), report)
+        answer = reports(judged.by_judge, rows, **options)
+        passed = _written(answer, report)
+        if rows is not None:
+            _tell_first(answer, rows, list(judged.by_judge.values()), report.paths[0])
     _leave(judged, errors, judge.address, strict=run.strict)
     if not passed:
         raise typer.Exit(UNDER_BAR)
+
+
+def _tell_first(
+    answer: TrustReport | ComparisonReport,
+    rows: Sequence[Mapping[str, object]],
+    runs: Sequence[Sequence[ResultRow]],
+    beside: Path,
+) -> None:
+    """Write the rows to label first where more labels would settle an answer, and say so."""
+    from langchain_judges.cli.doubts import FIRST, chosen, doubts, write_first
+
+    reports = getattr(answer, "reports", None) or [answer]
+    uses = [each for own in reports for each in own.uses.values() if each.word == "not yet"]
+    if not uses:
+        return
+    number = max(each.labels or FIRST for each in uses)
+    kinds = [
+        "" if _is_labelled(row) else doubt
+        for row, (_, doubt) in zip(rows, doubts(rows, runs)[1], strict=True)
+    ]
+    if places := chosen(kinds, number):
+        path = beside.with_suffix(".label.jsonl")
+        text = write_first(path, ({**rows[i], "doubt": kinds[i]} for i in places))
+        error_console().print(text, markup=False)
 
 
 def _options(flags: ReportFlags, provenance: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -342,9 +369,14 @@ def _table(
     return table
 
 
+def _is_labelled(row: Mapping[str, object]) -> bool:
+    return any(
+        row.get(name) not in (None, "", {}, []) for name in ("label", "labels", "human_votes")
+    )
+
+
 def _check_labels(table: Sequence[dict[str, object]]) -> None:
-    fields = ("label", "labels", "human_votes")
-    if not any(row.get(name) not in (None, "", {}, []) for row in table for name in fields):
+    if not any(map(_is_labelled, table)):
         raise InputError(
             "no row has a `label`, `labels` or `human_votes` to compare the judge with; name "
             "their column, as in --column label=COLUMN. There are "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -24,7 +25,7 @@ from langchain_judges.cli.judges import (
     set_options,
     settings_as_flags,
 )
-from langchain_judges.cli.messages import error_console, refusals_as_exits, run_to_the_end
+from langchain_judges.cli.messages import error_console, leave_with, refusals_as_exits, run_rows
 from langchain_judges.cli.rows import checked_rows, open_rows
 from langchain_judges.rows.checks import check_task
 
@@ -72,13 +73,11 @@ def write(
             built = load_writer(method, writer.chat(), preset=writer.preset, **settings)
         options = {"out": output.out, "records": output.records, **run.options()}
         show = output.show or not output.file
-        run_to_the_end(
-            built,
-            good.whole(),
-            options,
-            show,
-            strict=run.strict,
-            address=writer.address,
+        summary, stopped = asyncio.run(run_rows(built, good.whole(), options, show))
+        leave_with(
+            *(summary, run.strict, writer.address),
+            interrupted=stopped,
+            saved=output.file is not None,
         )
 
 

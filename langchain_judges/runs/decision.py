@@ -32,6 +32,14 @@ def decision(summary: Summary, systems: Sequence[str] | None = None) -> list[str
     return [*lines, *_of_errors(summary)]
 
 
+def is_open(summary: Summary) -> bool:
+    """Return whether a run of pairs does not settle which system is better."""
+    decided = summary.preferences["A"] + summary.preferences["B"]
+    if summary.wrote or summary.labels or not decided:
+        return False
+    return interval_of(max(summary.preferences[side] for side in "AB"), decided)[0] <= 0.5
+
+
 def _of_pairs(summary: Summary, systems: Sequence[str]) -> str:
     from langchain_judges.metrics import labels_needed
 
