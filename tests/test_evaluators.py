@@ -5,7 +5,7 @@ import json
 import re
 import uuid
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langchain_core.documents import Document
@@ -17,12 +17,13 @@ from openevals.types import EvaluatorResult
 
 from langchain_judges import as_comparative_evaluator, as_evaluator, create_bsm_judge
 from langchain_judges.errors import InputError, ModelAccessError, OptionError
+from langchain_judges.integrations import trajectory_evaluator
 from langchain_judges.integrations.experiments import summary_evaluators
 from langchain_judges.rows.fields import work_in
 from langchain_judges.testing import error
 from tests.cases import for_each
 from tests.conftest import chat
-from tests.fakes import FakeChatModel
+from tests.fakes import FakeChatModel, unfenced
 from tests.judges import answer, broken, bsm, fixed, labels, of_method, watched
 from tests.test_docs import ROOT
 
@@ -374,6 +375,109 @@ def test_each_evaluator_of_openevals_has_one_here_that_takes_its_input():
         # A prompt that is carried over whole is refused, with the way to say it.
         with pytest.raises(OptionError, match="Say only what is judged"):
             rubric_judge(rubric=getattr(prompts, f"{name}_PROMPT"))
+
+
+# ---- agentevals' published evaluators
+
+
+def asks(*calls):
+    """Return a message with calls in the form of agentevals' README: without ids."""
+    functions = [{"name": name, "arguments": json.dumps(args)} for name, args in calls]
+    return {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"function": f} for f in functions],
+    }
+
+
+def went(*turns):
+    """Return an agent's trajectory whose turns are calls that were made at once."""
+    results = [{"role": "tool", "content": "80 degrees."}]
+    work = [message for calls in turns for message in (asks(*calls), *results * len(calls))]
+    question = {"role": "user", "content": "What is the weather in SF?"}
+    return [question, *work, {"role": "assistant", "content": "It is 80 degrees."}]
+
+
+SF, LOW, FUN = ({"city": "San Francisco"}, {"city": "san francisco"}, ("fun", {"city": "SF"}))
+LOOKS, ASKS = ("get_weather", SF), ("forecast", SF)
+UPPER = {"arguments": lambda name, made, wanted: made["city"].lower() == wanted["city"].lower()}
+AGENTEVALS = [
+    # The examples of agentevals 0.0.9's README, with the scores that stand there.
+    ("same", {}, went([LOOKS, ASKS]), went([LOOKS]), 0),
+    ("any", {}, went([LOOKS], [FUN]), went([FUN, LOOKS]), 1),
+    ("superset", {}, went([LOOKS, ASKS]), went([LOOKS]), 1),
+    ("same", UPPER, went([("get_weather", LOW)]), went([LOOKS]), 1),
+    # What its source gives in cases that its README does not show.
+    ("subset", {}, went([LOOKS, ASKS]), went([LOOKS]), 0),
+    ("subset", {}, went([LOOKS]), went([LOOKS, ASKS]), 1),
+    ("same", {}, went([LOOKS], [FUN]), went([FUN], [LOOKS]), 0),
+    ("same", {}, went([LOOKS, FUN]), went([FUN, LOOKS]), 1),  # made at once: in no order
+    ("same", {}, went([LOOKS, FUN]), went([LOOKS], [FUN]), 0),
+    ("same", {"arguments": "ignored"}, went([("get_weather", {})]), went([LOOKS]), 1),
+    ("same", {"arguments": "subset"}, went([("get_weather", {})]), went([LOOKS]), 1),
+    ("same", {"arguments": "superset"}, went([("get_weather", {})]), went([LOOKS]), 0),
+    ("superset", {}, went([LOOKS]), went([LOOKS], [LOOKS]), 0),  # each call counts
+]
+
+
+@for_each("order, options, made, wanted, score", AGENTEVALS)
+def test_trajectories_of_agentevals_have_its_scores(order, options, made, wanted, score):
+    evaluator = trajectory_evaluator(order, **options)
+    for outputs in (made, {"messages": made}):
+        result = evaluator(outputs=outputs, reference_outputs={"messages": wanted})
+        assert result["score"] == score, result["comment"]
+
+
+def test_arguments_in_common_are_matched_wherever_a_matching_exists():
+    city, day = ("w", {"city": "SF"}), ("w", {"city": "SF", "day": 2})
+    evaluator = trajectory_evaluator("any", arguments="subset")
+    # The first call fits both: taken in order (as agentevals does) the second is left over.
+    assert (
+        evaluator(outputs=went([city, day]), reference_outputs=went([day, city]))["score"] == 1
+    )
+    with pytest.raises(OptionError, match="`arguments` must be a function, or one of"):
+        trajectory_evaluator(arguments=cast("Any", "exact"))
+
+
+THREAD = {
+    "inputs": [
+        {"__start__": {"messages": [{"role": "user", "content": "What's the weather in SF?"}]}},
+        "__resuming__",
+    ],
+    "outputs": {
+        "results": [{}, {"messages": [{"role": "ai", "content": "It is rainy, 70 degrees."}]}],
+        "steps": [["__start__", "agent", "tools", "__interrupt__"], ["agent"]],
+    },
+}
+"""What agentevals extracts from a thread of LangGraph, as in its README."""
+
+
+def test_graph_trajectories_of_agentevals_are_matched_and_judged():
+    other = {**THREAD["outputs"], "steps": [["__start__", "agent"], ["agent"]]}
+    for steps, score in ((THREAD["outputs"], 1), (other, 0)):
+        evaluator = trajectory_evaluator()
+        result = evaluator(outputs=THREAD["outputs"], reference_outputs=steps)
+        assert result["score"] == score, result["comment"]
+    model = FakeChatModel(replies=highest)
+    judge = rubric_judge(model=model, rubric="goal_reached")
+    feedback: Any = as_evaluator(judge)(**THREAD)
+    assert feedback["score"] == 1, feedback["comment"]
+    [prompt] = model.prompts
+    shown = unfenced(prompt)
+    assert "[nodes]\n__start__ → agent → tools → __interrupt__\n" in shown
+    assert "[nodes]\nagent\n\n[assistant]\nIt is rainy, 70 degrees." in shown
+    assert "What's the weather in SF?" in shown[: shown.index("[nodes]")]
+
+
+@for_each("reference", [None, went([LOOKS])])
+def test_a_trajectory_without_inputs_is_judged_by_the_question_that_it_begins_with(reference):
+    model = FakeChatModel(replies=highest)
+    evaluator = as_evaluator(rubric_judge(model=model, rubric="goal_reached"))
+    feedback: Any = evaluator(outputs=went([LOOKS]), reference_outputs=reference)
+    assert feedback["score"] == 1, feedback["comment"]
+    shown = unfenced(model.prompts[0])
+    assert "[request]\nWhat is the weather in SF?" in shown
+    assert '[call-of-get_weather]\n{"city": "San Francisco"}' in shown
 
 
 def test_a_label_of_ones_own_is_what_an_evaluator_detects():

@@ -373,7 +373,9 @@ def test_what_does_not_match_is_named_and_arguments_may_be_ignored():
     assert trajectory_evaluator()(**fields)["comment"] == 'missing: track({"n": 9})'
     fields = {"outputs": SWAPPED, "reference_outputs": PARALLEL}
     assert trajectory_evaluator()(**fields)["comment"].startswith("another order: track(")
-    assert trajectory_evaluator(arguments="ignored")(**fields)["score"] == 1
+    turned = {**fields, "reference_outputs": [SWAPPED[2], SWAPPED[0]]}
+    assert trajectory_evaluator()(**turned)["score"] == 0
+    assert trajectory_evaluator(arguments="ignored")(**turned)["score"] == 1
     nothing = trajectory_evaluator()(outputs={}, reference_outputs=PARALLEL)
     assert nothing["score"] is None
     with pytest.raises(OptionError, match="`order` must be one of"):

@@ -19,6 +19,7 @@ from langchain_judges.rows.checks import kind_of_verdict
 from langchain_judges.rows.documents import context_in
 from langchain_judges.rows.fields import (
     TextSource,
+    asked_in,
     check_sources,
     expected_in,
     keys_in,
@@ -186,7 +187,7 @@ class CaseReader:
         Raises:
             InputError: A text cannot be found; the message says what was expected.
         """
-        task = task_in(row.inputs, self.places.input)
+        task = self._task(row)
         retrieval = judges_source(self.judge)
         text = None if retrieval else work_in(row.outputs, self.places.output, task=task)
         source = context_in(row.context) or self._source(row.inputs, row.outputs)
@@ -224,6 +225,12 @@ class CaseReader:
         texts = [work_in(side, self.places.output, task=task) for side in (a, b)]
         source = self._source(inputs, None)
         return pair_for(task, *texts, reference=self._reference(reference), source=source)
+
+    def _task(self, row: EvaluatedRow) -> Text:
+        """Return the task; without inputs, what stands at the beginning of the work."""
+        if row.inputs is None and (asked := asked_in(row.outputs, self.places.output)):
+            return asked
+        return task_in(row.inputs, self.places.input)
 
     @property
     def _names_reference(self) -> bool:

@@ -8,6 +8,7 @@ an `InputError` that names the expected key and the keys that were there.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Literal, TypeGuard
 
 from pydantic import BaseModel
@@ -158,6 +159,13 @@ def task_in(value: object, source: TextSource = None) -> PlainText:
     """
     part = _find(value, "input", source)
     return _spoken(record_in(part), "input") or _text(part, "input")
+
+
+def asked_in(outputs: object, source: TextSource = None) -> PlainText:
+    """Return what the user says at the beginning of an application's outputs; [] if nothing."""
+    record = record_in(_find(outputs, "output", source))
+    asked = list(takewhile(lambda message: message["role"] in ("user", "system"), record))
+    return task_in(asked) if asked and len(asked) < len(record) else []
 
 
 def _spoken(record: list[Message], field: Field) -> list[Message]:
@@ -438,10 +446,14 @@ def _text(value: object, field: Field) -> str:
         raise InputError(f"`{field}`: there is nothing to judge, got nothing")
     if isinstance(value, str):
         text = value
-    elif isinstance(value, list) and plain(value).strip():
+    elif isinstance(value, list) and all(map(_is_part, value)) and plain(value).strip():
         text = plain(value)
     else:
         text = as_json(value)
     if not text.strip():
         raise InputError(f"`{field}`: the text is empty")
     return text
+
+
+def _is_part(value: object) -> bool:
+    return isinstance(value, str) or (isinstance(value, Mapping) and "type" in value)

@@ -38,6 +38,8 @@ def record_in(value: object) -> list[Message]:
         return [*_without_stop(messages), *_ending(messages, value)]
     if content := content_in(value):
         return [{"role": "user", "content": content}]
+    if isinstance(value, Mapping) and {"results", "steps"} <= value.keys():
+        return _of_graph(value)
     if (state := _state(value)) is not None:
         return _of_state(state)
     return _of_response(value) if isinstance(value, Mapping) else []
@@ -57,6 +59,22 @@ def _state(value: object) -> Mapping[str, Any] | None:
         value.get("interrupts") if isinstance(value, Mapping) else None
     )
     return {**state, "__interrupt__": waiting} if waiting else state
+
+
+def _of_graph(value: Mapping[str, Any]) -> list[Message]:
+    """Return the turns of a graph's trajectory, as agentevals extracts it from a thread."""
+    record: list[Message] = []
+    turns = zip(value["steps"], value["results"], strict=False)
+    asked = value.get("inputs") or []
+    for number, (nodes, result) in enumerate(turns):
+        if number < len(asked):
+            record.append({"role": "input", "content": as_json(asked[number])})
+        record.append({"role": "nodes", "content": " → ".join(map(str, nodes))})
+        said = messages_in(result.get("messages")) if isinstance(result, Mapping) else []
+        if result and not said:
+            said = [{"role": "result", "content": as_json(result)}]
+        record += said
+    return record
 
 
 def _of_state(state: Mapping[str, Any]) -> list[Message]:
