@@ -90,6 +90,8 @@ class RowFile:
     """Bytes of the longest good row."""
     bad: list[tuple[int, str]] = field(default_factory=list)
     """The bad rows: number from 1, and what is wrong."""
+    held: list[dict[str, object]] | None = None
+    """The good rows, where `count` is to hold them: the file is then read once."""
 
     def count(self) -> None:
         """Read everything once."""
@@ -103,6 +105,8 @@ class RowFile:
             self.number += 1
             self.size += size
             self.longest = max(self.longest, size)
+            if self.held is not None:
+                self.held.append(row)
             if row.get("id") is not None:
                 with_id += 1
                 ids.add(hash(str(row["id"])))
@@ -110,7 +114,7 @@ class RowFile:
 
     def __iter__(self) -> Iterator[dict[str, object]]:
         """Yield the good rows, read as they are wanted."""
-        return (row for _, row in self._rows([]))
+        return iter(self.held) if self.held else (row for _, row in self._rows([]))
 
     def with_records(self) -> Iterator[tuple[Mapping[str, object], dict[str, object]]]:
         """Yield the good rows, each behind its record."""
@@ -197,7 +201,12 @@ def _shortened(value: object) -> str:
 
 
 def checked_rows(
-    file: RowFile, errors: Console, work: str = "pair to judge", *, kept: bool = False
+    file: RowFile,
+    errors: Console,
+    work: str = "pair to judge",
+    *,
+    kept: bool = False,
+    held: bool = False,
 ) -> RowFile:
     """Read the rows once, and name the bad ones; stop where none is good.
 
@@ -206,7 +215,9 @@ def checked_rows(
         errors: Where to name them.
         work: What a row is.
         kept: Whether the bad ones are rows of the result; else they are left out.
+        held: Whether to hold the good ones, so that the file is not read again.
     """
+    file.held = [] if held else None
     file.count()
     _name_bad(file, errors)
     if not file.number:

@@ -362,7 +362,7 @@ def _table(
 ) -> list[dict[str, object]]:
     """Return the rows with their labels, checked by what their judge will need of them."""
     check = check_of(*judge.rows_like) if judge else check_known_of
-    table = list(checked_rows(open_rows(path, check, flags), errors, "row"))
+    table = list(checked_rows(open_rows(path, check, flags), errors, "row", held=True))
     if judge is not None:
         _check_labels(table)
         warn_of_size(longest_of(table), errors)

@@ -47,7 +47,8 @@ def context_in(value: object) -> str | None:
 def context_of(fields: object) -> object:
     """Return what stands under one of the usual names, if anything does."""
     named = fields if isinstance(fields, Mapping) else {}
-    return next((named[name] for name in CONTEXTS if context_in(named.get(name))), None)
+    there = (named[name] for name in CONTEXTS if name in named)
+    return next((value for value in there if context_in(value)), None)
 
 
 def _documents(value: object, title: str = "") -> Iterator[tuple[str, str]]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.models import server_of
 from langchain_judges.asking.tokens import BYTES, bytes_of
 from langchain_judges.errors import (
     InputError,
@@ -143,6 +142,9 @@ def servers_of(judge: object) -> str:
     options = getattr(own, "options", None)
     steps = [getattr(options, name) for name in _step_models(options)]
     models = [each for each in (getattr(own, "model", None), *steps) if each is not None]
+    # Loaded on use: clients of models take half a second.
+    from langchain_judges.asking.models import server_of
+
     return " ".join(dict.fromkeys(filter(None, map(server_of, models))))
 
 
