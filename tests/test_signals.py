@@ -51,6 +51,45 @@ else:
 """
 
 
+THREADS = """
+import sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from langchain_openai import ChatOpenAI
+from langchain_judges import judge_many, load_judge
+from tests.judges import PAIR
+
+url, what = sys.argv[1:]
+model = ChatOpenAI(model="fake", base_url=url, api_key="x", use_responses_api=False)
+judge = load_judge("relative", model, orders="none")
+pairs = [PAIR | {"input": str(n)} for n in range(12)]
+
+def some(part):
+    for pair in pairs[part::2]:
+        judge.invoke(pair)
+
+pool = ThreadPoolExecutor(2)
+try:
+    if what == "threads":
+        threads = [threading.Thread(target=some, args=[part]) for part in range(2)]
+        for thread in threads:
+            thread.start()
+        done = threading.Event()
+        done.wait()
+    elif what == "many":
+        pool.submit(lambda: list(judge_many(judge, pairs, max_concurrency=2))).result()
+    else:
+        for future in [pool.submit(judge.invoke, pair) for pair in pairs]:
+            future.result()
+except KeyboardInterrupt:
+    if what in ("left", "threads"):
+        # Called when the main thread has ended, before it waits for the others.
+        threading._register_atexit(lambda: print("caught", flush=True))
+        raise
+    print("caught", flush=True)
+    pool.shutdown()
+"""
+
+
 class Held:
     """Answers one request, holds the others, and says when both lanes wait."""
 
@@ -79,6 +118,19 @@ def wait_held(script, program):
 def test_a_graph_asks_nothing_after_ctrl_c(serve, what):
     script = Held()
     program = start("-c", GRAPH, serve(script).url, what)
+    wait_held(script, program)
+    program.send_signal(signal.SIGINT)
+    assert "caught" in program.stdout.readline()
+    before = script.asked
+    script.release.set()
+    program.communicate()
+    assert script.asked == before == 3
+
+
+@pytest.mark.parametrize("what", ["joined", "left", "threads", "many"])
+def test_threads_of_a_users_own_ask_nothing_after_ctrl_c(serve, what):
+    script = Held()
+    program = start("-c", THREADS, serve(script).url, what)
     wait_held(script, program)
     program.send_signal(signal.SIGINT)
     assert "caught" in program.stdout.readline()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -65,7 +66,8 @@ def stoppable(
     """Let signals stop the requests of what is done inside.
 
     Only Python's main thread can handle signals; inside other threads, and where the caller is
-    stoppable already, this does nothing.
+    stoppable already, this does nothing. Threads of the user's own see the interrupt of the
+    main thread.
 
     Args:
         signals: Which.
@@ -112,8 +114,27 @@ def check_stop() -> None:
     Raises:
         RunStopped: A signal has come.
     """
-    if (stop := _STOP.get()) and stop.came:
+    stop = _STOP.get()
+    if stop.came if stop else _main_was_interrupted():
         raise RunStopped("a signal has stopped the run")
+
+
+def _main_was_interrupted() -> bool:
+    """Say whether Ctrl-C has ended what the main thread did, beside which this one is at work.
+
+    Only the main thread can handle signals. But while it waits for threads of the user's own,
+    or for all others because it has ended, the interrupt is its exception.
+    """
+    main = threading.main_thread()
+    if threading.current_thread() is main:
+        return False
+    # A tuple of which the second is the exception, until Python 3.11.
+    current: Any = sys._current_exceptions().get(main.ident or 0)
+    active = current[1] if isinstance(current, tuple) else current
+    # Python waits for the threads of pools before it calls the main thread ended.
+    has_ended = not main.is_alive() or getattr(threading, "_SHUTTING_DOWN", False)
+    last = getattr(sys, "last_value", None) if has_ended else None
+    return isinstance(active, KeyboardInterrupt) or isinstance(last, KeyboardInterrupt)
 
 
 def pause(seconds: float) -> Wait:
