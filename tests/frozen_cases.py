@@ -226,9 +226,7 @@ CASES: dict[str, Case] = {
     "allure + turns": Case(
         "allure", {}, {"input": TURNS["input"], "output": TURNS["output_a"]}
     ),
-    "allure + nearest, by modes": Case(
-        "allure", {"recall": "near:3", "example_order": "modes"}, memory=True
-    ),
+    "allure + nearest": Case("allure", {"recall": "near:3"}, memory=True),
     "allure + examples without reasons": Case("allure", {}, memory=True, preset="e1"),
     "bsm + turn 1 answers": Case("bsm", {**FEW["bsm"], "show_turn1_answers": True}, TURNS),
     "bsm + reference model": Case(

@@ -166,20 +166,6 @@ def test_examples_beyond_the_context_are_cut_visibly():
     assert verdict["label"] == 1
 
 
-@for_each(
-    ("order", "modes"),
-    [("insertion", "abab"), ("modes", "aabb")],
-)
-def test_examples_are_ordered(order, modes):
-    memory = memory_of(*(example(f"{n}", 0, mode="ab"[n % 2]) for n in range(4)))
-    model = says("1")
-    create_allure_judge(model, memory=memory, recall="all", example_order=order).invoke(ITEM)
-    assert "".join(re.findall("was misled by (.)", model.prompts[-1])) == modes
-    shuffled = {"recall": "all", "example_order": "shuffle"}
-    orders = [judged_with(memory, seed=seed, **shuffled)["recalled"] for seed in (1, 1, 2, 3)]
-    assert orders[0] == orders[1] != orders[2] or orders[1] != orders[3]
-
-
 def test_the_ablation_of_instructions_adds_one_part_at_a_time():
     memory = memory_of(example("1", 0))
     prompts = {}

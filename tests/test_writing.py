@@ -207,10 +207,10 @@ def test_without_a_file_every_text_is_printed_with_what_it_lacks(serve, file_of)
 def test_a_dry_run_asks_nothing(serve, file_of):
     server = serve(behave)
     result = writing(
-        file_of(tasks(2)), server, "--dry-run", "--set", "depth=2", "--set", "rewrites=0"
+        file_of(tasks(2)), server, "--dry-run", "--set", "groups=4", "--set", "rewrites=0"
     )
     assert result.exit_code == 0
-    assert "2 texts by bsm: at most 20 calls (10 for each text)" in result.stderr
+    assert "2 texts by bsm: at most 12 calls (6 for each text)" in result.stderr
     assert server.calls == []
 
 

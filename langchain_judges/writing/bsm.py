@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated
 
-from annotated_types import Ge
+from annotated_types import Ge, Le
 from langchain_core.language_models import BaseChatModel
 from langgraph.graph import END, START
 from langgraph.types import Send
-from pydantic import model_validator
 
 from langchain_judges.asking.nodes import Route
 from langchain_judges.asking.steps import Steps, Update
-from langchain_judges.errors import OptionError
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.options import factory
 from langchain_judges.writing import prompts as texts
 from langchain_judges.writing.coverage import fold, missing, present
 from langchain_judges.writing.state import (
-    Branching,
     Draft,
-    Piece,
+    GivenPart,
     Topic,
     WriteState,
     WriteWork,
@@ -105,112 +101,6 @@ def _size(key: str) -> int:
     return len(key.replace("-", " ").split())
 
 
-@dataclass(frozen=True)
-class Part:
-    """A text in the making, and the concepts it has to use."""
-
-    label: str
-    concepts: list[str]
-    text: str
-
-
-@dataclass(frozen=True)
-class ToDo:
-    """A call that can be made now."""
-
-    step: Literal["split", "solve", "merge"]
-    unit: str
-    path: str
-    concepts: list[str]
-    parts: list[Part] = field(default_factory=list)
-
-
-class Tree:
-    """What is done and what can be done next, by what the calls so far have brought.
-
-    Args:
-        concepts: The concepts of the task.
-        branchings: The divisions made.
-        pieces: The drafts and merged texts made.
-        depth: Levels of division.
-        pairwise: Merge two and two instead of all parts at once.
-    """
-
-    def __init__(
-        self,
-        concepts: list[str],
-        branchings: Iterable[Branching],
-        pieces: Iterable[Piece],
-        depth: int,
-        pairwise: bool,
-    ) -> None:
-        """Walk the tree once."""
-        self.next: list[ToDo] = []
-        """Calls that can be made at the same time; empty when the text is done."""
-        self.groups: Groups = []
-        self.drafts: list[str | None] = []
-        self._divided = {each["path"]: each["groups"] for each in branchings}
-        self._texts = {(each["step"], each["unit"]): each["text"] for each in pieces}
-        self._depth = depth
-        self._pairwise = pairwise
-        _, root = self._node("", concepts)
-        self.text = root.text if root else None
-        """The whole text; None while there is something to do, and where all failed."""
-
-    def _node(self, path: str, concepts: list[str]) -> tuple[bool, Part | None]:
-        """Return whether a place in the tree is done, and its text if there is one."""
-        level = path.count(".") + bool(path)
-        if level == self._depth or len(concepts) < 2:
-            return self._leaf(path, concepts)
-        if path not in self._divided:
-            self.next.append(ToDo("split", _name_of(path), path, concepts))
-            return False, None
-        children = [
-            self._node(f"{path}.{number}".lstrip("."), group)
-            for number, group in enumerate(self._divided[path], 1)
-        ]
-        if not all(complete for complete, _ in children):
-            return False, None
-        return self._merged(path, [part for _, part in children if part])
-
-    def _leaf(self, path: str, concepts: list[str]) -> tuple[bool, Part | None]:
-        unit = f"group {path or 1}"
-        text = self._texts.get(("solve", unit))
-        self.groups.append(concepts)
-        self.drafts.append(text)
-        if ("solve", unit) not in self._texts:
-            self.next.append(ToDo("solve", unit, path, concepts))
-            return False, None
-        return True, Part(path, concepts, text) if text else None
-
-    def _merged(self, path: str, parts: list[Part]) -> tuple[bool, Part | None]:
-        while len(parts) > 1:
-            step = 2 if self._pairwise else len(parts)
-            batches = [parts[start : start + step] for start in range(0, len(parts), step)]
-            parts, waiting = [], False
-            for batch in batches:
-                label = "+".join(part.label for part in batch)
-                unit = _name_of(path) if len(batches) == 1 else f"groups {label}"
-                concepts = [concept for part in batch for concept in part.concepts]
-                if len(batch) == 1:
-                    parts += batch
-                elif ("merge", unit) not in self._texts:
-                    self.next.append(ToDo("merge", unit, path, concepts, batch))
-                    waiting = True
-                elif text := self._texts["merge", unit]:
-                    parts.append(Part(label, concepts, text))
-            if waiting:
-                return False, None
-        return True, Part(path, parts[0].concepts, parts[0].text) if parts else None
-
-
-def _name_of(path: str) -> str:
-    return f"group {path}" if path else ""
-
-
-_MOST_DRAFTS = 256
-
-
 class BSMWriter(WriterOptions):
     """Create a writer of texts that use every one of many concepts (Saha et al. 2023, 4).
 
@@ -244,19 +134,11 @@ class BSMWriter(WriterOptions):
 
     method = "bsm"
     summary = "Branch-Solve-Merge: concepts in groups, a draft of each, merged and rewritten."
-    presets = {
-        "paper": {"rewrites": 0},
-        "tree": {"groups": 4, "merge": "tree"},
-        "recursive": {"depth": 2},
-    }
+    presets = {"paper": {"rewrites": 0}}
     templates = texts.PROMPTS
 
-    groups: Annotated[int, Ge(2)] = 2
-    """Number of groups at each division, k."""
-    merge: Literal["once", "tree"] = "once"
-    """`"once"` merges k drafts in one call; `"tree"` merges two at a time."""
-    depth: Annotated[int, Ge(1)] = 1
-    """Levels of division, d: each group is divided again, k^d drafts in all."""
+    groups: Annotated[int, Ge(2), Le(256)] = 2
+    """Number of groups, each with a draft of its own."""
     rewrites: Annotated[int, Ge(0)] = 1
     """Most turns in which the model adds missing concepts."""
 
@@ -265,29 +147,16 @@ class BSMWriter(WriterOptions):
         """What the method is called in results and traces."""
         return "write"
 
-    @model_validator(mode="after")
-    def _few_drafts(self) -> Self:
-        # A power of a huge depth would take for ever.
-        if self.depth > _MOST_DRAFTS or self.branches() > _MOST_DRAFTS:
-            raise OptionError(
-                f"`groups` to the power of `depth` must be at most {_MOST_DRAFTS}, "
-                f"got {self.groups!r} and {self.depth!r}"
-            )
-        return self
-
     def branches(self) -> int:
-        """Return the most drafts: one for each leaf of the tree, k^d."""
-        return int(self.groups**self.depth)
+        """Return the most calls that are in flight at the same time."""
+        return self.groups
 
     def calls(self) -> int:
         """Return the calls for a text with enough concepts, every rewrite included.
 
-        With k groups and depth d there are (k^d - 1) / (k - 1) places that divide and merge;
-        merging two and two takes k - 1 calls at each. k = 2, d = 1 is 1 + 2 + 1.
+        With k groups and no rewrite that is 1 + k + 1.
         """
-        inner = (self.branches() - 1) // (self.groups - 1)
-        merges = inner * (self.groups - 1) if self.merge == "tree" else inner
-        return inner + self.branches() + merges + self.rewrites
+        return 2 + self.groups + self.rewrites
 
 
 def _graph(writer: _BranchSolveMerge) -> JudgeGraph:
@@ -300,52 +169,83 @@ def _graph(writer: _BranchSolveMerge) -> JudgeGraph:
     graph.add_node("check", context.plain(writer.check))
     graph.add_node("repair", context.node(writer.repair))
     graph.add_edge(START, "start")
-    graph.add_conditional_edges("start", Route(writer.next_work), ["split", "solve"])
-    for step in ("split", "solve", "merge", "repair"):
-        graph.add_edge(step, "check")
-    graph.add_conditional_edges(
-        "check", Route(writer.next_work), ["split", "solve", "merge", "repair", END]
-    )
+    graph.add_conditional_edges("start", Route(writer.first), ["split", "solve"])
+    graph.add_conditional_edges("split", Route(writer.solve_each), ["solve"])
+    graph.add_edge("solve", "merge")
+    graph.add_edge("merge", "check")
+    graph.add_edge("repair", "check")
+    graph.add_conditional_edges("check", Route(writer.after), ["repair", END])
     return context.finish(graph)
 
 
 class _BranchSolveMerge(Writer[BSMWriter]):
     """The steps of the method, with their options and questions."""
 
-    def split(self, work: WriteWork) -> Steps[Update]:
-        """Find a topic and divide concepts into groups."""
-        concepts, topic = work["concepts"], work["topic"]
+    def first(self, state: WriteState) -> list[Send] | str:
+        """Divide the concepts; a single one is written of at once."""
+        return "split" if len(state["concepts"]) > 1 else self.solve_each(state)
+
+    def split(self, state: WriteState) -> Steps[Update]:
+        """Find a topic and divide the concepts into groups."""
+        concepts = state["concepts"]
         groups = min(self.options.groups, len(concepts))
-        instruction = texts.SETTLED.format(topic=topic) if topic else texts.PROPOSE
         reply = yield from self.ask(
             "split",
-            {**self.material(work), "topic": instruction, "groups": groups},
-            work["unit"],
+            {**self.material(state), "topic": texts.PROPOSE, "groups": groups},
             shape=split_shape(groups, len(concepts)),
         )
         division = runs(concepts, groups)
         if reply.data:
             names = [reply.data[f"group_{n}"] for n in range(1, groups + 1)]
             division = placed(concepts, names)
-        update: Update = {
-            "branchings": [{"path": work["path"], "groups": division}],
+        return {
+            "groups": division,
+            "topic": (reply.data or {}).get("topic", "").strip() or None,
             "failures": reply.failures,
             "usages": [reply.usage],
         }
-        if not work["path"]:
-            update["topic"] = (reply.data or {}).get("topic", "").strip() or None
-        return update
+
+    def solve_each(self, state: WriteState) -> list[Send]:
+        """Send every group."""
+        groups = _groups(state)
+        place = texts.PART if len(groups) > 1 else ""
+        return [
+            Send(
+                "solve",
+                {
+                    "unit": f"group {number}",
+                    "concepts": group,
+                    "instruction": state.get("instruction"),
+                    "topic": state.get("topic"),
+                    "place": place.format(number=number, parts=len(groups)),
+                },
+            )
+            for number, group in enumerate(groups, 1)
+        ]
 
     def solve(self, work: WriteWork) -> Steps[Update]:
         """Draft a text with the concepts of one group."""
         reply = yield from self.ask("solve", self.material(work), work["unit"])
-        return piece_of("solve", work["unit"], reply)
+        return piece_of(work["unit"], reply)
 
-    def merge(self, work: WriteWork) -> Steps[Update]:
-        """Make one text of several, with the concepts of all of them."""
-        material = self.material(work, work["parts"])
-        reply = yield from self.ask("merge", material, work["unit"])
-        return piece_of("merge", work["unit"], reply)
+    def merge(self, state: WriteState) -> Steps[Update]:
+        """Make one text of the drafts, with the concepts of all of them."""
+        parts: list[GivenPart] = [
+            {"concepts": group, "text": text}
+            for group, text in zip(_groups(state), _drafts(state), strict=True)
+            if text
+        ]
+        if len(parts) < 2:
+            return {"text": parts[0]["text"] if parts else None}
+        concepts = [concept for part in parts for concept in part["concepts"]]
+        reply = yield from self.ask(
+            "merge", self.material({**state, "concepts": concepts}, parts)
+        )
+        return {
+            "text": reply.data["text"].strip() if reply.data else None,
+            "failures": reply.failures,
+            "usages": [reply.usage],
+        }
 
     def repair(self, state: WriteState) -> Steps[Update]:
         """Ask for the text again, with the concepts that it lacks; keep the better one."""
@@ -370,51 +270,23 @@ class _BranchSolveMerge(Writer[BSMWriter]):
         return update
 
     def check(self, state: WriteState) -> Update:
-        """See how far the text is, and once it is there what it lacks."""
-        tree = self._tree(state)
-        if tree.next:
-            return {"turns": 0}
-        text = state["text"] if state["turns"] and state["text"] else tree.text
-        return self.outcome(state, text, tree.groups, tree.drafts)
+        """See what the text lacks."""
+        return self.outcome(state, state["text"], _groups(state), _drafts(state))
 
-    def next_work(self, state: WriteState) -> list[Send] | str:
-        """Send every call that can be made now."""
-        tree = self._tree(state)
-        if tree.next:
-            return [Send(todo.step, _work(state, todo)) for todo in tree.next]
+    def after(self, state: WriteState) -> str:
+        """Say whether the text is written again."""
         lacks = bool(state["text"] and state["missing"])
         return "repair" if lacks and state["turns"] < self.options.rewrites else END
 
-    def _tree(self, state: WriteState) -> Tree:
-        return Tree(
-            state["concepts"],
-            state.get("branchings", []),
-            state.get("pieces", []),
-            depth=self.options.depth,
-            pairwise=self.options.merge == "tree",
-        )
+
+def _groups(state: WriteState) -> Groups:
+    return state["groups"] or [state["concepts"]]
 
 
-def _work(state: WriteState, todo: ToDo) -> WriteWork:
-    return {
-        "unit": todo.unit,
-        "path": todo.path,
-        "concepts": todo.concepts,
-        "instruction": state.get("instruction"),
-        "topic": state.get("topic"),
-        "parts": [{"concepts": part.concepts, "text": part.text} for part in todo.parts],
-        "place": _place(state, todo),
-    }
-
-
-def _place(state: WriteState, todo: ToDo) -> str:
-    """Say which part of the text a draft is; how many there are is known at one level only."""
-    if todo.step != "solve" or not todo.path:
-        return ""
-    parts = len(state["branchings"][0]["groups"])
-    if "." in todo.path or len(state["branchings"]) > 1:
-        return texts.SOME_PART
-    return texts.PART.format(number=todo.path, parts=parts)
+def _drafts(state: WriteState) -> list[str | None]:
+    """Return the draft of each group; None for one that failed."""
+    drafts = {piece["unit"]: piece["text"] for piece in state["pieces"]}
+    return [drafts[f"group {number}"] for number, _ in enumerate(_groups(state), 1)]
 
 
 def build(options: BSMWriter, model: str | BaseChatModel) -> JudgeGraph:

@@ -120,11 +120,10 @@ class _Direct(Writer[DirectWriter]):
                 "draft",
                 {
                     "unit": f"sample {number}" if several else "",
-                    "path": str(number),
+                    "sample": number,
                     "concepts": state["concepts"],
                     "instruction": state.get("instruction"),
                     "topic": state.get("topic"),
-                    "parts": [],
                     "place": "",
                 },
             )
@@ -133,10 +132,10 @@ class _Direct(Writer[DirectWriter]):
 
     def draft(self, work: WriteWork) -> Steps[Update]:
         """Write one text with all the concepts."""
-        number = int(work["path"]) - 1
-        seed = sample_seed(self.options.seed, number) if work["unit"] else None
+        number = work["sample"]
+        seed = sample_seed(self.options.seed, number - 1) if work["unit"] else None
         reply = yield from self.ask("draft", self.material(work), work["unit"], seed=seed)
-        return piece_of("solve", work["path"], reply)
+        return piece_of(str(number), reply)
 
     def choose(self, state: WriteState) -> Steps[Update]:
         """Choose among the texts: by the model, or by what they lack."""

@@ -119,10 +119,6 @@ PART = (
     "Write part {number} of {parts} of it: the other parts use other concepts, and all of them "
     "are made one text afterwards, so that a length that is asked for is that of all together. "
 )
-SOME_PART = (
-    "Write one part of it: the other parts use other concepts, and all of them are made one "
-    "text afterwards, so that a length that is asked for is that of all together. "
-)
 """What SOLVE asks for: the whole text, or that of one group."""
 
 BRIEF = " Keep it as short as they allow."
@@ -132,8 +128,7 @@ ANY_FORM, EXACT_FORM = "any of its word forms", "exactly the form given"
 """What counts as using a concept, by the option `strict`."""
 
 PROPOSE = "First propose a topic that has room for all of them. "
-SETTLED = "The topic is settled: {topic}. Repeat it. "
-"""Stand before the division into groups: at the top, and further down (recursion)."""
+"""Stands before the division into groups."""
 
 TOPIC = "The topic: {topic}. "
 """Stands before the concepts where there is a topic."""

@@ -22,18 +22,9 @@ class WritingTask(TypedDict):
     id: NotRequired[str]
 
 
-class Branching(TypedDict):
-    """How the concepts of one place in the tree were divided."""
-
-    path: str
-    """`""` is the root, `"1.2"` the second group of its first group."""
-    groups: list[list[str]]
-
-
 class Piece(TypedDict):
-    """What one call wrote: a draft of a group, or several texts merged."""
+    """What one call wrote: the draft of a group, or a sample."""
 
-    step: Literal["solve", "merge"]
     unit: str
     text: str | None
     """None: the call failed."""
@@ -43,12 +34,11 @@ class WriteState(WritingTask, total=False):
     """State of the graph; every value is plain JSON."""
 
     topic: str | None
-    branchings: Annotated[list[Branching], Emits("split"), joined]
     pieces: Annotated[list[Piece], Emits("draft"), joined]
     turns: int
     """Repair turns made."""
     text: str | None
-    groups: list[list[str]]
+    groups: Annotated[list[list[str]], Emits("group")]
     drafts: list[str | None]
     missing: list[Missing]
     failures: Silent[Failure]
@@ -83,17 +73,16 @@ class GivenPart(TypedDict):
 
 
 class WriteWork(TypedDict):
-    """Input of one split, solve or merge node."""
+    """Input of one node that writes."""
 
     unit: str
-    path: str
     concepts: list[str]
     instruction: str | None
     topic: str | None
-    parts: list[GivenPart]
-    """What is merged; empty otherwise."""
     place: str
     """Which part of the text is written, as the prompt says it; empty for all of it."""
+    sample: NotRequired[int]
+    """Which sample of the whole text."""
 
 
 class Draft(BaseModel):

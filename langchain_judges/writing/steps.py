@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Literal, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel, model_validator
@@ -187,8 +187,8 @@ class Writer(Generic[Own]):
         }
 
 
-def piece_of(step: Literal["solve", "merge"], unit: str, reply: Reply) -> Update:
+def piece_of(unit: str, reply: Reply) -> Update:
     """Return the update with what one call wrote."""
     text = reply.data["text"].strip() if reply.data else None
-    piece: Piece = {"step": step, "unit": unit, "text": text}
+    piece: Piece = {"unit": unit, "text": text}
     return {"pieces": [piece], "failures": reply.failures, "usages": [reply.usage]}

@@ -72,8 +72,6 @@ class Form(NamedTuple):
     """Whether the explanation of scores stands before them."""
     criteria: int = 0
     """Most criteria of the plan; 0 where nothing is planned."""
-    min_criteria: int | None = None
-    """The fewest of them that must be scored; None: more than half of the plan."""
 
     @property
     def labels(self) -> tuple[Preference, ...]:
@@ -166,7 +164,14 @@ class Relative(ShownExamples):
         return Form(reads="label")
 
 
-class Absolute(Baseline):
+class ScoresBoth(Baseline):
+    """What baselines share whose replies score both texts."""
+
+    explain_first: bool = True
+    """Ask for the explanation before the scores."""
+
+
+class Absolute(ScoresBoth):
     """Create a judge that scores both texts in one call, in each order.
 
     Zero-shot absolute evaluation (Saha et al. 2023, section 4; the two-score prompt of
@@ -190,8 +195,6 @@ class Absolute(Baseline):
 
     scale: Scale = (1, 10)
     """Lowest and highest score."""
-    explain_first: bool = True
-    """Ask for the explanation before the scores."""
     orders: OrderRule = "strict"
     """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
 
@@ -318,7 +321,7 @@ class LLMScore(Baseline):
         return "BA"
 
 
-class PlanSolve(Baseline):
+class PlanSolve(ScoresBoth):
     """Create a judge that plans criteria, then scores all of them in one call.
 
     Plan & solve as Saha et al. 2023 (section 4) compare it with Branch-Solve-Merge: one
@@ -349,12 +352,8 @@ class PlanSolve(Baseline):
     """Most criteria in the plan."""
     scale: Scale = (1, 5)
     """Lowest and highest score."""
-    explain_first: bool = True
-    """Ask for the explanation before the scores."""
     orders: OrderRule = "strict"
     """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
-    min_valid: Annotated[int, Ge(1)] | None = None
-    """Fewest criteria that must be scored; default more than half."""
 
     @property
     def form(self) -> Form:
@@ -364,13 +363,7 @@ class PlanSolve(Baseline):
             scale=self.scale,
             explain_first=self.explain_first,
             criteria=self.max_criteria,
-            min_criteria=self.min_valid,
         )
-
-    @model_validator(mode="after")
-    def _quorum_can_be_met(self) -> Self:
-        check_quorum(self.min_valid, self.max_criteria)
-        return self
 
 
 class SelfConsistency(ShownExamples, AboutATask):

@@ -171,9 +171,7 @@ class BaselineSteps(PairSteps):
         ballots = sorted(state["ballots"], key=_place)
         subscores = sorted(state["subscores"], key=lambda line: line["order"])
         if self.form.criteria:
-            ballots, reason = order_totals(
-                options.order_list, state["criteria"], subscores, self.form.min_criteria
-            )
+            ballots, reason = order_totals(options.order_list, state["criteria"], subscores)
             if reason:
                 verdict = not_judged(failures, usage, reason)
                 return {"ballots": Overwrite([]), "verdict": verdict}

@@ -257,7 +257,6 @@ def order_totals(
     orders: Sequence[Order],
     criteria: Sequence[PlanLine],
     subscores: Sequence[PlanScore],
-    least: int | None,
 ) -> tuple[list[DirectBallot], str]:
     """Sum the criteria of each order, or say what is missing.
 
@@ -268,13 +267,12 @@ def order_totals(
         orders: The orders that were asked.
         criteria: The plan.
         subscores: The scores on each criterion.
-        least: Fewest criteria that must be scored; default more than half.
     """
     if not criteria:
         return [], "Not judged: there is no plan of criteria."
     scored = {(line["criterion"], line["order"]) for line in subscores}
     names = [c["name"] for c in criteria if all((c["name"], o) in scored for o in orders)]
-    least = least or len(criteria) // 2 + 1
+    least = len(criteria) // 2 + 1
     if len(names) < least:
         return [], (
             f"Not judged: {len(names)} of {len(criteria)} criteria could be scored, at least "

@@ -6,13 +6,13 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from os import PathLike
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from annotated_types import Ge, Le
 from pydantic import BeforeValidator, SkipValidation, model_validator
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.options import EvidenceTable, JudgeOptions, Seed, check_quorum
+from langchain_judges.methods.options import EvidenceTable, JudgeOptions, check_quorum
 from langchain_judges.methods.replies import SUBSCORES, scores_by_criterion
 from langchain_judges.methods.rubric.criteria import (
     Criterion,
@@ -37,8 +37,6 @@ from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.record import last_turn
 from langchain_judges.verdict import Label
 
-ExampleOrder = Literal["insertion", "shuffle", "modes"]
-"""How examples are ordered: as recalled, by a seed, or in blocks of one failure mode."""
 BASES: Mapping[str, str] = {"expected": "correctness", "source": "groundedness"}
 """What is judged where nobody says it, by what a row brings."""
 _NEEDED: Mapping[Needs | None, str] = {
@@ -67,10 +65,6 @@ class LabelOptions(JudgeOptions):
     `"mode"`, only the label."""
     last_turn: bool = False
     """Judge only the last reply of a conversation."""
-    example_order: ExampleOrder = "insertion"
-    """Order of remembered examples: `"insertion"` (as recalled), `"shuffle"` or `"modes"`."""
-    seed: Seed = 0
-    """Seed of the shuffling."""
 
     @property
     @abstractmethod

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -26,7 +25,7 @@ from langchain_judges.methods.context import begin
 from langchain_judges.methods.items import SOURCE, ItemSteps, item_of, material
 from langchain_judges.methods.pairs import examples_in, instructions_block
 from langchain_judges.methods.rubric.criteria import Criterion
-from langchain_judges.methods.rubric.options import ExampleOrder, LabelOptions
+from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.prompts import (
     ABSTAIN,
     ASK,
@@ -77,16 +76,6 @@ def usable(examples: Sequence[Example], labels: Sequence[Label]) -> list[Example
         if text and str(example.get("corrected")) in names:
             latest[_content(example)] = example
     return [each for each in copies if latest.get(_content(each)) is each]
-
-
-def in_order(examples: list[Example], order: ExampleOrder, seed: int) -> list[Example]:
-    """Return examples in the order in which they are shown."""
-    if order == "shuffle":
-        return random.Random(seed).sample(examples, len(examples))  # noqa: S311 - no secret
-    if order == "modes":
-        blocks = list(dict.fromkeys(example.get("mode") for example in examples))
-        return sorted(examples, key=lambda example: blocks.index(example.get("mode")))
-    return examples
 
 
 def reply_to(example: Example) -> str:
@@ -272,8 +261,7 @@ class LabelSteps(ItemSteps):
             lambda example: self._length(item, example),
             newest=recaller.how.kind == "all",
         )
-        nearest = nearest_last(selection, recaller.how)
-        ordered = in_order(nearest, self.options.example_order, self.options.seed)
+        ordered = nearest_last(selection, recaller.how)
         return ordered, left_out(len(recalled), len(fit), len(selection))
 
     def _criteria_of(self, work: CriteriaWork) -> Sequence[Criterion]:
