@@ -81,6 +81,8 @@ docs: .venv/.dev
 
 attack: .venv/.dev
 	@$(BIN)/python -m tests.attacks.replies 500000
+	@$(BIN)/python -m tests.attacks.mutations 500000
+	@$(BIN)/python -m tests.attacks.evidence 5000
 	@$(BIN)/python -m tests.attacks.faults 20000
 	@$(BIN)/python -m tests.attacks.matrix --every
 	@for way in records,threads records,async saver,threads saver,async; do \

@@ -3,9 +3,11 @@
 import json
 import re
 import time
+from collections import Counter
 from itertools import cycle
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
@@ -16,6 +18,7 @@ from langchain_judges.asking.reading import read
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows.fences import digest, fence, sealed, sealed_messages
 from langchain_judges.testing import FakeToolModel, attack_rates, forged_rows, forgeries
+from tests.attacks import evidence, mutations
 from tests.attacks.kinds import KINDS, odd_endings, odd_replies
 from tests.attacks.replies import attack, outcome
 from tests.cases import for_each
@@ -85,6 +88,22 @@ def test_a_long_reply_is_read_in_a_moment(text):
 
 def test_no_reply_of_the_grammar_is_read_as_the_verdict_that_it_quotes_or_takes_back():
     assert [seed for seed in range(2_000) if outcome(attack(seed)) == "forged"] == []
+
+
+def test_no_changed_reply_of_a_model_is_read_as_a_verdict_that_it_did_not_give():
+    harmless = {change.__name__ for change in mutations.HARMLESS}
+    read_as = Counter(mutations.outcome(seed) for seed in range(1_000))
+    assert [name for name, how in read_as if how == "another"] == []
+    assert {name for name, how in read_as if how == "own"} >= harmless
+    assert [name for name, how in read_as if name in harmless and how == "none"] == []
+
+
+@pytest.mark.figures
+def test_a_minute_of_the_attacks_that_are_made_from_seeds():
+    assert [seed for seed in range(2_000, 20_000) if outcome(attack(seed)) == "forged"] == []
+    results = (mutations.outcome(seed) for seed in range(1_000, 20_000))
+    assert [name for name, how in results if how == "another"] == []
+    assert [seed for seed in range(150) if evidence.tried(seed)[1]] == []
 
 
 ALL = forgeries()

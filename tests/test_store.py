@@ -19,6 +19,7 @@ from langchain_judges import ajudge_many, create_bsm_judge, judge_many
 from langchain_judges.asking.steps import run
 from langchain_judges.asking.store import _STORES, ReplyStore
 from langchain_judges.errors import ModelAccessError, OutputError
+from langchain_judges.runs.results import Results
 from tests.fakes import FakeChatModel, goods, judged_by
 from tests.model_server import pairs
 from tests.processes import wait_until
@@ -258,6 +259,25 @@ def test_a_store_that_cannot_be_written_is_one_sentence(tmp_path):
     (tmp_path / "r").symlink_to("/dev/full")
     with pytest.raises(OutputError, match="Replies cannot be written to"):
         ReplyStore(tmp_path / "r")
+
+
+def test_a_run_whose_store_could_not_be_opened_holds_no_file(tmp_path):
+    out, judge = tmp_path / "o.jsonl", create_bsm_judge(FakeChatModel(), criteria=["Depth"])
+    store = tmp_path / f"{Results.prefix_of(out)}replies"
+    store.mkdir()
+    with pytest.raises(OutputError, match="Replies cannot be written"):
+        list(judge_many(judge, pairs(2), records=out, progress=False))
+    store.rmdir()
+    assert len(list(judge_many(judge, pairs(2), records=out, progress=False))) == 2
+
+
+def test_a_store_that_cannot_be_read_at_its_end_is_free_again(tmp_path):
+    store = ReplyStore(tmp_path / "r")
+    store._file.execute("DROP TABLE replies")  # a full disk lets nothing be read either
+    with pytest.raises(OutputError, match="no such table"):
+        store.close()
+    with closing(ReplyStore(tmp_path / "r")) as again:
+        again.keep("row", "key", 1)
 
 
 async def test_replies_of_a_thread_stand_beside_its_checkpoints(tmp_path, monkeypatch):

@@ -101,8 +101,10 @@ class ReplyStore:
     def close(self) -> None:
         """Close the file; delete it if it holds nothing."""
         with self._using:
-            is_empty = not self.scopes()
-            self._file.close()
+            try:
+                is_empty = not self.scopes()
+            finally:
+                self._file.close()  # a full disk lets nothing be read; the file is free again
         if is_empty and self.path and not self._shared:
             for end in ("", *_SIDE_FILES):
                 Path(f"{self.path}{end}").unlink(missing_ok=True)

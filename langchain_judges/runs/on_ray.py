@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from langchain_core.rate_limiters import BaseRateLimiter
 
 from langchain_judges.asking.limiter import MinuteLimiter
-from langchain_judges.errors import JudgeError, OptionError, OutputError, needs
+from langchain_judges.errors import JudgeError, OptionError, needs
 from langchain_judges.runs.remote import url_of
+from langchain_judges.runs.results import ResultsInUse
 from langchain_judges.runs.run_state import Rows
 from langchain_judges.runs.shards import merge
 from langchain_judges.runs.summary import Summary
@@ -194,9 +195,9 @@ class _Actor:
             try:
                 async for _ in run:
                     pass
-            except OutputError as exc:
+            except ResultsInUse as exc:
                 # The process that this one replaces may still be ending.
-                if run.summary.rows or time.monotonic() > late:
+                if time.monotonic() > late:
                     return exc
                 await asyncio.sleep(0.5)
             except JudgeError as exc:

@@ -131,6 +131,10 @@ def _try_again(row: ResultRow, keep_failed: bool) -> bool:
     return over_budget or not keep_failed
 
 
+class ResultsInUse(OutputError):
+    """Another run writes to the file, or its process is still ending."""
+
+
 class Results:
     """The results file of one run.
 
@@ -220,7 +224,7 @@ class Results:
         try:
             self._claim(file)
             if os.fstat(file).st_ino != self.path.stat().st_ino:
-                raise OutputError(f"Another run has just begun to write to {self.path}.")
+                raise ResultsInUse(f"Another run has just begun to write to {self.path}.")
             for leftover in self.path.parent.glob(f"{self.prefix_of(self.path)}*.tmp"):
                 leftover.unlink()  # of a run that was killed: only one at a time comes so far
             if not os.fstat(file).st_size or self._find(keep_failed):
@@ -326,4 +330,4 @@ class Results:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as exc:
-            raise OutputError(f"Another run is writing to {self.path}.") from exc
+            raise ResultsInUse(f"Another run is writing to {self.path}.") from exc

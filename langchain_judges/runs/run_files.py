@@ -89,16 +89,24 @@ class RunFiles:
                 path.touch()
                 self._remote.push(path.name)
         self._results = Results(path, mark, keep_failed=self._keep_failed)
-        if self._remote and self._results.aside.exists():
-            self._remote.push(self._results.aside.name)
+        try:
+            self._open_beside(path, self._results)
+        except BaseException:
+            self._free()  # they would stay locked against the next run
+            raise
+        return self._results.others
+
+    def _open_beside(self, path: Path, results: Results) -> None:
+        """Open what stands beside the results."""
+        if self._remote and results.aside.exists():
+            self._remote.push(results.aside.name)
         if self._shard:
             Receipt.of(path).unlink(missing_ok=True)
         if path.is_file():  # no file can be written next to a device
             self._replies = ReplyStore(path.parent / f"{Results.prefix_of(path)}replies")
             for scope in self._replies.scopes():
-                if scope in self._results:
+                if scope in results:
                     self._replies.forget(scope)
-        return self._results.others
 
     def __contains__(self, key: str) -> bool:
         """Return whether an earlier run finished this input."""
@@ -138,9 +146,7 @@ class RunFiles:
         """Close the files and copy them to the store; a complete shard gets its receipt."""
         if self._results is None:
             return
-        if self._replies:
-            self._replies.close()
-        self._results.close()
+        self._free()
         if receipt:
             receipt.write(self._path)
         if self._remote:
@@ -148,3 +154,12 @@ class RunFiles:
             if receipt:
                 self._remote.push(Receipt.of(self._path).name)
             self._remote.close()
+
+    def _free(self) -> None:
+        """Close the files on this machine, even where one can no longer be read."""
+        try:
+            if self._replies:
+                self._replies.close()
+        finally:
+            if self._results is not None:
+                self._results.close()

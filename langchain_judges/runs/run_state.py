@@ -380,9 +380,11 @@ class RunState:
                 "with `same_server=True` the address counts, and rows are judged again.",
                 self.summary.elsewhere,
             )
-        self._files.close(self._receipt())
-        if self._table:
-            self._table.close(whole=self._is_whole())
+        try:
+            self._files.close(self._receipt())
+        finally:
+            if self._table:
+                self._table.close(whole=self._is_whole())
 
     def _is_whole(self) -> bool:
         """Return whether every row was read, and has a result that was returned."""
