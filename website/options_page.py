@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from langchain_judges.methods.options import GraphOptions, JudgeOptions
+from langchain_judges.methods.declaration import GraphOptions, JudgeOptions
 from langchain_judges.methods.registry import COMBINATIONS, METHODS
 from langchain_judges.options import described, type_of
 from langchain_judges.writing.registry import WRITERS

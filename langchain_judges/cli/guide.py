@@ -13,7 +13,7 @@ from typer.main import get_command_from_info
 from typer.models import CommandInfo
 
 if TYPE_CHECKING:
-    from langchain_judges.methods.options import GraphOptions
+    from langchain_judges.methods.declaration import GraphOptions
 
 Names = list[tuple[str, str]]
 """Names that an option takes, and what each means."""

@@ -313,7 +313,7 @@ def named_judge(flags: JudgeFlags) -> NamedJudge:
         OptionError: Both name one or none does, the file holds no JSON object, or `--set`
             names no option.
     """
-    from langchain_judges.methods.options import read_spec
+    from langchain_judges.methods.declaration import read_spec
     from langchain_judges.methods.registry import COMBINATIONS, METHODS
 
     if flags.spec is not None:

@@ -107,7 +107,7 @@ class ContestFlags:
 
     def judge(self, model: ModelFlags, *, dry_run: bool) -> JudgeGraph:
         """Return the judge of systems."""
-        from langchain_judges.methods.options import read_spec
+        from langchain_judges.methods.declaration import read_spec
         from langchain_judges.methods.registry import load_judge
 
         if self.spec:

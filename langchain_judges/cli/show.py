@@ -18,7 +18,7 @@ from langchain_judges.options import Options, described
 if TYPE_CHECKING:
     from langchain_core.prompts import ChatPromptTemplate
 
-    from langchain_judges.methods.options import JudgeOptions
+    from langchain_judges.methods.declaration import JudgeOptions
 
 
 def show(

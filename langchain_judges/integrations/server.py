@@ -38,9 +38,9 @@ from langchain_judges.methods.allure import create_allure_judge
 from langchain_judges.methods.allure.audit import create_allure_audit
 from langchain_judges.methods.allure.judge import ALLURE
 from langchain_judges.methods.allure.state import AuditOptions
+from langchain_judges.methods.declaration import GraphOptions
 from langchain_judges.methods.describe import metadata_of
 from langchain_judges.methods.graph import Bounds, JudgeGraph, check_length
-from langchain_judges.methods.options import GraphOptions
 from langchain_judges.methods.registry import COMBINATIONS, METHODS, load_judge, named
 from langchain_judges.options import check_client, settable
 from langchain_judges.writing.registry import WRITERS, load_writer

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from langchain_judges.methods.context import JudgeContext as JudgeContext
     from langchain_judges.methods.context import StateSchema as StateSchema
     from langchain_judges.methods.context import begin as begin
-    from langchain_judges.methods.options import Budget as Budget
-    from langchain_judges.methods.options import JudgeOptions as JudgeOptions
+    from langchain_judges.methods.declaration import Budget as Budget
+    from langchain_judges.methods.declaration import JudgeOptions as JudgeOptions
     from langchain_judges.methods.pairs import COMPARES as COMPARES
     from langchain_judges.methods.pairs import MATERIAL as MATERIAL
     from langchain_judges.methods.pairs import PairResult as PairResult

@@ -27,7 +27,7 @@ from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.asking.store import ThreadReplies
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Recaller, RememberedPair
-from langchain_judges.methods.options import GraphOptions, JudgeOptions
+from langchain_judges.methods.declaration import GraphOptions, JudgeOptions
 from langchain_judges.rows.media import kind_of_block, media_in
 from langchain_judges.rows.texts import RESULT_CHARACTERS, cut_results
 from langchain_judges.verdict import Failure, Item, LabelVerdict, Pair, Verdict

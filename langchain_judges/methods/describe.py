@@ -11,13 +11,13 @@ from langchain_core.runnables.base import RunnableBindingBase
 from langchain_judges.asking.models import ModelSpec
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import Memory
-from langchain_judges.methods.options import checked_spec
+from langchain_judges.methods.declaration import checked_spec
 from langchain_judges.methods.registry import COMBINATIONS, METHODS, options_of
 from langchain_judges.rows.checks import Kind, kind_in
 
 if TYPE_CHECKING:
-    from langchain_judges.methods.combination import Combination
-    from langchain_judges.methods.options import JudgeOptions
+    from langchain_judges.methods.declaration import JudgeOptions
+    from langchain_judges.methods.judges_of_judges import Combination
 
 
 def unwrapped(runnable: object) -> Any:

@@ -15,7 +15,7 @@ from pydantic import model_validator
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.options import JudgeOptions
+from langchain_judges.methods.declaration import JudgeOptions
 from langchain_judges.options import Rule
 from langchain_judges.orders import Slot
 

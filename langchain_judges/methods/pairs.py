@@ -21,7 +21,7 @@ from langchain_judges.memory.shown import (
     cut_failures,
 )
 from langchain_judges.methods.context import RowSteps
-from langchain_judges.methods.options import JudgeOptions
+from langchain_judges.methods.declaration import JudgeOptions
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, in_slots, prefer
 from langchain_judges.rows.checks import check_pair
 from langchain_judges.rows.fences import fence

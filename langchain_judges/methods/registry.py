@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from langchain_judges.asking.models import ModelSpec, model_of_spec
 from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.lazy import Lazy
-from langchain_judges.methods.options import checked_spec, fit
+from langchain_judges.methods.declaration import checked_spec, fit
 from langchain_judges.rows.checks import Kind
 
 if TYPE_CHECKING:
-    from langchain_judges.methods.combination import Combination, MembersLike, Named
-    from langchain_judges.methods.graph import JudgeGraph
-    from langchain_judges.methods.options import (
+    from langchain_judges.methods.declaration import (
         EvidenceTable,
         GraphOptions,
         JudgeOptions,
         Sketch,
     )
+    from langchain_judges.methods.graph import JudgeGraph
+    from langchain_judges.methods.judges_of_judges import Combination, MembersLike, Named
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 from typing_extensions import TypedDict
 
-from langchain_judges.methods.options import EvidenceTable
+from langchain_judges.methods.declaration import EvidenceTable
 from langchain_judges.orders import Order, Slot, SlotOrTie
 from langchain_judges.rows.checks import kind_of_verdict
 

@@ -12,7 +12,7 @@ from langchain_judges.rows.checks import kind_of_verdict
 from langchain_judges.rows.texts import transcript
 
 if TYPE_CHECKING:
-    from langchain_judges.methods.options import EvidenceTable
+    from langchain_judges.methods.declaration import EvidenceTable
 
 LONGEST = 20_000
 """Characters of a text that a page shows."""

@@ -12,7 +12,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.cascade.judge import cascade_of
 from langchain_judges.methods.cascade.options import Cascade
 from langchain_judges.methods.describe import metadata_of, unwrapped
-from langchain_judges.methods.members import CombinedGraph, Member
+from langchain_judges.methods.member_judges import CombinedGraph, Member
 from langchain_judges.options import with_options
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import CalibrationOptions

@@ -15,8 +15,8 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.models import resolve_model
 from langchain_judges.errors import OptionError
+from langchain_judges.methods.declaration import BudgetError, read_spec
 from langchain_judges.methods.describe import kind_of, metadata_of
-from langchain_judges.methods.options import BudgetError, read_spec
 from langchain_judges.methods.registry import (
     COMBINATIONS,
     METHODS,

@@ -21,13 +21,18 @@ from langchain_judges.lazy import exports
 
 # The one list of public names; each is loaded when it is asked for.
 if TYPE_CHECKING:
-    from langchain_judges.testing.attack import Forgery as Forgery
-    from langchain_judges.testing.attack import WinRate as WinRate
-    from langchain_judges.testing.attack import attack_rates as attack_rates
-    from langchain_judges.testing.attack import forged_rows as forged_rows
-    from langchain_judges.testing.attack import forgeries as forgeries
     from langchain_judges.testing.contract import check_method as check_method
+    from langchain_judges.testing.fault_server import FakeModelServer as FakeModelServer
+    from langchain_judges.testing.fault_server import ServerCall as ServerCall
+    from langchain_judges.testing.fault_server import ServerReply as ServerReply
+    from langchain_judges.testing.fault_server import error as error
+    from langchain_judges.testing.fault_server import reply as reply
     from langchain_judges.testing.fitting import fitting_reply as fitting_reply
+    from langchain_judges.testing.forged_texts import Forgery as Forgery
+    from langchain_judges.testing.forged_texts import WinRate as WinRate
+    from langchain_judges.testing.forged_texts import attack_rates as attack_rates
+    from langchain_judges.testing.forged_texts import forged_rows as forged_rows
+    from langchain_judges.testing.forged_texts import forgeries as forgeries
     from langchain_judges.testing.model import FakeChatModel as FakeChatModel
     from langchain_judges.testing.model import FakeToolModel as FakeToolModel
     from langchain_judges.testing.model import ScriptEnded as ScriptEnded
@@ -35,11 +40,6 @@ if TYPE_CHECKING:
     from langchain_judges.testing.replay import NotRecorded as NotRecorded
     from langchain_judges.testing.replay import RecordingChatModel as RecordingChatModel
     from langchain_judges.testing.replay import ReplayChatModel as ReplayChatModel
-    from langchain_judges.testing.server import FakeModelServer as FakeModelServer
-    from langchain_judges.testing.server import ServerCall as ServerCall
-    from langchain_judges.testing.server import ServerReply as ServerReply
-    from langchain_judges.testing.server import error as error
-    from langchain_judges.testing.server import reply as reply
 
 
 __getattr__, __dir__, __all__ = exports(__name__)

@@ -20,8 +20,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langchain_judges.asking.nodes import event_names
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.failure_memory import FailureMemory
+from langchain_judges.methods.declaration import JudgeOptions
 from langchain_judges.methods.graph import JudgeGraph
-from langchain_judges.methods.options import JudgeOptions
 from langchain_judges.options import client_schema
 from langchain_judges.testing.fitting import (
     Script,

@@ -13,8 +13,8 @@ from langgraph.types import Send
 from langchain_judges.asking.nodes import Route
 from langchain_judges.asking.send import sample_seed
 from langchain_judges.asking.steps import Steps, Update
+from langchain_judges.methods.declaration import Seed
 from langchain_judges.methods.graph import JudgeGraph
-from langchain_judges.methods.options import Seed
 from langchain_judges.options import factory
 from langchain_judges.writing import prompts as texts
 from langchain_judges.writing.coverage import missing

@@ -14,7 +14,7 @@ from langchain_judges.asking.ask import ask
 from langchain_judges.asking.send import Question, Reply
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.methods.context import JudgeContext, StateSchema
-from langchain_judges.methods.options import GraphOptions
+from langchain_judges.methods.declaration import GraphOptions
 from langchain_judges.rows.checks import check_task
 from langchain_judges.rows.fences import fence
 from langchain_judges.verdict import add_usage

@@ -27,9 +27,9 @@ from langchain_judges.methods.allure.review import (
     read_answers,
 )
 from langchain_judges.methods.context import prompt_set
+from langchain_judges.methods.declaration import GraphOptions
 from langchain_judges.methods.describe import unwrapped
 from langchain_judges.methods.items import material
-from langchain_judges.methods.options import GraphOptions
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.prompts import criterion_words, label_words
 from langchain_judges.verdict import Label, Usage

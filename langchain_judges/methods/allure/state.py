@@ -19,7 +19,7 @@ from langchain_judges.methods.allure.review import (
     AuditItem,
     AuditProposal,
 )
-from langchain_judges.methods.options import GraphOptions, Seed
+from langchain_judges.methods.declaration import GraphOptions, Seed
 from langchain_judges.methods.rubric.criteria import read_labels
 from langchain_judges.options import NotSerialisable, Owner, Rule
 from langchain_judges.verdict import Item, Label, LabelVerdict, Usage

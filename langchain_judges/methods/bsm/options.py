@@ -11,7 +11,7 @@ from pydantic import AfterValidator, model_validator
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.bsm.replies import OrderResult
-from langchain_judges.methods.options import (
+from langchain_judges.methods.declaration import (
     Budget,
     EvidenceTable,
     JudgeOptions,

@@ -12,9 +12,9 @@ from langchain_judges.asking.nodes import Emits, Node, Route, joined, plain
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.cascade.options import Cascade
-from langchain_judges.methods.combination import MembersLike, Opinion
 from langchain_judges.methods.items import ItemResult, ItemState
-from langchain_judges.methods.members import (
+from langchain_judges.methods.judges_of_judges import MembersLike, Opinion
+from langchain_judges.methods.member_judges import (
     Member,
     Start,
     ask_member,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Concatenate
 
-    from langchain_judges.methods.members import CombinedGraph
+    from langchain_judges.methods.member_judges import CombinedGraph
 
 P = ParamSpec("P")
 

@@ -9,14 +9,14 @@ from annotated_types import Gt, Lt
 from pydantic import AfterValidator, SkipValidation, model_validator
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.combination import (
+from langchain_judges.methods.declaration import Budget
+from langchain_judges.methods.judges_of_judges import (
     Combination,
     MemberLike,
     MembersLike,
     opinion_sketch,
     opinion_table,
 )
-from langchain_judges.methods.options import Budget
 from langchain_judges.options import NotSerialisable, Owner, Rule
 
 Thresholds = float | Sequence[float | None]

@@ -10,6 +10,13 @@ from langchain_core.prompts import ChatPromptTemplate
 from pydantic import AfterValidator, model_validator
 
 from langchain_judges.errors import OptionError
+from langchain_judges.methods.declaration import (
+    Budget,
+    EvidenceTable,
+    JudgeOptions,
+    Seed,
+    check_quorum,
+)
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct.replies import (
     DirectResult,
@@ -18,13 +25,6 @@ from langchain_judges.methods.direct.replies import (
     SelfConsistencyResult,
 )
 from langchain_judges.methods.few_shot import FewShot, WorkedExample
-from langchain_judges.methods.options import (
-    Budget,
-    EvidenceTable,
-    JudgeOptions,
-    Seed,
-    check_quorum,
-)
 from langchain_judges.methods.replies import SUBSCORES, scores_by_criterion
 from langchain_judges.methods.tasks import ASPECTS, AboutTask, AutoTask
 from langchain_judges.options import Rule, Scale

@@ -10,15 +10,15 @@ from langchain_core.embeddings import Embeddings
 from pydantic import BeforeValidator, model_validator
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.drpe import prompts as texts
-from langchain_judges.methods.drpe.roles import SETS, RoleLike, manual_roles, read_roles
-from langchain_judges.methods.options import (
+from langchain_judges.methods.declaration import (
     Budget,
     EvidenceTable,
     JudgeOptions,
     OtherModel,
     Seed,
 )
+from langchain_judges.methods.drpe import prompts as texts
+from langchain_judges.methods.drpe.roles import SETS, RoleLike, manual_roles, read_roles
 from langchain_judges.methods.tasks import TASKS, AutoTask, Task
 from langchain_judges.options import NotSerialisable, Options, Rule, group
 from langchain_judges.orders import Order, OrderRule

@@ -13,9 +13,9 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.nodes import Emits, Node, joined, plain
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.combination import MembersLike, Opinion
 from langchain_judges.methods.describe import metadata_of
 from langchain_judges.methods.items import ItemResult, ItemState
+from langchain_judges.methods.judges_of_judges import MembersLike, Opinion
 from langchain_judges.methods.jury.options import (
     Ballots,
     Jury,
@@ -23,7 +23,7 @@ from langchain_judges.methods.jury.options import (
     label_verdict,
     pair_verdict,
 )
-from langchain_judges.methods.members import (
+from langchain_judges.methods.member_judges import (
     Member,
     Start,
     ask_member,
@@ -40,7 +40,7 @@ from langchain_judges.rows.checks import Kind
 from langchain_judges.verdict import Label, add_usage
 
 if TYPE_CHECKING:
-    from langchain_judges.methods.members import CombinedGraph
+    from langchain_judges.methods.member_judges import CombinedGraph
 
 
 class JuryState(PairState, total=False):

@@ -14,13 +14,13 @@ from annotated_types import Ge
 from pydantic import AfterValidator, model_validator
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.combination import (
+from langchain_judges.methods.declaration import Budget, check_quorum
+from langchain_judges.methods.judges_of_judges import (
     Combination,
     Opinion,
     opinion_sketch,
     opinion_table,
 )
-from langchain_judges.methods.options import Budget, check_quorum
 from langchain_judges.options import Owner, Rule
 from langchain_judges.verdict import (
     POINTS,

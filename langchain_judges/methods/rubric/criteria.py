@@ -16,7 +16,7 @@ from annotated_types import Gt, Le
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.options import Written
+from langchain_judges.methods.declaration import Written
 from langchain_judges.options import Options, Rule, Scale
 from langchain_judges.verdict import Label
 

@@ -12,7 +12,7 @@ from annotated_types import Ge, Le
 from pydantic import BeforeValidator, SkipValidation, model_validator
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.options import EvidenceTable, JudgeOptions, check_quorum
+from langchain_judges.methods.declaration import EvidenceTable, JudgeOptions, check_quorum
 from langchain_judges.methods.replies import SUBSCORES, scores_by_criterion
 from langchain_judges.methods.rubric.criteria import (
     Criterion,

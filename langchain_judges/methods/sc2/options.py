@@ -8,8 +8,8 @@ from annotated_types import Ge
 from langchain_core.embeddings import Embeddings
 from pydantic import PlainValidator
 
+from langchain_judges.methods.declaration import Budget, OtherModel, Seed
 from langchain_judges.methods.few_shot import FewShot
-from langchain_judges.methods.options import Budget, OtherModel, Seed
 from langchain_judges.methods.sc2 import prompts as texts
 from langchain_judges.methods.sc2.aspects import AspectsLike, read_aspects
 from langchain_judges.methods.sc2.replies import Inference

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.escaping import clean, shortened
-from langchain_judges.methods.options import EvidenceTable, TableCells
+from langchain_judges.methods.declaration import EvidenceTable, TableCells
 from langchain_judges.methods.sc2.replies import (
     Comparisons,
     TableMatch,

@@ -11,7 +11,7 @@ from pydantic import AfterValidator
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.options import EvidenceTable, JudgeOptions, Sketch, TableCells
+from langchain_judges.methods.declaration import EvidenceTable, JudgeOptions, Sketch, TableCells
 from langchain_judges.options import Owner, Rule
 from langchain_judges.verdict import Preference
 

@@ -14,16 +14,12 @@ from langgraph.constants import END, START
 from langgraph.errors import GraphBubbleUp
 
 from langchain_judges.asking.faults import diagnosis
-from langchain_judges.asking.models import (
-    ModelSpec,
-    is_decision_model,
-    model_of_spec,
-)
+from langchain_judges.asking.models import ModelSpec, is_decision_model, model_of_spec
 from langchain_judges.asking.nodes import Next, Route, plain
 from langchain_judges.asking.steps import Steps, Update, Wait
 from langchain_judges.errors import InputError, JudgeError, ModelAccessError, OptionError
-from langchain_judges.methods.combination import SHARED, Combination, MembersLike, Opinion
 from langchain_judges.methods.context import SPARE_THREADS, MethodGraph, StateSchema
+from langchain_judges.methods.declaration import JudgeSpec
 from langchain_judges.methods.describe import (
     kind_of,
     marks_of,
@@ -34,7 +30,7 @@ from langchain_judges.methods.describe import (
 )
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import item_of
-from langchain_judges.methods.options import JudgeSpec
+from langchain_judges.methods.judges_of_judges import SHARED, Combination, MembersLike, Opinion
 from langchain_judges.methods.pairs import pair_of
 from langchain_judges.methods.registry import BUILDERS, load_judge
 from langchain_judges.rows.checks import Kind, check_item, check_pair
