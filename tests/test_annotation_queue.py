@@ -19,6 +19,7 @@ from langchain_judges import (
 )
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError
+from langchain_judges.integrations import feedback_rows
 from langchain_judges.integrations.annotation_queue import (
     labelled_runs,
     read_answers_from,
@@ -26,6 +27,7 @@ from langchain_judges.integrations.annotation_queue import (
     send_proposals,
 )
 from langchain_judges.integrations.watch import watch_project
+from langchain_judges.report import trust_columns
 from langchain_judges.testing import reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -164,6 +166,24 @@ def test_feedback_under_several_names_has_to_be_chosen(client, server):
     assert item["label"] == 0
     with pytest.raises(InputError, match="no annotation queue 'doubtfull'"):
         labelled_runs(client, "doubtfull", judge)
+
+
+def test_a_queue_says_whether_its_judge_may_be_trusted_in_one_line(client, server):
+    server.feedback.clear()
+    runs = production(server, POLITE, POLITE, POLITE, RUDE)
+    client.create_annotation_queue(name="week")
+    server.queued += [("week", run) for run in runs]
+    for run in runs:
+        says(server, run, "polite", 1, who="model")
+    for run, answer in zip(runs[:2], (1, 0), strict=True):
+        says(server, run, "polite", answer)
+    says(server, runs[2], "polite", 1, who="model", correction={"value": 0})
+    rows = feedback_rows(client, queue="week")
+    assert [
+        row.get("polite.people") for row in sorted(rows, key=lambda r: runs.index(r["id"]))
+    ] == [1, 0, 0, None]
+    report: Any = trust_columns(rows, judge="polite", label="polite.people")
+    assert (report["agreement.label.wrong"], report["agreement.label.wrong"].n) == (1 / 3, 3)
 
 
 # -- proposals of an audit

@@ -15,6 +15,7 @@ from langchain_judges import metrics, report
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics.agreement import majority_vote
 from langchain_judges.report.content import Contest
+from langchain_judges.report.rows import POINTS
 from langchain_judges.rows.labels import check_countable
 from langchain_judges.runs.columns import TableForm
 from langchain_judges.verdict import Preference, no_usage
@@ -92,9 +93,6 @@ def test_the_details_say_how_often_a_judge_cannot_assess_and_whether_people_coul
     assert "says of 2 of 5 that it cannot assess them; people labelled 1" in numbers.details
     assert numbers.details.endswith("1 of 5 not judged.")
     assert numbers["failures.abstained.labelled"] == 0.5
-
-
-POINTS = {"A": 1.0, "tie": 0.5, "B": 0.0}
 
 
 def test_rules_without_a_judge_are_counted_as_its_mistakes_are():

@@ -6,6 +6,7 @@ import csv
 from typing import Any
 
 import pytest
+from openevals.exact import exact_match
 
 from langchain_judges.errors import InputError
 from langchain_judges.report import trust_columns, trust_evaluator
@@ -60,18 +61,13 @@ def test_a_column_that_is_not_there_is_named():
         trust_columns(table(["A"], ["A"]), "judge", "ann0")
 
 
-def exact(*, outputs, reference_outputs, **kwargs):
-    """An evaluator as openevals makes them."""
-    return {"key": "exact", "score": outputs == reference_outputs, "comment": None}
-
-
 def test_an_evaluator_of_openevals_is_trusted_in_one_line():
     rows = [
         {"input": "q", "output": "x" if i % 4 else "y", "expected": "x", "label": i % 4 > 1}
         for i in range(80)
     ]
-    report = trust_evaluator(exact, rows)
-    assert report.name == "exact"
+    report = trust_evaluator(exact_match, rows)
+    assert report.name == "exact_match"
     # Called right on three of four, by people on two of four: all of these are found.
     assert report.uses["averages"].number.result == pytest.approx(0.25)
     assert report["agreement.label.wrong"] == 0.75

@@ -15,7 +15,13 @@ from langsmith import Client
 
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.cases import CaseReader, TextSources
-from langchain_judges.integrations.langsmith_runs import as_run, runs_by_id
+from langchain_judges.integrations.langsmith_runs import (
+    CORRECTED,
+    is_of_people,
+    label_of_correction,
+    runs_by_id,
+    runs_in_queue,
+)
 from langchain_judges.methods.allure.review import AuditAnswer, AuditProposal
 from langchain_judges.methods.describe import unwrapped
 from langchain_judges.methods.rubric.options import LabelOptions
@@ -26,10 +32,6 @@ from langchain_judges.verdict import Label
 
 if TYPE_CHECKING:
     from langsmith.schemas import Feedback, Run
-
-
-_CORRECTED = ("label", "preference", "value", "score")
-"""Where a correction has its label."""
 
 
 class QueuedRuns(NamedTuple):
@@ -65,11 +67,7 @@ def labelled_runs(
     Raises:
         InputError: There is no such queue, or people gave feedback under several names.
     """
-    found = next(client.list_annotation_queues(name=queue, limit=1), None)
-    if found is None:
-        raise InputError(f"LangSmith has no annotation queue {queue!r}")
-    queued = client.list_runs_from_annotation_queue(found.id)
-    runs = sorted((as_run(run) for run in queued), key=lambda run: str(run.id))
+    runs = runs_in_queue(client, queue)
     ids = [str(run.id) for run in runs]
     answers = _by_people(client, ids, key)
     reader = CaseReader(judge, TextSources(None, None, None, context), None)
@@ -89,33 +87,13 @@ def _by_people(client: Client, ids: list[str], key: str | None) -> dict[str, Fee
     if not ids:
         return {}
     every = client.list_feedback(run_ids=ids, feedback_key=[key] if key else None)
-    own = [each for each in every if _is_of_people(each)]
+    own = [each for each in every if is_of_people(each)]
     if len(keys := sorted({each.key for each in own})) > 1:
         raise InputError(
             f"people gave feedback under several names: {', '.join(keys)}; say which of them "
             "is the label, by `key` or --column label=NAME"
         )
     return {str(each.run_id): each for each in sorted(own, key=lambda one: one.modified_at)}
-
-
-def _is_of_people(feedback: Feedback) -> bool:
-    if label_of_correction(feedback) is not None:
-        return True
-    source = feedback.feedback_source
-    given = feedback.value is not None or feedback.score is not None
-    return given and not (source and source.type in ("model", "auto_eval"))
-
-
-def label_of_correction(feedback: Feedback) -> Label | None:
-    """Return the label to which people corrected a judge's feedback, if they did."""
-    correction: object = feedback.correction
-    if isinstance(correction, Mapping):
-        named = [correction[name] for name in _CORRECTED if name in correction]
-        only = correction.values() if len(correction) == 1 else ()
-        correction = next(iter(named or only), None)
-    if isinstance(correction, bool):
-        return int(correction)
-    return correction if isinstance(correction, str | int | float) else None
 
 
 def person_of(feedback: Feedback) -> str:
@@ -137,7 +115,7 @@ def _item(
 
 def _is_score(correction: object) -> bool:
     """Return whether a correction gives a score alone, which is a place among the labels."""
-    return isinstance(correction, Mapping) and {*_CORRECTED} & correction.keys() == {"score"}
+    return isinstance(correction, Mapping) and {*CORRECTED} & correction.keys() == {"score"}
 
 
 def _label(feedback: Feedback, labels: Sequence[Label]) -> Label:

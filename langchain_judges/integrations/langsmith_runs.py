@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
-from collections.abc import AsyncIterable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from langchain_judges.errors import InputError
+from langchain_judges.verdict import Label
+
 if TYPE_CHECKING:
     from langsmith import Client
-    from langsmith.schemas import Run, RunBase, TracerSession
+    from langsmith.schemas import Feedback, Run, RunBase, TracerSession
 
 T = TypeVar("T")
 _RUN = (
@@ -54,31 +57,71 @@ def experiment_rows(client: Client, experiment: str) -> list[dict[str, object]]:
     ]
 
 
-def feedback_rows(client: Client, experiment: str) -> list[dict[str, object]]:
-    """Return the runs of an experiment as rows, with a column for each key of feedback.
+def feedback_rows(
+    client: Client, experiment: str | None = None, *, queue: str | None = None
+) -> list[dict[str, object]]:
+    """Return runs as rows, with a column for each key of feedback.
 
-    Scores of a judge and of people, such as an annotation queue's, then stand side by side:
-    `report.trust_columns(feedback_rows(client, "my-experiment"), judge="gpt", label="human")`.
+    Answers of a judge and of people then stand side by side, for `report.trust_columns`:
+    `trust_columns(feedback_rows(client, "my-experiment"), judge="gpt", label="human")`,
+    `trust_columns(feedback_rows(client, queue="doubtful"), "quality", "quality.people")`.
 
     Args:
         client: LangSmith's client.
-        experiment: Its name or id.
+        experiment: The name or id of an experiment.
+        queue: The name of an annotation queue instead.
 
     Returns:
-        `id`, `input`, `output` and by key the score of its latest feedback, or its value.
+        `id`, `input`, `output` and by key the score of the latest feedback, or its value. What
+        people say under the key of a judge, or correct of it, stands under `KEY.people`.
+
+    Raises:
+        InputError: There is no such queue.
     """
+    runs = runs_in_queue(client, queue) if queue else _of_experiment(client, str(experiment))
     rows: dict[str, dict[str, object]] = {
         str(run.id): {
             "id": str(run.id),
             "input": str(run.inputs or ""),
             "output": str(run.outputs or ""),
         }
-        for run in _of_experiment(client, experiment)
+        for run in runs
     }
     feedback = list(client.list_feedback(run_ids=list(rows))) if rows else []
+    judged = {each.key for each in feedback if not is_of_people(each)}
     for each in sorted(feedback, key=lambda one: one.created_at):
-        rows[str(each.run_id)][each.key] = each.value if each.score is None else each.score
+        row, key = rows[str(each.run_id)], each.key
+        said = each.value if each.score is None else each.score
+        if (corrected := label_of_correction(each)) is not None:
+            row.setdefault(key, said)
+            said = corrected
+        row[f"{key}.people" if key in judged and is_of_people(each) else key] = said
     return list(rows.values())
+
+
+CORRECTED = ("label", "preference", "value", "score")
+"""Where a correction has its label."""
+
+
+def is_of_people(feedback: Feedback) -> bool:
+    """Say whether a person gave a feedback, or corrected a judge's."""
+    if label_of_correction(feedback) is not None:
+        return True
+    source = feedback.feedback_source
+    given = feedback.value is not None or feedback.score is not None
+    return given and not (source and source.type in ("model", "auto_eval"))
+
+
+def label_of_correction(feedback: Feedback) -> Label | None:
+    """Return the label to which people corrected a judge's feedback, if they did."""
+    correction: object = feedback.correction
+    if isinstance(correction, Mapping):
+        named = [correction[name] for name in CORRECTED if name in correction]
+        only = correction.values() if len(correction) == 1 else ()
+        correction = next(iter(named or only), None)
+    if isinstance(correction, bool):
+        return int(correction)
+    return correction if isinstance(correction, str | int | float) else None
 
 
 def _of_experiment(client: Client, experiment: str) -> list[Run]:
@@ -138,8 +181,20 @@ def runs_of_thread(client: Client, project: object, thread: str) -> list[Run]:
     return sorted(runs, key=lambda run: str(run.start_time))
 
 
-def as_run(run: RunBase) -> Run:
-    """Return a run of an annotation queue as evaluators take it; it has no child runs."""
+def runs_in_queue(client: Client, queue: str) -> list[Run]:
+    """Return the runs of an annotation queue as evaluators take them, without child runs.
+
+    Raises:
+        InputError: There is no such queue.
+    """
+    found = next(client.list_annotation_queues(name=queue, limit=1), None)
+    if found is None:
+        raise InputError(f"LangSmith has no annotation queue {queue!r}")
+    runs = map(_as_run, client.list_runs_from_annotation_queue(found.id))
+    return sorted(runs, key=lambda run: str(run.id))
+
+
+def _as_run(run: RunBase) -> Run:
     from langsmith.schemas import Run
 
     fields = {name: value for name, value in run if name in Run.model_fields}
