@@ -172,6 +172,55 @@ def test_a_bad_row_is_a_row_of_the_result_with_its_reason(tmp_path):
     assert first["question"] == rows[0]["question"]
 
 
+def test_a_line_that_cannot_be_read_mixes_nothing_into_a_column_of_that_name(tmp_path):
+    path = tmp_path / "r.jsonl"
+    rows = [{"question": "a", "reply": "b", "reason": f"own {n}"} for n in range(2)]
+    late = {"question": "a", "reply": "b", "label": "own"}
+    path.write_text("\n".join(["{torn", *map(json.dumps, rows), json.dumps(late), "[5]"]))
+    bad, named = "Not judged: invalid_input.", ("reason", "label", "judge.reason")
+    for ending in (".csv", ".tsv", ".jsonl", ".parquet"):
+        out = tmp_path / f"s{ending}"
+        list(judge_many(polite(), path, out=out, progress=False))
+        table = [{name: row.get(name) or None for name in named} for row in cells(out)]
+        assert [tuple(row.values()) for row in table] == [
+            (None, None, bad),
+            ("own 0", None, "Kind."),
+            ("own 1", None, "Kind."),
+            (None, "own", "Kind."),
+            (None, None, bad),
+        ]
+    frame = judge_many(polite(), path, progress=False).to_pandas()
+    assert frame["judge.reason"].tolist() == [bad, "Kind.", "Kind.", "Kind.", bad]
+
+
+def cells(path):
+    if path.suffix == ".jsonl":
+        return [json.loads(line) for line in path.read_text().splitlines()]
+    return parquet.read_table(path).to_pylist() if path.suffix == ".parquet" else read(path)
+
+
+def test_a_line_with_too_many_cells_is_a_row_with_its_reason(tmp_path):
+    path, out = tmp_path / "r.csv", tmp_path / "s.csv"
+    path.write_text("question,reply\nWhy?,So,and more\nWhen?,Now\n")
+    list(judge_many(polite(), path, out=out, progress=False))
+    first, second = read(out)
+    assert (first["question"], first["label"], second["label"]) == ("Why?", "", "1")
+    assert "more cells than columns" in first["failures"]
+
+
+def test_a_list_whose_first_rows_are_bad_is_judged_unless_all_are():
+    rows = [5, {}, {"input": "Why?"}, {"input": "Why?", "output": "So."}]
+    results = list(judge_many(polite(), rows, progress=False))
+    assert [(row["kind"], row["judged"]) for row in results] == [
+        *[("item", False)] * 3,
+        ("item", True),
+    ]
+    with pytest.raises(InputError, match="row 0: "):
+        list(judge_many(polite(), [5, "x"], progress=False))
+    with pytest.raises(InputError, match="row 0: "):
+        list(judge_many(polite(), [5] * 10 + rows, progress=False))
+
+
 # ---- out
 
 
@@ -287,6 +336,31 @@ def test_a_table_of_somebody_else_or_edited_is_not_written_over(tmp_path):
     with pytest.raises(OutputError, match="was changed since a run wrote it"):
         list(judge_many(polite(), REPLIES, out=out, progress=False))
     assert out.read_bytes() == edited
+
+
+def test_the_table_of_another_judge_or_of_more_rows_is_not_written_over(tmp_path):
+    out = tmp_path / "s.csv"
+    list(judge_many(polite(), REPLIES, out=out, progress=False))
+    before = out.read_bytes()
+    with pytest.raises(OutputError, match="the table of another judge, or of other"):
+        list(judge_many(polite(temperature=1.0), REPLIES, out=out, progress=False))
+    with pytest.raises(OutputError, match="a table of 3 rows, and this run has 1;"):
+        list(judge_many(polite(), REPLIES[:1], out=out, progress=False))
+    assert out.read_bytes() == before
+    out.unlink()
+    list(judge_many(polite(), REPLIES[:1], out=out, progress=False))
+    assert len(read(out)) == 1
+
+
+def test_two_open_runs_cannot_write_one_table(tmp_path):
+    out = tmp_path / "s.csv"
+    first = judge_many(polite(), REPLIES, out=out, records=tmp_path / "a", progress=False)
+    next(first)
+    second = judge_many(polite(), REPLIES, out=out, records=tmp_path / "b", progress=False)
+    with pytest.raises(OutputError, match=r"Another run is writing to .*s\.csv"):
+        list(second)
+    list(first)
+    assert label_column(out) == ["1"] * 3
 
 
 def test_the_whole_record_is_kept_where_it_is_named(tmp_path):
@@ -529,4 +603,4 @@ def test_a_run_killed_fifteen_times_ends_in_one_whole_table(serve, tmp_path):
     # A kill costs at most the calls that were in flight.
     assert len(rows) <= calls + len(server.calls) <= len(rows) + 15 * 3
     left = {path.name for path in (tmp_path / ".s.csv.run").iterdir()}
-    assert left == {"records.jsonl", "table.sha256"}
+    assert left == {"records.jsonl", "table.json"}

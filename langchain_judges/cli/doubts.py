@@ -8,11 +8,15 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from langchain_judges.cli.messages import error_console
 from langchain_judges.cli.rows import RowFile
 from langchain_judges.runs.decision import counted
 from langchain_judges.verdict import decision
+
+if TYPE_CHECKING:
+    from langchain_judges.runs.summary import Summary
 
 SURE = "sure"
 UNSURE = 0.75
@@ -136,3 +140,11 @@ class FirstToLabel:
         return write_first(
             path, ({**found[i], "doubt": kinds[i]} for i in places if i in found)
         )
+
+
+def tell_first(first: FirstToLabel, summary: Summary) -> None:
+    """Write the rows to label first where a run of pairs settles nothing, and say so."""
+    from langchain_judges.runs.decision import is_open
+
+    if is_open(summary) and (text := first.write()):
+        error_console().print(text, markup=False)

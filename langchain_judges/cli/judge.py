@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from langchain_judges.cli.doubts import FirstToLabel
+from langchain_judges.cli.doubts import FirstToLabel, tell_first
 from langchain_judges.cli.flags import OutputFlags, RowFlags, RunFlags, flag, unfolded
 from langchain_judges.cli.judges import JudgeFlags, NamedJudge, named_judge, several_models
 from langchain_judges.cli.messages import (
@@ -20,7 +20,6 @@ from langchain_judges.cli.messages import (
     leave_with,
     refusals_as_exits,
     run_rows,
-    tell_first,
 )
 from langchain_judges.cli.plan import price_list, tell_calls, tell_dry_run, warn_of_size
 from langchain_judges.cli.rows import RowFile, checked_rows, judge_rows

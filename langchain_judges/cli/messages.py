@@ -25,7 +25,6 @@ from langchain_judges.escaping import InertConsole
 if TYPE_CHECKING:
     from langsmith import Client
 
-    from langchain_judges.cli.doubts import FirstToLabel
     from langchain_judges.runs.rows import ResultRow
     from langchain_judges.runs.run_state import Judge, Rows
     from langchain_judges.runs.summary import Summary
@@ -174,14 +173,6 @@ def address_of(model: str | None, base_url: str | None) -> str:
         return ""
     parts = urlsplit(base_url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
-def tell_first(first: FirstToLabel, summary: Summary) -> None:
-    """Write the rows to label first where a run of pairs settles nothing, and say so."""
-    from langchain_judges.runs.decision import is_open
-
-    if is_open(summary) and (text := first.write()):
-        error_console().print(text, markup=False)
 
 
 def leave_with(

@@ -28,7 +28,6 @@ from langchain_judges.cli.messages import (
     refusals_as_exits,
     run_rows,
     table_console,
-    tell_first,
 )
 from langchain_judges.cli.plan import tell_calls, warn_of_size
 from langchain_judges.cli.rows import (
@@ -313,7 +312,7 @@ def _duel(
     address: str,
 ) -> None:
     """Say which of two systems is better, and leave with the code that tells the end."""
-    from langchain_judges.cli.doubts import FirstToLabel
+    from langchain_judges.cli.doubts import FirstToLabel, tell_first
     from langchain_judges.report.systems import Duel
 
     duel = Duel(names, Summary())

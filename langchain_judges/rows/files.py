@@ -29,8 +29,15 @@ def nearest_file(path: Path, names: Iterable[str] = ()) -> str:
     return f"; {hint.rstrip()}" if hint else ""
 
 
-def read_table(path: Path) -> Iterator[dict[str, Any]]:
+def read_table(
+    path: Path, bad: Callable[[str, dict[str, Any]], Any] | None = None
+) -> Iterator[dict[str, Any]]:
     """Read a table's records; the file's suffix decides the format.
+
+    Args:
+        path: The table.
+        bad: Makes what stands in the place of a record that is no object or has more cells
+            than columns, from what is wrong and what can be read of it; None: it is an error.
 
     Raises:
         InputError: The file is missing or damaged, or its format is not supported.
@@ -50,18 +57,27 @@ def read_table(path: Path) -> Iterator[dict[str, Any]]:
     }
     if ending not in readers:
         raise InputError(f"{path} must end in one of {sorted(readers)!r}")
-    return _sound(path, readers[ending](path))
+    return _sound(path, readers[ending](path), bad)
 
 
-def _sound(path: Path, records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _sound(
+    path: Path,
+    records: Iterator[dict[str, Any]],
+    bad: Callable[[str, dict[str, Any]], Any] | None,
+) -> Iterator[dict[str, Any]]:
     """Yield the records; an error names the damaged file."""
     try:
         for number, record in enumerate(records, 1):
+            problem = ""
             if not isinstance(record, dict):
-                raise InputError(f"{path}, record {number}: not an object")
-            if None in record:
-                raise InputError(f"{path}, record {number}: more cells than columns")
-            yield record
+                problem = "not an object"
+            elif None in record:
+                problem = "more cells than columns"
+            if problem and bad is None:
+                raise InputError(f"{path}, record {number}: {problem}")
+            readable = record if isinstance(record, dict) else {}
+            known = {name: cell for name, cell in readable.items() if name is not None}
+            yield bad(problem, known) if problem and bad else record
     except (InputError, OptionError):
         raise
     except (EOFError, ValueError, csv.Error, gzip.BadGzipFile, zlib.error) as exc:

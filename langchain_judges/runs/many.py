@@ -10,6 +10,7 @@ from collections.abc import (
     Collection,
     Generator,
     Iterator,
+    Mapping,
     Sequence,
 )
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -28,7 +29,7 @@ from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.rows import ResultRow, RunRow
 from langchain_judges.runs.run_state import Judge, Rows, RunState
 from langchain_judges.runs.summary import Summary
-from langchain_judges.runs.tables import FORMS, joined_cells
+from langchain_judges.runs.tables import FORMS, judged_cells, named_cells
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -118,16 +119,17 @@ class Run(Iterator[ResultRow]):
         """
         with needs("hub", "A DataFrame"):
             import pandas
-        frame, rows = self._state.frame, []
+        rows: list[tuple[Mapping[str, object], Mapping[str, object]]] = []
         for result in self:
-            own = {} if frame is not None else self._state.delivered[0]
-            rows.append(joined_cells(own, result, self._state.records.systems))
-        judged = pandas.DataFrame(rows)
+            cells = judged_cells(result, self._state.records.systems)
+            rows.append((self._state.delivered[0], cells))
+        columns = {name: None for own, _ in rows for name in own}
+        judged = pandas.DataFrame([named_cells(columns, cells) for _, cells in rows])
+        frame = self._state.frame
         if frame is None:
-            return judged
+            frame = pandas.DataFrame([own for own, _ in rows], columns=list(columns))
         judged.index = frame.index
-        names = {name: f"judge.{name}" for name in judged if name in frame}
-        return pandas.concat([frame, judged.rename(columns=names)], axis=1)
+        return pandas.concat([frame, judged], axis=1)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Judge to the end and write a table as `out` does; the ending says its form."""
@@ -135,7 +137,7 @@ class Run(Iterator[ResultRow]):
         try:
             for result in self:
                 own = self._state.delivered[0]
-                file.write(own, joined_cells(own, result, self._state.records.systems))
+                file.write(own, judged_cells(result, self._state.records.systems))
         finally:
             file.close()
 

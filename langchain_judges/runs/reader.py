@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from langchain_judges.errors import InputError
@@ -15,10 +16,12 @@ from langchain_judges.rows.documents import OF_OUTPUT
 from langchain_judges.rows.labels import ANNOTATIONS
 from langchain_judges.runs.rows import JUDGED, RunRow
 from langchain_judges.runs.shards import Shard
-from langchain_judges.runs.sources import Records, UnreadableTable
+from langchain_judges.runs.sources import BadRecord, Records, UnreadableTable
 
 _SHOWN = (*JUDGED, OF_OUTPUT, "concepts", "instruction", "task_kind")
 """What a prompt may follow from."""
+FIRST = 10
+"""Rows of which one must be valid, where they are no table."""
 
 
 class RowFields(NamedTuple):
@@ -79,15 +82,36 @@ class RowReader:
         self._numbers_repeats = numbers_repeats
         self._digests: set[int] = set()
         self._repeats: Counter[str] = Counter()
+        self._kept: deque[RunRow] = deque()
+        """Rows that were read before it was known that any is valid."""
         self._kind: RowKind | None = None
         """Kind of the last valid row; None if there was none yet."""
 
     def next(self) -> RunRow | None:
-        """Return the next row; an invalid one fails alone, unless no valid row has come yet.
+        """Return the next row; an invalid one fails alone.
 
         Raises:
-            InputError: No valid row has come yet, so all rows may be invalid.
+            InputError: The first ten rows, or all of fewer, are invalid, and are no table:
+                they may be of another kind than the judge takes.
         """
+        if self._kept:
+            return self._kept.popleft()
+        row = self._read()
+        source = self._records.source
+        if row is None or self._kind or source.is_table or source.check:
+            return row
+        kept = [row]
+        while self._kind is None and len(kept) < FIRST and (row := self._read()):
+            kept.append(row)
+        if self._kind is None:
+            raise InputError(f"row {kept[0].index}: {kept[0].problem}")
+        # Of which kind the bad ones are is known by the good one.
+        kind = self._kind
+        self._kept = deque(replace(each, kind=kind) if each.problem else each for each in kept)
+        return self._kept.popleft()
+
+    def _read(self) -> RunRow | None:
+        """Return the next row of this shard, good or not."""
         for index, raw in self._rows:
             self.read_rows = index + 1
             try:
@@ -95,19 +119,14 @@ class RowReader:
             except UnreadableTable:
                 raise
             except InputError as exc:
-                problem, error = str(exc), exc
+                problem = str(exc)
             except (TypeError, ValueError, RecursionError) as exc:
                 problem = f"a field cannot be written: {exc}"
-                error = InputError(problem)
             else:
                 self._kind = kind
                 if is_own:
-                    own = raw if isinstance(raw, Mapping) else {}
-                    return RunRow(index, row, self._key(row), kind, own=own)
+                    return RunRow(index, row, self._key(row), kind, own=_own(raw))
                 continue
-            source = self._records.source
-            if self._kind is None and not (source.is_table or source.check):
-                raise InputError(f"row {index}: {problem}") from error
             if self._is_own({"index": index}):
                 kind = self._kind or ("item" if self._records.takes == "item" else "pair")
                 return self._bad_row(index, raw, kind, problem)
@@ -138,9 +157,8 @@ class RowReader:
     def _bad_row(self, index: int, raw: object, kind: RowKind, problem: str) -> RunRow:
         row_id = raw.get("id") if isinstance(raw, Mapping) else None
         row = {"id": row_id if isinstance(row_id, str) else None}
-        own = raw if isinstance(raw, Mapping) else {}
         key = self._key({"input": problem})
-        return RunRow(index, row, key, kind, problem=problem, own=own)
+        return RunRow(index, row, key, kind, problem=problem, own=_own(raw))
 
     def _is_own(self, content: Mapping[str, object]) -> bool:
         """Return whether a row belongs to this run's shard, and count it."""
@@ -165,3 +183,10 @@ class RowReader:
             return key
         self._repeats[key] += 1
         return f"{key}-{self._repeats[key] + 1}"
+
+
+def _own(raw: object) -> Mapping[str, object]:
+    """Return a record's own columns, as far as it can be read."""
+    if isinstance(raw, BadRecord):
+        return raw.own
+    return raw if isinstance(raw, Mapping) else {}

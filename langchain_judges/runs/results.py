@@ -135,6 +135,41 @@ class ResultsInUse(OutputError):
     """Another run writes to the file, or its process is still ending."""
 
 
+def claim(descriptor: int, path: Path) -> None:
+    """Lock a file or a folder for one run, until its descriptor is closed.
+
+    Args:
+        descriptor: Of what is locked.
+        path: What the run writes, for the message.
+
+    Raises:
+        ResultsInUse: Another run has it.
+    """
+    if fcntl is None:
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as exc:
+        raise ResultsInUse(f"Another run is writing to {path}.") from exc
+
+
+def locked_folder(folder: Path, path: Path) -> int | None:
+    """Lock a folder for the run that writes `path`; return what to close in the end.
+
+    Raises:
+        ResultsInUse: Another run has it.
+    """
+    if fcntl is None:
+        return None
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        claim(descriptor, path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
 class Results:
     """The results file of one run.
 
@@ -222,7 +257,7 @@ class Results:
     def _open(self, keep_failed: bool) -> int:
         file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _NO_LINKS, 0o644)
         try:
-            self._claim(file)
+            claim(file, self.path)
             if os.fstat(file).st_ino != self.path.stat().st_ino:
                 raise ResultsInUse(f"Another run has just begun to write to {self.path}.")
             for leftover in self.path.parent.glob(f"{self.prefix_of(self.path)}*.tmp"):
@@ -247,7 +282,7 @@ class Results:
         new, copy = mkstemp(".tmp", self.prefix_of(self.path), self.path.parent)
         try:
             # Locked before it gets its name, so that no other run can come between.
-            self._claim(new)
+            claim(new, self.path)
             end = 0
             for key, (offset, length) in self._places.items():
                 os.lseek(old, offset, os.SEEK_SET)
@@ -323,11 +358,3 @@ class Results:
             "%s: damaged lines were moved to %s and are judged again: %s",
             *(self.path, self.aside.name, ", ".join(map(str, damaged))),
         )
-
-    def _claim(self, descriptor: int) -> None:
-        if fcntl is None:
-            return
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as exc:
-            raise ResultsInUse(f"Another run is writing to {self.path}.") from exc

@@ -54,7 +54,7 @@ from langchain_judges.runs.run_files import RunFiles, table_of
 from langchain_judges.runs.shards import Receipt, Shard
 from langchain_judges.runs.sources import Records, source_of
 from langchain_judges.runs.summary import Summary
-from langchain_judges.runs.tables import joined_cells
+from langchain_judges.runs.tables import judged_cells
 from langchain_judges.verdict import Failure
 
 _LOG = logging.getLogger(__name__)
@@ -194,14 +194,13 @@ class RunState:
     def open(self) -> None:
         """Open the results, and find what earlier runs have finished."""
         if self._table:
-            self._table.check()
-        self.summary.others = self._files.open(self.name["mark"])
-        if self._table:
-            try:
-                self._table.begin()
-            except BaseException:
-                self._files.close(None)
-                raise
+            self._table.open(self.name["mark"], self.summary.total)
+        try:
+            self.summary.others = self._files.open(self.name["mark"])
+        except BaseException:
+            if self._table:
+                self._table.close(whole=False)
+            raise
 
     def take(self) -> RunRow | None:
         """Return the next row to judge; None if there is none that can be started yet."""
@@ -349,7 +348,7 @@ class RunState:
         own = self._own.pop(result["index"], {})
         self.delivered = own, result
         if self._table:
-            self._table.write(own, joined_cells(own, result, self.records.systems))
+            self._table.write(own, judged_cells(result, self.records.systems))
         return result
 
     def fail(self, exc: Exception) -> None:

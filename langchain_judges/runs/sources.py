@@ -6,7 +6,8 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,8 @@ class BadRecord:
     """Stands in the place of a record that cannot be read."""
 
     problem: str
+    own: Mapping[str, object] = field(default_factory=dict)
+    """What can be read of it."""
 
 
 def source_of(rows: object, client: Client | None = None) -> Source:
@@ -168,7 +171,7 @@ def _named(name: str | os.PathLike[str], client: Client | None) -> Source:
     path = Path(name)
     if path.is_file():
         is_lines = path.name.removesuffix(".gz").rpartition(".")[2] in ("jsonl", "ndjson")
-        read = _of_lines if is_lines else read_table
+        read = _of_lines if is_lines else partial(read_table, bad=BadRecord)
         return Source(_Again(lambda: read(path)), not is_lines, is_file=True)
     if client is None:
         raise InputError(

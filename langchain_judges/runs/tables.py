@@ -5,15 +5,17 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from langchain_judges.errors import OutputError, needs
 from langchain_judges.escaping import clean, inert_cell, inert_json
 from langchain_judges.rows.checks import kind_of_result
 from langchain_judges.rows.files import LARGEST_CELL
 from langchain_judges.rows.labels import ANNOTATIONS
+from langchain_judges.runs.results import line_of, locked_folder
 from langchain_judges.runs.rows import JUDGED, ResultRow, outcome_of
 
 _AT_ONCE = 10_000
@@ -77,16 +79,10 @@ def _by_criterion(result: ResultRow) -> dict[str, object]:
     return cells
 
 
-def joined_cells(
-    own: Mapping[str, object], result: ResultRow, systems: Sequence[str] | None = None
-) -> dict[str, object]:
-    """Return a row of the table: own cells unchanged, the judge's behind them.
-
-    Where a column of one's own has a name of the judge's, the judge's becomes `judge.NAME`.
-    """
-    judged = judged_cells(result, systems).items()
-    named = {f"judge.{name}" if name in own else name: cell for name, cell in judged}
-    return {**own, **{name: _readable(cell) for name, cell in named.items()}}
+def named_cells(own: Collection[str], judged: Mapping[str, object]) -> dict[str, object]:
+    """Return the judge's cells; beside a column of one's own of that name as `judge.NAME`."""
+    named = {f"judge.{name}" if name in own else name: cell for name, cell in judged.items()}
+    return {name: _readable(cell) for name, cell in named.items()}
 
 
 def known_cells(result: ResultRow) -> dict[str, object]:
@@ -116,51 +112,82 @@ def _valid(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-class TableFile(Protocol):
-    """A table that is being written."""
+class TableFile:
+    """A table that is being written: the user's own columns, and those of the judge."""
 
-    def write(self, own: Mapping[str, object], cells: Mapping[str, object]) -> None:
-        """Write a row: the user's own cells, and all of them with the judge's."""
+    def __init__(self, path: Path) -> None:
+        """Name the file."""
+        self._path = path
+        self._own: dict[str, None] = {}
+        """The user's own columns so far."""
+        self._judged: set[str] = set()
+        """The judge's columns so far."""
+
+    def write(self, own: Mapping[str, object], judged: Mapping[str, object]) -> None:
+        """Write a row: the user's own cells as they are, and the judge's.
+
+        A column of the judge gives its name to a column of one's own that comes later.
+        """
+        if taken := own.keys() & self._judged:
+            self._rename({name: f"judge.{name}" for name in taken})
+            self._judged -= taken
+        self._own |= dict.fromkeys(own)
+        cells = named_cells(self._own, judged)
+        self._judged |= cells.keys()
+        self._put(own, cells)
+
+    def _put(self, own: Mapping[str, object], judged: Mapping[str, object]) -> None:
+        raise NotImplementedError
+
+    def _rename(self, names: Mapping[str, str]) -> None:
+        """Give columns of the rows before other names."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Write what is left."""
+        raise NotImplementedError
 
 
-class Delimited:
+class Delimited(TableFile):
     """A CSV or TSV file; a column that appears later is added to the rows before."""
 
     def __init__(self, path: Path) -> None:
         """Open the file."""
-        self._path = path
+        super().__init__(path)
         self._delimiter = "\t" if path.suffix == ".tsv" else ","
         self._columns: list[str] = []
-        self._file = path.open("w", encoding="utf-8", newline="", errors="surrogatepass")
+        self._known: set[str] = set()
+        self._file = self._opened(path, "w")
 
-    def write(self, own: Mapping[str, object], cells: Mapping[str, object]) -> None:
+    @staticmethod
+    def _opened(path: Path, mode: str) -> Any:
+        return path.open(mode, encoding="utf-8", newline="", errors="surrogatepass")
+
+    def _put(self, own: Mapping[str, object], judged: Mapping[str, object]) -> None:
         """Write a row; own cells stay as they are, the judge's run in no spreadsheet."""
-        if new := [name for name in cells if name not in self._columns]:
-            self._widen(new, own)
-        row = {n: _text(c) if n in own else inert_cell(_text(c)) for n, c in cells.items()}
-        self._writer().writerow(row)
+        if not own.keys() | judged.keys() <= self._known:
+            rest = [name for name in (*self._columns, *judged) if name not in self._own]
+            self._copy([*self._own, *dict.fromkeys(rest)], {})
+        safe = {name: inert_cell(_text(cell)) for name, cell in judged.items()}
+        self._writer().writerow({name: _text(cell) for name, cell in own.items()} | safe)
 
     def _writer(self) -> csv.DictWriter[str]:
         return csv.DictWriter(self._file, self._columns, delimiter=self._delimiter)
 
-    def _widen(self, new: list[str], own: Mapping[str, object]) -> None:
-        """Add columns: own ones before the judge's, as they came."""
+    def _rename(self, names: Mapping[str, str]) -> None:
+        self._copy([names.get(name, name) for name in self._columns], names)
+
+    def _copy(self, columns: list[str], names: Mapping[str, str]) -> None:
+        """Write the rows so far again, under other columns."""
         self._file.close()
-        before = self._columns
-        first = next((n for n, name in enumerate(before) if name not in own), len(before))
-        mine = [name for name in new if name in own]
-        rest = [name for name in new if name not in own]
-        self._columns = [*before[:first], *mine, *before[first:], *rest]
+        before, self._columns, self._known = bool(self._columns), columns, set(columns)
         copy = self._path.with_name(f"{self._path.name}.wide")
         csv.field_size_limit(LARGEST_CELL)
-        with self._path.open(encoding="utf-8", newline="", errors="surrogatepass") as old:
-            rows = csv.DictReader(old, delimiter=self._delimiter)
-            self._file = copy.open("w", encoding="utf-8", newline="", errors="surrogatepass")
+        with self._opened(self._path, "r") as old:
+            rows = csv.DictReader(old, delimiter=self._delimiter) if before else ()
+            self._file = self._opened(copy, "w")
             self._writer().writeheader()
-            self._writer().writerows(rows if before else ())
+            self._writer().writerows({names.get(n, n): c for n, c in r.items()} for r in rows)
         copy.replace(self._path)
 
     def close(self) -> None:
@@ -168,25 +195,35 @@ class Delimited:
         self._file.close()
 
 
-class Parquet:
+class Parquet(TableFile):
     """A Parquet file; its columns are those of its first ten thousand rows."""
 
     def __init__(self, path: Path) -> None:
         """Open nothing yet: the types of columns are those of their cells."""
+        super().__init__(path)
         with needs("hub", "Writing Parquet"):
             import pyarrow
             from pyarrow import parquet
-        self._arrow, self._parquet, self._path = pyarrow, parquet, path
-        self._rows: list[Mapping[str, object]] = []
-        self._own: set[str] = set()
+        self._arrow, self._parquet = pyarrow, parquet
+        self._rows: list[dict[str, object]] = []
         self._writer: Any = None
 
-    def write(self, own: Mapping[str, object], cells: Mapping[str, object]) -> None:
+    def _put(self, own: Mapping[str, object], judged: Mapping[str, object]) -> None:
         """Keep a row; ten thousand are written together."""
-        self._rows.append(cells)
-        self._own |= own.keys()
+        self._rows.append({**own, **judged})
         if len(self._rows) == _AT_ONCE:
             self._flush()
+
+    def _rename(self, names: Mapping[str, str]) -> None:
+        if self._writer is not None:
+            raise self._late(names)
+        self._rows = [{names.get(n, n): c for n, c in row.items()} for row in self._rows]
+
+    def _late(self, names: Iterable[str]) -> OutputError:
+        return OutputError(
+            f"{self._path.name}: the columns {sorted(names)!r} come too late for Parquet; "
+            "write .csv or .jsonl"
+        )
 
     def _flush(self) -> None:
         if self._writer is None:
@@ -196,16 +233,14 @@ class Parquet:
             )
         late = {name for row in self._rows for name in row} - set(self._schema.names)
         if late:
-            raise OutputError(
-                f"{self._path.name}: the columns {sorted(late)!r} come too late for Parquet; "
-                "write .csv or .jsonl"
-            )
+            raise self._late(late)
         self._writer.write_table(self._table(self._rows, self._schema))
         self._rows.clear()
 
     def _schema_of(self, rows: Sequence[Mapping[str, object]]) -> Any:
         pa, fields = self._arrow, []
-        for name in dict.fromkeys(name for row in rows for name in row):
+        names = dict.fromkeys(name for row in rows for name in row)
+        for name in [*self._own, *(name for name in names if name not in self._own)]:
             cells = [row.get(name) for row in rows]
             plain = name.removeprefix("judge.") if name not in self._own else ""
             if plain in _TYPES:
@@ -234,17 +269,27 @@ class Parquet:
         self._writer.close()
 
 
-class Lines:
+class Lines(TableFile):
     """A JSONL file with an object of the same columns for each row."""
 
     def __init__(self, path: Path) -> None:
         """Open the file."""
+        super().__init__(path)
         self._file = path.open("w", encoding="utf-8")
 
-    def write(self, own: Mapping[str, object], cells: Mapping[str, object]) -> None:
+    def _put(self, own: Mapping[str, object], judged: Mapping[str, object]) -> None:
         """Write a row."""
-        data = json.dumps(cells, ensure_ascii=False, default=str)
+        data = json.dumps({**own, **judged}, ensure_ascii=False, default=str)
         self._file.write(inert_json(data) + "\n")
+
+    def _rename(self, names: Mapping[str, str]) -> None:
+        self._file.close()
+        copy = self._path.with_name(f"{self._path.name}.named")
+        with self._path.open(encoding="utf-8") as old:
+            self._file = copy.open("w", encoding="utf-8")
+            for row in map(json.loads, old):
+                self._put({}, {names.get(name, name): cell for name, cell in row.items()})
+        copy.replace(self._path)
 
     def close(self) -> None:
         """Close the file."""
@@ -261,8 +306,6 @@ FORMS: dict[str, Callable[[Path], TableFile]] = {
 
 
 def _write_lines(path: Path, results: Iterable[ResultRow]) -> None:
-    from langchain_judges.runs.results import line_of
-
     with path.open("wb") as file:
         for result in results:
             file.write(line_of(result))
@@ -283,7 +326,8 @@ def write_results(path: Path, form: str, results: Iterable[ResultRow]) -> None:
     try:
         for result in results:
             known = {name: _readable(cell) for name, cell in known_cells(result).items()}
-            file.write({}, joined_cells(known, result))
+            # Nobody's own cells: they are as safe as the judge's.
+            file.write({}, {**known, **named_cells(known, judged_cells(result))})
     finally:
         file.close()
 
@@ -291,8 +335,8 @@ def write_results(path: Path, form: str, results: Iterable[ResultRow]) -> None:
 class TableOut:
     """The table of a run: written in a hidden folder, and put in its place when the run ends.
 
-    The folder holds what a later run resumes from, and a fingerprint of the table, which tells
-    it from one that somebody has edited.
+    The folder holds what a later run resumes from, and a receipt of the table, which tells it
+    from one that somebody has edited, and its judge from others.
 
     Args:
         path: The table.
@@ -303,66 +347,95 @@ class TableOut:
         self._path = path
         self._folder = path.with_name(f".{path.name}.run")
         self._draft = self._folder / f"draft{path.suffix}"
-        self._prints = self._folder / "table.sha256"
+        self._receipt = self._folder / "table.json"
         self.records = self._folder / "records.jsonl"
         """The whole results, unless they are kept elsewhere."""
         self._file: TableFile | None = None
+        self._lock: int | None = None
+        self._mark = ""
+        self._rows = 0
         self._broken = False
 
-    def check(self) -> None:
-        """Check that no table of somebody else's is there, and make the folder.
+    def open(self, mark: str, size: int | None) -> None:
+        """Check what is there, keep other runs out, and begin a draft.
+
+        Args:
+            mark: The judge's.
+            size: How many rows the run has, if that is known.
 
         Raises:
-            OutputError: There is one, or the folder cannot be written to.
+            OutputError: The table is somebody else's, was edited, is of another judge or has
+                more rows; another run writes it; or the folder cannot be written to.
         """
+        self._mark = mark
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
+            self._lock = locked_folder(self._folder, self._path)
+            self._check(size)
+            self._file = FORMS[self._path.suffix](self._draft)
         except OSError as exc:
+            self._free()
             raise OutputError(f"{self._path} cannot be written: {exc.strerror}") from exc
+        except BaseException:
+            self._free()
+            raise
+
+    def _check(self, size: int | None) -> None:
         if not self._path.exists():
             return
-        if not self._prints.exists():
+        if not self._receipt.exists():
             raise OutputError(
                 f"{self._path} is there, and no run wrote it; name another file, or delete it"
             )
-        # A kill may come between the fingerprint of a new table and the table itself.
-        if _fingerprint(self._path) not in self._prints.read_text().split():
+        known = json.loads(self._receipt.read_text(encoding="utf-8"))
+        # A kill may come between the receipt of a new table and the table itself.
+        if _fingerprint(self._path) not in known["sha256"]:
             raise OutputError(
                 f"{self._path} was changed since a run wrote it; move it away, and the same "
                 "call resumes into a new one"
             )
+        what = ""
+        if known["mark"] != self._mark:
+            what = "the table of another judge, or of other settings"
+        elif size is not None and size < known["rows"]:
+            what = f"a table of {known['rows']:,} rows, and this run has {size:,}"
+        if what:
+            raise OutputError(f"{self._path} is {what}; name another file, or move it away")
 
-    def begin(self) -> None:
-        """Open a draft.
-
-        Raises:
-            OutputError: It cannot be written.
-        """
-        try:
-            self._file = FORMS[self._path.suffix](self._draft)
-        except OSError as exc:
-            raise OutputError(f"{self._path} cannot be written: {exc.strerror}") from exc
-
-    def write(self, own: Mapping[str, object], cells: Mapping[str, object]) -> None:
+    def write(self, own: Mapping[str, object], judged: Mapping[str, object]) -> None:
         """Write a row."""
         if self._file is not None:
             self._broken = True
-            self._file.write(own, cells)
+            self._file.write(own, judged)
             self._broken = False
+            self._rows += 1
 
     def close(self, *, whole: bool) -> None:
-        """Put the table in its place, if it has every row."""
-        if self._file is None:
-            return
+        """Put the table in its place, if it has every row, and let other runs in."""
         file, self._file = self._file, None
         try:
-            file.close()
-            if whole and not self._broken:
-                before = self._prints.read_text().split()[:1] if self._prints.exists() else []
-                self._prints.write_text("\n".join([_fingerprint(self._draft), *before]))
-                self._draft.replace(self._path)
+            if file is not None:
+                file.close()
+                if whole and not self._broken:
+                    self._put_in_place()
         finally:
             self._draft.unlink(missing_ok=True)
+            self._free()
+
+    def _put_in_place(self) -> None:
+        prints = [_fingerprint(self._draft)]
+        if self._receipt.exists():
+            prints += json.loads(self._receipt.read_text(encoding="utf-8"))["sha256"][:1]
+        receipt = {"sha256": prints, "mark": self._mark, "rows": self._rows}
+        draft = self._receipt.with_suffix(".tmp")
+        draft.write_text(json.dumps(receipt), encoding="utf-8")
+        draft.replace(self._receipt)
+        self._draft.replace(self._path)
+
+    def _free(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
 
 def records_of(path: Path) -> Path:
