@@ -81,6 +81,10 @@ FAULTS = {
     "nothing": (always(ServerReply(body=b"")), "provider_error", 0, 4),
     "half": (always(ServerReply(body=b'{"id": "x", "ob')), "provider_error", 0, 4),
     "a list": (always(ServerReply(body=b"[]")), "provider_error", 0, 4),
+    "null": (
+        always(ServerReply(payload={**NO_CHOICES, "choices": [None]})),
+        *("provider_error", 0, 4),
+    ),
 }
 
 

@@ -262,6 +262,15 @@ def test_a_damaged_line_is_named_set_aside_and_its_row_judged_again(tmp_path, ca
     assert collect(judge, others, "sync", records=out)[1].resumed == 5
 
 
+def test_an_editor_that_changes_the_ends_of_lines_costs_no_row(tmp_path):
+    out, rows = tmp_path / "o.jsonl", pairs(3)
+    collect(of_method("relative", FakeChatModel()), rows[:2], "sync", records=out)
+    out.write_bytes(out.read_bytes().replace(b"\n", b"\r\n"))
+    model = FakeChatModel()
+    _, summary = collect(of_method("relative", model), rows, "sync", records=out)
+    assert (summary.resumed, len(model.prompts)) == (2, 2)
+
+
 def test_a_line_that_somebody_edited_is_in_no_report(tmp_path):
     out = tmp_path / "o.jsonl"
     collect(of_method("relative", FakeChatModel()), pairs(2), "sync", records=out)

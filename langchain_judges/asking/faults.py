@@ -129,11 +129,21 @@ def unreadable(error: Exception) -> str | None:
     """Return in words what is wrong with an answer that is no reply; None for other errors."""
     if isinstance(error, json.JSONDecodeError):
         return "the server's answer is empty, was cut or is no JSON"
-    if isinstance(error, IndexError) or error_under_200(error) == {}:
+    if isinstance(error, IndexError) or _stumbled(error) or error_under_200(error) == {}:
         return _NO_REPLY
     if isinstance(error, ValueError) and "Unexpected response type" in str(error):
         return f"the server's answer is no chat completion: {error}"
     return None
+
+
+def _stumbled(error: Exception) -> bool:
+    """Say whether the client of OpenAI's protocol met null where an answer has a reply."""
+    trace = error.__traceback__
+    while trace and trace.tb_next:
+        trace = trace.tb_next
+    where = trace.tb_frame.f_globals.get("__name__", "") if trace else ""
+    is_of_null = isinstance(error, TypeError | AttributeError) and "NoneType" in str(error)
+    return is_of_null and where.startswith("langchain_openai.")
 
 
 def redirects_in_circles(error: BaseException | None) -> bool:

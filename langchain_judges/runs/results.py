@@ -42,7 +42,7 @@ _HEAD = re.compile(
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
-_CHECKED = re.compile(rb', "checksum": "([0-9a-f]{8})"\}\n?\Z')
+_CHECKED = re.compile(rb', "checksum": "([0-9a-f]{8})"\}\r?\n?\Z')
 
 
 def line_of(row: ResultRow) -> bytes:
