@@ -11,7 +11,8 @@ The owner of the server sets environment variables:
   created at the first run, never when the server starts or draws a graph.
 - `JUDGES_MEMORY`: file of the memory that all judges of the server share; without it the
   ALLURE judge and its audit share one that ends with the server.
-- `JUDGES_MAX_CALLS`: the most calls of one run, including repairs; default 500.
+- `JUDGES_MAX_CALLS`: the most calls of one run, including repairs; default 500. Each resume of
+  an audit is a run.
 - `JUDGES_MAX_CHARACTERS`: the most characters of a run's input, and of its options; default
   100,000.
 """

@@ -30,6 +30,8 @@ _OURS = 1818454637
 _FORMAT = 1
 _PATIENCE = 30.0
 """Seconds that a writer waits for another one."""
+_PART = 1000
+"""Rows that are read at once, so that a large file is not in memory twice."""
 _SCHEMA = """
 PRAGMA application_id = 1818454637;
 PRAGMA user_version = 1;
@@ -62,15 +64,6 @@ class Facts(NamedTuple):
     embedder: str
     width: int
     """Numbers in a vector."""
-
-
-class News(NamedTuple):
-    """What a reader has not seen yet."""
-
-    added: list[tuple[int, str, bytes, bytes]]
-    """Keys, ids, metadata as JSON, and vectors."""
-    removed: list[int]
-    last_removal: int
 
 
 def file_of(path: object) -> Path | None:
@@ -160,25 +153,20 @@ class DocumentFile:
             raise sqlite3.DatabaseError("its table of facts is not whole")
         return Facts(**rows)
 
-    def news(self, last: int, last_removal: int) -> News:
-        """Return the rows after a key, and the keys that were removed after a number.
-
-        Args:
-            last: The highest key that the reader has seen; 0 for none.
-            last_removal: The last removal that the reader has seen.
-        """
+    def added(self, last: int) -> Iterator[list[tuple[int, str, bytes, bytes]]]:
+        """Yield keys, ids, metadata as JSON and vectors of the rows after a key, in parts."""
         rows = self._database.execute(
             "SELECT key, id, metadata, vector, checksum FROM documents WHERE key > ?"
             " ORDER BY key",
             (last,),
         )
-        added = [_read(*row) for row in rows]
-        removals = self._database.execute(
-            "SELECT number, key FROM removed WHERE number > ? ORDER BY number",
-            (last_removal,),
-        ).fetchall()
-        last_number = removals[-1][0] if removals else last_removal
-        return News(added, [key for _, key in removals], last_number)
+        while part := rows.fetchmany(_PART):
+            yield [_read(*row) for row in part]
+
+    def removed(self, last: int) -> list[tuple[int, int]]:
+        """Return the removals after a number: their numbers, and the keys of their rows."""
+        query = "SELECT number, key FROM removed WHERE number > ? ORDER BY number"
+        return self._database.execute(query, (last,)).fetchall()
 
     def texts(self, keys: Sequence[int]) -> list[str]:
         """Return the texts of some rows."""

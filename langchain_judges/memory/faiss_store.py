@@ -105,24 +105,24 @@ class _Index:
         facts = file.facts()
         if facts.changes == self.changes:
             return
-        with without_collection():
-            news = file.news(self.last, self._last_removal)
-        self._drop([key for key in news.removed if key in self._rows])
-        if any(len(vector) != 4 * facts.width for *_, vector in news.added):
-            raise OutputError(f"{file.path} is damaged: a vector has another width")
         self.width, self.embedder = facts.width, facts.embedder
-        self._append(news.added)
+        removals = file.removed(self._last_removal)
+        self._drop([key for _, key in removals if key in self._rows])
+        with without_collection():
+            for rows in file.added(self.last):
+                if any(len(vector) != 4 * self.width for *_, vector in rows):
+                    raise OutputError(f"{file.path} is damaged: a vector has another width")
+                self._append(rows)
         if len(self.keys) != facts.rows:
             found = len(self.keys)
             self._clear()
             raise OutputError(
                 f"{file.path} is damaged: {found} of {facts.rows} rows can be read"
             )
-        self.changes, self._last_removal = facts.changes, news.last_removal
+        self.changes = facts.changes
+        self._last_removal = removals[-1][0] if removals else self._last_removal
 
     def _append(self, added: Sequence[tuple[int, str, bytes, bytes]]) -> None:
-        if not added:
-            return
         if self.faiss is None or self.faiss.d != self.width:
             import faiss
 
@@ -195,6 +195,12 @@ class _Index:
         best = np.lexsort((found, -scores[0].round(6)))  # of equals the oldest first
         return list(zip(found[best].tolist(), scores[0][best].tolist(), strict=True))
 
+    def note(self, fields: Sequence[str], rows: Sequence[Metadata]) -> None:
+        """Note the values of fields, of the metadata of all rows."""
+        for name in fields:
+            field = self._fields[name] = _Field(name)
+            field.append(rows)
+
     def _mask(self, where: Filter) -> Mask:
         """Return which rows have some metadata.
 
@@ -202,11 +208,8 @@ class _Index:
             InputError: A condition is of another form.
         """
         values = {name: _options(name, condition) for name, condition in where.items()}
-        if new := {name: _Field(name) for name in where if name not in self._fields}:
-            rows = self.metadata(self.keys.tolist())
-            for field in new.values():
-                field.append(rows)
-            self._fields |= new
+        if new := [name for name in where if name not in self._fields]:
+            self.note(new, self.metadata(self.keys.tolist()))
         mask = np.ones(len(self.keys), bool)
         for name, own in values.items():
             mask &= self._fields[name].mask(own)
@@ -292,11 +295,19 @@ class FaissStore(VectorStore):
         with self._reading() as index:
             return index.changes
 
-    def contents(self, last: int = 0) -> Contents:
-        """Return what was added since the last question, and every id that is there now."""
+    def contents(self, last: int, fields: Sequence[str]) -> Contents:
+        """Return what was added since the last question, and every id that is there now.
+
+        Args:
+            last: Of the last answer; 0 at first.
+            fields: Metadata by which searches will be filtered.
+        """
         with self._reading() as index:
             keys = index.keys[np.searchsorted(index.keys, last, "right") :].tolist()
-            added = list(zip(map(index.id, keys), index.metadata(keys), strict=True))
+            rows = index.metadata(keys)
+            if not last:
+                index.note(fields, rows)
+            added = list(zip(map(index.id, keys), rows, strict=True))
             return Contents(index.last, added, index.ids.copy())
 
     def check_embedder(self) -> None:

@@ -83,7 +83,7 @@ class StoredExamples:
             changes = store.changes()
             if self._snapshot is not None and changes == self._changes:
                 return self._snapshot
-            contents = store.contents(self._last)
+            contents = store.contents(self._last, ("memory", "family"))
             before = self._snapshot or MemorySnapshot()
             new = self._records(contents.added)
             # Only removals make fewer documents than were added.
