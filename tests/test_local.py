@@ -20,7 +20,6 @@ from langchain_judges import (
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.embeddings import SentenceEmbeddings, _encoders
-from langchain_judges.asking.local import LOG_VARIABLE
 from langchain_judges.asking.send import Question
 from langchain_judges.asking.steps import run
 from langchain_judges.errors import ModelSetupError
@@ -73,14 +72,13 @@ def test_the_models_identity_is_its_file_and_no_address():
     assert "127.0.0.1" not in json.dumps(metadata)
 
 
-def program(code, **environment):
+def program(code):
     """Run code in a process of its own and return what it wrote to both streams."""
     result = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
         timeout=120,
-        env={**os.environ, **environment},
         check=True,
     )
     return result.stdout, result.stderr
@@ -95,13 +93,6 @@ SAY = (
 @real
 def test_llama_cpp_is_silent_and_ends_with_the_process():
     assert program(SAY) == ("", "")
-
-
-@real
-def test_its_log_goes_to_a_file_on_request_and_nowhere_else(tmp_path):
-    log = tmp_path / "llama.log"
-    assert program(f"{SAY}; print('said')", **{LOG_VARIABLE: str(log)}) == ("said\n", "")
-    assert "model loaded" in log.read_text()
 
 
 @real

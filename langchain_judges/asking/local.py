@@ -11,7 +11,6 @@ import hashlib
 import importlib.util
 import os
 import secrets
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,9 +24,6 @@ from langchain_judges.errors import ModelSetupError, OptionError, needs
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
-
-LOG_VARIABLE = "JUDGES_LOCAL_LOG"
-"""Names a file for llama.cpp's log; without it llama.cpp is silent."""
 
 _SPINS = {"GOMP_SPINCOUNT": "300", "OMP_WAIT_POLICY": ""}
 """Variables by which a user may say how threads wait, and what we say if none is set."""
@@ -140,9 +136,6 @@ def _start(file: Path, context: int, slots: int) -> _Served:
     params.verbosity = -1
     key = secrets.token_urlsafe(16)
     params.api_keys = [key]
-    if log := os.environ.get(LOG_VARIABLE):
-        _divert_native_output(log)
-        params.verbosity = 3
     try:
         server = xllamacpp.Server(params)
     except RuntimeError as exc:
@@ -173,19 +166,6 @@ def _stop(file: Path) -> None:
     # Dropping the last reference ends the server's threads; at exit the module's own
     # references would outlive the interpreter's shutdown order.
     _servers.pop(file, None)
-
-
-def _divert_native_output(log: str) -> None:
-    """Send the descriptors 1 and 2 to `log` and Python's own streams to copies of them.
-
-    llama.cpp writes to the descriptors themselves and takes no file from its callers.
-    """
-    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    for number, name in ((1, "stdout"), (2, "stderr")):
-        getattr(sys, name).flush()
-        setattr(sys, name, os.fdopen(os.dup(number), "w", buffering=1))
-        os.dup2(target, number)
-    os.close(target)
 
 
 @cache

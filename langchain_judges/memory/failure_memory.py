@@ -13,7 +13,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,7 +32,7 @@ from langchain_judges.memory.example import (
 )
 from langchain_judges.memory.faiss_store import FaissStore
 from langchain_judges.memory.recall import Recall, Recalled, read_recall
-from langchain_judges.memory.selection import ExampleSelection, RecallQuery, aside
+from langchain_judges.memory.selection import ExampleSelection, RecallQuery
 from langchain_judges.memory.stored import (
     HeldMemory,
     MemoryTrial,
@@ -246,11 +245,10 @@ class FailureMemory(BaseExampleSelector):
         Raises:
             InputError: The file cannot be written.
         """
-        return run(self._export(path))
-
-    async def aexport(self, path: str | os.PathLike[str]) -> int:
-        """Write every example as JSONL, as `export` does."""
-        return await arun(self._export(path))
+        stored = beside_loop(lambda: run(self._stored.snapshot()))
+        records = stored.records.values()
+        write_lines(Path(path), [{**each.fields, "at": each.at} for each in records])
+        return len(records)
 
     def import_(self, path: str | os.PathLike[str]) -> int:
         """Remember the examples of a JSONL file; return how many records were new.
@@ -259,11 +257,8 @@ class FailureMemory(BaseExampleSelector):
             InputError: The file cannot be read, or a line is not an example; nothing is
                 remembered then.
         """
-        return run(self._import(path))
-
-    async def aimport_(self, path: str | os.PathLike[str]) -> int:
-        """Remember the examples of a file, as `import_` does."""
-        return await arun(self._import(path))
+        _, count = run(self._stored.add(read_lines(Path(path))))
+        return count
 
     def _read(self) -> MemorySnapshot:
         return beside_loop(lambda: run(self._trials.snapshot()))
@@ -271,17 +266,6 @@ class FailureMemory(BaseExampleSelector):
     def _remember(self, examples: Iterable[Mapping[str, object]]) -> Steps[list[str]]:
         ids, _ = yield from self._stored.add(check_examples(examples))
         return ids
-
-    def _export(self, path: str | os.PathLike[str]) -> Steps[int]:
-        snapshot = yield from self._stored.snapshot()
-        lines = [{**each.fields, "at": each.at} for each in snapshot.records.values()]
-        yield aside(partial(write_lines, Path(path), lines))
-        return len(lines)
-
-    def _import(self, path: str | os.PathLike[str]) -> Steps[int]:
-        examples = yield aside(partial(read_lines, Path(path)))
-        _, count = yield from self._stored.add(examples)
-        return count
 
     def _recall(
         self, item: Mapping[str, object], how: How | None, allow_leak: bool
