@@ -104,7 +104,7 @@ def _together(answers: Mapping[str, UseAnswer]) -> UseAnswer:
     if first.number is None:
         return first
     reason = "; ".join(f"{word} by {', '.join(own)}" for word, own in by_word.items() if own)
-    return replace(first, reason=reason)
+    return replace(first, reason=reason, brief="", parts=())
 
 
 # ---- averages
@@ -307,7 +307,7 @@ def _of_systems(sample: Sample) -> UseAnswer:
             if pair.matches is None
         ]
         labels = min((each for each in candidates if each is not None), default=None)
-    brief = f"{same} of {count_text(len(told), 'pair')} of systems"
+    brief = f"{same} of {count_text(len(told), 'pair')} in order"
     return UseAnswer("ordering", word, reason, labels=labels, brief=brief)
 
 
