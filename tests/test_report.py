@@ -112,7 +112,7 @@ def test_rules_without_a_judge_are_counted_as_its_mistakes_are():
     # Of six verdicts four are right, one is A against a tie, and one is missing.
     assert numbers["baseline.lead"] == pytest.approx(4.5 / 6 - max(right.values()))
     assert numbers.uses["single"].number.result == pytest.approx(1.5 / 6)
-    counted = "0 of 30, 5 by half, with a tie on one side, 5 not judged; at most"
+    counted = "Of 30, 5 are half wrong (only one side says tie), 5 not judged."
     assert counted in numbers.sentence
     assert numbers.n_disagreements == 5
 
@@ -501,7 +501,7 @@ def test_tests_of_judges_count_groups_and_are_adjusted():
             -0.05,
             (-0.184, 0.084),
             0.5,
-            "Not settled: b is ahead of a by 5.0 points (−8.4 to 18.4). "
+            "Not settled between b and a: so far b leads by 5.0 points (−8.4 to 18.4). "
             "About 250 more labels would settle it.",
         ),
         (
@@ -515,7 +515,7 @@ def test_tests_of_judges_count_groups_and_are_adjusted():
             0.0,
             (-0.1, 0.1),
             1.0,
-            "Not settled: a and b are right equally often (−10.0 to 10.0).",
+            "Not settled between a and b: right equally often (−10.0 to 10.0).",
         ),
     ],
 )

@@ -85,21 +85,22 @@ def test_ratings_are_held_within_a_share_of_their_range():
 # but 43 of its 81 alarms. One finds 20 and 7 others: on balance 26 %. Always saying fine is
 # wrong on 10 % of the rows, and decides neither.
 @for_each(
-    ("found", "alarms", "word", "worst", "yes"),
-    [
-        (38, 43, "no", 43 / 81, ["it says fine", "every label weighed alike"]),
-        (20, 7, "not yet", (20 / 40 + 7 / 360) / 2, ["it says fine"]),
-    ],
+    ("found", "alarms", "word", "worst"),
+    [(38, 43, "no", 43 / 81), (20, 7, "not yet", (20 / 40 + 7 / 360) / 2)],
 )
-def test_a_label_is_answered_for_by_what_it_says(found, alarms, word, worst, yes):
+def test_a_label_is_answered_for_by_what_it_says(found, alarms, word, worst):
     labels = ["unsafe"] * 40 + ["fine"] * 360
     said = (found, 40 - found, alarms, 360 - alarms)
     answers = [a for a, n in zip(["unsafe", "fine"] * 2, said, strict=True) for _ in range(n)]
     trust_report = report.trust(items_of(answers), texts_of(labels))
     answer = trust_report.uses["single"]
     assert (answer.word, answer.number.result) == (word, pytest.approx(worst))
-    assert f"where it says unsafe, {alarms} of {found + alarms} are wrong, " in answer.text
-    assert f"Yes where {' and with '.join(yes)}" in answer.text
+    assert f"here it says unsafe, {alarms} of {found + alarms} are wrong (" in answer.text
+    assert (
+        f"Where it says fine, {40 - found} of {400 - found - alarms} are wrong" in answer.text
+    )
+    assert ("have a person look" in answer.text) == (word == "no")
+    assert (f"of 40 unsafe it finds {found}" in answer.text) == (word != "no")
     wrong = {part.title: float(part.result) for part in answer.parts}
     assert wrong == pytest.approx(
         {
@@ -110,6 +111,9 @@ def test_a_label_is_answered_for_by_what_it_says(found, alarms, word, worst, yes
     )
     shown = " ".join(seen(trust_report.to_html()).split())
     assert f"it says unsafe {found + alarms} times {alarms} {found} " in shown
+    assert f"unsafe: {word.capitalize()} fine: Yes" in shown
+    kinds = {(each.people, each.judge) for each in trust_report.disagreements}
+    assert kinds == {("unsafe", "fine"), ("fine", "unsafe")}
     assert trust_report.n_disagreements == 40 - found + alarms
 
 
@@ -128,7 +132,7 @@ def test_a_tie_is_half_a_mistake_so_that_asking_twice_is_not_punished():
     run = run_of([("A", "A"), ("A", "B"), ("B", "B"), ("B", "A")] * 50)
     answer = uses(run, data_of(["A", "A", "B", "B"] * 50))["single"]
     assert answer.number.result == 0.25
-    assert "0 of 200, 100 by half, with a tie on one side" in answer.text
+    assert "Of 200, 100 are half wrong (only one side says tie)" in answer.text
 
 
 def test_a_judge_that_is_no_better_than_a_rule_is_not_trusted_with_single_verdicts():
@@ -180,7 +184,7 @@ def test_one_more_person_is_one_more_person_asked_once_or_twice(twice):
     assert answer.word == "yes"
     # Two people agree .8² + .2² = .68 of the time.
     assert abs(answer.number.result) < 0.045
-    assert ("in either order" in answer.text) == twice
+    assert ("each of its two answers by itself" in answer.text) == twice
 
 
 def test_a_judge_far_below_people_cannot_stand_in_for_one():
@@ -246,7 +250,7 @@ def test_not_yet_says_how_many_labels_would_settle_it():
     low, high = answer.number.result.interval
     assert answer.word == "not yet"
     assert answer.labels == pytest.approx(200 * ((high - low) / 2 / 0.04) ** 2 - 200, abs=10)
-    assert f"About {answer.labels} more labels would settle it." in answer.text
+    assert f"About {answer.labels} more labels make it a yes or a no." in answer.text
 
 
 @for_each("options", [{"margin": 0}, {"margin": 1.5}, {"max_wrong": -0.1}])

@@ -67,12 +67,32 @@ class UseAnswer:
         return MEANINGS[self.use]
 
     @property
+    def asked(self) -> str:
+        """What is asked for, in a few words."""
+        end = next((end for end in reversed(self.limit) if math.isfinite(end)), None)
+        if end is None:
+            return "every pair that people tell apart"
+        unit = self.number.unit if self.number else "points" if end < 0.1 else "share"
+        limit = value_text(Number("", "", Result(abs(end), n=0), unit)).lstrip("+")
+        text = limit.replace(".0", "")
+        return {
+            "averages": f"up to {text} either way",
+            "single": f"at most {text} wrong",
+            "person": f"up to {text} below people",
+            "ordering": f"at least {text}",
+        }[self.use]
+
+    @property
+    def more(self) -> str:
+        """How many more labels would settle it, in a sentence."""
+        if self.labels is None:
+            return ""
+        return f"About {self.labels:,} more labels make it a yes or a no."
+
+    @property
     def text(self) -> str:
         """The answer in sentences."""
-        more = ""
-        if self.labels is not None:
-            more = f" About {self.labels:,} more labels would settle it."
-        return f"{self.word.capitalize()}: {self.reason}.{more}"
+        return f"{self.word.capitalize()}: {self.reason}. {self.more}".rstrip()
 
     def word_of(self, part: Number) -> Word:
         """Return the answer for a part alone."""

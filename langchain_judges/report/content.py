@@ -104,13 +104,13 @@ class Contest:
             ends = sorted(sign * end for end in self.difference.interval)
             span = f" ({' to '.join(f'{100 * end:.1f}'.replace('-', '−') for end in ends)})"
         if not self.difference:
-            return f"Not settled: {better} and {worse} are right equally often{span}."
+            return f"Not settled between {better} and {worse}: right equally often{span}."
         lead = f"by {abs(100 * self.difference):.1f} points{span}"
         if self.settled:
             return f"{better} is right more often than {worse} {lead}."
         labels = labels_to_settle(self.difference, (0.0, math.inf))
         more = f" About {labels:,} more labels would settle it." if labels else ""
-        return f"Not settled: {better} is ahead of {worse} {lead}.{more}"
+        return f"Not settled between {better} and {worse}: so far {better} leads {lead}.{more}"
 
     def to_dict(self) -> dict[str, object]:
         """Return plain JSON data, flat."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from langchain_judges.report.rows import JudgedRow, VerdictRow, preference_points
@@ -65,7 +67,14 @@ def costliest(sample: Sample, most: int) -> list[Disagreement]:
     Rows that were not judged are no disagreements; the failures count them.
     """
     ranked = sorted(sample.mistakes, key=cost_of, reverse=True)
-    return [_disagreement(row) for row in ranked[:most]]
+    # Of mistakes that cost the same each kind has its turn, for one may be common.
+    seen = Counter[object]()
+    turns: list[tuple[float, int, int, JudgedRow]] = []
+    for row in ranked:
+        kind = (cost_of(row), row.answer, row.label)
+        seen[kind] += 1
+        turns.append((-cost_of(row), seen[kind], len(turns), row))
+    return [_disagreement(row) for *_, row in sorted(turns, key=itemgetter(0, 1, 2))[:most]]
 
 
 def differs(row: JudgedRow) -> bool:

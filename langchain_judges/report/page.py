@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from langchain_judges.metrics import Result
-from langchain_judges.report.answers import UseAnswer, with_range
+from langchain_judges.report.answers import Use, UseAnswer, Word, with_range
 from langchain_judges.report.content import Contest, ReportContent
 from langchain_judges.report.evidence import (
     cost_of,
@@ -37,6 +37,7 @@ from langchain_judges.report.number import (
 )
 from langchain_judges.report.rows import JudgedRow
 from langchain_judges.report.sample import Sample
+from langchain_judges.report.single import BALANCED
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
@@ -195,7 +196,8 @@ def render(reports: Sequence[ReportContent], contests: Sequence[Contest] = ()) -
         views=[_view(report, number) for number, report in enumerate(reports, 1)],
         contests=contests,
         level=percent(reports[0].sample.confidence),
-        words={answer.word for report in reports for answer in report.uses.values()},
+        words=_words(reports),
+        asked=[_asked(reports, use) for use in reports[0].uses],
         beyond=rows if rows > ROWS_ON_PAGE else 0,
         listed=min(rows, ROWS_ON_PAGE),
         rows=packed_rows(reports),
@@ -224,11 +226,36 @@ def _view(report: ReportContent, number: int) -> dict[str, object]:
             for key in ("bias.flips.other", "bias.flips.undecided")
             if key in report.numbers
         ],
+        "then_tie": _splits_are_ties(sample),
         "sections": _sections(report),
         "drift": _drift(report),
         "said": _said(report),
-        "words": {answer.word for answer in report.uses.values()},
+        "words": _words([report]),
+        "by_label": _words_by_label(report.uses["single"]),
     }
+
+
+def _words(reports: Sequence[ReportContent]) -> set[str]:
+    """Return the answers that a page has, parts included."""
+    answers = [answer for report in reports for answer in report.uses.values()]
+    return {a.word for a in answers} | {a.word_of(part) for a in answers for part in a.parts}
+
+
+def _words_by_label(answer: UseAnswer) -> list[tuple[str, Word]]:
+    """Return the answer for each label that the judge gives, where they are not all alike."""
+    words = [
+        (part.title.removeprefix("where it says "), answer.word_of(part))
+        for part in answer.parts
+        if part.key != BALANCED
+    ]
+    mixed = 1 < len(words) <= MOST_PARTS and len({word for _, word in words}) > 1
+    return words if mixed and words[0][1] == answer.word else []
+
+
+def _asked(reports: Sequence[ReportContent], use: Use) -> str:
+    """Return what is asked for in a use, by the first judge of which it is measured."""
+    answers = [report.uses[use] for report in reports]
+    return next((a for a in answers if a.word != "not measured"), answers[0]).asked
 
 
 def _label_first(sample: Sample) -> str:
@@ -236,11 +263,18 @@ def _label_first(sample: Sample) -> str:
     open_rows = [row for row in sample.rows if not row.target]
     doubtful = sum(bool(row.verdict.get("flipped")) for row in open_rows)
     if not open_rows:
-        return "new rows: all of these have a label"
+        return "new rows, the same for every question, for all of these have a label"
     if doubtful:
         rows = count_text(doubtful, "row")
         return f"first {rows} without a label whose two orders disagree (`label` picks them)"
     return f"some of the {len(open_rows):,} rows without one (`label` picks them)"
+
+
+def _splits_are_ties(sample: Sample) -> bool:
+    """Say whether the judge calls a tie wherever its two orders differ."""
+    both = [row for row in sample.rows if row.has_orders]
+    split = [row.answer for row in both if row.in_order("AB") != row.in_order("BA")]
+    return bool(split) and set(split) <= {"tie", None}
 
 
 def _sections(report: ReportContent) -> list[tuple[str, list[Number]]]:
@@ -325,11 +359,11 @@ def _said(report: ReportContent) -> dict[str, object]:
         word = part and answer.word_of(part)
         row = {"title": title, "cells": cells, "whole": whole, "part": part, "word": word}
         rows += [row] if whole else []
-    balanced = parts.get("single.balanced")
+    balanced = parts.get(BALANCED)
     return {
         "classes": table.classes,
         "rows": rows,
         "by_label": 0 < len(table.classes) <= MOST_PARTS and balanced is not None,
-        "balanced": balanced,
-        "balanced_word": balanced and answer.word_of(balanced),
+        "balanced": balanced if answer.number is balanced else None,
+        "balanced_word": answer.word,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from langchain_judges import metrics
@@ -39,9 +40,9 @@ def single(sample: Sample, numbers: Mapping[str, Number], most: float) -> UseAns
     wrong = metrics.rate(sample.misses, **sample.settings)
     number = Number("single.wrong", "Single verdicts that are wrong", wrong)
     word = decided(wrong, limit)
-    found = f"{percent_text(wrong)} are wrong{_span(number)}: {_counted(sample)}"
-    reason = f"{found}; at most {percent_text(most)} may be"
-    brief = f"{percent_text(wrong)} wrong"
+    found = f"{percent_text(wrong)} are wrong{_span(number)}"
+    reason = f"{found}; at most {percent_text(most)} may be. {_counted(sample)}"
+    brief = f"{percent_text(wrong)} wrong{_span(number)}"
     lead = numbers.get("baseline.lead")
     if word == "yes" and sample.pairs and lead is not None:
         low, high = lead.result.interval or (-math.inf, math.inf)
@@ -67,12 +68,12 @@ def _counted(sample: Sample) -> str:
     half = sum(miss == 0.5 for miss in sample.misses)
     wrong = len(sample.mistakes) - half
     far = f" by more than {rounded(sample.scale / 4, 1)}" if sample.rated else ""
-    parts = [f"{wrong:,} of {labelled:,}{far}"]
-    if half:
-        parts.append(f"{half:,} by half, with a tie on one side")
-    if lost := sample.misses.count(1.0) - wrong:
-        parts.append(f"{lost:,} not judged")
-    return ", ".join(parts)
+    lost = sample.misses.count(1.0) - wrong
+    parts = [f"{wrong:,} are wrong{far}"] if wrong or not half else []
+    are = "" if parts else "are "
+    parts += [f"{half:,} {are}half wrong (only one side says tie)"] if half else []
+    parts += [f"{lost:,} not judged"] if lost else []
+    return f"Of {labelled:,}, {', '.join(parts)}"
 
 
 # ---- by label
@@ -95,10 +96,13 @@ def _by_label(sample: Sample, most: float) -> UseAnswer:
         by_word[decided(part.result, limit)].append(part)
     word, worst = next((word, own) for word, own in by_word.items() if own)
     worst.sort(key=lambda part: -part.result)
-    found = ". ".join(f"{part.title}, {part.note}" for part in worst[:3])
-    reason = f"{found}; at most {percent_text(most)} may be"
-    if word != "yes" and by_word["yes"]:
-        reason += f". Yes {' and '.join(part.title for part in by_word['yes'])}"
+    advice = ": have a person look" if word == "no" else ""
+    found = ". ".join(part.note for part in worst[:3])
+    reason = f"{found}; at most {percent_text(most)} may be{advice}"
+    others = [(part, other) for other in by_word if other != word for part in by_word[other]]
+    for part, other in others[:3]:
+        if part.key != BALANCED:
+            reason += f". {part.note[0].upper()}{part.note[1:]}: {other}"
     return UseAnswer(
         "single",
         word,
@@ -106,7 +110,7 @@ def _by_label(sample: Sample, most: float) -> UseAnswer:
         worst[0],
         limit,
         _labels(by_word["not yet"], counts.total(), limit) if word == "not yet" else None,
-        f"{percent_text(worst[0].result)} wrong {worst[0].title}",
+        f"{percent_text(worst[0].result)} wrong {worst[0].title}{_span(worst[0])}",
         tuple(part for own in by_word.values() for part in own),
     )
 
@@ -119,18 +123,25 @@ def _parts(sample: Sample) -> list[Number]:
     settings: Any = {**sample.settings, "confidence": level}
     parts = []
     for own in sorted(given, key=str):
-        wrong = _complement(metrics.precision(sample.answers, sample.labels, own, **settings))
-        count = f"{round(wrong * wrong.n):,} of {wrong.n:,} are wrong, "
-        parts.append(_part(f"where it says {own}", own, wrong, count))
+        right = metrics.precision(sample.answers, sample.labels, own, **settings)
+        number = Number(f"single.{own}", f"where it says {own}", _complement(right))
+        count = f"{round(number.result * right.n):,} of {right.n:,} are wrong"
+        parts.append(replace(number, note=f"{number.title}, {count} ({_with_span(number)})"))
     right = metrics.balanced_accuracy(sample.verdicts, sample.labels, "wrong", **settings)
-    alike = "with every label weighed alike"
-    return [*parts, _part(alike, "", _complement(right), "the errors come to ")]
+    number = Number(BALANCED, "with every label weighed alike", _complement(right))
+    rare = sample.rare_label
+    found = metrics.recall(sample.answers, sample.labels, rare, **settings)
+    count = f"of {found.n:,} {rare} it finds {round(found * found.n):,}"
+    note = f"{number.title} it misses {percent_text(number.result)}{_span(number)}: {count}"
+    return [*parts, replace(number, note=note)]
 
 
-def _part(title: str, label: object, wrong: Result, count: str) -> Number:
-    number = Number(f"single.{label}" if label != "" else "single.balanced", title, wrong)
-    note = f"{count}{percent_text(wrong)}{_span(number)}"
-    return Number(number.key, title, wrong, note=note)
+BALANCED = "single.balanced"
+
+
+def _with_span(number: Number) -> str:
+    span = range_text(number)
+    return percent_text(number.result) + (f", {span}" if span else "")
 
 
 def _complement(right: Result) -> Result:

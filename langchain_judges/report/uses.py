@@ -148,7 +148,7 @@ def _averages(sample: Sample, margin: float) -> UseAnswer:
     if apart:
         names = ", ".join(f"{part.title} ({value_text(part)})" for part in apart[:3])
         reason += f". Too far off for {names}"
-    brief = f"off by {value_text(whole)}"
+    brief = f"off by {with_range(whole)}"
     return settled(UseAnswer("averages", word, reason, whole, limit, None, brief, tuple(parts)))
 
 
@@ -222,13 +222,11 @@ def _person(sample: Sample, numbers: Mapping[str, Number]) -> UseAnswer:
     gap = numbers.get("agreement.over_people")
     limit = (-MARGIN, math.inf)
     if gap is None or math.isnan(gap.result):
-        reason = (
-            "how often people agree is not known: no row has answers of two people "
-            "(column human_votes)"
-        )
+        reason = "no row has answers of two people (column human_votes)"
         return UseAnswer("person", "not measured", reason, limit=limit)
     word = decided(gap.result, limit)
-    alone = " in either order" if any(row.has_orders for row in sample.rows) else ""
+    twice = any(row.has_orders for row in sample.rows)
+    alone = " (each of its two answers by itself)" if twice else ""
     people = numbers["agreement.people_rows"].result
     reason = (
         f"it agrees with people {percent_text(people + gap.result)} of the time{alone}, one "
@@ -238,8 +236,8 @@ def _person(sample: Sample, numbers: Mapping[str, Number]) -> UseAnswer:
     rate = numbers.get("agreement.winning_rate")
     if rate is not None and not math.isnan(rate.result):
         passed = f"{round(rate.result * rate.result.n)} of {rate.result.n}"
-        reason += f". Held against each person in turn (alt-test) it is as good as {passed}"
-    brief = f"{value_text(gap)} beside people"
+        reason += f". It does as well in the place of {passed} people, one by one (alt-test)"
+    brief = with_range(gap)
     return settled(UseAnswer("person", word, reason, gap, limit, brief=brief))
 
 
@@ -253,7 +251,7 @@ def _ordering(sample: Sample) -> UseAnswer:
         return _of_systems(sample)
     if sample.rated:
         return _of_texts(sample)
-    reason = "the rows do not say which system wrote which text; add a column systems"
+    reason = "no row names who wrote its texts (column systems)"
     return UseAnswer("ordering", "not measured", reason)
 
 
@@ -273,7 +271,7 @@ def _of_texts(sample: Sample) -> UseAnswer:
     reason += (
         f"; a coin would {percent_text(0.5)}, {percent_text(LEAST_IN_ORDER)} are asked for"
     )
-    brief = f"{percent_text(result)} in order"
+    brief = with_range(number)
     return settled(
         UseAnswer("ordering", decided(result, limit), reason, number, limit, brief=brief)
     )
@@ -307,7 +305,7 @@ def _of_systems(sample: Sample) -> UseAnswer:
             if pair.matches is None
         ]
         labels = min((each for each in candidates if each is not None), default=None)
-    brief = f"{same} of {count_text(len(told), 'pair')} in order"
+    brief = f"{same} of {count_text(len(told), 'pair')} of systems"
     return UseAnswer("ordering", word, reason, labels=labels, brief=brief)
 
 
