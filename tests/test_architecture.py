@@ -18,7 +18,7 @@ import langchain_judges
 PACKAGE = Path(langchain_judges.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = [
-    {"errors", "escaping", "lazy", "verdict", "orders"},
+    {"busy", "errors", "escaping", "lazy", "verdict", "orders"},
     {"options", "asking", "rows", "metrics"},
     {"memory"},
     {"methods"},

@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -15,6 +16,7 @@ import typer
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from langchain_judges import busy
 from langchain_judges.asking.models import ModelSpec
 from langchain_judges.cli import app
 from langchain_judges.cli.flags import Without, unfolded
@@ -24,9 +26,11 @@ from langchain_judges.errors import OptionError
 from langchain_judges.methods.allure.checks import CHECKS
 from langchain_judges.methods.describe import outline
 from langchain_judges.methods.registry import COMBINATIONS, METHODS, load_judge
+from langchain_judges.report import TrustReport
 from langchain_judges.runs.prices import provider_and_name
 from langchain_judges.writing.registry import WRITERS
 from tests.cases import for_each
+from tests.judged_rows import data_of, run_of
 from tests.judges import ITEM, PAIR
 
 COMMANDS: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
@@ -93,7 +97,7 @@ def test_every_method_is_listed_with_its_presets():
 @for_each("name", METHODS)
 def test_every_option_that_a_shell_can_set_is_listed_in_the_form_of_set(name):
     listed = invoke("show", name).stdout
-    barred = {"cache", "checkpointer", "embeddings", "memory", "name", "prompts", "store"}
+    barred = {"cache", "checkpointer", "embeddings", "memory", "name", "store"}
     shown = dict(re.findall(r"(?m)^  (\w+)=(.*)$", listed))
     assert shown.keys() == set(METHODS[name].defaults()) - barred
     assert all(json.loads(value) is not ... for value in shown.values())
@@ -228,6 +232,52 @@ def test_rows_that_lack_one_field_come_with_the_flag():
     assert row_hint([lacks.format("output_a", "'output'")]).endswith("--method rubric.")
     assert row_hint([lacks.format("output", "'output_a'")]).endswith("--method bsm.")
     assert row_hint([lacks.format("input", "'q'"), "the field `input` is empty"]) == ""
+
+
+def test_long_work_is_told_and_short_work_is_not(monkeypatch):
+    told, heard = threading.Event(), []
+
+    def listener(text):
+        heard.append(text)
+        told.set()
+
+    busy.listen(listener)
+    try:
+        with busy.busy("Short work"):
+            pass
+        monkeypatch.setattr(busy, "AFTER", 0.0)
+        with busy.busy("Long work"):
+            assert told.wait(60)
+        busy.listen(None)
+        with busy.busy("Nobody listens"):
+            pass
+    finally:
+        busy.listen(None)
+    assert heard == ["Long work …"]
+
+
+def test_a_command_tells_of_the_report_that_it_draws(tmp_path, monkeypatch):
+    rows = data_of(["A"] * 3)
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "v.jsonl").write_text("".join(json.dumps(r) + "\n" for r in run_of(["A"] * 3)))
+    told = threading.Event()
+
+    class Told(threading.Timer):
+        def run(self):
+            super().run()
+            told.set()
+
+    drawn = TrustReport.to_html
+    monkeypatch.setattr(busy, "AFTER", 0.0)
+    monkeypatch.setattr(busy.threading, "Timer", Told)
+    monkeypatch.setattr(
+        TrustReport, "to_html", lambda *own: told.clear() or (told.wait(60) and drawn(*own))
+    )
+    words = ["--verdicts", tmp_path / "v.jsonl", "-o", tmp_path / "r.html"]
+    result = invoke("trust", tmp_path / "d.jsonl", *words)
+    assert result.exit_code == 0, result.output
+    assert "Drawing the report …" in result.stderr
+    assert "…" not in result.stdout
 
 
 # ---- dry runs

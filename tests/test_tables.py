@@ -6,7 +6,9 @@ import csv
 import json
 import re
 import signal
+import sys
 from collections.abc import Iterable
+from datetime import datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -70,27 +72,10 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ","))
 
 
-class Polars:
-    """What of a polars DataFrame is read, under the name of its library."""
-
-    __module__ = "polars.dataframe.frame"
-
-    def __init__(self, rows):
-        self.rows = rows
-
-    def __len__(self):
-        return len(self.rows)
-
-    def iter_rows(self, *, named):
-        assert named
-        return iter(self.rows)
-
-
 FORMS = {
     "list": lambda folder: REPLIES,
     "iterator": lambda folder: iter(REPLIES),
     "pandas": lambda folder: pd.DataFrame(REPLIES),
-    "polars": lambda folder: Polars(REPLIES),
     "arrow": lambda folder: pa.Table.from_pylist(REPLIES),
     "hugging face": lambda folder: import_module("datasets").Dataset.from_list(REPLIES),
     "csv": lambda folder: written(folder / "r.csv"),
@@ -119,14 +104,40 @@ def test_files_of_every_form_are_read_by_their_path(suffix, tmp_path):
     assert len(list(judge_many(polite(), path, progress=False))) == 3
 
 
-def test_a_sheet_is_read_where_its_reader_is_installed(tmp_path, monkeypatch):
+def test_a_polars_frame_is_read_and_written_back(tmp_path):
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    frame = polars.DataFrame(REPLIES).with_columns(n=polars.lit(7), none=polars.lit(None))
+    scored = judge_many(polite(), frame, out=tmp_path / "s.parquet", progress=False).to_pandas()
+    assert scored["label"].tolist() == [1, 1, 1]
+    assert scored["n"].tolist() == [7, 7, 7]
+    table = polars.read_parquet(tmp_path / "s.parquet")
+    assert table.select(frame.columns[:5]).equals(frame.select(frame.columns[:5]))
+
+
+def test_a_sheet_is_read_with_its_codes_dates_and_empty_cells(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+    book = openpyxl.Workbook()
+    day = datetime(2026, 11, 2)
+    for cells_of_row in (["question", "reply", "code", "day"], ["Why?", "So.", "007", day],
+                         ["何時?", "三時", None, None]):  # fmt: skip
+        book.active.append(cells_of_row)
+    book.save(tmp_path / "r.xlsx")
+    first, second = (
+        judge_many(polite(), tmp_path / "r.xlsx", progress=False).to_pandas().to_dict("records")
+    )
+    assert (first["question"], first["code"], first["label"]) == ("Why?", "007", 1)
+    assert first["day"] == day
+    assert (second["reply"], second["label"]) == ("三時", 1)
+    assert pd.isna(second["code"])
+
+
+def test_a_sheet_whose_reader_is_missing_names_it(tmp_path, monkeypatch):
     path = tmp_path / "r.xlsx"
     with ZipFile(path, "w") as sheet:
         sheet.writestr("xl/workbook.xml", "")
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(OptionError, match="openpyxl"):
         list(judge_many(polite(), path, progress=False))
-    monkeypatch.setattr(pd, "read_excel", lambda path, dtype: pd.DataFrame(REPLIES))
-    assert len(list(judge_many(polite(), path, progress=False))) == 3
 
 
 def test_columns_are_named_where_their_names_are_unusual():

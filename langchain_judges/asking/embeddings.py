@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from langchain_judges.asking.faults import diagnosis, in_a_line, status_of
 from langchain_judges.asking.steps import Steps, Wait
+from langchain_judges.busy import busy
 from langchain_judges.errors import JudgeError, ModelSetupError, missing_extra, needs
 from langchain_judges.verdict import Failure
 
@@ -156,7 +157,10 @@ def _encoder(model: str | None) -> Encoder:
     with _lock:
         if model not in _encoders:
             folder = packaged_weights() if model is None else None
-            _encoders[model] = MiniLM(folder).encode if folder else _transformer(model or MODEL)
+            with busy("Loading the sentence embedder"):
+                _encoders[model] = (
+                    MiniLM(folder).encode if folder else _transformer(model or MODEL)
+                )
         return _encoders[model]
 
 

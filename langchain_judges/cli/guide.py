@@ -165,10 +165,12 @@ class GuidedCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
-        from langchain_judges.cli.messages import OWN_FLAGS
+        from langchain_judges.busy import listen
+        from langchain_judges.cli.messages import OWN_FLAGS, error_console
 
         flags = {str(each.name): each.opts[0] for each in self.params}
         OWN_FLAGS.set({name: own for name, own in flags.items() if own.startswith("--")})
+        listen(lambda text: error_console().print(text, style="dim", markup=False))
         return super().invoke(ctx)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:

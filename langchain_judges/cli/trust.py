@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 from rich.console import Console
 
+from langchain_judges.busy import busy
 from langchain_judges.cli.flags import RowFlags, RunFlags, Without, unfolded
 from langchain_judges.cli.judges import JudgeFlags, NamedJudge, named_judge
 from langchain_judges.cli.messages import (
@@ -295,7 +296,8 @@ def trust(
             "data_name": path.name if path else "",
             **_options(report, judged.provenance),
         }
-        answer = reports(judged.by_judge, rows, **options)
+        with busy("Computing the report"):
+            answer = reports(judged.by_judge, rows, **options)
         passed = _written(answer, report)
         if rows is not None:
             _tell_first(answer, rows, list(judged.by_judge.values()), report.paths[0])
@@ -340,7 +342,8 @@ def _written(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> bool
     """Print and write a report; return whether every bar was passed."""
     _tell(answer)
     summary, passed = summary_of(answer, flags)
-    flags.write(answer, summary)
+    with busy("Drawing the report"):
+        flags.write(answer, summary)
     return passed
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import uuid
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from langchain_core.vectorstores import VectorStore
 from numpy.typing import NDArray
 
 from langchain_judges.asking.embeddings import SentenceEmbeddings, identity_of
+from langchain_judges.busy import busy
 from langchain_judges.errors import InputError, OutputError
 from langchain_judges.memory.document_file import DocumentFile, Row, file_of, without_collection
 
@@ -428,7 +429,9 @@ class FaissStore(VectorStore):
     @contextmanager
     def _reading(self) -> Iterator[_Index]:
         with self._file.transaction(write=False):
-            self._index.follow(self._file)
+            # The first time all of it is read.
+            with nullcontext() if len(self._index.keys) else busy("Reading the memory"):
+                self._index.follow(self._file)
             yield self._index
 
     @contextmanager
