@@ -439,7 +439,7 @@ def test_arguments_in_common_are_matched_wherever_a_matching_exists():
         trajectory_evaluator(arguments=cast("Any", "exact"))
 
 
-THREAD = {
+THREAD: dict[str, Any] = {
     "inputs": [
         {"__start__": {"messages": [{"role": "user", "content": "What's the weather in SF?"}]}},
         "__resuming__",

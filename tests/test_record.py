@@ -96,6 +96,25 @@ def test_a_thread_is_one_conversation_whether_runs_keep_the_history_or_not():
         assert judged(thread_of(runs[::-1])) == said
 
 
+def test_the_task_of_a_record_without_an_input_is_what_the_user_says_first():
+    judge, model = judge_and_model()
+    told = "Where is parcel 7?"
+    judge.invoke({"output": {"messages": [HumanMessage(told), *ONE, AIMessage("In Kyiv.")]}})
+    chat = [HumanMessage("Hello"), AIMessage("Hi."), HumanMessage("Bye."), AIMessage("Good.")]
+    judge.invoke({"output": chat})
+    last, of_last = judge_and_model(last_turn=True)
+    last.invoke({"output": chat})
+    agent, talk, turn = (unfenced(each) for each in (*model.prompts, *of_last.prompts))
+    assert f"[request]\n{told}\n\n[response]\n[call-of-track]" in agent
+    assert "[request]\n(the conversation)\n\n[response]\n[turn-1-user]\nHello" in talk
+    assert "[turn-2-assistant]\nGood." in talk
+    assert "[request]\n[turn-1-user]\nHello" in turn
+    assert "[response]\nGood." in turn
+    for row in ({"output": "Hi."}, {"output": ONE}, {"messages": chat}):
+        with pytest.raises(InputError, match="the field `input` is missing"):
+            judge.invoke(row)
+
+
 def test_answers_stand_behind_the_turns_of_the_task_that_they_answer():
     request = [{"role": "user", "content": "One?"}, {"role": "user", "content": "Two?"}]
     answers = [{"role": "assistant", "content": "1"}, {"role": "assistant", "content": "2"}]
@@ -311,7 +330,8 @@ def test_documents_are_numbered_with_title_and_source():
 
 def test_no_document_passes_for_several():
     parts = ["[2]\nIt snowed.", "[2] Oslo", "> [2] Oslo", "[1]", "", "It rained.", "\n\n"]
-    draw, told = random.Random(3), {}
+    draw = random.Random(3)
+    told: dict[str | None, object] = {}
     for _ in range(2000):
         texts = [
             "\n".join(["So:", *draw.choices(parts, k=3)]) for _ in range(draw.choice([1, 2]))

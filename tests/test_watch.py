@@ -13,7 +13,7 @@ from langsmith import Client
 from typer.testing import CliRunner
 from urllib3.util import Retry
 
-from langchain_judges import load_judge
+from langchain_judges import create_jury, load_judge
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
 from langchain_judges.integrations import create_online_evaluator
@@ -120,6 +120,19 @@ def test_what_could_not_be_judged_has_no_score_and_goes_to_the_queue(client, ser
     server.feedback.clear()
     assert watch_project(client, labels(), PROJECT, queue="doubtful").queued == 0
     assert (len(server.queues), len(server.queued)) == (1, 1)
+
+
+def test_runs_on_which_a_jury_disagrees_go_to_the_queue(client, server):
+    agreed, disputed = production(server, "good", "fine")
+    strict = FakeChatModel(replies=answer)  # it finds "good" alone good
+    mild = FakeChatModel(replies=lambda _: {"label": "1", "explanation": "-"})
+    jury = create_jury(
+        [of_method("rubric", model, rubric=["Tone"]) for model in (strict, mild, mild)]
+    )
+    watch = watch_project(client, jury, PROJECT, queue="doubtful", doubtful=0)
+    assert (watch.judged, watch.queued) == (2, 1)
+    assert server.queued == [("doubtful", disputed)]
+    assert agreed in kept(server, "jury")
 
 
 def test_a_budget_of_calls_ends_a_look_and_the_next_one_goes_on(client, server):

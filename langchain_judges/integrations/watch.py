@@ -36,7 +36,7 @@ from langchain_judges.integrations.cases import (
 from langchain_judges.integrations.evaluators import SCORES
 from langchain_judges.integrations.langsmith_runs import runs_of, runs_of_thread, threads_of
 from langchain_judges.methods.describe import kind_of, marks_of
-from langchain_judges.rows.fields import TextSource, check_words, thread_of
+from langchain_judges.rows.fields import CONVERSATION, TextSource, check_words, thread_of
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import decision, reason_of
@@ -128,7 +128,8 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
         output: Where the text is, as in `as_evaluator`.
         context: Where the source is, as in `as_evaluator`.
         queue: Name of an annotation queue for what a person should see: runs that could not be
-            judged, and verdicts of low confidence. It is made if there is none.
+            judged, verdicts of low confidence, and those on which the members of a jury
+            disagree. It is made if there is none.
         doubtful: The confidence below which a verdict is doubtful.
         budget_calls: Stop after this many model calls.
         budget_dollars: Stop after this many dollars; needs `prices`.
@@ -278,24 +279,31 @@ class _Watcher:
     def _row(self, case: _Case) -> dict[str, object]:
         if len(case.runs) == 1:
             return self.reader.of_run(case.run)
-        row = item_for(self.judge, "(the conversation)", thread_of(case.runs))
+        row = item_for(self.judge, CONVERSATION, thread_of(case.runs))
         return {**row, "id": str(case.run.id)}
 
     def _post(self, case: _Case, outcome: JudgmentResult) -> None:
         """Queue what is doubtful, then post the feedback, which says that all is done."""
         run, verdict = case.run, outcome["verdict"]
-        answer, confidence = decision(verdict), verdict.get("confidence")
-        if answer is None or (confidence is not None and confidence < self.doubtful):
+        if self._is_doubtful(outcome):
             self._enqueue(run)
         scores = scores_of(outcome, self.key)
         for each in (*scores[1:], scores[0]):
             self.patiently(partial(self._send, run, each))
-        if answer is None:
+        if decision(verdict) is None:
             self.watch.failed += 1
         else:
             self.watch.judged += 1
             if scores[0].score is not None:
                 self.watch.scores[str(run.id)] = scores[0].score
+
+    def _is_doubtful(self, outcome: Mapping[str, Any]) -> bool:
+        """Return whether a person should see a run: failed, of low confidence, or disputed."""
+        confidence = outcome["verdict"].get("confidence")
+        members = outcome.get("members") or ()
+        labels = {each["label"] for each in members if each.get("label") is not None}
+        unsure = confidence is not None and confidence < self.doubtful
+        return decision(outcome["verdict"]) is None or unsure or len(labels) > 1
 
     def _feedback(self, ids: list[str]) -> list[Feedback]:
         return list(self.client.list_feedback(run_ids=ids, feedback_key=[self.key]))

@@ -57,10 +57,11 @@ def read_input(source: object, schema: Any, most: int | None) -> object:
         raise InputError(
             f"the input must be a dictionary with {names}, got {type(source).__name__}"
         )
-    absent = [key for key in needed if source.get(key) is None]
+    row = plain_row(source)
+    absent = [key for key in needed if row.get(key) is None]
     if absent:
         raise InputError(f"the field `{absent[0]}` is missing or null; {fields_of(source)}")
-    row = {**dict.fromkeys((*needed, *optional)), **plain_row(source)}
+    row = {**dict.fromkeys((*needed, *optional)), **row}
     if most is not None:
         check_length("the input", row, most)
     return row

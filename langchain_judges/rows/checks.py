@@ -112,7 +112,15 @@ def _check_texts(row: Mapping[str, object], fields: Sequence[str]) -> None:
 
 _OTHER_NAMES = {
     "input": ("inputs", "question", "query", "prompt", "task"),
-    "output": ("outputs", "answer", "response", "completion", "prediction", "result"),
+    "output": (
+        "outputs",
+        "messages",
+        "answer",
+        "response",
+        "completion",
+        "prediction",
+        "result",
+    ),
     "output_a": ("answer_a", "response_a", "chosen"),
     "output_b": ("answer_b", "response_b", "rejected"),
 }

@@ -78,6 +78,8 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     copy = dict(row)
     if "input" in copy:
         copy["input"] = _read_or_left(task_in, copy["input"])
+    elif "output" in copy and (asked := asked_in(copy["output"])):
+        copy["input"] = asked
     beside = context_in(context_of(copy.get("output")))
     for name in ("output", "output_a", "output_b"):
         if name in copy and kind_in_value(copy[name]) != "pair":
@@ -161,11 +163,24 @@ def task_in(value: object, source: TextSource = None) -> PlainText:
     return _spoken(record_in(part), "input") or _text(part, "input")
 
 
-def asked_in(outputs: object, source: TextSource = None) -> PlainText:
-    """Return what the user says at the beginning of an application's outputs; [] if nothing."""
-    record = record_in(_find(outputs, "output", source))
+CONVERSATION = "(the conversation)"
+"""The task of a conversation that is judged as a whole."""
+
+
+def asked_in(outputs: object, source: TextSource = None) -> PlainText | None:
+    """Return the task that stands in an application's outputs: what the user says first.
+
+    Of a conversation in which the user says more, it is `CONVERSATION`; without a user None.
+    """
+    try:
+        record = record_in(_find(outputs, "output", source))
+    except InputError:
+        return None
     asked = list(takewhile(lambda message: message["role"] in ("user", "system"), record))
-    return task_in(asked) if asked and len(asked) < len(record) else []
+    rest = record[len(asked) :]
+    if not (rest and any(message["role"] == "user" for message in asked)):
+        return None
+    return CONVERSATION if any(m["role"] == "user" for m in rest) else task_in(asked)
 
 
 def _spoken(record: list[Message], field: Field) -> list[Message]:

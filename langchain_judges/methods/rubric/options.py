@@ -33,7 +33,7 @@ from langchain_judges.methods.rubric.tally import Scoring
 from langchain_judges.options import Owner, Rule
 from langchain_judges.rows.checks import expected_answers, fields_of
 from langchain_judges.rows.documents import CONTEXTS, OF_OUTPUT
-from langchain_judges.rows.fields import plain_row
+from langchain_judges.rows.fields import CONVERSATION, plain_row
 from langchain_judges.rows.record import last_turn
 from langchain_judges.verdict import Label
 
@@ -126,6 +126,7 @@ class LabelOptions(JudgeOptions):
             return row
         before, last = last_turn(output)
         asked = [{"role": "user", "content": task}] if isinstance(task, str) else task or []
+        asked = [] if task == CONVERSATION and before else asked
         return {**row, "input": [*asked, *before], "output": last}
 
     def rubric_of(self, item: Mapping[str, object]) -> Rubric:
