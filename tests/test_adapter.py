@@ -10,7 +10,9 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 
 from langchain_judges import (
+    ajudge_many,
     create_absolute_judge,
+    create_rubric_judge,
     judge_many,
     resolve_model,
 )
@@ -22,10 +24,11 @@ from langchain_judges.asking.steps import run
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm.prompts import REFERENCE
 from langchain_judges.methods.replies import scores_shape
-from langchain_judges.testing import FakeToolModel
+from langchain_judges.testing import FakeToolModel, error
 from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
+from tests.judges import answer_call
 from tests.model_server import scores
 
 VALUE = {"score_1": 4, "score_2": 2, "explanation": "because"}
@@ -130,6 +133,31 @@ def test_a_reply_is_found_again_by_a_process_that_has_not_learnt_what_the_model_
         verdicts = [judge.invoke({**pair, "input": each})["verdict"] for each in inputs]
         calls.append([verdict["usage"]["calls"] > 0 for verdict in verdicts])
     assert calls == [[True, True], [False]]
+
+
+async def test_one_request_finds_out_what_a_model_refuses_while_the_others_wait(serve, caplog):
+    refused: list[str] = []
+
+    def behave(call):
+        for name in ("temperature", "logprobs"):
+            if call.body.get(name) is not None:
+                refused.append(name)
+                return error(400, f"Unsupported parameter: '{name}' is not supported.")
+        return answer_call(call)
+
+    rows = [{"input": str(number), "output": "good"} for number in range(50)]
+    for count in (1, 2):  # threads, then an event loop
+        server = serve(behave)
+        judge = create_rubric_judge(chat(server), rubric="Polite?")
+        with caplog.at_level("WARNING", "langchain_judges"):
+            if count == 1:
+                results = list(judge_many(judge, rows, max_concurrency=16, progress=False))
+            else:
+                later = ajudge_many(judge, rows, max_concurrency=16, progress=False)
+                results = [result async for result in later]
+        assert all(result["judged"] for result in results)
+        assert (len(server.calls), refused) == (52, ["temperature", "logprobs"] * count)
+        assert len(caplog.records) == 2 * count
 
 
 def test_what_a_profile_says_a_model_refuses_is_not_tried():

@@ -14,6 +14,7 @@ import json
 import logging
 import threading
 from collections.abc import Mapping
+from concurrent.futures import Future
 from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -137,6 +138,11 @@ class ModelAdapter:
         self.answered = False
         """Whether a reply has come: what is refused after that is one request, not access."""
         self._lock = threading.Lock()
+        self._one_at_a_time = not (getattr(self.model, "metadata", None) or {}).get("batch")
+        self._tried: set[str] = set()
+        """The settings and rungs of requests that the model did not refuse."""
+        self._trial: Future[None] | None = None
+        """The request that finds out whether the model takes what it carries."""
         self._outside = _Place(with_plain_json(self.model), {})
         self._places: dict[asyncio.AbstractEventLoop, _Place] = {}
 
@@ -249,6 +255,32 @@ class ModelAdapter:
             return ReplyRequest(bound, {}, rung, name, None)
         note = _AS_JSON.format(schema=json.dumps(schema))
         return ReplyRequest(model, settings, rung, None, note)
+
+    def trial_before(self, request: ReplyRequest, own: Future[None]) -> Future[None] | None:
+        """Return the request to wait for; None: this one may be sent.
+
+        Of requests that carry what none did before, one finds out whether the model takes it.
+
+        Args:
+            request: What is to be sent.
+            own: Stands for this request, if it is the one; `tried` ends it.
+        """
+        with self._lock:
+            if not self._one_at_a_time or {request.rung, *request.sent} <= self._tried:
+                return None
+            if self._trial is None:
+                self._trial = own
+                return None
+            return self._trial
+
+    def tried(self, request: ReplyRequest, own: Future[None], *, refused: bool) -> None:
+        """Let the requests go that waited for this one, if any did."""
+        with self._lock:
+            if not refused:
+                self._tried |= {request.rung, *request.sent}
+            if self._trial is own:
+                self._trial = None
+        own.set_result(None)
 
     def learn(self, request: ReplyRequest, complaint: Complaint) -> bool:
         """Learn from a rejected request; True if asking another way may work.

@@ -83,10 +83,9 @@ class PromptCache:
             succeeded: Says whether the beginning is in the cache then; if not, another call
                 goes ahead.
         """
-        own: Future[None] = Future()
-        own.set_running_or_notify_cancel()  # nobody who waits for it can cancel it
+        own = unfinished()
         while (first := self._ahead(keys, own)) is not None:
-            yield Wait(_thread_wait(first), _loop_wait(first))
+            yield end_of(first)
         answered = False
         try:
             result = yield from send()
@@ -113,12 +112,19 @@ class PromptCache:
         return None
 
 
-def _thread_wait(call: Future[None]) -> Callable[[], object]:
-    return lambda: wait([call])
+def unfinished() -> Future[None]:
+    """Return what stands for a call that others may wait for."""
+    call: Future[None] = Future()
+    call.set_running_or_notify_cancel()  # nobody who waits for it can cancel it
+    return call
 
 
-def _loop_wait(call: Future[None]) -> Callable[[], Any]:
-    return lambda: asyncio.wait([asyncio.wrap_future(call)])
+def end_of(call: Future[None], seconds: float | None = None) -> Wait:
+    """Return the effect that waits for another call, for some seconds at most."""
+    return Wait(
+        lambda: wait([call], seconds),
+        lambda: asyncio.wait([asyncio.wrap_future(call)], timeout=seconds),
+    )
 
 
 def beginnings(messages: Sequence[BaseMessage], shape: type[BaseModel]) -> Beginnings | None:

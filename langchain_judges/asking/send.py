@@ -34,7 +34,7 @@ from langchain_judges.asking.faults import (
 from langchain_judges.asking.limiter import ROW_COST, TokenUsage, token_usage
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.own_prompts import OwnPrompt
-from langchain_judges.asking.prompt_cache import beginnings
+from langchain_judges.asking.prompt_cache import beginnings, end_of, unfinished
 from langchain_judges.asking.reading import Parse, Problem, ReplyData
 from langchain_judges.asking.signals import check_stop, pause
 from langchain_judges.asking.steps import Steps, Wait
@@ -232,6 +232,10 @@ FIRST_WAIT = 0.5
 """Seconds before the second attempt; each further wait is twice as long."""
 
 
+TRIAL = 5.0
+"""Seconds for which requests wait for the one that finds out what the model refuses."""
+
+
 class Sent(NamedTuple):
     """What came of a request."""
 
@@ -281,7 +285,17 @@ def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
             sampled=asking.seed is not None,
         )
         request = adapter.with_cache_key(request, asking.cache_key)
-        outcome, has_learnt = yield from _attempt(asking, request, messages, sampling)
+        own = unfinished()
+        if (trial := adapter.trial_before(request, own)) is not None:
+            yield end_of(trial, TRIAL)
+            if not trial.done():  # a refusal comes sooner
+                adapter.tried(request, own, refused=False)
+            continue
+        has_learnt = False
+        try:
+            outcome, has_learnt = yield from _attempt(asking, request, messages, sampling)
+        finally:
+            adapter.tried(request, own, refused=has_learnt)
         if isinstance(outcome, AIMessage):
             return Sent(outcome, request, None)
         error = outcome
