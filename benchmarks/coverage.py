@@ -106,6 +106,11 @@ def true_f1(at: Setting) -> float:
     return 2 * tp / (2 * tp + fn + fp)
 
 
+def true_precision(at: Setting) -> float:
+    tp, _, fp, _ = cells(at)
+    return tp / (tp + fp)
+
+
 def of_labels(compute: Callable[..., Result], truth: Callable[[Setting], float]) -> Any:
     def made(rng: Rng, at: Setting) -> tuple[Result, float]:
         return compute(*labels(rng, at), groups=at.groups), truth(at)
@@ -274,6 +279,7 @@ MEASURES: dict[str, Callable[[Rng, Setting], tuple[Result, float]]] = {
     "weighted_kappa": weighted_kappa,
     "balanced": of_labels(metrics.balanced_accuracy, lambda at: sum(at.right) / 2),
     "balanced of 3": three_classes,
+    "precision": of_labels(metrics.precision, true_precision),
     "f1": of_labels(metrics.f1, true_f1),
     "auc": auc,
     "concordance": concordance,

@@ -36,7 +36,7 @@ def four_judges(folder: Path) -> ComparisonReport:
     return compare(runs, pairs, data_name="200 MT-Bench pairs, majority labels, both orders")
 
 
-def picture(page: Path, out: Path, width: int = 1400, height: int = 865) -> None:
+def picture(page: Path, out: Path, width: int = 1400, height: int = 960) -> None:
     """Save the top of a page as it looks in a browser's window of that size."""
     names = ("chromium", "chromium-browser", "google-chrome")
     program = next(filter(None, map(shutil.which, names)), None)

@@ -148,7 +148,7 @@ def _averages(sample: Sample, margin: float) -> UseAnswer:
     if apart:
         names = ", ".join(f"{part.title} ({value_text(part)})" for part in apart[:3])
         reason += f". Too far off for {names}"
-    brief = f"off by {with_range(whole)}"
+    brief = with_range(whole)
     return settled(UseAnswer("averages", word, reason, whole, limit, None, brief, tuple(parts)))
 
 
