@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import io
 import json
 import re
 import threading
@@ -14,11 +13,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import groupby
 from typing import Any
 
-import zstandard
-
 INFO = {
     "version": "0.16.0",
-    "instance_flags": {"zstd_compression_enabled": True},
+    "instance_flags": {"zstd_compression_enabled": False},
     "batch_ingest_config": {
         "use_multipart_endpoint": True,
         "scale_up_qsize_trigger": 1000,
@@ -39,29 +36,17 @@ class LangSmithServer:
     """`with LangSmithServer() as server:` then read `server.runs`, by id, and `.feedback`.
 
     Args:
-        zstd: Tell the client to compress. It then drops runs for the moment in which a thread
-            of its own sets that up, so only what waits for it says so.
-        multipart: Tell the client to use the multipart endpoint; else `/runs/batch`.
         status: Answer everything after `/info` with this status.
         hang: Whether no answer comes until `recover()`.
     """
 
-    def __init__(
-        self,
-        *,
-        zstd: bool = False,
-        multipart: bool = True,
-        status: int = 200,
-        hang: bool = False,
-    ) -> None:
-        self.info = json.loads(json.dumps(INFO))
-        self.info["instance_flags"]["zstd_compression_enabled"] = zstd
-        self.info["batch_ingest_config"]["use_multipart_endpoint"] = multipart
+    def __init__(self, *, status: int = 200, hang: bool = False) -> None:
+        self.info = INFO
         self.status, self.hang = status, hang
         # Bodies are only stored while the client waits, and parsed when they are read.
-        self._bodies: list[tuple[str, bytes, str, str]] = []
-        self.requests: list[tuple[str, str, str]] = []
-        """Method, path and content encoding of every request."""
+        self._bodies: list[tuple[str, bytes, str]] = []
+        self.requests: list[tuple[str, str]] = []
+        """Method and path of every request."""
         self.runs: dict[str, dict[str, Any]] = {}
         self.feedback: list[dict[str, Any]] = []
         self.sessions: dict[str, dict[str, Any]] = {}
@@ -93,9 +78,8 @@ class LangSmithServer:
 
             def handle_any(self) -> None:
                 kind = self.headers.get("content-type") or ""
-                encoding = self.headers.get("content-encoding") or ""
-                fake.requests.append((self.command, self.path.partition("?")[0], encoding))
-                self.answer(*fake._answer(self.command, self.path, self.body(), kind, encoding))
+                fake.requests.append((self.command, self.path.partition("?")[0]))
+                self.answer(*fake._answer(self.command, self.path, self.body(), kind))
 
             do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = handle_any
 
@@ -138,9 +122,7 @@ class LangSmithServer:
         self._server.shutdown()
         self._server.server_close()
 
-    def _answer(
-        self, method: str, address: str, body: bytes, kind: str, encoding: str
-    ) -> tuple[Any, int]:
+    def _answer(self, method: str, address: str, body: bytes, kind: str) -> tuple[Any, int]:
         path, _, query = address.partition("?")
         if self.hang:
             self._released.wait()
@@ -153,9 +135,9 @@ class LangSmithServer:
             return {"detail": "slow down"}, 429
         is_queue = "/annotation-queues" in path
         if "/runs" in path and not path.endswith("/query") and method != "GET" and not is_queue:
-            self._bodies.append((path, body, kind, encoding))
+            self._bodies.append((path, body, kind))
             return {}, 202
-        payload = json.loads(_plain(body, encoding)) if body else None
+        payload = json.loads(body) if body else None
         with self._lock:
             return self._route(method, path, query, payload), 200
 
@@ -334,16 +316,11 @@ class LangSmithServer:
         """Parse what has come in so far."""
         with self._lock:
             while self._bodies:
-                path, body, kind, encoding = self._bodies.pop(0)
-                body = _plain(body, encoding)
+                path, body, kind = self._bodies.pop(0)
                 if path.endswith("/runs"):  # one that is no part of a trace
                     run = json.loads(body)
                     alone = {"trace_id": run["id"], "dotted_order": run["id"]}
                     self._keep(["post", run["id"]], json.dumps(alone | run).encode())
-                if path.endswith("/runs/batch"):
-                    for op in ("post", "patch"):
-                        for each in json.loads(body).get(op) or []:
-                            self._keep([op, each["id"]], json.dumps(each).encode())
                 for name, data in _parts(body, kind):
                     self._keep(name.split("."), data)
         return self
@@ -393,15 +370,6 @@ def _selected(run: dict[str, Any]) -> dict[str, Any]:
     metadata = (run.get("extra") or {}).get("metadata") or {}
     kind = run["run_type"].upper()
     return {**own, "run_type": kind, "project_id": run["session_id"], "metadata": metadata}
-
-
-def _plain(body: bytes, encoding: str) -> bytes:
-    if encoding != "zstd":
-        return body
-    stream = zstandard.ZstdDecompressor().stream_reader(
-        io.BytesIO(body), read_across_frames=True
-    )
-    return stream.read()
 
 
 def _page(items: dict[str, dict[str, Any]], parameters: dict[str, list[str]]) -> list[Any]:

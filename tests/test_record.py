@@ -372,20 +372,6 @@ SWAPPED = [
     AIMessage("", tool_calls=[call(7, "2")]),
     ToolMessage("in Kyiv", tool_call_id="2"),
 ]
-MATCHES = [
-    (PARALLEL, PARALLEL, {"same", "any", "subset", "superset"}),
-    (SWAPPED, PARALLEL, {"any", "subset", "superset"}),
-    (ONE, PARALLEL, {"subset"}),
-    (PARALLEL, ONE, {"superset"}),
-]
-
-
-@for_each("made, wanted, orders", MATCHES)
-def test_calls_are_compared_with_a_reference_trajectory(made, wanted, orders):
-    for order in ("same", "any", "subset", "superset"):
-        evaluate = trajectory_evaluator(order)
-        result = evaluate(outputs={"messages": made}, reference_outputs={"messages": wanted})
-        assert (result["key"], result["score"]) == ("trajectory_match", float(order in orders))
 
 
 def test_what_does_not_match_is_named_and_arguments_may_be_ignored():

@@ -199,7 +199,7 @@ def prompt_of(path, fields, **options):
 
 
 @EACH
-@for_each("what", [(), ("reference",), ("source",), ("reference", "source")])
+@for_each("what", [(), ("reference", "source")])
 def test_a_prompt_holds_what_was_given_under_its_name_and_nothing_else(path, what):
     texts = {"reference": KNOWN, "source": SOURCE}
     prompt = prompt_of(path, {name: texts[name] for name in what}, rubric=RUBRIC)
@@ -230,6 +230,8 @@ NOT_BY = {middleware: shapes().keys() - LISTS}
 def responses(path):
     """Return what a path shows of each shape that it takes."""
     names = [name for name in shapes() if name not in NOT_BY.get(path, ())]
+    if path in (command_line, assistant):  # a file holds records that were read before
+        names = names[::5]
     model = FakeChatModel(replies=answer)
     judge = create_allure_judge(model, rubric=RUBRIC)
     if path in (command_line, assistant):

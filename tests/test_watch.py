@@ -200,7 +200,7 @@ async def test_all_pages_are_listed_in_a_loop_too_and_no_deprecated_call_is_made
         query = client.runs.query(project_ids=[project], min_start_time=moment)
         assert len([run async for run in query]) == 8
         assert watch_project(client, labels(), PROJECT).known == 8
-    assert {path for _, path, _ in server.requests if "runs" in path} == {"/api/v2/runs/query"}
+    assert {path for _, path in server.requests if "runs" in path} == {"/api/v2/runs/query"}
     assert not [each for each in recwarn if "deprecated" in str(each.message)]
 
 
