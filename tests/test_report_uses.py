@@ -100,7 +100,7 @@ def test_a_label_is_answered_for_by_what_it_says(found, alarms, word, worst):
         f"Where it says fine, {40 - found} of {400 - found - alarms} are wrong" in answer.text
     )
     assert ("have a person look" in answer.text) == (word == "no")
-    assert (f"of 40 unsafe it finds {found}" in answer.text) == (word != "no")
+    assert (f"of 40 with the label unsafe it finds {found}" in answer.text) == (word != "no")
     wrong = {part.title: float(part.result) for part in answer.parts}
     assert wrong == pytest.approx(
         {

@@ -12,6 +12,7 @@ from langchain_judges import metrics
 from langchain_judges.metrics import Result
 from langchain_judges.report.answers import (
     LEAST_OF_A_LABEL,
+    MOST_LABELS,
     MOST_WRONG,
     UseAnswer,
     Word,
@@ -95,24 +96,31 @@ def _by_label(sample: Sample, most: float) -> UseAnswer:
     for part in _parts(sample):
         by_word[decided(part.result, limit)].append(part)
     word, worst = next((word, own) for word, own in by_word.items() if own)
+    if word == "yes":  # as every label is, all of them together are too
+        worst = [part for part in worst if part.key != BALANCED]
     worst.sort(key=lambda part: -part.result)
-    advice = ": have a person look" if word == "no" else ""
-    found = ". ".join(part.note for part in worst[:3])
-    reason = f"{found}; at most {percent_text(most)} may be{advice}"
-    others = [(part, other) for other in by_word if other != word for part in by_word[other]]
-    for part, other in others[:3]:
-        if part.key != BALANCED:
-            reason += f". {part.note[0].upper()}{part.note[1:]}: {other}"
+    reason = f"{_sentences(worst)}; at most {percent_text(most)} may be"
+    reason += ": have a person look" if word == "no" else ""
+    for other in by_word:
+        rest = [part for part in by_word[other] if part.key != BALANCED]
+        if other != word and rest:
+            reason += f". {_sentences(rest)}: {other}"
     return UseAnswer(
         "single",
         word,
-        reason + _surest(sample),
+        reason[0].lower() + reason[1:] + _surest(sample),
         worst[0],
         limit,
         _labels(by_word["not yet"], counts.total(), limit) if word == "not yet" else None,
         f"{percent_text(worst[0].result)} wrong {worst[0].title}{_span(worst[0])}",
         tuple(part for own in by_word.values() for part in own),
     )
+
+
+def _sentences(parts: list[Number]) -> str:
+    """Say the first few in a sentence each."""
+    notes = [f"{part.note[0].upper()}{part.note[1:]}" for part in parts[:3]]
+    return ". ".join(notes) + (f", and so for {len(parts) - 3} more" if parts[3:] else "")
 
 
 def _parts(sample: Sample) -> list[Number]:
@@ -131,7 +139,7 @@ def _parts(sample: Sample) -> list[Number]:
     number = Number(BALANCED, "with every label weighed alike", _complement(right))
     rare = sample.rare_label
     found = metrics.recall(sample.answers, sample.labels, rare, **settings)
-    count = f"of {found.n:,} {rare} it finds {round(found * found.n):,}"
+    count = f"of {found.n:,} with the label {rare} it finds {round(found * found.n):,}"
     note = f"{number.title} it misses {percent_text(number.result)}{_span(number)}: {count}"
     return [*parts, replace(number, note=note)]
 
@@ -153,11 +161,11 @@ def _complement(right: Result) -> Result:
 def _labels(parts: list[Number], labelled: int, limit: tuple[float, float]) -> int | None:
     """Return how many labels would settle all parts that are open, each by its own rows."""
     needed = [
-        more * labelled / part.result.n
+        (labels_to_settle(part.result, limit) or math.inf) * labelled / part.result.n
         for part in parts
-        if (more := labels_to_settle(part.result, limit))
     ]
-    return rounded_up(max(needed)) if needed else None
+    most = max(needed, default=math.inf)
+    return rounded_up(most) if most <= MOST_LABELS else None
 
 
 def _surest(sample: Sample) -> str:
