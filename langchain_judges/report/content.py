@@ -48,7 +48,9 @@ class Drift:
         span = range_text(Number("", "", self.change, "points")) or "no range"
         moved = value_text(Number("", "", self.change, "points"))
         word = "worse" if self.worse else "not shown to be worse"
-        return f"{since}: {answers}. Right on the same rows {moved} ({span}): {word}."
+        other = f"another answer on {value_text(Number('', '', self.changed), 0)}"
+        rows = f"Right on the same {self.change.n:,} rows {moved} ({span}), {other}"
+        return f"{since}: {answers}. {rows}: {word}."
 
     @property
     def worse(self) -> bool:

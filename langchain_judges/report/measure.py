@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
@@ -20,7 +21,7 @@ from langchain_judges.report.estimates import (
     style,
 )
 from langchain_judges.report.number import ERRORS, Number
-from langchain_judges.report.sample import Sample, are_numbers, gaps
+from langchain_judges.report.sample import Sample
 from langchain_judges.verdict import Label, is_abstention
 
 ORDERS: tuple[Order, ...] = ("AB", "BA")
@@ -245,19 +246,6 @@ def agreement(sample: Sample, *, by_votes: bool, errors: Errors = "wrong") -> Re
     return metrics.accuracy(sample.verdicts, sample.labels, errors=errors, **sample.settings)
 
 
-ORDER = "spearman"
-KAPPA = "kappa"
-OFFSET = "offset"
-SAME = "agreement"
-MEASURES = {
-    ORDER: "rank correlation",
-    KAPPA: "weighted κ",
-    OFFSET: "offset",
-    SAME: "same label",
-}
-"""What is measured by each criterion, and what a table calls it."""
-
-
 def criteria(sample: Sample) -> list[Number]:
     """Return how the judge's labels go with people's, criterion by criterion."""
     return [number for name in sample.criteria for number in _one(sample, name)]
@@ -279,25 +267,21 @@ def least(sample: Sample, numbers: Mapping[str, Number]) -> Number | None:
 
 def main_number(numbers: Mapping[str, Number], name: str) -> Number:
     """Return a criterion's rank correlation, or κ where its labels are words."""
-    ordered = criterion_key(name, ORDER)
-    return numbers[ordered if ordered in numbers else criterion_key(name, KAPPA)]
+    ordered = criterion_key(name, "spearman")
+    return numbers[ordered if ordered in numbers else criterion_key(name, "kappa")]
 
 
 def _one(sample: Sample, name: str) -> list[Number]:
-    answers = [row.by_criterion.get(name) for row in sample.rows]
-    labels = [row.labels.get(name) for row in sample.rows]
-    settings = sample.settings
-    same = metrics.accuracy(answers, labels, **settings)
-    shares = [Number(criterion_key(name, SAME), f"{name}: the same label", same)]
-    if not are_numbers([*answers, *labels]):
-        kappa = metrics.cohen_kappa(answers, labels, **settings)
-        return [Number(criterion_key(name, KAPPA), f"{name}: κ", kappa, "number"), *shares]
-    measured = {
-        ORDER: metrics.correlate(answers, labels, "spearman", **settings),
-        KAPPA: metrics.cohen_kappa(answers, labels, weights="quadratic", **settings),
-        OFFSET: metrics.mean(gaps(answers, labels), **settings),
-    }
+    part = sample.by_criterion(name)
+    kappa = metrics.cohen_kappa(part.answers, part.labels, **part.settings)
+    numbers = ratings(part) or [Number("ratings.kappa", "Cohen's κ", kappa, "number")]
+    same = metrics.accuracy(part.answers, part.labels, **part.settings)
+    numbers.append(Number("ratings.agreement", "The same label", same))
     return [
-        Number(criterion_key(name, key), f"{name}: {MEASURES[key]}", result, "number")
-        for key, result in measured.items()
-    ] + shares
+        replace(
+            number,
+            key=criterion_key(name, number.key.partition(".")[2]),
+            title=f"{name}: {number.title}",
+        )
+        for number in numbers
+    ]

@@ -228,7 +228,6 @@ def _view(report: ReportContent, number: int) -> dict[str, object]:
         ],
         "then_tie": _splits_are_ties(sample),
         "sections": _sections(report),
-        "drift": _drift(report),
         "said": _said(report),
         "words": _words([report]),
         "by_label": _words_by_label(report.uses["single"]),
@@ -325,17 +324,6 @@ def _limit_text(end: float, number: Number) -> str:
     """Return a limit as it is written under the chart."""
     text = value_text(replace(number, result=Result(end, n=0)), 0)
     return text.removesuffix(f"{NO_BREAK}points")
-
-
-def _drift(report: ReportContent) -> list[Number]:
-    if report.drift is None:
-        return []
-    since = f"since {report.drift.since}" if report.drift.since else ""
-    change, changed = report.drift.change, report.drift.changed
-    return [
-        Number("drift.change", "Change of the agreement", change, "points", since),
-        Number("drift.changed", "Rows with another answer than before", changed),
-    ]
 
 
 def _said(report: ReportContent) -> dict[str, object]:
