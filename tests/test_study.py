@@ -352,7 +352,7 @@ def test_the_small_studies_are_made_again_from_their_recorded_replies(tmp_path, 
     monkeypatch.setenv("OPENAI_API_KEY", "x")
     recorded = Path(runner.__file__).parents[1] / "recorded" / "small"
     (tmp_path / "replies.jsonl").write_bytes((recorded / "replies.jsonl").read_bytes())
-    address, tables = "http://127.0.0.1:8901/v1", "relative,bsm,drpe,allure"
+    address, tables = "http://127.0.0.1:8901/v1", "bsm,drpe,sc2,allure"
     arguments = ["small", "--models", "reader", "--base-url", address, "--table", tables]
     # Nothing listens at the address, which is part of what names a reply.
     assert main([*arguments, "--data", str(DATA), "--out", str(tmp_path)]) == 0
