@@ -30,7 +30,7 @@ _OURS = 1818454637
 _FORMAT = 1
 _PATIENCE = 30.0
 """Seconds that a writer waits for another one."""
-_PART = 1000
+PART = 1000
 """Rows that are read at once, so that a large file is not in memory twice."""
 _SCHEMA = """
 PRAGMA application_id = 1818454637;
@@ -160,7 +160,7 @@ class DocumentFile:
             " ORDER BY key",
             (last,),
         )
-        while part := rows.fetchmany(_PART):
+        while part := rows.fetchmany(PART):
             yield [_read(*row) for row in part]
 
     def removed(self, last: int) -> list[tuple[int, int]]:

@@ -19,7 +19,13 @@ from numpy.typing import NDArray
 from langchain_judges.asking.embeddings import SentenceEmbeddings, identity_of
 from langchain_judges.busy import busy
 from langchain_judges.errors import InputError, OutputError
-from langchain_judges.memory.document_file import DocumentFile, Row, file_of, without_collection
+from langchain_judges.memory.document_file import (
+    PART,
+    DocumentFile,
+    Row,
+    file_of,
+    without_collection,
+)
 
 Filter = Mapping[str, object]
 """Metadata that a document must have, `{"family": "maps", "round": {"$in": [1, 2]}}`."""
@@ -154,10 +160,12 @@ class _Index:
         """Return the id of a row."""
         return self._rows[key][0]
 
-    def metadata(self, keys: Iterable[int]) -> list[Metadata]:
+    def metadata(self, keys: Sequence[int]) -> list[Metadata]:
         """Return the metadata of rows, to be kept or changed."""
-        texts = b",".join([self._rows[key][1] for key in keys])
-        rows: list[Metadata] = json.loads(b"[%b]" % texts)
+        rows: list[Metadata] = []
+        for start in range(0, len(keys), PART):
+            texts = [self._rows[key][1] for key in keys[start : start + PART]]
+            rows += json.loads(b"[%b]" % b",".join(texts))
         return rows
 
     def check(self, width: int) -> None:
