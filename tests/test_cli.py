@@ -54,7 +54,7 @@ def test_pairs_are_judged_into_a_file_and_counted(serve, write, tmp_path):
 def test_without_a_file_every_verdict_is_printed(serve, write):
     result = judging(write(pairs(1)), serve(), "--set", "max_criteria=2")
     assert "p0: A preferred, score" in result.stdout
-    assert re.search(r"Depth +2:1 +2:1", result.stdout)
+    assert re.search(r"Depth +A first +2 +1 ", result.stdout)
 
 
 @pytest.mark.parametrize("command", ["judge", "compare"])

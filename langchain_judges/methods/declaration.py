@@ -33,7 +33,7 @@ from langchain_judges.orders import Order, OrderRule, orders_of
 from langchain_judges.rows.checks import Kind
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    pass
 
 
 @dataclass(frozen=True)
@@ -171,9 +171,6 @@ Seed = Annotated[int, Ge(0)]
 
 
 TableCells = Mapping[str, object]
-Sketch = Callable[[Mapping[str, Any]], "list[RenderableType]"]
-"""From a result to what a terminal shows of it: `rich` renderables; empty where the result
-holds nothing of the method's own."""
 
 
 def _own(_: Mapping[str, object], rows: Sequence[TableCells]) -> Sequence[TableCells]:
@@ -207,8 +204,6 @@ class GraphOptions(Options):
     """How it spends a budget of calls for a pair; the first rule that fits counts."""
     evidence: ClassVar[Sequence[EvidenceTable]] = ()
     """What a page shows of its results, beside the verdict."""
-    sketches: ClassVar[Sequence[Sketch]] = ()
-    """What a terminal shows of a result, beside the verdict."""
     templates: ClassVar[Mapping[str, ChatPromptTemplate]]
     """The prompt of each step."""
 

@@ -11,12 +11,12 @@ from pydantic import AfterValidator
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.declaration import EvidenceTable, JudgeOptions, Sketch, TableCells
+from langchain_judges.methods.declaration import EvidenceTable, JudgeOptions, TableCells
 from langchain_judges.options import Owner, Rule
 from langchain_judges.verdict import Preference
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    pass
 
 
 class Opinion(TypedDict):
@@ -54,34 +54,6 @@ def opinion_table(key: str, title: str, *more: tuple[str, str]) -> EvidenceTable
     """
     columns = (("member", "Judge"), ("said", "Verdict"), *more, ("rationale", "Reason"))
     return EvidenceTable(key, title, columns, _cells)
-
-
-def opinion_sketch(key: str, *more: str) -> Sketch:
-    """Return what sketches the opinions under a key: a line for each member.
-
-    Args:
-        key: The key of the result that holds them.
-        *more: Further fields to show.
-    """
-
-    def sketch(row: Mapping[str, Any]) -> list[RenderableType]:
-        from rich.table import Table
-        from rich.text import Text
-
-        from langchain_judges.escaping import clean, shortened
-
-        if not row.get(key):
-            return []
-        table = Table(box=None, pad_edge=False)
-        for column in ("judge", "verdict", *more, "reason"):
-            table.add_column(column)
-        for each in row[key]:
-            cells = ["-" if each[name] is None else f"{each[name]:.2f}" for name in more]
-            reason = Text(clean(shortened(each["rationale"], 120)))
-            table.add_row(Text(clean(each["member"])), _said_by(each), *cells, reason)
-        return [table]
-
-    return sketch
 
 
 MemberLike = str | BaseChatModel | Runnable[Any, Any] | Mapping[str, Any]

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         EvidenceTable,
         GraphOptions,
         JudgeOptions,
-        Sketch,
     )
     from langchain_judges.methods.graph import JudgeGraph
     from langchain_judges.methods.judges_of_judges import Combination, MembersLike, Named
@@ -159,12 +158,6 @@ def evidence_tables(method: str | None = None) -> Sequence[EvidenceTable]:
     kinds = list(known.values())
     tables = [each for kind in kinds for each in kind.evidence]
     return list({each.key: each for each in tables}.values())
-
-
-def sketches() -> Sequence[Sketch]:
-    """Return what the methods show of a result on a terminal."""
-    kinds = [*METHODS.values(), *COMBINATIONS.values()]
-    return list(dict.fromkeys(each for kind in kinds for each in kind.sketches))
 
 
 def register(kind: type[OwnOptions], builder: Callable[[OwnOptions, Any], JudgeGraph]) -> None:

@@ -12,11 +12,9 @@ from typing_extensions import TypedDict
 
 from langchain_judges.methods.declaration import EvidenceTable
 from langchain_judges.orders import Order, Slot, SlotOrTie
-from langchain_judges.rows.checks import kind_of_verdict
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
+    pass
 
 
 class Choice(BaseModel):
@@ -162,53 +160,6 @@ def scores_shape(scale: tuple[int, int], explain_first: bool = False) -> type[Ba
     if explain_first:
         fields = {"explanation": fields["explanation"], **fields}
     return create_model("Scores", **fields)
-
-
-def scores_by_criterion(row: Mapping[str, Any]) -> list[RenderableType]:
-    """Sketch sub-scores: a line for each criterion, a column for each order, or the label."""
-    from rich.table import Table
-    from rich.text import Text
-
-    from langchain_judges.escaping import clean
-
-    subscores = row.get("subscores") or []
-    if not subscores:
-        return []
-    if kind_of_verdict(subscores[0]) == "item":
-        return [_labels(subscores)]
-    orders = list(dict.fromkeys(score["order"] for score in subscores))
-    table = Table(box=None, pad_edge=False)
-    table.add_column("criterion")
-    for order in orders:
-        table.add_column(f"{order[0]} first (A:B)", justify="right")
-    for criterion in dict.fromkeys(score["criterion"] for score in subscores):
-        cells = [
-            " ".join(
-                f"{score['scores']['A']}:{score['scores']['B']}"
-                for score in subscores
-                if (score["criterion"], score["order"]) == (criterion, order)
-            )
-            for order in orders
-        ]
-        table.add_row(Text(clean(criterion)), *(cell or "-" for cell in cells))
-    return [table]
-
-
-def _labels(subscores: Sequence[Mapping[str, Any]]) -> Table:
-    """Sketch the labels of one text by each criterion."""
-    from rich.table import Table
-    from rich.text import Text
-
-    from langchain_judges.escaping import clean
-
-    table = Table(box=None, pad_edge=False)
-    for column in ("criterion", "label", "reason"):
-        table.add_column(column)
-    for score in subscores:
-        label = "not judged" if score["label"] is None else str(score["label"])
-        cells = (score["criterion"], label, score["reason"])
-        table.add_row(*(Text(clean(cell)) for cell in cells))
-    return table
 
 
 SUBSCORES = EvidenceTable(

@@ -163,13 +163,18 @@ def _own_tables(row: VerdictRow) -> Sequence[EvidenceTable]:
     return evidence_tables(method)
 
 
-def evidence(row: VerdictRow) -> list[TextTable]:
-    """Return the evidence beside a verdict: votes, tables, scores, orders, failures."""
-    tables = [
+def own_evidence(row: VerdictRow) -> list[TextTable]:
+    """Return what the method itself found: votes, tables, scores, orders."""
+    return [
         _table(each.title, each.columns, rows)
         for each in _own_tables(row)
         if row.get(each.key) and (rows := each.rows(row, row[each.key]))
     ]
+
+
+def evidence(row: VerdictRow) -> list[TextTable]:
+    """Return the evidence beside a verdict: votes, tables, scores, orders, failures."""
+    tables = own_evidence(row)
     verdict = row.get("verdict") or {}
     if verdict.get("recalled"):
         ids = [{"id": own} for own in verdict["recalled"]]
@@ -191,7 +196,7 @@ def _cell(row: Mapping[str, Any], key: str) -> str:
     value: object = row
     for part in key.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
-    if key == "order":
+    if key == "order" and value is not None:
         return {"AB": "A first", "BA": "B first"}.get(str(value), str(value))
     if isinstance(value, float):
         return f"{value:.2f}"

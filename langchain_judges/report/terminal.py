@@ -11,8 +11,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from langchain_judges.escaping import clean
-from langchain_judges.methods.registry import sketches
+from langchain_judges.escaping import clean, shortened
+from langchain_judges.report.evidence import TextTable, own_evidence
 from langchain_judges.report.number import count_text
 from langchain_judges.rows.checks import kind_of_result
 from langchain_judges.rows.texts import judged, transcript
@@ -26,11 +26,21 @@ def verdict_panel(row: Mapping[str, Any]) -> RenderableType:
     """Render one result: the verdict, what decided, and the method's own findings."""
     verdict = row["verdict"]
     parts: list[RenderableType] = [Text(clean(verdict["rationale"]))]
-    for sketch in sketches():
-        parts += sketch(row)
+    for found in own_evidence(row):
+        parts += [Text(clean(found.title), style="bold"), _own_table(found)]
     if (row.get("recalled") or {}).get("allow_leak") or verdict.get("recalled"):
         parts.append(_recalled(row))
     return _panel(row, kind_of_result(row), _headline(verdict), [*parts, *_costs(verdict)])
+
+
+def _own_table(found: TextTable) -> Table:
+    """Render what a method found: votes, scores, tables."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in found.head:
+        table.add_column(name)
+    for row in found.rows:
+        table.add_row(*(Text(clean(shortened(cell, 120))) for cell in row))
+    return table
 
 
 def text_panel(row: Mapping[str, Any]) -> RenderableType:

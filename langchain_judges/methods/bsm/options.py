@@ -25,7 +25,6 @@ from langchain_judges.methods.replies import (
     PlanLine,
     PlanLineLike,
     read_criteria,
-    scores_by_criterion,
 )
 from langchain_judges.options import Rule, Scale
 from langchain_judges.orders import OrderRule
@@ -100,7 +99,6 @@ class BSM(JudgeOptions):
     }
     budgets = (Budget(1, 2, "max_criteria"),)
     evidence = EVIDENCE
-    sketches = (scores_by_criterion,)
     templates = texts.PROMPTS
 
     criteria: Criteria = None

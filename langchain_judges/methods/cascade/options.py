@@ -14,7 +14,6 @@ from langchain_judges.methods.judges_of_judges import (
     Combination,
     MemberLike,
     MembersLike,
-    opinion_sketch,
     opinion_table,
 )
 from langchain_judges.options import NotSerialisable, Owner, Rule
@@ -66,7 +65,6 @@ class Cascade(Combination):
         ),
     )
     evidence = (opinion_table("stages", "Judges asked in turn", ("certainty", "Certainty")),)
-    sketches = (opinion_sketch("stages", "certainty"),)
 
     first: Annotated[
         MemberLike | None, SkipValidation, NotSerialisable(), Rule("a judge or a model")

@@ -25,7 +25,7 @@ from langchain_judges.methods.direct.replies import (
     SelfConsistencyResult,
 )
 from langchain_judges.methods.few_shot import FewShot, WorkedExample
-from langchain_judges.methods.replies import SUBSCORES, scores_by_criterion
+from langchain_judges.methods.replies import SUBSCORES
 from langchain_judges.methods.tasks import ASPECTS, AboutTask, AutoTask
 from langchain_judges.options import Rule, Scale
 from langchain_judges.orders import Order, OrderRule
@@ -344,7 +344,6 @@ class PlanSolve(ScoresBoth):
     presets = {"paper": {"explain_first": False}, "ten_points": {"scale": (1, 10)}}
     budgets = (Budget(3),)
     evidence = (ANSWERS, SUBSCORES)
-    sketches = (scores_by_criterion,)
     templates = {"plan": texts.PLAN, "judge": texts.SOLVE}
     result = PlanSolveResult
 

@@ -38,25 +38,6 @@ EVIDENCE = (
 )
 
 
-def sketch(row: Mapping[str, Any]) -> list[Any]:
-    """Sketch the votes: a line for each role."""
-    from rich.table import Table
-    from rich.text import Text
-
-    from langchain_judges.escaping import clean, shortened
-
-    if not row.get("votes"):
-        return []
-    table = Table(box=None, pad_edge=False)
-    for column in ("role", "vote", "weight", "reason"):
-        table.add_column(column)
-    for vote in row["votes"]:
-        weight = "-" if vote["confidence"] is None else f"{vote['confidence']:.2f}"
-        reason = Text(clean(shortened(vote["reason"], 120)))
-        table.add_row(Text(clean(vote["role"])), vote["preference"] or "-", weight, reason)
-    return [table]
-
-
 RoleContext = Literal["article", "candidate"]
 Clustering = Literal["kmeans", "dbscan"]
 ConfidenceKind = Literal["auto", "logprobs", "samples", "none"]
@@ -238,7 +219,6 @@ class DRPE(JudgeOptions):
         Budget(1, also={"panel": {"dynamic": 0}}),
     )
     evidence = EVIDENCE
-    sketches = (sketch,)
     templates = texts.PROMPTS
 
     panel: Annotated[

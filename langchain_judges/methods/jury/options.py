@@ -18,7 +18,6 @@ from langchain_judges.methods.declaration import Budget, check_quorum
 from langchain_judges.methods.judges_of_judges import (
     Combination,
     Opinion,
-    opinion_sketch,
     opinion_table,
 )
 from langchain_judges.options import Owner, Rule
@@ -74,7 +73,6 @@ class Jury(Combination):
         Budget(4, also={"methods": ["relative", "cot", "direct"]}),
     )
     evidence = (opinion_table("members", "What each member said", ("score", "Score")),)
-    sketches = (opinion_sketch("members"),)
 
     combine: Literal["majority", "mean", "median", "weighted"] = "majority"
     """`"majority"`: what more than half of all members say; ties and failures count against it.

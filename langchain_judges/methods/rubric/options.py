@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, SkipValidation, model_validator
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.declaration import EvidenceTable, JudgeOptions, check_quorum
-from langchain_judges.methods.replies import SUBSCORES, scores_by_criterion
+from langchain_judges.methods.replies import SUBSCORES
 from langchain_judges.methods.rubric.criteria import (
     Criterion,
     Explain,
@@ -246,7 +246,6 @@ class RubricOptions(LabelOptions):
     summary = "Rubric: one text by criteria of your own, or by a ready rubric."
     presets = {name: {"rubric": name} for name in ready_names()}
     evidence = (SUBSCORES, CLAIMS)
-    sketches = (scores_by_criterion,)
     templates = {**DRAFT_PROMPTS, **CLAIM_PROMPTS}
 
     rubric: Annotated[

@@ -13,7 +13,7 @@ from langchain_judges.methods.few_shot import FewShot
 from langchain_judges.methods.sc2 import prompts as texts
 from langchain_judges.methods.sc2.aspects import AspectsLike, read_aspects
 from langchain_judges.methods.sc2.replies import Inference
-from langchain_judges.methods.sc2.tables import EVIDENCE, sketch
+from langchain_judges.methods.sc2.tables import EVIDENCE
 from langchain_judges.methods.sc2.tally import most_comparisons
 from langchain_judges.methods.tasks import ASPECTS, AboutTask, Task, read_task
 from langchain_judges.options import NotSerialisable, Owner, Rule
@@ -79,7 +79,6 @@ class SC2(FewShot):
     # |C| tables, |C| - 1 matches and a preference (SC², Table 4).
     budgets = (Budget(0, 2, "samples", also={"aspects": ASPECTS}),)
     evidence = EVIDENCE
-    sketches = (sketch,)
     templates = texts.PROMPTS
 
     comparison_model: OtherModel = None

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import html
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.escaping import clean, shortened
+from langchain_judges.escaping import clean
 from langchain_judges.methods.declaration import EvidenceTable, TableCells
 from langchain_judges.methods.sc2.replies import (
-    Comparisons,
-    TableMatch,
     TableRow,
     aspect_names,
 )
 from langchain_judges.orders import Order, in_slots, naming_identities, naming_slots
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table as RichTable
-    from rich.text import Text
-    from rich.tree import Tree
+    pass
 
 NOTHING = "none"
 """What a cell holds that has nothing to say."""
@@ -123,29 +117,17 @@ _CELL = "padding:.5em .8em;vertical-align:top;text-align:left;border-bottom:1px 
 _TINTS = ("", "background:#eef4ee;", "background:#eef1fa;", "background:#faf1ea;")
 
 
-@overload
 def render_table(
     table: TableLike,
-    format: Literal["markdown", "html"] = ...,
-    *,
-    names: tuple[str, str] = ...,
-) -> str: ...
-@overload
-def render_table(
-    table: TableLike, format: Literal["rich"], *, names: tuple[str, str] = ...
-) -> RichTable: ...
-def render_table(
-    table: TableLike,
-    format: Literal["markdown", "rich", "html"] = "markdown",
+    format: Literal["markdown", "html"] = "markdown",
     *,
     names: tuple[str, str] = ("A", "B"),
-) -> str | RichTable:
+) -> str:
     """Render a comparison table with its aspects as rows.
 
     Args:
         table: A table of `create_sc2_judge`, its rows, or the result that it returned.
-        format: `"markdown"` and `"html"` return text (HTML that stands alone, with every
-            cell escaped), `"rich"` a table to print on a terminal.
+        format: `"markdown"`, or `"html"` that stands alone, with every cell escaped.
         names: What the two texts are called in the head.
 
     Raises:
@@ -161,9 +143,7 @@ def render_table(
         return markdown(rows, heads)
     if format == "html":
         return _html(rows, heads)
-    if format == "rich":
-        return _rich(rows, heads)
-    raise OptionError(f"`format` must be 'markdown', 'rich' or 'html', got {format!r}")
+    raise OptionError(f"`format` must be 'markdown' or 'html', got {format!r}")
 
 
 def markdown(rows: Sequence[Mapping[str, str]], heads: Sequence[str]) -> str:
@@ -224,21 +204,6 @@ def _html_row(cells: Sequence[str]) -> str:
     return "".join(parts)
 
 
-def _rich(rows: Sequence[Mapping[str, str]], heads: Sequence[str]) -> RichTable:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_lines=False)
-    for head, style in zip(heads, ("bold", "green", "cyan", "yellow"), strict=True):
-        table.add_column(Text(head), style=style, ratio=1 if style == "bold" else 2)
-    for row in rows:
-        aspect, *cells = _cells(row)
-        texts = [Text("–", style="dim") if c == NOTHING else Text(c) for c in cells]
-        table.add_row(Text(aspect), *texts)
-    return table
-
-
 def _table_rows(_: Mapping[str, object], table: Mapping[str, Any]) -> Sequence[TableCells]:
     return table.get("rows") or []
 
@@ -260,73 +225,14 @@ EVIDENCE = (
         ),
         _table_rows,
     ),
+    EvidenceTable(
+        "bracket",
+        "How the table was chosen",
+        (
+            ("round", "Round"),
+            ("winner", "Winner"),
+            ("decided_by", "Decided by"),
+            ("why", "Why"),
+        ),
+    ),
 )
-
-
-_MOST = 12
-"""Matches that are listed one by one, where all met."""
-
-
-def sketch(row: Mapping[str, Any]) -> list[RenderableType]:
-    """Sketch the aspects, the winning table and how it was chosen."""
-    from rich.text import Text
-
-    parts: list[RenderableType] = []
-    if row.get("aspects"):
-        names = Text(" · ".join(map(clean, row["aspects"])), style="bold")
-        parts.append(Text("aspects: ") + names)
-    if row.get("table"):
-        parts.append(render_table(row["table"], "rich"))
-    played, comparisons = row.get("bracket"), row.get("comparisons")
-    if played and comparisons:
-        knockout = comparisons["mode"] == "tournament"
-        parts.append(_tree(played) if knockout else _list(played, comparisons))
-    return parts
-
-
-def _tree(played: Sequence[TableMatch]) -> Tree:
-    """Draw a knockout from its last match down; a match stands under the winner's next one."""
-    from rich.tree import Tree
-
-    final = max(played, key=lambda match: match["round"])
-    tree = Tree(_line(final), guide_style="dim")
-    _grow(tree, final, played)
-    return tree
-
-
-def _grow(tree: Tree, match: TableMatch, played: Sequence[TableMatch]) -> None:
-    for number in match["tables"]:
-        for before in played:
-            if before["round"] == match["round"] - 1 and before["winner"] == number:
-                _grow(tree.add(_line(before)), before, played)
-
-
-def _line(match: TableMatch) -> Text:
-    from rich.text import Text
-
-    winner = Text(f"table {match['winner']}", style="bold")
-    losers = [n for n in match["tables"] if n != match["winner"]]
-    beat = f" beat table {losers[0]}" if losers else " had a bye"
-    how = "" if match["decided_by"] in {"comparator", "bye"} else f" by {match['decided_by']}"
-    why = f": {match['why']}" if losers and match["why"] else ""
-    head = Text(f"match {match['round']}.{match['match']}  ", style="dim")
-    return head + winner + Text(clean(shortened(f"{beat}{how}{why}", 150)))
-
-
-def _list(played: Sequence[TableMatch], comparisons: Comparisons) -> RichTable:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column()
-    wins = Counter(match["winner"] for match in played if match["winner"] is not None)
-    order = sorted(wins.items(), key=lambda item: (-item[1], item[0]))
-    standing = ", ".join(f"table {number}: {count}" for number, count in order)
-    circles = comparisons["cyclic_triples"]
-    note = "" if circles is None else f"; {circles} circles of three"
-    table.add_row(Text(f"wins: {standing}{note}"))
-    for match in played[:_MOST]:
-        table.add_row(_line(match))
-    if len(played) > _MOST:
-        table.add_row(Text(f"… and {len(played) - _MOST} more matches", style="dim"))
-    return table
