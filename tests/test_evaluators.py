@@ -184,7 +184,9 @@ def test_runs_are_compared_and_commented_by_the_text_of_their_id():
     assert result["key"] == "preference"
     assert result["scores"] == {one.id: 0.25, two.id: 0.75}
     assert set(result["comment"]) == {str(one.id), str(two.id)}
-    assert result["comment"][str(two.id)].startswith("This run is B. B is better.")
+    assert result["comment"][str(two.id)].startswith(
+        "This run is B, the other is A. B is better."
+    )
 
 
 def test_three_runs_are_compared_each_with_each():

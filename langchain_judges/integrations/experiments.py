@@ -12,7 +12,9 @@ from itertools import combinations
 from typing import Any
 from uuid import UUID
 
+from langsmith.run_helpers import get_tracing_context
 from langsmith.schemas import Example, Run
+from langsmith.utils import LangSmithError
 
 from langchain_judges.asking.steps import Steps, run
 from langchain_judges.errors import InputError, OptionError
@@ -45,7 +47,8 @@ def as_comparative_evaluator(
 
     A judge of pairs compares all pairs of runs of one example; a run's score is the mean of
     how far it was preferred. The reference output, if there is one, is shown to the judge as
-    the reference. A judge of one text labels each run. Each run has its own comment.
+    the reference. A judge of one text labels each run. Each run has its own comment, which
+    names the experiments.
 
     Args:
         judge: As in `as_evaluator`.
@@ -67,6 +70,7 @@ def as_comparative_evaluator(
     check_words(key=key)
     reader = CaseReader(judge, TextSources(input, output, reference, context), None)
     name = key or ("preference" if reader.kind == "pair" else feedback_key(judge))
+    names: dict[object, str] = {}
 
     def compare(runs: Sequence[Run], example: Example | None) -> dict[str, Any]:
         inputs = example.inputs if example else runs[0].inputs
@@ -76,7 +80,7 @@ def as_comparative_evaluator(
         for sides in combinations(runs, 2) if reader.kind == "pair" else zip(runs):
             verdict = run(_comparison(judge, reader, sides, inputs, reference_outputs))
             number = score_of(verdict)
-            for side, who, share in _shares(sides, number):
+            for side, who, share in _shares(sides, number, names):
                 comments[str(side.id)].append(who + comment_of(verdict))
                 if share is not None:
                     scores[side.id].append(share)
@@ -91,14 +95,33 @@ def as_comparative_evaluator(
 
 
 def _shares(
-    sides: Sequence[Run], number: float | None
+    sides: Sequence[Run], number: float | None, names: dict[object, str]
 ) -> Iterator[tuple[Run, str, float | None]]:
     """Yield each side, the beginning of its comment, and its share of the score."""
     if len(sides) == 1:
         yield sides[0], "", number
         return
-    yield sides[0], "This run is A. ", number
-    yield sides[1], "This run is B. ", None if number is None else 1 - number
+    a, b = (_experiment_of(side, names) for side in sides)
+    yield sides[0], f"This run is A{a}, the other is B{b}. ", number
+    yield (
+        sides[1],
+        f"This run is B{b}, the other is A{a}. ",
+        None if number is None else 1 - number,
+    )
+
+
+def _experiment_of(run: Run, names: dict[object, str]) -> str:
+    """Return the name of a run's experiment in brackets; "" where nobody can say it."""
+    client = get_tracing_context().get("client")
+    if run.session_id not in names:
+        try:
+            project = (
+                client and run.session_id and client.read_project(project_id=run.session_id)
+            )
+        except LangSmithError:  # a name is no reason to lose a verdict
+            project = None
+        names[run.session_id] = f" ({project.name})" if project else ""
+    return names[run.session_id]
 
 
 def _comparison(
