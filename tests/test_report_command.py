@@ -231,17 +231,6 @@ def test_the_same_rows_are_compared_in_pairs(every, worse):
     assert drift.sentence.endswith("worse." if worse else "not shown to be worse.")
 
 
-def test_rows_are_found_by_their_texts_where_the_run_knows_them():
-    rows = run_of(["A", "B"], content=None)
-    for row, mark in zip(rows, ("x", "y"), strict=True):
-        row["content"] = {"output_a": mark}
-    earlier = json.loads(report.trust(rows, None).to_json())
-    later = [{**row, "index": 1 - i, "id": f"new{i}"} for i, row in enumerate(rows)]
-    trust_report = report.trust(later[::-1], None, baseline=earlier)
-    assert trust_report.drift.changed == 0
-    assert trust_report.drift.changed.n == 2
-
-
 @for_each(
     ("bar", "passed"),
     [
