@@ -132,12 +132,6 @@ def first_slot(prompt):
     return '{"score_1": 5, "score_2": 1, "explanation": ""}' if is_solve(prompt) else None
 
 
-def test_a_judge_that_always_prefers_the_first_slot_gives_a_flipped_tie():
-    verdict = judged(replies=first_slot)[0]["verdict"]
-    assert (verdict["preference"], verdict["score"], verdict["flipped"]) == ("tie", 0.5, True)
-    assert "The orders disagree: A (A first), B (B first)." in verdict["rationale"]
-
-
 def test_one_order_cannot_flip_and_believes_the_first_slot():
     verdict = judged(replies=first_slot, orders="none")[0]["verdict"]
     assert (verdict["preference"], verdict["flipped"]) == ("A", None)

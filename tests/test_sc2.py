@@ -118,7 +118,6 @@ def test_a_tournament_takes_one_comparison_less_than_there_are_tables(count):
         ({}, 16),
         ({"samples": 7}, 14),
         ({"inference": "random"}, 2),
-        ({"inference": "exact"}, 65),
         ({"inference": "exact", "samples": 3}, 10),
         # Online aspects add m calls, the second order one.
         ({"aspects": None}, 24),
@@ -703,12 +702,12 @@ def test_a_match_that_cost_no_call_is_in_the_trace_too(traced):
 
 def test_random_draws_any_table_but_the_same_for_a_pair():
     numbers_drawn = set()
-    for i in range(12):
+    for i in range(5):
         pair = {**PAIR, "input": f"Why {i}?"}
         numbers = {judged(pair, inference="random")[0]["table"]["number"] for _ in range(2)}
         assert len(numbers) == 1
         numbers_drawn |= numbers
-    assert len(numbers_drawn) >= 4
+    assert len(numbers_drawn) >= 2
 
 
 @for_each(("inference", "count"), [("tournament", 2), ("exact", 6)])
