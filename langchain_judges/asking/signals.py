@@ -128,8 +128,9 @@ def _main_was_interrupted() -> bool:
     main = threading.main_thread()
     if threading.current_thread() is main:
         return False
-    # A tuple of which the second is the exception, until Python 3.11.
-    current: Any = sys._current_exceptions().get(main.ident or 0)
+    # CPython's; a tuple of which the second is the exception, until Python 3.11.
+    exceptions: dict[int | None, Any] = getattr(sys, "_current_exceptions", dict)()
+    current = exceptions.get(main.ident)
     active = current[1] if isinstance(current, tuple) else current
     # Python waits for the threads of pools before it calls the main thread ended.
     has_ended = not main.is_alive() or getattr(threading, "_SHUTTING_DOWN", False)
