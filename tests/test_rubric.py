@@ -98,6 +98,7 @@ def test_a_rubric_in_a_file(form, tmp_path):
     text = "criteria:\n- name: Rude\n  labels: [yes, no]\nneeds: source\n"
     file.write_text(json.dumps(data) if form == "json" else text)
     judge = create_rubric_judge(says("no"), file=file)
+    assert create_rubric_judge(says("no"), rubric=file).options == judge.options
     with pytest.raises(InputError, match="needs a source to check against"):
         judge.invoke(ITEM)
     assert judge.invoke({**ITEM, "source": "s"})["verdict"]["label"] == "no"

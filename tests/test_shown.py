@@ -487,6 +487,7 @@ def test_a_dry_run_shows_what_a_judge_is_shown_of_the_first_row(tmp_path, monkey
     args = ["--method", "rubric", "--preset", "groundedness", "--model", "openai:fake"]
     result = CliRunner().invoke(app, ["judge", str(path), *args, "--dry-run"])
     assert f"A judge is shown:\n{show(row)}\n" in result.stderr
+    assert "not shown" not in result.stderr
     path.write_text(json.dumps({**row, "output": "long " * 1000}))
     result = CliRunner().invoke(app, ["judge", str(path), *args, "--dry-run"])
     assert re.search(r"… 3,\d+ more characters", result.stderr)

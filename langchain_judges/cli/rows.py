@@ -24,6 +24,7 @@ from langchain_judges.datasets import names as set_names
 from langchain_judges.datasets import rows as set_rows
 from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.rows.checks import check_item, check_pair
+from langchain_judges.rows.documents import CONTEXTS
 from langchain_judges.rows.files import nearest_file
 from langchain_judges.rows.labels import check_annotations
 from langchain_judges.runs.columns import FIELDS
@@ -159,7 +160,8 @@ class RowFile:
             if column is not None:
                 own = "" if column == name else f" (column {column})"
                 lines.append(f"  {name}{own}: {_shortened(row[name])}")
-        if unused := [name for name in record if name not in {*columns.values(), *FIELDS}]:
+        used = {*columns.values(), *FIELDS, *(CONTEXTS if row.get("source") else ())}
+        if unused := [name for name in record if name not in used]:
             lines.append(f"  not shown to the judge: {', '.join(unused)}")
         return lines
 

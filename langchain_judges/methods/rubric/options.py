@@ -249,13 +249,14 @@ class RubricOptions(LabelOptions):
     templates = {**DRAFT_PROMPTS, **CLAIM_PROMPTS}
 
     rubric: Annotated[
-        RubricLike | None,
+        RubricLike | PathLike[str] | None,
         SkipValidation,
         Rule("a name, a text, a list or a mapping of criteria, or None"),
     ] = None
     """What is judged: a ready rubric's name, a text, a list of criteria
-    (`"name"`, `"name: description"`, the fields of a `Criterion`), or a mapping of names to
-    descriptions. Default: correctness if a row has `expected`, else groundedness."""
+    (`"name"`, `"name: description"`, the fields of a `Criterion`), a mapping of names to
+    descriptions, or the `Path` of a file. Default: correctness if a row has `expected`, else
+    groundedness."""
     file: Annotated[str | PathLike[str] | None, Owner(), Rule("a path, or None")] = None
     """A YAML or JSON file that holds the rubric."""
     labels: Labels | None = None
@@ -279,6 +280,16 @@ class RubricOptions(LabelOptions):
     ] = 0
     """Draft at most this many yes/no questions from the task (`True`: eight) and ask them with
     the criteria of `rubric` (TICK, arXiv:2410.03608)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_file(cls, data: Any) -> Any:
+        """Take a path given as the rubric for the file that it is."""
+        if isinstance(data, dict) and isinstance(data.get("rubric"), PathLike):
+            if data.get("file") is not None:
+                raise OptionError("give `rubric` or `file`, not both")
+            return {**data, "rubric": None, "file": data["rubric"]}
+        return data
 
     @model_validator(mode="after")
     def _check(self) -> RubricOptions:
@@ -305,7 +316,7 @@ class RubricOptions(LabelOptions):
         """The rubric of the judge; None: by what a row brings."""
         if isinstance(self.rubric, str):
             return rubric_of_text(self.rubric, self.labels)
-        if self.rubric is not None:
+        if self.rubric is not None and not isinstance(self.rubric, PathLike):
             rubric = Rubric(criteria=read_rubric(self.rubric))
         elif self.file is not None:
             rubric = load_rubric(self.file)
