@@ -257,24 +257,30 @@ def test_long_work_is_told_and_short_work_is_not(monkeypatch):
 
 
 def test_a_command_tells_of_the_report_that_it_draws(tmp_path, monkeypatch):
-    rows = data_of(["A"] * 3)
-    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(r) + "\n" for r in data_of(["A"] * 3)))
     (tmp_path / "v.jsonl").write_text("".join(json.dumps(r) + "\n" for r in run_of(["A"] * 3)))
-    told = threading.Event()
+    told, listen, drawn = threading.Event(), busy.listen, TrustReport.to_html
 
-    class Told(threading.Timer):
-        def run(self):
-            super().run()
-            told.set()
+    def listen_too(listener):
+        def hear(text):
+            listener(text)
+            if text.startswith("Drawing"):
+                told.set()
 
-    drawn = TrustReport.to_html
+        listen(hear)
+
+    def draw_once_told(report, path):
+        assert told.wait(60)
+        return drawn(report, path)
+
     monkeypatch.setattr(busy, "AFTER", 0.0)
-    monkeypatch.setattr(busy.threading, "Timer", Told)
-    monkeypatch.setattr(
-        TrustReport, "to_html", lambda *own: told.clear() or (told.wait(60) and drawn(*own))
-    )
-    words = ["--verdicts", tmp_path / "v.jsonl", "-o", tmp_path / "r.html"]
-    result = invoke("trust", tmp_path / "d.jsonl", *words)
+    monkeypatch.setattr(busy, "listen", listen_too)
+    monkeypatch.setattr(TrustReport, "to_html", draw_once_told)
+    try:
+        words = ["--verdicts", tmp_path / "v.jsonl", "-o", tmp_path / "r.html"]
+        result = invoke("trust", tmp_path / "d.jsonl", *words)
+    finally:
+        listen(None)
     assert result.exit_code == 0, result.output
     assert "Drawing the report …" in result.stderr
     assert "…" not in result.stdout

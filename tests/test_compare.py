@@ -97,7 +97,9 @@ def test_no_method_asks_more_than_its_budget(method):
         with pytest.raises(OptionError, match=f"needs at least {least} calls"):
             within_budget(method, budget)
     spends = any(rule.each for rule in rules) and method != "drpe"
-    for budget in range(least, 25):
+    for budget in sorted({least, least + 1, 7, 16, 24}):
+        if budget < least:
+            continue
         judge = load_judge(method, FakeChatModel(), **within_budget(method, budget))
         calls = judge.config["metadata"]["calls"]
         assert calls <= budget

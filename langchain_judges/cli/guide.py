@@ -171,7 +171,10 @@ class GuidedCommand(TyperCommand):
         flags = {str(each.name): each.opts[0] for each in self.params}
         OWN_FLAGS.set({name: own for name, own in flags.items() if own.startswith("--")})
         listen(lambda text: error_console().print(text, style="dim", markup=False))
-        return super().invoke(ctx)
+        try:
+            return super().invoke(ctx)
+        finally:
+            listen(None)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write what the command takes, the names for its options, and its examples."""
