@@ -133,7 +133,10 @@ def judged(number):
 
 GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
     "agents.md": dict,
-    "allure.md": lambda: {"saver": InMemorySaver(), "items": planning(6)},
+    "allure.md": lambda: {
+        **{"saver": InMemorySaver(), "items": planning(6)},
+        "dev": [{"input": "2 + 2?", "output": "4", "expected": "4", "label": 1}],
+    },
     "bsm.md": dict,
     "ci.md": dict,
     "compared.md": dict,

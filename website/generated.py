@@ -22,6 +22,7 @@ ROOMS = {
     "": "Judges, rows and verdicts",
     "methods.rubric": "Criteria",
     "methods.drpe": "Panels of DRPE",
+    "methods.allure": "Guidelines of ALLURE",
     "methods.sc2": "Aspects and tables of SC²",
     "runs": "Many rows",
     "integrations": "LangChain, LangSmith and servers",

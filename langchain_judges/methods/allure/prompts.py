@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from langchain_core.prompts import ChatPromptTemplate
 
+from langchain_judges.asking.send import chat_prompt
+from langchain_judges.methods.pairs import MATERIAL_RULE
+
 AUDIT = ChatPromptTemplate.from_messages(
     [
         (
@@ -52,3 +55,13 @@ REASON = """
 {rationale}
 </judge-{fence}>"""
 """Why the judge gave its label; left out where it gave no reason."""
+
+GUIDELINES = chat_prompt(
+    f"You write guidelines for a judge of responses. {MATERIAL_RULE}{{standard}}",
+    """{examples}
+
+Write at most {most} guidelines by which the judge would have given the right labels. Each is \
+one sentence, names no case, and holds for cases that have nothing in common with these. What \
+only one case or a doubtful label speaks for is none.""",
+)
+"""Asks for short guidelines in place of the mistakes themselves. Returns `guidelines_shape`."""

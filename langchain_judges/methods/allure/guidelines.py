@@ -1,0 +1,227 @@
+"""Guidelines drawn from audited mistakes: a few sentences in place of the examples.
+
+They take a fraction of the examples' tokens, and the guard of the audit tries them on items
+that the memory does not hold. Not in the paper; MLflow's MemAlign keeps such guidelines beside
+remembered cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any, cast
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import RunnableConfig
+from pydantic import BaseModel, Field, create_model
+from typing_extensions import TypedDict
+
+from langchain_judges.asking.adapter import ModelAdapter
+from langchain_judges.asking.ask import ask
+from langchain_judges.asking.send import Question
+from langchain_judges.asking.steps import Steps, Wait, arun, run
+from langchain_judges.errors import InputError
+from langchain_judges.memory.failure_memory import FailureMemory
+from langchain_judges.memory.shown import block
+from langchain_judges.methods.allure.auditors import standard_of
+from langchain_judges.methods.allure.checks import is_on_scale
+from langchain_judges.methods.allure.holdout import (
+    ROUNDING,
+    Case,
+    cases_of,
+    fall_risk,
+    grouped_by_task,
+    identified,
+    measure,
+)
+from langchain_judges.methods.allure.judge import ALLURE, create_allure_judge
+from langchain_judges.methods.allure.prompts import GUIDELINES
+from langchain_judges.methods.allure.review import AuditItem
+from langchain_judges.methods.allure.state import Measured
+from langchain_judges.methods.context import prompt_set
+from langchain_judges.methods.items import item_of
+from langchain_judges.verdict import Failure, Item, Label, LabelVerdict, Usage, add_usage
+
+RISK = 0.5
+"""Share of bootstrap resamples in which dev may have fallen, as in the audit."""
+_AT_ONCE = 8
+
+
+class Guidelines(TypedDict):
+    """What was drawn from a memory, and what it does to the judge on held-out items."""
+
+    guidelines: str
+    """Pass them as `instructions`; empty where none could be drawn."""
+    before: Measured
+    """The judge without them."""
+    after: Measured | None
+    """The judge with them; None without guidelines."""
+    risk: float | None
+    """How likely it is that balanced accuracy fell, by a paired bootstrap."""
+    admitted: bool
+    """Whether accuracy and balanced accuracy are no lower, and the risk is small enough."""
+    failures: list[Failure]
+    usage: Usage
+
+
+def draw_guidelines(
+    model: str | BaseChatModel,
+    memory: FailureMemory,
+    dev: Sequence[Mapping[str, Any]],
+    *,
+    most: int = 5,
+    **options: Any,
+) -> Guidelines:
+    """Draw short guidelines from a memory's mistakes, and try them on held-out items.
+
+    One call draws them. The judge then labels `dev` without and with them, and they are
+    admitted as the audit admits examples: where neither accuracy nor balanced accuracy falls.
+
+    Args:
+        model: What `resolve_model` takes; it draws the guidelines and judges.
+        memory: The audited mistakes, of which there must be one.
+        dev: Items with their true `label`, of other tasks and groups than the mistakes.
+        most: Most guidelines.
+        options: Of `create_allure_judge`; guidelines stand behind your own `instructions`.
+
+    Raises:
+        InputError: The memory is empty, or an item of dev has no label or belongs with a
+            remembered mistake.
+        OptionError: An option is not allowed.
+    """
+    return run(_drawn(model, memory, dev, most, options))
+
+
+async def adraw_guidelines(
+    model: str | BaseChatModel,
+    memory: FailureMemory,
+    dev: Sequence[Mapping[str, Any]],
+    *,
+    most: int = 5,
+    **options: Any,
+) -> Guidelines:
+    """Draw guidelines in the running event loop; takes and raises what `draw_guidelines` does.
+
+    Args:
+        model: What `resolve_model` takes.
+        memory: The audited mistakes.
+        dev: Items with their true `label`.
+        most: Most guidelines.
+        options: Of `create_allure_judge`.
+    """
+    return await arun(_drawn(model, memory, dev, most, options))
+
+
+@cache
+def guidelines_shape(most: int) -> type[BaseModel]:
+    """Return the shape of the reply."""
+    return create_model(
+        "Guidelines",
+        guidelines=(Annotated[list[str], Field(min_length=1, max_length=most)], ...),
+    )
+
+
+def _drawn(
+    model: str | BaseChatModel,
+    memory: FailureMemory,
+    dev: Sequence[Mapping[str, Any]],
+    most: int,
+    options: Mapping[str, Any],
+) -> Steps[Guidelines]:
+    examples = yield Wait(memory.examples, lambda: _later(memory.examples))
+    plain = create_allure_judge(model, **options)
+    labels = list(ALLURE(**options).labels)
+    items = _held_out(examples, dev, labels)
+    prompts, version = prompt_set({"guidelines": GUIDELINES}, None)
+    question = Question(
+        method="allure",
+        step="guidelines",
+        adapter=ModelAdapter(model, None),
+        prompt=prompts["guidelines"],
+        shape=guidelines_shape(most),
+        version=version,
+    )
+    variables = {
+        "examples": block(examples).strip(),
+        "most": most,
+        "standard": standard_of(plain)(items[0]),
+    }
+    reply = yield from ask(question, variables, unit="memory")
+    before, usages = yield from _judged(plain, items, labels)
+    result: Guidelines = {
+        "guidelines": "",
+        "before": measure(before),
+        "after": None,
+        "risk": None,
+        "admitted": False,
+        "failures": list(reply.failures),
+        "usage": add_usage([reply.usage, *usages]),
+    }
+    if reply.data is None:
+        return result
+    text = "\n".join(f"- {line.strip()}" for line in reply.data["guidelines"])
+    own = {
+        **options,
+        "instructions": "\n".join(filter(None, (options.get("instructions"), text))),
+    }
+    after, more = yield from _judged(create_allure_judge(model, **own), items, labels)
+    risk, new = fall_risk(before, after), measure(after)
+    fell = any(
+        new[name] < result["before"][name] - ROUNDING
+        for name in ("accuracy", "balanced_accuracy")
+    )
+    return {
+        **result,
+        "guidelines": text,
+        "after": new,
+        "risk": risk,
+        "admitted": not fell and risk <= RISK,
+        "usage": add_usage([reply.usage, *usages, *more]),
+    }
+
+
+async def _later(read: Callable[[], Any]) -> Any:
+    return read()
+
+
+def _held_out(
+    examples: Sequence[Mapping[str, Any]],
+    dev: Sequence[Mapping[str, Any]],
+    labels: Sequence[Label],
+) -> list[AuditItem]:
+    """Return the items of dev, none of which belongs with a remembered mistake."""
+    if not examples:
+        raise InputError("the memory holds no mistake to draw guidelines from")
+    items = identified(dev, "dev")
+    for item in items:
+        if not is_on_scale(item.get("label"), labels):
+            raise InputError(
+                f"{item['id']}: an item of dev needs its true label in `label`, one of "
+                f"{list(labels)!r}, got {item.get('label')!r}"
+            )
+    remembered = [
+        cast("AuditItem", {**item_of(each), "id": f"memory {n}", "group": each["group"]})
+        for n, each in enumerate(examples)
+    ]
+    both = grouped_by_task([*remembered, *items])
+    groups = {str(each["group"]) for each in both[: len(examples)] if each.get("group")}
+    sources = {str(each["source"]) for each in examples if each["source"]}
+    for item in both[len(examples) :]:
+        if str(item.get("group")) in groups or item["id"] in sources:
+            raise InputError(f"{item['id']} of dev belongs with a remembered mistake")
+    return items
+
+
+def _judged(
+    judge: Any, items: Sequence[AuditItem], labels: Sequence[Label]
+) -> Steps[tuple[list[Case], list[Usage]]]:
+    shown: list[Item] = [item_of(item) for item in items]
+    config: RunnableConfig = {"max_concurrency": _AT_ONCE}
+    results = yield Wait(
+        lambda: judge.batch(shown, config), lambda: judge.abatch(shown, config)
+    )
+    verdicts: dict[str, LabelVerdict] = {
+        str(item["id"]): result["verdict"] for item, result in zip(items, results, strict=True)
+    }
+    usages = [verdict["usage"] for verdict in verdicts.values()]
+    return cases_of(items, verdicts, labels), usages

@@ -1,0 +1,89 @@
+"""Guidelines drawn from mistakes: what is asked, what the guard says, what is refused."""
+
+import json
+
+import pytest
+
+from langchain_judges import FailureMemory, create_allure_judge
+from langchain_judges.errors import InputError
+from langchain_judges.methods.allure import adraw_guidelines, draw_guidelines
+from tests.cases import for_each
+from tests.fakes import FakeChatModel
+from tests.memories import example
+
+RULE = "A range holds for its ends too."
+DEV = [
+    {
+        "input": f"Count to {n}?",
+        "output": f"{n}",
+        "expected": f"{n}",
+        "id": f"d{n}",
+        "label": n % 2,
+    }
+    for n in range(20, 28)
+]
+
+
+def reader(with_rule, *, rules=(RULE, "Read the unit.")):
+    """Label every item 1; what is odd alone, or what is even, where the rule is shown."""
+
+    def reply(prompt):
+        if "You write guidelines" in prompt:
+            return json.dumps({"guidelines": list(rules)})
+        odd = any(f"Count to {n}?" in prompt for n in range(21, 28, 2))
+        label = int(odd == (with_rule == "better")) if RULE in prompt else 1
+        return json.dumps({"explanation": "-", "label": str(label)})
+
+    return FakeChatModel(replies=reply)
+
+
+def memory():
+    own = FailureMemory()
+    own.remember([example("from 1", 1), example("to 3", 0)])
+    return own
+
+
+@for_each(("with_rule", "admitted", "after"), [("better", True, 1.0), ("worse", False, 0.0)])
+def test_guidelines_are_admitted_where_nothing_falls_on_held_out_items(
+    with_rule, admitted, after
+):
+    model = reader(with_rule)
+    drawn = draw_guidelines(model, memory(), DEV, instructions="Be strict.")
+    assert drawn["guidelines"] == f"- {RULE}\n- Read the unit."
+    # Always 1 is right for the four odd ones of eight.
+    assert (drawn["before"]["accuracy"], drawn["after"]["accuracy"]) == (0.5, after)
+    assert (drawn["admitted"], drawn["failures"]) == (admitted, [])
+    assert drawn["usage"]["calls"] == len(model.prompts) == 17
+    first, *others = model.prompts
+    assert [text["output"] in first for text in memory().examples()] == [True, True]
+    assert all("Be strict." in prompt for prompt in others)
+    assert sum(RULE in prompt for prompt in others) == len(DEV)
+    # What is admitted is shown by an ordinary judge.
+    judge = create_allure_judge(model, instructions=drawn["guidelines"])
+    judge.invoke(DEV[0])
+    assert RULE in model.prompts[-1]
+
+
+async def test_a_reply_that_cannot_be_used_admits_nothing():
+    drawn = await adraw_guidelines(reader("better", rules=()), memory(), DEV)
+    assert (drawn["guidelines"], drawn["admitted"], drawn["after"]) == ("", False, None)
+    assert [failure["step"] for failure in drawn["failures"]] == ["guidelines"]
+    assert drawn["before"]["accuracy"] == 0.5
+
+
+@for_each(
+    ("remembered", "dev", "match"),
+    [
+        ([], DEV, "no mistake"),
+        ([example("x", 1)], [{**DEV[0], "label": "odd"}], "true label"),
+        ([example("x", 1, source="d20")], DEV, "d20 of dev belongs with a remembered mistake"),
+        ([example("x", 1, group="g")], [{**DEV[0], "group": "g"}, DEV[1]], "belongs with"),
+        ([example("x", 1, input="count to  20")], DEV, "belongs with"),
+    ],
+)
+def test_nothing_is_asked_where_the_comparison_would_mean_nothing(remembered, dev, match):
+    own, model = FailureMemory(), reader("better")
+    own.remember(remembered)
+    with pytest.raises(InputError, match=match):
+        draw_guidelines(model, own, dev)
+    assert model.prompts == []
