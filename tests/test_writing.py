@@ -1,6 +1,5 @@
 """Written texts measured, and `langchain-judges write` as a person meets it."""
 
-import asyncio
 import json
 from typing import Any
 
@@ -13,7 +12,6 @@ from langchain_judges.errors import InputError
 from langchain_judges.testing import reply
 from langchain_judges.writing.direct import create_direct_writer
 from langchain_judges.writing.quality import (
-    aevaluate_writing,
     evaluate_writing,
     load_story_judge,
 )
@@ -84,8 +82,6 @@ EXPECTED = {
 
 def test_quality_is_won_tied_or_lost_by_any_of_our_judges():
     assert evaluate_writing(OURS, OTHERS, judge=judge())["quality"] == EXPECTED
-    later = asyncio.run(aevaluate_writing(OURS, OTHERS, judge=judge()))
-    assert later["quality"] == EXPECTED
 
 
 def test_a_judge_that_looks_at_places_gives_no_win():

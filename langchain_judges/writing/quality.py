@@ -7,21 +7,19 @@ pairs, by default the zero-shot relative one that `load_story_judge` makes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired
+from typing import TYPE_CHECKING, Any, NotRequired
 
 from langchain_core.prompts import ChatPromptTemplate
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.steps import Steps, Wait, arun, run
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.pairs import FAIR
 from langchain_judges.methods.registry import load_judge
 from langchain_judges.rows.checks import check_task
-from langchain_judges.runs.many import ajudge_many, judge_many
-from langchain_judges.runs.rows import ResultRow
+from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import Pair, Verdict
 from langchain_judges.writing.coverage import ENGLISH, Counting, distinct, losses, missing
@@ -109,61 +107,14 @@ def evaluate_writing(  # noqa: PLR0913 - one parameter for each option
     Source: Saha et al. 2023, section 4.2 and table 6 (all present, missing concepts).
     """
     counting: Counting = {"strict": strict, "language": language}
-    comparing = _Comparing(judge, records, max_concurrency)
-    return run(_evaluated(results, against, comparing, counting))
-
-
-async def aevaluate_writing(  # noqa: PLR0913 - one parameter for each option
-    results: Iterable[Mapping[str, object]],
-    against: Iterable[Mapping[str, object]] | None = None,
-    *,
-    judge: Judge | None = None,
-    strict: bool = False,
-    language: str = ENGLISH,
-    records: str | PathLike[str] | None = None,
-    max_concurrency: int | None = None,
-) -> Writing:
-    """Measure written texts in the running event loop; see `evaluate_writing`."""
-    counting: Counting = {"strict": strict, "language": language}
-    comparing = _Comparing(judge, records, max_concurrency)
-    return await arun(_evaluated(results, against, comparing, counting))
-
-
-class _Comparing(NamedTuple):
-    """How texts are compared with others."""
-
-    judge: Judge | None
-    records: str | PathLike[str] | None
-    max_concurrency: int | None
-
-    def verdicts(self, pairs: Sequence[Pair]) -> Steps[list[Verdict]]:
-        """Return the judge's verdicts on some pairs."""
-        judge = self.judge
-        if not pairs or judge is None:
-            return []
-        options: dict[str, Any] = {
-            "records": self.records,
-            "max_concurrency": self.max_concurrency,
-        }
-
-        async def later() -> list[ResultRow]:
-            return [row async for row in ajudge_many(judge, pairs, progress=False, **options)]
-
-        rows: list[ResultRow] = yield Wait(
-            lambda: list(judge_many(judge, pairs, progress=False, **options)), later
-        )
-        return [row["verdict"] for row in rows]
-
-
-def _evaluated(
-    results: Iterable[Mapping[str, object]],
-    against: Iterable[Mapping[str, object]] | None,
-    comparing: _Comparing,
-    counting: Counting,
-) -> Steps[Writing]:
     rows = _checked(results)
-    pairs = _pairs(rows, against, comparing.judge)
-    verdicts = yield from comparing.verdicts(pairs or [])
+    pairs = _pairs(rows, against, judge)
+    verdicts: list[Any] = []
+    if pairs and judge is not None:
+        run = judge_many(
+            judge, pairs, records=records, max_concurrency=max_concurrency, progress=False
+        )
+        verdicts = [row["verdict"] for row in run]
     return _measured(rows, pairs, verdicts, counting)
 
 
