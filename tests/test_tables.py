@@ -255,6 +255,30 @@ def test_own_cells_come_back_to_the_byte_and_the_judge_s_run_in_no_spreadsheet(
     assert {path.name for path in tmp_path.iterdir()} == {"r.csv", out.name, f".{out.name}.run"}
 
 
+@for_each("suffix", [".csv", ".jsonl", ".parquet"])
+def test_a_table_that_was_judged_before_keeps_the_columns_of_that_judge(suffix, tmp_path):
+    source: Any = [
+        {"input": "Why?", "output": "So.", "label": "mine"},
+        {"input": "Who?", "output": "I.", "label": "hers", "judge.label": "late"},
+    ]
+    before = source
+    for number in range(3):
+        out = tmp_path / f"{number}{suffix}"
+        list(judge_many(polite(), source, out=out, progress=False))
+        frame = pd.DataFrame(data_of(out))
+        after = frame.astype(object).where(frame.notna(), None).to_dict("records")
+        for row, own in zip(after, before, strict=True):
+            assert {name: row[name] for name in own} == own
+            assert int(row["judge." * (number + 2) + "label"]) == 1
+        source, before = out, after
+
+
+def data_of(path: Path) -> Any:
+    if path.suffix == ".jsonl":
+        return [json.loads(line) for line in path.read_text().splitlines()]
+    return read(path) if path.suffix == ".csv" else parquet.read_table(path).to_pylist()
+
+
 def test_parquet_keeps_the_types_of_the_columns(tmp_path):
     frame = pd.DataFrame({"question": ["a", "b"], "reply": ["x", "y"], "n": [1, 2]})
     frame["day"] = pd.to_datetime(["2026-01-01", "2026-01-02"])

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,9 @@ _TYPES = {
     "cost": "double",
 }
 """Types of the judge's columns in Parquet; the others are texts, labels may be numbers."""
+
+
+_PREFIXES = re.compile(r"^(?:judge\.)+")
 
 
 def judged_cells(result: ResultRow, systems: Sequence[str] | None = None) -> dict[str, object]:
@@ -81,8 +85,17 @@ def _by_criterion(result: ResultRow) -> dict[str, object]:
 
 def named_cells(own: Collection[str], judged: Mapping[str, object]) -> dict[str, object]:
     """Return the judge's cells; beside a column of one's own of that name as `judge.NAME`."""
-    named = {f"judge.{name}" if name in own else name: cell for name, cell in judged.items()}
-    return {name: _readable(cell) for name, cell in named.items()}
+    return {_free_name(name, own): _readable(cell) for name, cell in judged.items()}
+
+
+def _free_name(name: str, own: Collection[str]) -> str:
+    """Return a name for a column of the judge that no column of one's own has.
+
+    A table that was judged before has `judge.NAME` too.
+    """
+    while name in own:
+        name = f"judge.{name}"
+    return name
 
 
 def known_cells(result: ResultRow) -> dict[str, object]:
@@ -128,10 +141,11 @@ class TableFile:
 
         A column of the judge gives its name to a column of one's own that comes later.
         """
-        if taken := own.keys() & self._judged:
-            self._rename({name: f"judge.{name}" for name in taken})
-            self._judged -= taken
+        taken = own.keys() & self._judged
         self._own |= dict.fromkeys(own)
+        if taken:
+            self._rename({name: _free_name(name, self._own) for name in taken})
+            self._judged -= taken
         cells = named_cells(self._own, judged)
         self._judged |= cells.keys()
         self._put(own, cells)
@@ -242,7 +256,7 @@ class Parquet(TableFile):
         names = dict.fromkeys(name for row in rows for name in row)
         for name in [*self._own, *(name for name in names if name not in self._own)]:
             cells = [row.get(name) for row in rows]
-            plain = name.removeprefix("judge.") if name not in self._own else ""
+            plain = _PREFIXES.sub("", name) if name not in self._own else ""
             if plain in _TYPES:
                 fields.append((name, pa.type_for_alias(_TYPES[plain])))
                 continue
