@@ -112,6 +112,43 @@ def test_a_reply_of_another_form_is_a_failure_and_is_not_repaired(bsm_file):
     assert len(model.prompts) == 3
 
 
+SOLVE = {"prompt": "{response_1}\n{response_2}\nRate:"}
+MARKS = r"(?s)A: (?P<score_1>\d).*B: (?P<score_2>\d)"
+
+
+@for_each(
+    ("pattern", "reply", "scores"),
+    [
+        (MARKS, "It shows \\frac{1}{2}. A: 4, B: 2", {"A": 4, "B": 2}),
+        (MARKS, "No brace {closes it. A: 4, B: 2", {"A": 4, "B": 2}),
+        (MARKS, '{"score_1": 5, "score_2": 1, "explanation": "x"}', None),
+        (MARKS, "<think>A: 1, B: 5</think>A: 4, B: 2", {"A": 4, "B": 2}),
+        (MARKS, "<think>A: 1, B: 5", None),
+        (r'"a": (?P<score_1>\d), "b": (?P<score_2>\d)', '{"a": 4, "b": 2}', {"A": 4, "B": 2}),
+    ],
+)
+def test_a_reply_is_read_by_the_pattern_alone(pattern, reply, scores):
+    prompts = {"solve": {**SOLVE, "reply": pattern}}
+    model = FakeChatModel(replies=[reply])
+    judge = create_bsm_judge(model, prompts=prompts, criteria=["Truth"], orders="none")
+    result = judge.invoke(PAIR)
+    assert [each["scores"] for each in result["subscores"]] == ([scores] if scores else [])
+    assert bool(result["verdict"]["failures"]) == (scores is None)
+
+
+def test_another_way_to_read_replies_is_another_version_of_the_prompts():
+    def version(**read):
+        prompts = {"solve": {**SOLVE, "reply": MARKS, **read}}
+        judge: Any = create_bsm_judge(FakeChatModel(replies=[]), prompts=prompts)
+        return judge.config["metadata"]["prompt_version"]
+
+    swapped = (
+        MARKS.replace("score_1", "x").replace("score_2", "score_1").replace("x", "score_2")
+    )
+    versions = {version(), version(reply=swapped), version(values={"4": "5"})}
+    assert len(versions) == 3
+
+
 ROLES = {
     "vote": {
         "prompt": "{text}\n1) {response_1}\n2) {response_2}\n"
@@ -138,6 +175,22 @@ def test_each_role_stands_where_the_file_puts_it_and_each_line_is_one_vote():
     first = "A" if match[1] == "Because." else "B"
     votes = {vote["role"]: vote["preference"] for vote in result["votes"]}
     assert votes[match[3]] == votes[match[5]] == first != votes[match[6]]
+
+
+@for_each(
+    "reply",
+    [
+        "1 because it says why.\n2 because it is honest.",
+        "1 because it says why.\n1 because I am sure.\n2 because of tone.\n2 because of all.",
+    ],
+)
+def test_votes_that_cannot_be_told_to_roles_count_for_none(reply):
+    judge = create_drpe_judge(
+        FakeChatModel(replies=[reply]), panel={"dynamic": 0}, prompts=ROLES
+    )
+    result = judge.invoke(PAIR)
+    assert result["verdict"]["preference"] is None
+    assert "unparsable" in {each["reason"] for each in result["verdict"]["failures"]}
 
 
 TABLES = {

@@ -26,10 +26,12 @@ from langchain_judges.asking.adapter import ReplyRequest
 from langchain_judges.asking.limiter import ROW_COST
 from langchain_judges.asking.reading import (
     Problem,
+    Reading,
     ReplyData,
     check,
     json_schema,
     read,
+    read_words,
 )
 from langchain_judges.asking.send import Asking, Question, Reply, StoredReply, send
 from langchain_judges.asking.steps import NODE_INPUT, Steps, Wait, emit
@@ -214,22 +216,33 @@ def _checked(
 ) -> Steps[Reply]:
     """Send the messages, check the reply, and ask for a repair where it cannot be used."""
     question = asking.question
-    own, parse, repairs_to_go = question.own, question.parse, question.repairs
+    # A repair would ask for another form than the caller's own.
+    repairs_to_go = 0 if question.own else question.repairs
     material = sealed([str(variables[name]) for name in _MATERIAL if variables.get(name)])
-    if own:
-        # A repair would ask for another form, and the form of a caller's own is trusted.
-        repairs_to_go, material, parse = 0, [], partial(own.parse, shape=question.shape)
     while True:
         message, request, failure = yield from send(asking, messages)
         if message is None:
             return asking.reply(None, failure)
-        data, problem = read(message, question.shape, parse, request.tool, material)
+        data, problem = _read(question, question.shape, message, request, material)
         if problem is None:
             return _measured(asking, message, data)
         if problem.reason in _NO_REPAIR or not repairs_to_go:
             return _salvaged(asking, message, request, material, problem)
         repairs_to_go -= 1
         messages = _repair(messages, message, problem, question.shape)
+
+
+def _read(
+    question: Question,
+    shape: type[BaseModel],
+    message: AIMessage,
+    request: ReplyRequest,
+    material: Sequence[str],
+) -> Reading:
+    """Read a reply; to a prompt of the caller's own by its pattern alone."""
+    if question.own:
+        return read_words(message, shape, partial(question.own.parse, shape=question.shape))
+    return read(message, shape, question.parse, request.tool, material)
 
 
 def _measured(asking: Asking, message: AIMessage, data: ReplyData | None) -> Reply:
@@ -249,7 +262,7 @@ def _salvaged(
     """Return what can be used of a reply that stayed unusable."""
     question = asking.question
     if question.partial and problem.reason not in _NO_REPAIR:
-        data, _ = read(message, question.partial, question.parse, request.tool, material)
+        data, _ = _read(question, question.partial, message, request, material)
         if data is not None:
             reply = _measured(asking, message, data)
             reply.problem = problem

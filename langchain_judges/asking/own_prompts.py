@@ -47,7 +47,8 @@ class OwnPrompt(ChatPromptTemplate):
         """Return the fields that a reply states; None if it states none, or two of one field.
 
         Each match fills one item of a list, or one of the numbered parts of a reply (roles,
-        rows of a table), where the reply has such; all of what has no group is the reply.
+        rows of a table), where the reply has such: one for each part, or whose they are is not
+        known. All of what has no group is the reply.
         """
         matches = [self._said(match) for match in re.finditer(str(self.reply), text)]
         fields = json_schema(shape)["properties"]
@@ -58,8 +59,10 @@ class OwnPrompt(ChatPromptTemplate):
             return {**_whole(fields, text), plural: items}
         parts = [name for name, field in fields.items() if field.get("type") == "object"]
         if parts:
+            if len(matches) != len(parts):
+                return None
             named = [_whole(fields[part]["properties"], "") for part in parts]
-            filled = zip(parts, named, matches, strict=False)
+            filled = zip(parts, named, matches, strict=True)
             return {part: {**blank, **match} for part, blank, match in filled}
         if any(each != matches[0] for each in matches):
             return None

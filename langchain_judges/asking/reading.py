@@ -100,6 +100,30 @@ def read(
     return _read_text(text, shape, parse, material)
 
 
+def read_words(message: AIMessage, shape: type[BaseModel], parse: Parse) -> Reading:
+    """Return the checked data of what `parse` finds behind a reply's thoughts.
+
+    Unlike `read` it looks for no JSON: braces and objects are words as any others.
+
+    Args:
+        message: The reply.
+        shape: What must be found; bounds and choices are checked too.
+        parse: Finds it.
+    """
+    if problem := _ending(message):
+        return None, problem
+    text = message.text.strip()
+    if is_blank(text):
+        return None, Problem("empty", "the reply is empty")
+    start = answer_start(text)
+    if start is None or start == len(text):
+        return _unread("thoughts without an answer", text[-200:])
+    data = parse(text[start:].strip())
+    if data is None:
+        return _unread("not of the form that the prompt's `reply` says", text[-200:])
+    return check(data, shape)
+
+
 def _arguments(message: AIMessage, tool: str | None) -> list[object]:
     """Return what every call of a tool was given, as the model wrote it where that is known."""
     calls = message.additional_kwargs.get("tool_calls")

@@ -21,7 +21,7 @@ from langchain_judges.asking import nodes
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.nodes import Next, Node, Route, blank_state, event_names
-from langchain_judges.asking.own_prompts import PIECE, own_prompt, read_prompts
+from langchain_judges.asking.own_prompts import PIECE, OwnPrompt, own_prompt, read_prompts
 from langchain_judges.asking.send import Question, Reply
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.asking.store import ThreadReplies
@@ -301,7 +301,7 @@ def prompt_set(
 
 
 def _texts(prompt: ChatPromptTemplate) -> list[str]:
-    """Return a prompt's messages, and what stands in them already (`partial`)."""
+    """Return a prompt's messages, what stands in them already, and how replies are read."""
     filled = {
         name: f"{value.__module__}.{value.__qualname__}()" if callable(value) else str(value)
         for name, value in sorted(prompt.partial_variables.items())
@@ -309,6 +309,7 @@ def _texts(prompt: ChatPromptTemplate) -> list[str]:
     return [
         *(message.pretty_repr() for message in prompt.messages),
         *(f"{name}={value}" for name, value in filled.items()),
+        *([json.dumps([prompt.reply, prompt.values])] if isinstance(prompt, OwnPrompt) else []),
     ]
 
 
