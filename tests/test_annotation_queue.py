@@ -186,6 +186,16 @@ def test_a_queue_says_whether_its_judge_may_be_trusted_in_one_line(client, serve
     assert (report["agreement.label.wrong"], report["agreement.label.wrong"].n) == (1 / 3, 3)
 
 
+def test_what_a_judge_said_stays_where_people_corrected_all_of_it(client, server):
+    server.feedback.clear()
+    [run] = production(server, POLITE)
+    client.create_annotation_queue(name="corrected")
+    server.queued.append(("corrected", run))
+    says(server, run, "polite", 1, who="model", correction={"value": 0})
+    [row] = feedback_rows(client, queue="corrected")
+    assert (row["polite"], row["polite.people"]) == (1, 0)
+
+
 # -- proposals of an audit
 
 

@@ -195,6 +195,11 @@ def test_any_judge_is_trusted_by_two_columns_of_a_table(tmp_path):
     assert f"50{NBSP}% by the judge and 80{NBSP}% by the label" in result.stdout
     saved = json.loads(out.read_text())
     assert (saved["judge"], saved["rows"], saved["data"]) == ("gpt", 100, "rows.csv")
+    limited = invoke(
+        *("trust", table, "--judge", "gpt", "--column", "label=ann"),
+        *("--limit", "40", "-o", out),
+    )
+    assert (limited.exit_code, json.loads(out.read_text())["rows"]) == (0, 40)
     bar = ("--min-agreement", "0.9", "-o", out, "--column", "label=ann")
     assert invoke("trust", table, "--judge", "gpt", *bar).exit_code == 4
     both = invoke("trust", table, "--judge", "gpt", "--judge", "other", *bar[2:])

@@ -484,10 +484,10 @@ def test_the_command_says_which_of_two_columns_is_better(serve, tmp_path):
     assert {row["preference"] for row in read(out)} == {"v2"}
 
 
-def comparing(server, *words):
+def comparing(server, *words, exit_code=0):
     line = ["compare", *words, "--model", "m", "--base-url", server.url]
     done = CliRunner().invoke(app, [str(word) for word in line])
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == exit_code, done.output
     return done
 
 
@@ -554,6 +554,18 @@ def test_three_systems_are_ranked_with_the_neighbours_that_are_not_settled(serve
     calls = len(server.calls)
     assert comparing(server, tmp_path / "r.csv", *words, *more).stdout == done.stdout
     assert len(server.calls) == calls
+
+
+def test_a_strict_ranking_ends_with_1_where_a_comparison_failed(serve, tmp_path):
+    rows = [
+        {"question": f"Why {n}?", "v1": "bad", "v2": "good", "v3": "fair"} for n in range(4)
+    ]
+    table = written(tmp_path / "r.csv", rows)
+    server = serve(lambda call: reply("?") if "Why 0" in call.prompt else over_the_wire(call))
+    words = ("--systems", "v1,v2,v3", "--records", tmp_path / "r.jsonl")
+    done = comparing(server, table, *words)
+    assert "3 of 12 comparisons could not be judged" in done.stderr
+    comparing(server, table, *words, "--strict", exit_code=1)
 
 
 COLUMNS_OF_SET = {"input": "id", "output": "question"}

@@ -198,7 +198,8 @@ def rank(
 
     Pairs of systems are compared where their order is in doubt, until it is settled.
 
-    Exit codes: 0 done, 1 nothing was judged, 2 wrong use or refused, 130 Ctrl-C.
+    Exit codes: 0 done, 1 nothing was judged, or failures under --strict, 2 wrong use or
+    refused, 130 Ctrl-C.
     """
     errors, saved = error_console(), output.records is not None
     with refusals_as_exits(errors, model.address), ctrl_c_as_exit(errors, saved=saved):
@@ -341,7 +342,7 @@ def _order(
     run: RunFlags,
     output: PlaceFlags,
 ) -> None:
-    """Rank several systems, and leave with 1 where nothing was judged."""
+    """Rank several systems; leave with 1 where nothing was judged, or not all that must be."""
     from langchain_judges.report.systems import Order
     from langchain_judges.report.terminal import ranking_table
     from langchain_judges.runs.ranking import rank
@@ -359,5 +360,9 @@ def _order(
     for sentence in answer.sentences():
         console.print(sentence, markup=False)
     output.write(answer)
-    if ranking["not_judged"] == ranking["comparisons"]:
+    undone, asked = ranking["not_judged"], ranking["comparisons"]
+    if undone:
+        text = f"{undone:,} of {counted(asked, 'comparison')} could not be judged"
+        error_console().print(text, style="yellow", markup=False)
+    if undone == asked or (run.strict and undone):
         raise typer.Exit(FAILED)

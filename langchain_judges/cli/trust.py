@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -181,7 +182,8 @@ def _of_columns(
         raise OptionError(f"--baseline is for one judge, got {len(judges)}")
     people = [named_columns([each], ["label"]) or {} for each in table.column or []]
     labels = [own["label"] for own in people] or ["label"]
-    return trust_columns(list(read_table(path)), judges, labels, data_name=path.name, **options)
+    rows = list(islice(read_table(path), table.limit))
+    return trust_columns(rows, judges, labels, data_name=path.name, **options)
 
 
 def _tell(answer: TrustReport | ComparisonReport) -> None:

@@ -88,7 +88,12 @@ def feedback_rows(
         for run in runs
     }
     feedback = list(client.list_feedback(run_ids=list(rows))) if rows else []
-    judged = {each.key for each in feedback if not is_of_people(each)}
+    # A correction stands beside what the judge said.
+    judged = {
+        each.key
+        for each in feedback
+        if not is_of_people(each) or label_of_correction(each) is not None
+    }
     for each in sorted(feedback, key=lambda one: one.created_at):
         row, key = rows[str(each.run_id)], each.key
         said = each.value if each.score is None else each.score
