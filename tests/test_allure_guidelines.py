@@ -3,9 +3,10 @@
 import json
 
 import pytest
+from langchain_core.caches import InMemoryCache
 
 from langchain_judges import FailureMemory, create_allure_judge
-from langchain_judges.errors import InputError
+from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure import adraw_guidelines, draw_guidelines
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -69,6 +70,40 @@ async def test_a_reply_that_cannot_be_used_admits_nothing():
     assert (drawn["guidelines"], drawn["admitted"], drawn["after"]) == ("", False, None)
     assert [failure["step"] for failure in drawn["failures"]] == ["guidelines"]
     assert drawn["before"]["accuracy"] == 0.5
+
+
+def test_guidelines_under_which_nothing_was_judged_are_not_admitted():
+    def reply(prompt):
+        if "You write guidelines" in prompt:
+            return json.dumps({"guidelines": [RULE]})
+        return "I would rather not say."
+
+    model = FakeChatModel(replies=reply)
+    drawn = draw_guidelines(model, memory(), DEV, repairs=0)
+    assert (drawn["admitted"], drawn["after"]["not_judged"]) == (False, len(DEV))
+    assert len(drawn["failures"]) == 2 * len(DEV)
+    assert drawn["usage"]["calls"] == len(model.prompts) == 17
+
+
+def test_what_is_cached_is_not_paid_again_and_repairs_are_as_asked():
+    cache, models = InMemoryCache(), [reader("better"), reader("better")]
+    for model in models:
+        draw_guidelines(model, memory(), DEV, cache=cache)
+    assert [len(model.prompts) for model in models] == [17, 0]
+    unusable = reader("better", rules=())
+    draw_guidelines(unusable, memory(), DEV, repairs=0)
+    assert len(unusable.prompts) == 1 + len(DEV)
+
+
+def test_no_guidelines_and_a_memory_of_pairs_are_refused():
+    model, own = reader("better"), FailureMemory()
+    with pytest.raises(OptionError, match="`most` must be at least 1, got 0"):
+        draw_guidelines(model, memory(), DEV, most=0)
+    sides = {"output_a": "In autumn.", "output_b": "In May."}
+    own.remember([{"input": "When?", "output": sides, "wrong": "B", "corrected": "A"}])
+    with pytest.raises(InputError, match="the memory holds pairs"):
+        draw_guidelines(model, own, DEV)
+    assert model.prompts == []
 
 
 @for_each(

@@ -20,7 +20,7 @@ from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.send import Question
 from langchain_judges.asking.steps import Steps, Wait, arun, run
-from langchain_judges.errors import InputError
+from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.failure_memory import FailureMemory
 from langchain_judges.memory.shown import block
 from langchain_judges.methods.allure.auditors import standard_of
@@ -59,8 +59,10 @@ class Guidelines(TypedDict):
     risk: float | None
     """How likely it is that balanced accuracy fell, by a paired bootstrap."""
     admitted: bool
-    """Whether accuracy and balanced accuracy are no lower, and the risk is small enough."""
+    """Whether accuracy and balanced accuracy are no lower, the risk is small enough, and the
+    judge with them has judged."""
     failures: list[Failure]
+    """Of the drawing, and of what was not judged on dev."""
     usage: Usage
 
 
@@ -85,9 +87,9 @@ def draw_guidelines(
         options: Of `create_allure_judge`; guidelines stand behind your own `instructions`.
 
     Raises:
-        InputError: The memory is empty, or an item of dev has no label or belongs with a
+        InputError: The memory is empty or one of pairs, or an item of dev has no label or belongs with a
             remembered mistake.
-        OptionError: An option is not allowed.
+        OptionError: An option is not allowed, or `most` is below one.
     """
     return run(_drawn(model, memory, dev, most, options))
 
@@ -128,18 +130,23 @@ def _drawn(
     most: int,
     options: Mapping[str, Any],
 ) -> Steps[Guidelines]:
+    if most < 1:
+        raise OptionError(f"`most` must be at least 1, got {most!r}")
     examples = yield Wait(memory.examples, lambda: _later(memory.examples))
     plain = create_allure_judge(model, **options)
-    labels = list(ALLURE(**options).labels)
+    checked = ALLURE(**options)
+    labels = list(checked.labels)
     items = _held_out(examples, dev, labels)
     prompts, version = prompt_set({"guidelines": GUIDELINES}, None)
     question = Question(
         method="allure",
         step="guidelines",
-        adapter=ModelAdapter(model, None),
+        adapter=ModelAdapter(model, checked.temperature),
         prompt=prompts["guidelines"],
         shape=guidelines_shape(most),
         version=version,
+        repairs=checked.repairs,
+        cache=checked.cache,
     )
     variables = {
         "examples": block(examples).strip(),
@@ -147,15 +154,15 @@ def _drawn(
         "standard": standard_of(plain)(items[0]),
     }
     reply = yield from ask(question, variables, unit="memory")
-    before, usages = yield from _judged(plain, items, labels)
+    before, judged = yield from _judged(plain, items, labels)
     result: Guidelines = {
         "guidelines": "",
         "before": measure(before),
         "after": None,
         "risk": None,
         "admitted": False,
-        "failures": list(reply.failures),
-        "usage": add_usage([reply.usage, *usages]),
+        "failures": [*reply.failures, *_failures(judged)],
+        "usage": add_usage([reply.usage, *_usages(judged)]),
     }
     if reply.data is None:
         return result
@@ -164,7 +171,7 @@ def _drawn(
         **options,
         "instructions": "\n".join(filter(None, (options.get("instructions"), text))),
     }
-    after, more = yield from _judged(create_allure_judge(model, **own), items, labels)
+    after, judged_after = yield from _judged(create_allure_judge(model, **own), items, labels)
     risk, new = fall_risk(before, after), measure(after)
     fell = any(
         new[name] < result["before"][name] - ROUNDING
@@ -175,8 +182,9 @@ def _drawn(
         "guidelines": text,
         "after": new,
         "risk": risk,
-        "admitted": not fell and risk <= RISK,
-        "usage": add_usage([reply.usage, *usages, *more]),
+        "admitted": not fell and risk <= RISK and new["not_judged"] < new["n"],
+        "failures": [*result["failures"], *_failures(judged_after)],
+        "usage": add_usage([result["usage"], *_usages(judged_after)]),
     }
 
 
@@ -192,6 +200,8 @@ def _held_out(
     """Return the items of dev, none of which belongs with a remembered mistake."""
     if not examples:
         raise InputError("the memory holds no mistake to draw guidelines from")
+    if any(isinstance(each["output"], Mapping) for each in examples):
+        raise InputError("the memory holds pairs: guidelines are for judges of one text")
     items = identified(dev, "dev")
     for item in items:
         if not is_on_scale(item.get("label"), labels):
@@ -214,7 +224,7 @@ def _held_out(
 
 def _judged(
     judge: Any, items: Sequence[AuditItem], labels: Sequence[Label]
-) -> Steps[tuple[list[Case], list[Usage]]]:
+) -> Steps[tuple[list[Case], list[LabelVerdict]]]:
     shown: list[Item] = [item_of(item) for item in items]
     config: RunnableConfig = {"max_concurrency": _AT_ONCE}
     results = yield Wait(
@@ -223,5 +233,12 @@ def _judged(
     verdicts: dict[str, LabelVerdict] = {
         str(item["id"]): result["verdict"] for item, result in zip(items, results, strict=True)
     }
-    usages = [verdict["usage"] for verdict in verdicts.values()]
-    return cases_of(items, verdicts, labels), usages
+    return cases_of(items, verdicts, labels), list(verdicts.values())
+
+
+def _usages(verdicts: Sequence[LabelVerdict]) -> list[Usage]:
+    return [verdict["usage"] for verdict in verdicts]
+
+
+def _failures(verdicts: Sequence[LabelVerdict]) -> list[Failure]:
+    return [failure for verdict in verdicts for failure in verdict["failures"]]
