@@ -87,8 +87,8 @@ def draw_guidelines(
         options: Of `create_allure_judge`; guidelines stand behind your own `instructions`.
 
     Raises:
-        InputError: The memory is empty or one of pairs, or an item of dev has no label or belongs with a
-            remembered mistake.
+        InputError: The memory is empty or one of pairs, or an item of dev has no label or
+            belongs with a remembered mistake.
         OptionError: An option is not allowed, or `most` is below one.
     """
     return run(_drawn(model, memory, dev, most, options))
