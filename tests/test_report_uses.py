@@ -241,16 +241,26 @@ def test_nothing_to_go_by_is_not_measured_for_every_use():
         assert {answer.text for answer in answers.values()} == {f"Not measured: {why}."}
 
 
-def test_not_yet_says_how_many_labels_would_settle_it():
-    # Wrong on 40 of 200, with an interval of about ± 5.5 points around .2 and .16 allowed: the
-    # half width has to fall to 4 points.
-    labels = ["A", "B"] * 100
-    answers = [OTHER[a] if i < 40 else a for i, a in enumerate(labels)]
-    answer = uses(run_of(answers), data_of(labels), max_wrong=0.16)["single"]
-    low, high = answer.number.result.interval
+@for_each(("wrong", "rows", "most"), [(40, 200, 0.16), (10, 100, 0.16), (6, 50, 0.22)])
+def test_not_yet_says_how_many_labels_would_settle_it(wrong, rows, most):
+    labels = ["A", "B"] * (rows // 2)
+    answers = [OTHER[a] if i < wrong else a for i, a in enumerate(labels)]
+    answer = uses(run_of(answers), data_of(labels), max_wrong=most)["single"]
     assert answer.word == "not yet"
-    assert answer.labels == pytest.approx(200 * ((high - low) / 2 / 0.04) ** 2 - 200, abs=10)
+    # The least rows whose interval, at the same share of mistakes, lies on one side.
+    for more in range(rows, 10 * rows):
+        low, high = wilson(wrong / rows, more)
+        if low > most or high <= most:
+            break
+    assert rows + answer.labels == pytest.approx(more, rel=0.1)
     assert f"About {answer.labels} more labels make it a yes or a no." in answer.text
+
+
+def wilson(share, rows):
+    z = 1.959964
+    middle = (share + z**2 / (2 * rows)) / (1 + z**2 / rows)
+    half = z / (1 + z**2 / rows) * (share * (1 - share) / rows + (z / rows / 2) ** 2) ** 0.5
+    return middle - half, middle + half
 
 
 @for_each("options", [{"margin": 0}, {"margin": 1.5}, {"max_wrong": -0.1}])

@@ -124,17 +124,19 @@ def decided(result: Result, limit: tuple[float, float]) -> Word:
 def labels_to_settle(result: Result, limit: tuple[float, float]) -> int | None:
     """Return how many more labels bring the interval to one side of the nearer limit.
 
-    An interval narrows with the root of the labels; the value is taken to stay. None where it
-    lies on the limit, so that more labels than anybody gives would be needed.
+    An interval narrows with the root of the labels; the value is taken to stay, and each side
+    of the interval counts for the limits on it. None where the value lies on a limit, so that
+    more labels than anybody gives would be needed.
     """
     if math.isnan(result) or result.interval is None:
         return None
-    ends = [end for end in limit if math.isfinite(end)]
-    away = min((abs(result - end) for end in ends), default=0.0)
-    half = (result.interval.high - result.interval.low) / 2
-    if away <= 0:
-        return None
-    more = result.n * (half / away) ** 2 - result.n
+    low, high = result.interval
+    ratios = [0.0]
+    for end in filter(math.isfinite, limit):
+        if result == end:
+            return None
+        ratios.append(((high if end > result else low) - result) / (end - result))
+    more = result.n * max(ratios) ** 2 - result.n
     return rounded_up(more) if 0 < more <= MOST_LABELS else None
 
 
