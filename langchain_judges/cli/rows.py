@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import NoReturn, cast
 
 import typer
 from rich.console import Console
@@ -29,10 +29,6 @@ from langchain_judges.rows.files import nearest_file
 from langchain_judges.rows.labels import check_annotations
 from langchain_judges.runs.columns import FIELDS
 from langchain_judges.runs.sources import Records, Source, UnreadableTable, source_of
-
-if TYPE_CHECKING:
-    pass
-
 
 RowCheck = Callable[[object], object]
 """Raises `InputError` for a bad row."""

@@ -8,7 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, NotRequired, cast
+from typing import Annotated, Any, ClassVar, NamedTuple, NotRequired, cast
 
 from annotated_types import Ge, Le
 from langchain_core.caches import BaseCache
@@ -31,9 +31,6 @@ from langchain_judges.memory.shown import Recaller, recaller
 from langchain_judges.options import NotSerialisable, Options, Owner, Rule
 from langchain_judges.orders import Order, OrderRule, orders_of
 from langchain_judges.rows.checks import Kind
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NotRequired, Self
+from typing import Annotated, Any, ClassVar, NotRequired, Self
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
@@ -14,9 +14,6 @@ from langchain_judges.errors import OptionError
 from langchain_judges.methods.declaration import EvidenceTable, JudgeOptions, TableCells
 from langchain_judges.options import Owner, Rule
 from langchain_judges.verdict import Preference
-
-if TYPE_CHECKING:
-    pass
 
 
 class Opinion(TypedDict):

@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired
+from typing import Annotated, Any, NotRequired
 
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.methods.declaration import EvidenceTable
 from langchain_judges.orders import Order, Slot, SlotOrTie
-
-if TYPE_CHECKING:
-    pass
 
 
 class Choice(BaseModel):

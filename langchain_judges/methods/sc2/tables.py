@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.escaping import clean
@@ -15,9 +15,6 @@ from langchain_judges.methods.sc2.replies import (
     aspect_names,
 )
 from langchain_judges.orders import Order, in_slots, naming_identities, naming_slots
-
-if TYPE_CHECKING:
-    pass
 
 NOTHING = "none"
 """What a cell holds that has nothing to say."""
