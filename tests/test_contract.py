@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 from langchain_judges import FailureMemory, as_evaluator, judge_many, load_judge
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
-from langchain_judges.methods import COMPARES, Call, add_usage, order_verdict
+from langchain_judges.methods import COMPARES, MATERIAL, Call, add_usage, order_verdict
 from langchain_judges.methods.registry import BUILDERS, METHODS, register
 from langchain_judges.report import trust
 from langchain_judges.testing import check_method
@@ -150,6 +150,7 @@ def of_label(**by_label):
         (r"`flipped` is then true, not None", lambda _: {"flipped": None}),
         (r"`flipped` is false where both", lambda _: {"flipped": True}),
         (r"`confidence` is from 0 to 1, not 80", lambda _: {"confidence": 80}),
+        (r"`confidence_source` is one of", lambda _: {"confidence_source": "a guess"}),
         (r"makes the verdict 'A', not 'tie'", lambda _: {"preference": "tie", "score": 0.5}),
         (r"no verdict; it became 'tie'", of_label(**{"None": {"preference": "tie"}})),
         (r"is a failure with its reason", lambda _: {"failures": []}),
@@ -202,10 +203,13 @@ STATIC = BARE.replace("{response_1}", "<one>\n{response_1}\n</one>").replace(
     "{response_2}", "<two>\n{response_2}\n</two>"
 )
 
+UNFENCED_TASK = "{request}\n" + MATERIAL.partition("</request-{fence_request}>")[2]
+
 
 @for_each(
     "prompt, message",
     [
+        (UNFENCED_TASK, r"in a fence that it cannot close.* it stands bare in"),
         (BARE, r"in a fence that it cannot close.* it stands bare in"),
         (STATIC, r"in a fence that it cannot close.* it stands bare in"),
         (STATIC.replace("{instructions}", ""), "the caller's `instructions` stand in a prompt"),
@@ -299,6 +303,21 @@ def test_trust_finds_the_flips_of_a_method_whatever_its_lists_hold(page):
         del row["ballots"]
         row["verdict"]["flipped"] = True
     assert trust(run, rows).numbers["bias.flips"].result == 1.0
+
+
+def test_a_builder_may_refuse_a_value_that_is_drawn_for_an_option(page):
+    class Persona(page.MeritsOptions):  # type: ignore[name-defined,misc]  # a module of the page
+        """Takes one of the personas that its builder knows."""
+
+        persona: str = "cook"
+        """Who judges."""
+
+    def build(options, model):
+        if options.persona != "cook":
+            raise OptionError("`persona` must be 'cook'")
+        return page.build(options, model)
+
+    check_method(Persona, build)
 
 
 def test_a_tuple_of_ones_own_is_an_option_like_any_other(page):

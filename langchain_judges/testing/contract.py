@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langgraph.checkpoint.memory import InMemorySaver
@@ -33,7 +33,7 @@ from langchain_judges.testing.fitting import (
     value_of,
 )
 from langchain_judges.testing.model import FakeChatModel
-from langchain_judges.verdict import LabelVerdict, Verdict
+from langchain_judges.verdict import ConfidenceSource, LabelVerdict, Verdict
 
 PAIR = {
     "input": "How do I keep basil alive through the winter?",
@@ -69,8 +69,8 @@ def check_method(
       every order, who always prefers slot 1 gets no winner where both orders are asked.
     - Score, scores, confidence and `flipped` agree with the preference.
     - A reply that cannot be used is a failure, and never a verdict.
-    - Judged texts stand in fences that they cannot close; the caller's instructions and what a
-      memory recalls are shown.
+    - Task and judged texts stand in fences that they cannot close; the caller's instructions
+      and what a memory recalls are shown.
     - Identical texts are a tie without a call, a checkpointed thread keeps nothing of the row
       before, and what lands is streamed.
 
@@ -160,11 +160,11 @@ def _check_options(method: _Method) -> None:
     for name in schema:
         try:
             options = method.options(**{name: value_of(schema[name], name)})
+            judge = method.build(options, FakeChatModel(replies=[]))
         except OptionError:
             continue  # The drawn value is not one for this option.
         _check_json(options, but=method.chosen)
         if name not in shared:
-            judge = method.build(options, FakeChatModel(replies=[]))
             _expect(judge.options == options, f"a judge has the `{name}` that it was given")
     for name, preset in method.kind.presets.items():
         options = method.kind(**{**method.chosen, **preset})
@@ -275,6 +275,9 @@ def _check_verdict(verdict: Mapping[str, Any]) -> None:
         _expect(verdict["failures"], "a verdict of None says why in `failures`")
         return
     score, confidence = verdict["score"], verdict["confidence"]
+    sources = get_args(ConfidenceSource)
+    source = verdict["confidence_source"]
+    _expect(source in sources, f"`confidence_source` is one of {sources!r}, not {source!r}")
     if confidence is not None:
         _expect(0 <= confidence <= 1, f"`confidence` is from 0 to 1, not {confidence}")
     if "preference" not in verdict:
@@ -328,12 +331,13 @@ def _check_one_failure(method: _Method, script: Script, lost: str, best: object)
 
 
 def _check_prompts(method: _Method) -> None:
-    """Check that each judged text stands in fences, and the caller's words in a prompt."""
+    """Check that task and judged texts stand in fences, and the caller's words in a prompt."""
     judge, model = method.judge(fitting_reply, instructions=_INSTRUCTIONS)
     judge.invoke(method.row)
     shown = any(_INSTRUCTIONS in prompt for prompt in model.prompts)
     _expect(shown, "the caller's `instructions` stand in a prompt")
-    fields = ("output_a", "output_b") if method.kind.takes == "pair" else ("output",)
+    texts = ("output_a", "output_b") if method.kind.takes == "pair" else ("output",)
+    fields = ("input", *texts)
     closings = {
         closing
         for prompt in model.prompts
@@ -365,7 +369,7 @@ def _closings(prompt: str, text: str) -> Iterator[str]:
         else:
             around = prompt[max(0, place.start() - 60) : place.start() + 40]
             raise AssertionError(
-                "not kept: a judged text stands in a fence that it cannot close, as in "
+                "not kept: a task or judged text stands in a fence that it cannot close, as in "
                 f"`MATERIAL`; it stands bare in {around!r}"
             )
 
