@@ -81,6 +81,16 @@ def test_ratings_are_held_within_a_share_of_their_range():
 # ---- single verdicts
 
 
+def test_a_row_that_was_not_judged_counts_as_missed_in_the_sentence_too():
+    # Of 40 unsafe rows 30 are found, 6 are missed and 4 not judged: (10 / 40 + 12 / 312) / 2.
+    labels = ["unsafe"] * 40 + ["fine"] * 312
+    answers = ["unsafe"] * 30 + ["fine"] * 6 + [None] * 4 + ["unsafe"] * 12 + ["fine"] * 300
+    answer = report.trust(items_of(answers), texts_of(labels)).uses["single"]
+    balanced = next(part for part in answer.parts if part.key == "single.balanced")
+    assert balanced.result == pytest.approx((10 / 40 + 12 / 312) / 2)
+    assert "of 40 with the label unsafe it finds 30" in answer.text
+
+
 # Forty of 400 are unsafe. One judge finds 38 of them and 43 others: on balance 8.5 % are wrong,
 # but 43 of its 81 alarms. One finds 20 and 7 others: on balance 26 %. Always saying fine is
 # wrong on 10 % of the rows, and decides neither.

@@ -139,7 +139,9 @@ def _parts(sample: Sample) -> list[Number]:
     number = Number(BALANCED, "with every label weighed alike", _complement(right))
     rare = sample.rare_label
     found = metrics.recall(sample.answers, sample.labels, rare, **settings)
-    count = f"of {found.n:,} with the label {rare} it finds {round(found * found.n):,}"
+    # A row that was not judged is missed, here as in the share.
+    labelled = sum(label == rare for label in sample.labels)
+    count = f"of {labelled:,} with the label {rare} it finds {round(found * found.n):,}"
     note = f"{number.title} it misses {percent_text(number.result)}{_span(number)}: {count}"
     return [*parts, replace(number, note=note)]
 
