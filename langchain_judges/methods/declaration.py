@@ -231,8 +231,7 @@ class GraphOptions(Options):
     ] = None
     """LangChain cache for checked replies."""
     cache_first: bool = True
-    """Send the first of several calls that begin alike ahead of the others, so that providers
-    serve the shared part from their prompt cache."""
+    """Send the first of several calls that begin alike ahead, for providers' prompt caches."""
 
     def given(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return what `invoke` is given in the form that this graph takes."""
@@ -288,8 +287,7 @@ class JudgeOptions(GraphOptions):
         AfterValidator(_choice),
         Rule("a choice of examples such as 'knn:8'"),
     ] = None
-    """How examples are chosen, such as `"near:8"` or `"none"`; default the memory's own
-    strategy."""
+    """How examples are chosen, such as `"near:8"`; default the memory's own strategy."""
     allow_leak: bool = False
     """Allow examples of the row itself and of its group."""
 

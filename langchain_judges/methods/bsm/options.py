@@ -111,13 +111,12 @@ class BSM(JudgeOptions):
     scale: Scale = (1, 5)
     """Lowest and highest score."""
     merge: Literal["sum", "weighted", "model"] = "sum"
-    """`"sum"` adds the scores; `"weighted"` adds them with the plan's weights, 1 to 10;
-    `"model"` asks a model for each order's verdict (one more call)."""
+    """`"sum"` adds the scores, `"weighted"` by the plan's weights, 1 to 10; `"model"` asks a
+    model for each order's verdict (one more call)."""
     orders: OrderRule = "strict"
     """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
     samples: Annotated[int, Ge(1)] = 1
-    """Solve calls for each criterion and order, at temperature 0.7 if there are several;
-    their scores are averaged."""
+    """Solve calls for each criterion and order, averaged; at temperature 0.7 if several."""
     reuse_plan: bool = True
     """Plan once; `False` plans for each order, as printed in the paper."""
     show_turn1_answers: bool = False

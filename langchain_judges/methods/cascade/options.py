@@ -76,8 +76,8 @@ class Cascade(Combination):
     ] = None
     """The judge that is asked where `first` is unsure, or several in turn."""
     agreement: Annotated[float, Gt(0), Lt(1)] | None = None
-    """The share of verdicts that must equal people's labels; `calibrate_cascade` finds the
-    thresholds, and until then the cascade refuses to judge."""
+    """The share of verdicts that must equal people's labels; the cascade judges after
+    `calibrate_cascade`."""
     thresholds: Annotated[
         float | Sequence[float | None],
         AfterValidator(_shares),
@@ -85,7 +85,7 @@ class Cascade(Combination):
         Rule("a number from 0 to 1, or one for each judge (None: it never decides)"),
     ] = 0.5
     """The lowest certainty at which a verdict is accepted: one number, or a list. Without a
-    number of its own the last judge always decides."""
+    number the last judge always decides."""
     calibration: Annotated[
         Mapping[str, Any] | None, Owner(), Rule("what `calibrate_cascade` wrote, or None")
     ] = None

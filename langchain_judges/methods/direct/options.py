@@ -404,8 +404,8 @@ class SelfConsistency(ShownExamples, AboutATask):
     min_valid: Annotated[int, Ge(1)] | None = None
     """Fewest valid samples in an order; default more than half of those asked."""
     adaptive: bool = False
-    """Ask samples one after the other, and stop when the others cannot change the verdict. Not
-    with `orders="score_mean"`."""
+    """Ask one by one, and stop when the others cannot change the verdict. Not with
+    `orders="score_mean"`."""
     seed: Seed = 0
     """Seed of the samples and of the coin."""
 

@@ -75,9 +75,8 @@ class Jury(Combination):
     evidence = (opinion_table("members", "What each member said", ("score", "Score")),)
 
     combine: Literal["majority", "mean", "median", "weighted"] = "majority"
-    """`"majority"`: what more than half of all members say; ties and failures count against it.
-    `"weighted"`: the same by `weights`. `"mean"`: the mean score. `"median"`: the middle label,
-    if labels are numbers; the lower of two."""
+    """`"majority"`: what more than half of all members say. `"weighted"`: the same by
+    `weights`. `"mean"`: the mean score. `"median"`: the middle label, the lower of two."""
     weights: Annotated[
         Sequence[float] | Mapping[str, float] | None,
         AfterValidator(_usable),

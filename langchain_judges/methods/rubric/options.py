@@ -253,23 +253,19 @@ class RubricOptions(LabelOptions):
         SkipValidation,
         Rule("a name, a text, a list or a mapping of criteria, or None"),
     ] = None
-    """What is judged: a ready rubric's name, a text, a list of criteria
-    (`"name"`, `"name: description"`, the fields of a `Criterion`), a mapping of names to
-    descriptions, or the `Path` of a file. Default: correctness if a row has `expected`, else
-    groundedness."""
+    """A ready rubric's name, a text, a list of criteria (`"name"`, `"name: description"`, the
+    fields of a `Criterion`), a mapping of names to descriptions, or the `Path` of a file.
+    Default: correctness if a row has `expected`, else groundedness."""
     file: Annotated[str | PathLike[str] | None, Owner(), Rule("a path, or None")] = None
     """A YAML or JSON file that holds the rubric."""
     labels: Labels | None = None
-    """Labels for criteria without their own, from lowest to highest, or each with its meaning.
-    Default 0 (no) and 1 (yes)."""
+    """Labels of criteria without their own, lowest first. Default 0 (no) and 1 (yes)."""
     each: bool = False
     """Ask each criterion in its own call."""
     min_valid: Annotated[int, Ge(1)] | None = None
     """Fewest criteria that must be judged for a verdict; default more than half."""
     claims: bool = False
-    """Judge correctness or groundedness claim by claim, in two calls (arXiv:2509.16093). The
-    score is the share of supported claims; with an expected answer F1 of precision and
-    recall."""
+    """Judge correctness or groundedness claim by claim, in two calls (arXiv:2509.16093)."""
 
     draft: Annotated[
         int,
@@ -278,8 +274,8 @@ class RubricOptions(LabelOptions):
         BeforeValidator(lambda most: USUAL if most is True else 0 if most is False else most),
         Rule("a whole number from 0 to 30, True or False"),
     ] = 0
-    """Draft at most this many yes/no questions from the task (`True`: eight) and ask them with
-    the criteria of `rubric` (TICK, arXiv:2410.03608)."""
+    """Draft at most this many yes/no questions from the task (`True`: eight), beside `rubric`
+    (TICK, arXiv:2410.03608)."""
 
     @model_validator(mode="before")
     @classmethod

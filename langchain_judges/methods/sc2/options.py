@@ -82,8 +82,7 @@ class SC2(FewShot):
     templates = texts.PROMPTS
 
     comparison_model: OtherModel = None
-    """Finds aspects, makes and compares tables instead of `model`, which is asked for the
-    preference alone."""
+    """Asked instead of `model` for all but the preference."""
     aspects: AspectsOption = None
     """Your own phrases, or what `learn_aspects` returned or stored; default: found for each
     pair."""
@@ -100,8 +99,8 @@ class SC2(FewShot):
     """`"helpful"`, `"harmless"`, `"summary"`, `"document"`, `"dialogue"`, or `{"question",
     "quality"}` of your own."""
     orders: OrderRule = "none"
-    """`"none"` (the paper); `"strict"`, `"lenient"` and `"score_mean"` ask for the preference
-    in both orders (one more call)."""
+    """`"none"` (the paper); `"strict"`, `"lenient"` and `"score_mean"` ask in both
+    orders (one more call)."""
     embeddings: Annotated[
         Embeddings | None, NotSerialisable(), Rule("a LangChain `Embeddings` or None")
     ] = None
