@@ -89,7 +89,7 @@ def test_a_writer_tells_its_groups_and_drafts(kind):
     writer = create_bsm_writer(FakeChatModel(replies=writes))
     task = {"concepts": ["snow", "goat", "vest"]}
     events, result = streamed(writer, kind, task), writer.invoke(task)
-    assert [results["groups"] for results in of(events, "split")] == [result["groups"]]
+    assert of(events, "group") == result["groups"]
     drafts = {results["unit"]: results["text"] for results in of(events, "draft")}
     assert [drafts["group 1"], drafts["group 2"]] == result["drafts"]
     assert result["text"] in drafts.values()
