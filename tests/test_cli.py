@@ -317,6 +317,20 @@ def test_a_dry_run_asks_nothing_needs_no_key_and_shows_how_the_first_row_is_read
         assert line in result.stderr.splitlines()
 
 
+def test_the_prompt_of_a_row_is_shown_whole_and_nothing_is_asked(tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    path = tmp_path / "replies.csv"
+    path.write_text(f"question,reply\nWhere is it?,On its way.\nWhen?,{'soon ' * 900}end.\n")
+    more = ["--method", "rubric", "--set", "rubric=Polite?", "--model", "openai:gpt-5-mini"]
+    result = invoke("judge", path, *more, "--show-prompt", "2")
+    assert result.exit_code == 0, result.output
+    assert "Row 2 is understood as:" in result.stdout
+    assert "soon end." in result.stdout
+    assert "On its way." not in result.stdout
+    result = invoke("judge", path, *more, "--show-prompt", "3")
+    assert (result.exit_code, "has 2 good rows, got 3" in result.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("behave", "cause"),
     [

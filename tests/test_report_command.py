@@ -190,13 +190,13 @@ def test_verdicts_on_an_older_text_or_a_row_that_is_gone_are_left_out(
 def test_any_judge_is_trusted_by_two_columns_of_a_table(tmp_path):
     table, out = tmp_path / "rows.csv", tmp_path / "r.json"
     table.write_text("gpt,ann,other\n" + "A,A,A\nB,B,B\ntie,A,A\nA,A,A\nB,A,A\n" * 20)
-    result = invoke("trust", table, "--judge", "gpt", "--column", "label=ann", "-o", out)
+    result = invoke("trust", table, "--judge", "gpt", "--label", "ann", "-o", out)
     assert result.exit_code == 0, result.output
     assert f"50{NBSP}% by the judge and 80{NBSP}% by the label" in result.stdout
     saved = json.loads(out.read_text())
     assert (saved["judge"], saved["rows"], saved["data"]) == ("gpt", 100, "rows.csv")
     limited = invoke(
-        *("trust", table, "--judge", "gpt", "--column", "label=ann"),
+        *("trust", table, "--judge", "gpt", "--label", "ann"),
         *("--limit", "40", "-o", out),
     )
     assert (limited.exit_code, json.loads(out.read_text())["rows"]) == (0, 40)
@@ -204,6 +204,8 @@ def test_any_judge_is_trusted_by_two_columns_of_a_table(tmp_path):
     assert invoke("trust", table, "--judge", "gpt", *bar).exit_code == 4
     both = invoke("trust", table, "--judge", "gpt", "--judge", "other", *bar[2:])
     assert "other is right more often than gpt by 30.0 points" in both.stdout
+    alone = invoke("trust", table, "--model", "openai:gpt-5-mini", "--label", "ann")
+    assert (alone.exit_code, "--column label=COLUMN" in alone.stderr) == (2, True)
     wrong = invoke("trust", table, "--judge", "nobody", *bar[2:])
     assert (wrong.exit_code, "there are gpt, ann, other" in wrong.stderr) == (2, True)
 

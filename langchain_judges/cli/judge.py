@@ -85,6 +85,16 @@ class LargeRunFlags(RunFlags):
         ),
     ] = None
 
+    show_prompt: Annotated[
+        int | None,
+        typer.Option(
+            "--show-prompt",
+            min=1,
+            metavar="ROW",
+            help="Print how a row is understood and what a judge is shown of it, and stop.",
+        ),
+    ] = None
+
     def options(self) -> dict[str, Any]:
         """Return what was set, as options of a run in Python."""
         in_jobs = {"max_concurrency": _IN_JOBS, "open_rows": _OPEN_ROWS} if self.batch else {}
@@ -114,6 +124,9 @@ def judge(
         rows = checked_rows(open_file(), errors, f"{named.kind} to judge", kept=run.ray is None)
         _announce_shard(output.shard, rows.number, errors)
         warn_of_size(rows.longest, errors)
+        if run.show_prompt:
+            rows.tell_row(run.show_prompt, InertConsole(highlight=False, soft_wrap=True))
+            return
         if run.dry_run:
             _tell_plan(named.outline(errors), rows, run, errors)
             return

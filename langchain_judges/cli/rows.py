@@ -142,12 +142,22 @@ class RowFile:
 
     def tell_first(self, errors: Console) -> None:
         """Print how the first good row is understood, and what a judge is shown of it."""
-        for line in ["The first row is understood as:", *self.first(), *self.shown()]:
+        record, row = next(self.with_records())
+        shown = self.shown(row, _PROMPT_CHARACTERS)
+        for line in ["The first row is understood as:", *self.understood(record, row), *shown]:
             errors.print(line, markup=False)
 
-    def first(self) -> list[str]:
-        """Return how the first good row is understood: each field, its column and its text."""
-        record, row = next(self.with_records())
+    def tell_row(self, number: int, console: Console) -> None:
+        """Print the same of one of the good rows, counted from 1, and all that is shown."""
+        if number > self.number:
+            raise InputError(f"{self.path} has {self.number:,} good rows, got {number}")
+        record, row = next(islice(self.with_records(), number - 1, None))
+        lines = [f"Row {number} is understood as:", *self.understood(record, row)]
+        for line in [*lines, *self.shown(row)]:
+            console.print(line, markup=False)
+
+    def understood(self, record: Mapping[str, object], row: Mapping[str, object]) -> list[str]:
+        """Return how a row is understood: each field, its column and its text."""
         form = Records(self.source, self.columns, self.takes).form_of(record)
         columns = (form.columns if form else None) or {}
         lines = []
@@ -161,17 +171,16 @@ class RowFile:
             lines.append(f"  not shown to the judge: {', '.join(unused)}")
         return lines
 
-    def shown(self) -> list[str]:
-        """Return what a judge is shown of the first good row, in the fences of a prompt."""
+    def shown(self, row: Mapping[str, object], most: int | None = None) -> list[str]:
+        """Return what a judge is shown of a row, in the fences of a prompt."""
         from langchain_judges.rows import show
 
-        text = show(next(self.with_records())[1])
+        text = show(row)
         if not text:  # of a writer's task
             return []
-        more = len(text) - _PROMPT_CHARACTERS
-        cut = f"… {more:,} more characters: `langchain_judges.rows.show(row)`"
-        lines = [text[:_PROMPT_CHARACTERS], *([cut] if more > 0 else [])]
-        return ["A judge is shown:", *lines]
+        more = len(text) - (most or len(text))
+        cut = f"… {more:,} more characters: --show-prompt 1 prints all"
+        return ["A judge is shown:", text[:most], *([cut] if more > 0 else [])]
 
     def _rows(
         self, bad: list[tuple[int, str]]

@@ -181,7 +181,7 @@ def _of_columns(
     if len(judges) > 1 and options.pop("baseline") is not None:
         raise OptionError(f"--baseline is for one judge, got {len(judges)}")
     people = [named_columns([each], ["label"]) or {} for each in table.column or []]
-    labels = [own["label"] for own in people] or ["label"]
+    labels = flags.label or [own["label"] for own in people] or ["label"]
     rows = list(islice(read_table(path), table.limit))
     return trust_columns(rows, judges, labels, data_name=path.name, **options)
 
@@ -248,8 +248,15 @@ class VerdictFlags(JudgeFlags):
         list[str] | None,
         typer.Option(
             metavar="<column>",
-            help="The column of any judge's answers instead of a model; repeat it for several. "
-            "People's are in --column label=COLUMN, for several people repeated.",
+            help="The column of any judge's answers instead of a model; repeat it for several.",
+        ),
+    ] = None
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="<column>",
+            help="With --judge: the column of people's answers, default label; repeat it for "
+            "several people.",
         ),
     ] = None
 
@@ -351,6 +358,8 @@ def _written(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> bool
 
 def _check_use(data: str | None, judge: VerdictFlags, *, dry_run: bool) -> None:
     model = judge.model
+    if judge.label and not judge.judge:
+        raise OptionError("--label goes with --judge; else use --column label=COLUMN")
     if bool(model) + bool(judge.verdicts) + bool(judge.judge) != 1:
         raise OptionError(
             "name either --model, to judge, or --verdicts of a finished run, or a column by "

@@ -74,7 +74,9 @@ class BudgetFlags:
     """How much a look may cost."""
 
     max_calls: MaxCalls = None
-    max_cost: Annotated[float | None, flag("max_cost", "--max-cost")] = None
+    budget_dollars: Annotated[
+        float | None, typer.Option("--budget-dollars", help="Stop after so many dollars.")
+    ] = None
     prices: Annotated[Path | None, flag("prices", "--prices")] = None
     max_concurrency: Concurrency = None
 
@@ -82,7 +84,7 @@ class BudgetFlags:
         """Return the limits of a look in Python."""
         return {
             "budget_calls": self.max_calls,
-            "budget_dollars": self.max_cost,
+            "budget_dollars": self.budget_dollars,
             "prices": self.prices and str(self.prices),
             "max_concurrency": self.max_concurrency,
         }
