@@ -7,10 +7,12 @@ from typing import Any
 import httpx
 import pytest
 from langchain.agents import create_agent
+from langchain.agents.structured_output import ToolStrategy
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langsmith import Client
 from langsmith.run_helpers import tracing_context
+from pydantic import BaseModel
 
 from langchain_judges import (
     JudgeMiddleware,
@@ -136,6 +138,41 @@ def test_a_better_answer_is_asked_for_in_the_users_own_words():
     (request,) = [m.text for m in state["messages"] if m.name == "judge"]
     assert request == f"Encore! {state['judged'][0]['verdict']['rationale']}"
     assert request in model.prompts[1]
+
+
+class Place(BaseModel):
+    city: str
+
+
+def called(city, number):
+    call = {"name": "Place", "args": {"city": city}, "id": str(number), "type": "tool_call"}
+    return AIMessage("", tool_calls=[call])
+
+
+@for_each("trajectory", [True, False])
+@for_each("keep_drafts", [True, False])
+@for_each(
+    ("cities", "final"),
+    [(["bad", "good"], "good"), (["bad good", "bad"], "bad good")],
+    ids=["the last stands", "an earlier one stands"],
+)
+def test_a_structured_response_of_a_tool_is_judged(cities, final, keep_drafts, trajectory):
+    options = {"trajectory": trajectory, "keep_drafts": keep_drafts, "threshold": 0.95}
+    middleware = JudgeMiddleware(labels(), rubric="says good", **options)
+    turns = [called(city, n) for n, city in enumerate(cities)]
+    strategy = ToolStrategy(Place)
+    assistant = agent_with_a_tool(*turns, middleware=[middleware], response_format=strategy)
+    state = assistant.invoke(ASKED)
+    assert [json.loads(each["answer"])["city"] for each in state["judged"]] == cities
+    assert [each["score"] for each in state["judged"]] == [
+        0.9 if "good" in city else 0.1 for city in cities
+    ]
+    assert not any("work" in each for each in state["judged"])
+    assert state["structured_response"] == Place(city=final)
+    calls = [m for m in state["messages"] if m.type == "ai" and m.tool_calls]
+    ends_earlier = final != cities[-1]
+    assert len(calls) == (2 if keep_drafts else 1 - ends_earlier)
+    assert state["messages"][-1].type == ("ai" if ends_earlier else "tool")
 
 
 def test_each_run_on_a_thread_has_its_own_revisions():

@@ -7,7 +7,6 @@ import threading
 import uuid
 import warnings
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any, Literal, NotRequired, get_args
 
 from langchain.agents.middleware import (
@@ -48,6 +47,7 @@ from langchain_judges.integrations.cases import (
 from langchain_judges.methods.describe import kind_of, marks_of
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.rows.fields import check_words, task_in, work_in
+from langchain_judges.rows.messages import as_json
 from langchain_judges.rows.texts import PlainText, plain
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import comment_of, score_of
@@ -83,10 +83,32 @@ def work_of(messages: Sequence[AnyMessage]) -> PlainText:
 def drafts_in(messages: Sequence[AnyMessage]) -> list[RemoveMessage]:
     """Return the removals of each request to revise and of the draft before it."""
     removed: list[AnyMessage] = []
-    for before, message in pairwise(messages):
+    for place, message in enumerate(messages):
         if message.type == "human" and message.name == REVISER:
-            removed += [before, message] if before.type == "ai" else [message]
+            removed += [*answer_at_end(messages[:place]), message]
     return [RemoveMessage(id=str(message.id)) for message in removed]
+
+
+def answer_at_end(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
+    """Return the messages of the last answer: one, or a call with the results after it.
+
+    A structured response that a tool's call gives ends in that tool's result.
+    """
+    start = len(messages) - 1
+    while start > 0 and messages[start].type == "tool":
+        start -= 1
+    return messages[start:] if start >= 0 and messages[start].type == "ai" else []
+
+
+def answered(state: JudgedState) -> list[AnyMessage]:
+    """Return the messages with a structured response as the last, in place of its call."""
+    messages, structured = state["messages"], state.get("structured_response")
+    end = answer_at_end(messages)
+    if structured is None or len(end) < 2:
+        return messages
+    # The results of other tools, called at the same time, are still to be seen.
+    before = messages[: -len(end)] if len(end) == 2 else messages
+    return [*before, AIMessage(as_json(structured))]
 
 
 class Judged(TypedDict):
@@ -101,6 +123,8 @@ class Judged(TypedDict):
     """None if there was nothing to compare with yet."""
     criteria: NotRequired[list[CriterionScore]]
     """The sub-scores of a judge with several criteria."""
+    structured_response: NotRequired[Any]
+    """The answer as the agent's `response_format`, if it has one."""
 
 
 def send_feedback(
@@ -254,7 +278,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         return await arun(self._after(state))
 
     def _after(self, state: JudgedState) -> Steps[Update | None]:
-        messages = state["messages"]
+        messages = answered(state)
         last = messages[-1] if messages else None
         if not isinstance(last, AIMessage) or last.tool_calls:
             return None
@@ -274,6 +298,8 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             current["criteria"] = parts
         if work != answer:
             current["work"] = work
+        if (structured := state.get("structured_response")) is not None:
+            current["structured_response"] = structured
         answers = [*earlier, current]
         if self._needs_revision(current) and len(answers) <= self.max_revisions:
             return {
@@ -283,14 +309,22 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             }
         if verdict:
             send_feedback(self.key, current, self.marks, judge_run, revisions=len(earlier))
-        best = self._best(answers)["answer"]
-        changes: list[BaseMessage] = []
-        if not self.keep_drafts:
-            changes += drafts_in(messages)
-        if best != answer:
-            changes += [] if self.keep_drafts else [RemoveMessage(id=str(last.id))]
-            changes.append(AIMessage(best if isinstance(best, str) else best[-1]["content"]))
-        return {"judged": answers, **({"messages": changes} if changes else {})}
+        return {"judged": answers, **self._ending(state["messages"], answers)}
+
+    def _ending(self, messages: list[AnyMessage], answers: Sequence[Judged]) -> dict[str, Any]:
+        """Return the changes of the state after which it ends with the best answer."""
+        changes: list[BaseMessage] = [] if self.keep_drafts else [*drafts_in(messages)]
+        best, update = self._best(answers), dict[str, Any]()
+        if best["answer"] != answers[-1]["answer"]:
+            if not self.keep_drafts:
+                changes += [RemoveMessage(id=str(m.id)) for m in answer_at_end(messages)]
+            answer = best["answer"]
+            changes.append(
+                AIMessage(answer if isinstance(answer, str) else answer[-1]["content"])
+            )
+            if "structured_response" in best:
+                update["structured_response"] = best["structured_response"]
+        return {**update, "messages": changes} if changes else update
 
     def _outcome(
         self,
