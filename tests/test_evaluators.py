@@ -19,7 +19,7 @@ from langchain_judges import as_comparative_evaluator, as_evaluator, create_bsm_
 from langchain_judges.errors import InputError, ModelAccessError, OptionError
 from langchain_judges.integrations import trajectory_evaluator
 from langchain_judges.integrations.experiments import summary_evaluators
-from langchain_judges.rows.fields import work_in
+from langchain_judges.rows.fields import expected_in, reference_in, work_in
 from langchain_judges.testing import error
 from tests.cases import for_each
 from tests.conftest import chat
@@ -90,6 +90,12 @@ def test_a_source_is_a_path_or_a_function(source):
 def test_what_cannot_be_mapped_says_what_was_wanted_and_seen(source, text):
     with pytest.raises(InputError, match=text):
         work_in({"a": 1, "b": 2}, source)
+
+
+@for_each("data", [{"city": "Kyiv", "temp": 3}, {"city": "Kyiv"}], ids=str)
+def test_what_a_function_returns_is_the_reference_and_data_are_json(data):
+    assert expected_in(data, lambda value: value) == json.dumps(data)
+    assert reference_in(data, lambda value: value) == json.dumps(data)
 
 
 UNREADABLE = {

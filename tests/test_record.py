@@ -399,6 +399,37 @@ def test_what_a_judge_is_shown_can_be_seen_without_a_model():
     assert inside in model.prompts[0]
 
 
+CITY = {"city": "Kyiv", "temp": 3}
+
+
+@for_each(
+    ("value", "text"),
+    [
+        (CITY, json.dumps(CITY)),
+        ({"city": CITY}, json.dumps({"city": CITY})),
+        ({"temp": 3}, '{"temp": 3}'),
+        ({"cities": ["Kyiv", "Oslo"]}, '{"cities": ["Kyiv", "Oslo"]}'),
+        ({"answer": {"temp": 3}}, '{"temp": 3}'),
+        ({"city": "Kyiv"}, "Kyiv"),
+        ({"structured_response": CITY}, json.dumps(CITY)),
+        ({"answer": "Kyiv", "documents": ["d"]}, "Kyiv"),
+        ({"agent": {"messages": [("ai", "Kyiv")]}}, "Kyiv"),
+    ],
+)
+def test_data_in_a_row_are_shown_as_json(value, text):
+    judge, model = judge_and_model(rubric="correctness")
+    judge.invoke({"input": TASK, "output": value, "expected": [value, "Oslo"]})
+    assert model.prompts[0].count(text) == 2
+    assert plain_row({"input": TASK, "output": "Kyiv", "expected": value})["expected"] == text
+
+
+@for_each("row", [{"output": {}}, {"output": "Kyiv", "expected": {}}], ids=str)
+def test_empty_data_are_no_text(row):
+    judge, _ = judge_and_model()
+    with pytest.raises(InputError, match="must be a text"):
+        judge.invoke({"input": TASK, **row})
+
+
 ODD: list[Any] = [
     [{"role": "tool", "content": None, "tool_call_id": 3}],
     [{"role": "assistant", "content": 5}],

@@ -8,6 +8,7 @@ an `InputError` that names the expected key and the keys that were there.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import takewhile
 from typing import Any, Literal, TypeGuard
 
@@ -83,10 +84,10 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     beside = context_in(context_of(copy.get("output")))
     for name in ("output", "output_a", "output_b"):
         if name in copy and kind_in_value(copy[name]) != "pair":
-            copy[name] = _read_or_left(lambda v: work_in(v, task=copy.get("input")), copy[name])
+            copy[name] = _read_or_left(lambda v: _work_of_row(v, copy.get("input")), copy[name])
     for name in ("reference", "expected", "instruction"):
         if name in copy:
-            copy[name] = _words(copy[name])
+            copy[name] = _words(copy[name], takes_data=name != "instruction")
     if not {"output_a", "concepts", "corrected"} & copy.keys():
         source = context_in(context_of(copy))
         if source is not None or "source" in copy:
@@ -140,8 +141,15 @@ def _read_or_left(read: Callable[[object], object], value: object) -> object:
         return value
 
 
-def _words(value: object) -> object:
-    """Return the text of a message, or of an agent's work; of a list each of its texts."""
+def _work_of_row(value: object, task: object) -> PlainText:
+    """Return the work in a field of a row; of documents, what stands beside them."""
+    # Where documents lie beside other data, the answer must have one of the usual names.
+    is_named = bool(value) and context_of(value) is None
+    return _work_of(_find(value, "output", None, named=is_named), "output", task)
+
+
+def _words(value: object, *, takes_data: bool = False) -> object:
+    """Return the text of a message, of an agent's work or of data; of a list each of them."""
     if isinstance(value, str) or value is None:
         return value
     record = record_in(value)
@@ -150,7 +158,12 @@ def _words(value: object) -> object:
         return value
     if record:
         return judged(answered(record))
-    return [_words(part) for part in value] if isinstance(value, list) else value
+    if takes_data and value and isinstance(value, Mapping | BaseModel):
+        read = partial(_find, field="reference", source=None, named=True)
+        return _read_or_left(lambda data: _reference_of(read(data)), value)
+    if isinstance(value, list):
+        return [_words(part, takes_data=takes_data) for part in value]
+    return value
 
 
 def task_in(value: object, source: TextSource = None) -> PlainText:
@@ -216,7 +229,11 @@ def work_in(
     Raises:
         InputError: The outputs hold no text.
     """
-    part = _find(value, field, source)
+    return _work_of(_find(value, field, source), field, task)
+
+
+def _work_of(part: object, field: Field, task: object = None) -> PlainText:
+    """Return the text or the record that a part of an application's outputs is."""
     record = _spoken(record_in(part), field)
     if not record:
         return _text(part, field)
@@ -325,7 +342,11 @@ def reference_in(value: object, source: TextSource = None) -> str:
     Raises:
         InputError: There is no text, or it contains an image or a file.
     """
-    work = work_in(value, source, "reference")
+    return _reference_of(_find(value, "reference", source))
+
+
+def _reference_of(part: object) -> str:
+    work = _work_of(part, "reference")
     if not isinstance(work, str) and any(content_in(m["content"]) for m in work):
         raise InputError("`reference`: must be a text, got an image or a file in it")
     return judged(work)
@@ -340,7 +361,7 @@ def expected_in(value: object, source: TextSource = None) -> str | list[str]:
     answers = _find(value, "reference", source)
     if isinstance(answers, list) and answers and all(isinstance(part, str) for part in answers):
         return answers
-    return reference_in(answers)
+    return _reference_of(answers)
 
 
 def source_in(inputs: object, outputs: object, source: TextSource = None) -> str | None:
@@ -375,8 +396,12 @@ def keys_in(value: object) -> str:
     return _kind(value)
 
 
-def _find(value: object, field: Field, source: TextSource) -> object:
-    """Return the part of `value` that a source names, or that stands under a usual key."""
+def _find(value: object, field: Field, source: TextSource, *, named: bool = False) -> object:
+    """Return the part of `value` that a source names, or that stands under a usual key.
+
+    Data below a usual key are the part, whatever their own keys are; `named` says that `value`
+    stood below one.
+    """
     if is_run(value):
         value = outputs_of(value) if field == "output" else value.inputs
     if source is not None:
@@ -390,20 +415,33 @@ def _find(value: object, field: Field, source: TextSource) -> object:
             raise InputError(message) from exc
     if source is not None:
         return _follow(value, field, source)
-    named = False
     while isinstance(value, Mapping) and not _is_record(value, field):
         names = [name for name in _USUAL[field] if value.get(name) is not None]
-        if not names and named and len(value) != 1:
-            return value  # the answer itself is data
+        if not names and named and _is_data(value, field):
+            return value
         if not names and len(value) != 1:
             keys = ", ".join(map(repr, _USUAL[field]))
             raise InputError(
                 f"`{field}`: expected one of the keys {keys}, got {_kind(value)}; name the key "
-                f"with `{field}=`"
+                f"with `{field}=`, or all of it with `{field}=lambda value: value`"
             )
         named = named or bool(names)
         value = value[names[0]] if names else next(iter(value.values()))
     return value
+
+
+def _is_data(value: object, field: Field) -> bool:
+    """Return whether no text of a value has a usual name, and nothing in it is a message.
+
+    A text alone is a text, whatever its key is.
+    """
+    while isinstance(value, Mapping) and len(value) == 1:
+        if _is_record(value, field) or any(name in value for name in _USUAL[field]):
+            return False
+        value = next(iter(value.values()))
+    if isinstance(value, Mapping) and any(value.get(n) is not None for n in _USUAL[field]):
+        return False
+    return not isinstance(value, str) and not record_in(value)
 
 
 def _is_record(value: Mapping[str, object], field: Field) -> bool:
