@@ -117,6 +117,24 @@ def test_labels_without_texts_or_ids_meet_no_verdict_by_number(serve, tmp_path):
     assert invoke("trust", table, *columns, "--verdicts", out, "-o", page).exit_code == 0
 
 
+def test_usual_names_of_columns_are_read_as_the_judge_reads_them(serve, tmp_path):
+    table, out, page = tmp_path / "t.csv", tmp_path / "v.csv", tmp_path / "r.html"
+    # Columns of the choices of a question are no pair.
+    lines = ["question,reply,a,b,label"]
+    lines += [f"q{n},r{n},one,two,{n % 2}" for n in range(4)]
+    table.write_text("\n".join(lines))
+    rubric = ("--method", "rubric", "--set", "rubric=Is it polite?")
+    server = serve(lambda call: '{"explanation": "so", "label": "1"}')
+    judge = (*rubric, "--model", "fake", "--base-url", server.url)
+    assert invoke("judge", table, *judge, "-o", out).exit_code == 0
+    finished = invoke("trust", table, "--verdicts", out, "-o", page)
+    assert finished.exit_code == 0, finished.output
+    asked = invoke("trust", table, *judge, "-o", page)
+    assert asked.exit_code == 0, asked.output
+    for result in (finished, asked):
+        assert "agrees with the labels 50" in result.stdout.lower().replace(NBSP, " ")
+
+
 def test_strict_minds_failures(serve, labelled, tmp_path):
     def behave(call):
         return good(call) if call.shape != "Scores" else refusal()

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 from rich.columns import Columns
@@ -26,7 +26,7 @@ from langchain_judges.cli.rows import (
     check_known_of,
     check_not_read,
     checked_rows,
-    open_rows,
+    known_rows,
 )
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.escaping import clean
@@ -278,9 +278,9 @@ def label(
         paths = labelling.verdicts or []
         check_file("--out", out)
         check_not_read([Path(data), *paths], [out])
-        file = open_rows(Path(data), check_known_of, table)
-        rows = list(checked_rows(file, errors, "row"))
         runs = [run for path in paths for run in read_verdicts(path).values()]
+        file = known_rows(Path(data), _check_shown, table, runs)
+        rows = list(checked_rows(file, errors, "row"))
         desk = LabelDesk(errors, read_key, labels)
         answers = LabelFile(out, rows)
         scores, strata = doubts(rows, runs)
@@ -293,6 +293,16 @@ def label(
         pairs = kind_of_row(rows[0]) == "pair"
         text = estimate(scores, answers.points(), strata, pairs=pairs)
         errors.print(text, markup=False, highlight=False)
+
+
+def _check_shown(row: object) -> None:
+    check_known_of(row)
+    fields = cast("dict[str, object]", row).keys()
+    if "output" not in fields and not {"output_a", "output_b"} <= fields:
+        raise InputError(
+            "there is no `output`, or `output_a` and `output_b`, to label; the fields are "
+            f"{', '.join(map(repr, fields))}; name the column, as in --column output=COLUMN"
+        )
 
 
 def _places(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from textwrap import shorten
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 import typer
 from rich.console import Console
@@ -23,12 +23,18 @@ from langchain_judges.datasets import knows
 from langchain_judges.datasets import names as set_names
 from langchain_judges.datasets import rows as set_rows
 from langchain_judges.errors import InputError, OptionError, did_you_mean
-from langchain_judges.rows.checks import check_item, check_pair
+from langchain_judges.rows.checks import check_item, check_pair, kind_of_result
 from langchain_judges.rows.documents import CONTEXTS
 from langchain_judges.rows.files import nearest_file
 from langchain_judges.rows.labels import check_annotations
 from langchain_judges.runs.columns import FIELDS
-from langchain_judges.runs.sources import Records, Source, UnreadableTable, source_of
+from langchain_judges.runs.sources import (
+    Records,
+    Source,
+    UnreadableTable,
+    kind_of_columns,
+    source_of,
+)
 
 RowCheck = Callable[[object], object]
 """Raises `InputError` for a bad row."""
@@ -309,6 +315,28 @@ class _First:
 
     def __iter__(self) -> Iterator[object]:
         return islice(iter(self.records), self.limit)
+
+
+def known_rows(
+    path: Path,
+    check: RowCheck,
+    flags: RowFlags,
+    runs: Iterable[Sequence[Mapping[str, Any]]] = (),
+) -> RowFile:
+    """Return rows that no judge is named for, with columns understood as a judge's, yet unread.
+
+    Args:
+        path: The table or set.
+        check: Raises `InputError` for a bad row.
+        flags: Which rows.
+        runs: Verdicts on them, which say what they are; without any, pairs are tried first.
+    """
+    kinds = [kind_of_result(run[0]) for run in runs if run][:1] or ["pair", "item"]
+    file = open_rows(path, check, flags)
+    file.takes = kind_of_columns(
+        file.source.records, file.columns, [kind for kind in kinds if kind != "task"]
+    )
+    return file
 
 
 def judge_rows(

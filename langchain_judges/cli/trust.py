@@ -32,10 +32,10 @@ from langchain_judges.cli.plan import Amount, longest_of, tell_dry_run, warn_of_
 from langchain_judges.cli.rows import (
     check_known_of,
     check_not_read,
-    check_of,
     checked_rows,
+    judge_rows,
+    known_rows,
     named_columns,
-    open_rows,
 )
 from langchain_judges.errors import InputError, OptionError, OutputError
 from langchain_judges.escaping import InertConsole
@@ -293,14 +293,15 @@ def trust(
                 raise typer.Exit(UNDER_BAR)
             return
         named = named_judge(judge) if judge.model is not None else None
-        rows = None if path is None else _table(path, named, table, errors)
+        runs = _read_runs(results)
+        rows = None if path is None else _table(path, named, table, errors, runs)
         if run.dry_run and named is not None and rows is not None:
             tell_dry_run(named.outline(errors), Amount.of(rows), run.prices, errors)
             return
         if named is not None and rows is not None:
             judged = _judge_rows(named, rows, report.verdicts, run, errors)
         else:
-            judged = Verdicts(_read_runs(results), {})
+            judged = Verdicts(runs, {})
         options = {
             "data_name": path.name if path else "",
             **_options(report, judged.provenance),
@@ -372,11 +373,18 @@ def _check_use(data: str | None, judge: VerdictFlags, *, dry_run: bool) -> None:
 
 
 def _table(
-    path: Path, judge: NamedJudge | None, flags: RowFlags, errors: Console
+    path: Path,
+    judge: NamedJudge | None,
+    flags: RowFlags,
+    errors: Console,
+    runs: Mapping[str, Sequence[ResultRow]],
 ) -> list[dict[str, object]]:
     """Return the rows with their labels, checked by what their judge will need of them."""
-    check = check_of(*judge.rows_like) if judge else check_known_of
-    table = list(checked_rows(open_rows(path, check, flags), errors, "row", held=True))
+    if judge:
+        file = judge_rows(path, judge.rows_like, flags)
+    else:
+        file = known_rows(path, check_known_of, flags, runs.values())
+    table = list(checked_rows(file, errors, "row", held=True))
     if judge is not None:
         _check_labels(table)
         warn_of_size(longest_of(table), errors)

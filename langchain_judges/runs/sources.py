@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -155,6 +156,29 @@ class Records:
                     raise UnreadableTable(str(exc)) from exc
         named = columns or self.source.is_table or self.source.is_file
         return TableForm(columns) if named else None
+
+
+def kind_of_columns(
+    records: Iterable[object],
+    columns: Columns | None = None,
+    kinds: Sequence[str] = ("pair", "item"),
+) -> str | None:
+    """Return the kind of row as which the columns of a table are understood.
+
+    Args:
+        records: The table's; its first object names the columns.
+        columns: Columns by field, as a person named them.
+        kinds: The kinds to try, the first that fits is returned.
+
+    Returns:
+        None where no kind fits, such as for labels beside ids.
+    """
+    first = next((each for each in records if isinstance(each, Mapping)), {})
+    for kind in kinds:
+        with suppress(InputError):
+            understood(list(map(str, first)), columns, kind)
+            return kind
+    return None
 
 
 @dataclass(frozen=True)
