@@ -1,13 +1,20 @@
 """Prompts of a caller's own: sent byte for byte, and read as their file says."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
-from langchain_judges import create_bsm_judge, create_drpe_judge, create_sc2_judge, load_judge
+from langchain_judges import (
+    create_bsm_judge,
+    create_drpe_judge,
+    create_rubric_judge,
+    create_sc2_judge,
+    load_judge,
+)
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.testing import FakeChatModel, FakeModelServer
@@ -134,6 +141,29 @@ def test_a_reply_is_read_by_the_pattern_alone(pattern, reply, scores):
     result = judge.invoke(PAIR)
     assert [each["scores"] for each in result["subscores"]] == ([scores] if scores else [])
     assert bool(result["verdict"]["failures"]) == (scores is None)
+
+
+@for_each(
+    ("pattern", "label"), [("(?i)(?P<label>yes|no)$", 1), ("(?P<label>[Yy]es|no)$", None)]
+)
+def test_values_are_found_without_case_where_the_pattern_ignores_it(pattern, label):
+    read = {"reply": pattern, "values": {"yes": "1", "no": "0"}}
+    model = FakeChatModel(replies=["It is polite.\nYes"])
+    prompts = {"evaluate": {"prompt": "{task}\n{response}\nPolite?", **read}}
+    judge = create_rubric_judge(model, rubric="Is the reply polite?", prompts=prompts)
+    assert judge.invoke({"input": "Hi", "output": "Hello!"})["verdict"]["label"] == label
+
+
+@for_each(("reply", "label"), [("It names Kyiv.\nYes.", 1), ("It names Oslo.\nNO", 0)])
+def test_the_file_of_the_page_on_one_text_judges_one_text(tmp_path, reply, label):
+    page = Path("docs/one-text.md").read_text().partition("## Your own prompt")[2]
+    path = tmp_path / "prompts.yaml"
+    path.write_text(page.partition("```yaml\n")[2].partition("```")[0])
+    model = FakeChatModel(replies=[reply])
+    judge = create_rubric_judge(model, rubric="correctness", prompts=path)
+    row = {"input": "Where?", "output": "In Kyiv.", "expected": "Kyiv, Ukraine"}
+    assert judge.invoke(row)["verdict"]["label"] == label
+    assert all(text in model.prompts[0] for text in row.values())
 
 
 def test_another_way_to_read_replies_is_another_version_of_the_prompts():

@@ -41,7 +41,10 @@ class OwnPrompt(ChatPromptTemplate):
     reply: str | None = None
     """A regular expression whose groups are fields of the reply; None: asked for as JSON."""
     values: dict[str, str] = {}
-    """What a group's text stands for, such as `{"A": "1"}`; other texts stay."""
+    """What a group's text stands for, such as `{"A": "1"}`; other texts stay.
+
+    Case counts unless the pattern ignores it.
+    """
 
     def parse(self, text: str, shape: type[BaseModel]) -> ReplyData | None:
         """Return the fields that a reply states; None if it states none, or two of one field.
@@ -70,7 +73,13 @@ class OwnPrompt(ChatPromptTemplate):
 
     def _said(self, match: re.Match[str]) -> dict[str, str]:
         groups = {name: (text or "").strip() for name, text in match.groupdict().items()}
-        return {name: self.values.get(text, text) for name, text in groups.items()}
+        return {name: self._value(text, match.re) for name, text in groups.items()}
+
+    def _value(self, text: str, pattern: re.Pattern[str]) -> str:
+        if text in self.values or not pattern.flags & re.IGNORECASE:
+            return self.values.get(text, text)
+        folded = {each.casefold(): value for each, value in self.values.items()}
+        return folded.get(text.casefold(), text)
 
 
 def _whole(fields: Mapping[str, Any], text: str) -> dict[str, str]:
@@ -93,7 +102,9 @@ def read_prompts(value: Any) -> Any:
     """
     if isinstance(value, str | PathLike):
         try:
-            value = yaml.safe_load(Path(value).read_text(encoding="utf-8"))
+            # All as text: a `yes` among the values is no truth value. It builds no objects.
+            text = Path(value).read_text(encoding="utf-8")
+            value = yaml.load(text, yaml.BaseLoader)  # noqa: S506
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as exc:
             raise OptionError(f"`prompts`: {value!s} cannot be read: {exc}") from exc
     if isinstance(value, Mapping):
