@@ -101,3 +101,31 @@ def test_what_an_evaluator_asks_for_must_be_there():
 
     with pytest.raises(InputError, match="must not be asynchronous"):
         trust_evaluator(later, [{"output": "q", "label": 1}])
+
+
+def test_people_who_differ_on_a_single_text_leave_it_without_a_majority():
+    rows = table([0, 1] * 10 + [0] * 4, [0, 1] * 10 + [0] * 4, [0, 1] * 10 + [1] * 4)
+    report: Any = trust_columns(rows, "gpt", ["ann0", "ann1"])
+    assert "tie" not in report.sentence
+    assert report.sample.labels == [0, 1] * 10 + [None] * 4
+    assert "Rows on which people differ, without a majority: 4." in report.left_out
+    assert report["agreement.people"] == pytest.approx(20 / 24)
+
+
+def test_words_are_compared_without_spaces_and_case():
+    rows = table(["Rude ", "Polite"] * 10, ["rude", "polite"] * 10)
+    assert trust_columns(rows, "gpt", "ann0")["agreement.label.wrong"] == 1.0
+
+
+@for_each(
+    ("judge", "people"),
+    [([0, 1] * 5, ["rude", "polite"] * 5), (["good", "bad"] * 5, ["rude", "polite"] * 5)],
+)
+def test_labels_of_which_none_is_shared_are_refused(judge, people):
+    with pytest.raises(InputError, match=r"no label in common.*(0|bad).*polite, rude"):
+        trust_columns(table(judge, people), "gpt", "ann0")
+
+
+def test_a_judge_that_is_wrong_on_every_row_is_no_other_scale():
+    rows = table(["polite"] * 10, ["rude"] * 10)
+    assert trust_columns(rows, "gpt", "ann0")["agreement.label.wrong"] == 0.0

@@ -173,7 +173,10 @@ def _reading(values: Sequence[object]) -> Callable[[object], Label | None]:
         return read_label
     if found and all(_number(value) is not None for value in found):
         return _number
-    return lambda value: None if value is None else str(value)
+    spellings: dict[str, str] = {}
+    for value in found:
+        spellings.setdefault(str(value).casefold(), str(value))
+    return lambda value: None if value is None else spellings[str(value).casefold()]
 
 
 def _number(value: object) -> Any:

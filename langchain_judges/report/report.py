@@ -221,6 +221,29 @@ def frame(reports: Sequence[TrustReport]) -> DataFrame:
     return DataFrame(number_rows(reports))
 
 
+def _check_shared(sample: Sample) -> None:
+    """Refuse labels of single texts that are not on the judge's scale.
+
+    One label each, as of a judge that is wrong on every row, may well be of one scale.
+
+    Raises:
+        InputError: The judge's labels and people's have none in common.
+    """
+    if sample.pairs:
+        return
+    judge = {answer for answer in sample.answers if answer is not None}
+    people = {label for target in sample.targets for label in target}
+    are_words = [{isinstance(label, str) for label in labels} for labels in (judge, people)]
+    if not judge or not people or judge & people or are_words == [{False}, {False}]:
+        return
+    if are_words[0] != are_words[1] or min(len(judge), len(people)) > 1:
+        mine, theirs = (", ".join(sorted(map(str, each))) for each in (judge, people))
+        raise InputError(
+            f"the judge's labels and people's have no label in common: the judge says {mine}, "
+            f"people say {theirs}; give both the same names"
+        )
+
+
 def trust(  # noqa: PLR0913 - options
     verdicts: Iterable[Mapping[str, Any]],
     data: Iterable[Mapping[str, Any]] | None = None,
@@ -283,12 +306,15 @@ def trust(  # noqa: PLR0913 - options
         label += f" (orders combined by {orders})"
         joined = replace(joined, rows=[row.by_rule(orders) for row in joined.rows])
     sample = Sample(joined.rows, confidence, joined.repeats)
+    _check_shared(sample)
     report = TrustReport(
         sample, label, data_name, disagreements, margin=margin, max_wrong=max_wrong
     )
     if table is not None:
         report.absent = len(table) - len({row.place for row in joined.rows})
-    report.left_out = joined.left_out
+    divided = sum(row.is_divided for row in joined.rows)
+    said = f"Rows on which people differ, without a majority: {divided:,}." if divided else ""
+    report.left_out = " ".join(filter(None, (joined.left_out, said)))
     report.provenance = provenance_of(joined.rows, table, provenance or {})
     if baseline is not None:
         report.drift = drift(report, baseline)

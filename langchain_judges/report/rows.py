@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -13,7 +13,7 @@ from typing import Any
 from langchain_judges.errors import InputError
 from langchain_judges.metrics.agreement import majority_vote
 from langchain_judges.orders import Order, OrderRule, combine, orders_of
-from langchain_judges.rows.checks import kind_of_result
+from langchain_judges.rows.checks import kind_of_result, kind_of_verdict
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import read_table
 from langchain_judges.rows.labels import ANNOTATIONS, check_countable, typed_like
@@ -117,9 +117,22 @@ class JudgedRow:
 
     @cached_property
     def label(self) -> Label | None:
-        """What people say: the row's label, else the majority of their votes."""
+        """What people say: the row's label, else the majority of their votes.
+
+        Equal counts are a tie of a pair; a single text they leave without a majority.
+        """
         label = self.data_row.get("label")
-        return majority_vote(self.votes) if label is None else label
+        if label is not None:
+            return label
+        return None if self.is_divided else majority_vote(self.votes)
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether people's votes on a single text have no majority, and no label settles it."""
+        if kind_of_verdict(self.verdict) == "pair" or self.data_row.get("label") is not None:
+            return False
+        counts = Counter(self.votes).most_common(2)
+        return len(counts) == 2 and counts[0][1] == counts[1][1]
 
     @cached_property
     def target(self) -> list[Label]:
@@ -309,7 +322,7 @@ def _beside(row: VerdictRow, facts: Mapping[str, Any], place: object) -> JudgedR
 def _placed(rows: Sequence[VerdictRow], table: Sequence[Mapping[str, Any]]) -> Joined:
     places = _Places(table)
     answers = (row["verdict"].get("label") for row in rows if judged_row(row))
-    labels = {type(answer): answer for answer in answers}.values()  # one of each type
+    read = _reader(answer for answer in answers if answer is not None)
     joined: list[JudgedRow] = []
     stale = unknown = 0
     for row in rows:
@@ -321,12 +334,29 @@ def _placed(rows: Sequence[VerdictRow], table: Sequence[Mapping[str, Any]]) -> J
         else:
             facts = {**_facts_in(row), **table[place]}
             if "label" in facts:
-                facts["label"] = typed_like(labels, facts["label"])
+                facts["label"] = read(facts["label"])
+            if isinstance(votes := facts.get("human_votes"), list):
+                facts["human_votes"] = [read(vote) for vote in votes]
             joined.append(_beside(row, facts, place))
     outcome = Joined(joined, stale, unknown)
     if not joined:
         raise InputError(f"no verdict belongs to a row of the data. {outcome.left_out}")
     return outcome
+
+
+def _reader(answers: Iterable[Label]) -> Callable[[Any], Any]:
+    """Return how people's labels are read: typed and spelled as the judge's own."""
+    own = set(answers)
+    labels = {type(answer): answer for answer in own}.values()  # one of each type
+    spellings = {each.strip().casefold(): each for each in own if isinstance(each, str)}
+
+    def read(label: Any) -> Any:
+        typed = typed_like(labels, label)
+        if not isinstance(typed, str) or typed in own:
+            return typed
+        return spellings.get(typed.strip().casefold(), typed)
+
+    return read
 
 
 class _Places:
