@@ -4,6 +4,7 @@ import threading
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 from pydantic import BaseModel
 
 from langchain_judges import create_bsm_judge, create_direct_judge, judge_many
@@ -18,6 +19,7 @@ from langchain_judges.testing import (
     ScriptEnded,
     ServerReply,
     error,
+    fitting_reply,
     reply,
     with_logprobs,
 )
@@ -79,6 +81,22 @@ def test_log_probabilities_come_the_same_way_from_a_server():
     assert answer.text == message.text == "yes"
     content = answer.response_metadata["logprobs"]["content"]
     assert content == message.response_metadata["logprobs"]["content"]
+
+
+def test_calls_of_tools_come_from_a_server():
+    call = {"name": "track", "args": {"parcel": 7}, "id": "1", "type": "tool_call"}
+    with FakeModelServer([AIMessage("", tool_calls=[call])]) as server:
+        answer = server.chat().invoke("Where is it?")
+    assert answer.tool_calls == [call]
+    assert answer.response_metadata["finish_reason"] == "tool_calls"
+
+
+def test_a_reply_fits_the_schema_wherever_the_request_has_it():
+    with FakeModelServer(fitting_reply) as server:
+        assert verdict_of(server.chat())["preference"] in {"A", "B", "tie"}
+        assert server.calls[0].schema
+        prompted = server.chat(profile={"structured_output": False, "tool_calling": False})
+        assert verdict_of(prompted)["preference"] in {"A", "B", "tie"}
 
 
 def test_an_answer_is_held_until_its_event_is_set():

@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from langchain_judges.testing.fault_server import ServerCall
 
 Script = Callable[[str], str]
 """From a prompt to the reply, as `FakeChatModel` takes it."""
@@ -21,12 +24,21 @@ class Leaning(NamedTuple):
     high: bool | None = None
 
 
-def fitting_reply(prompt: str) -> str:
-    """Return a reply that fits the JSON schema at the end of a prompt, drawn by its hash.
+def fitting_reply(prompt: str | ServerCall) -> str:
+    """Return a reply that fits the JSON schema of a request, drawn by the prompt's hash.
 
-    For `FakeChatModel(replies=fitting_reply)`: any judge can be asked without a script.
+    For `FakeChatModel(replies=fitting_reply)` and `FakeModelServer(fitting_reply)`: any judge
+    can be asked without a script.
+
+    Args:
+        prompt: With the schema at its end; or the call of a server, which may have it in
+            `response_format`.
     """
-    return _reply(prompt, prompt, Leaning())
+    if isinstance(prompt, str):
+        return _reply(prompt, prompt, Leaning())
+    if prompt.schema is None:
+        return fitting_reply(prompt.prompt)
+    return json.dumps(value_of(prompt.schema, prompt.prompt))
 
 
 def drawn(salt: int) -> Script:
