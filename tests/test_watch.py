@@ -9,7 +9,9 @@ from typing import Any
 import httpx
 import langsmith
 import pytest
+from langchain_core.tracers.langchain import wait_for_all_tracers
 from langsmith import Client
+from langsmith.run_helpers import tracing_context
 from typer.testing import CliRunner
 from urllib3.util import Retry
 
@@ -94,6 +96,24 @@ def test_what_was_posted_before_a_kill_is_posted_again_under_the_same_id(client,
     watch_project(client, labels(), PROJECT)
     [second] = server.feedback
     assert first["id"] == second["id"]
+
+
+def test_judgments_traced_into_the_project_are_not_judged(client, server):
+    production(server, "good")
+    judge = of_method("rubric", rubric="Is it good?")
+    with tracing_context(enabled=True, client=client, project_name=PROJECT):
+        for each in (judge, create_jury([judge] * 3)):
+            each.invoke({"input": "Why?", "output": "good"})
+    wait_for_all_tracers()
+    client.flush()
+    server.read()
+    assert len(roots(server)) == 3
+    watch = watch_project(client, labels(), PROJECT)
+    assert (watch.listed, watch.judged, watch.failed) == (1, 1, 0)
+
+
+def roots(server):
+    return [run for run in server.runs.values() if not run.get("parent_run_id")]
 
 
 def test_a_run_is_always_in_the_sample_or_always_out_of_it(client, server):

@@ -113,7 +113,8 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
 
     The same run is always in the sample or always out of it. A run that has the feedback is not
     judged again, and feedback is posted under an id that follows from the run and the key: a
-    second look, or one after a kill, posts nothing twice.
+    second look, or one after a kill, posts nothing twice. Runs of judges themselves are left
+    out: their traces may go to the same project.
 
     Args:
         client: LangSmith's client.
@@ -175,6 +176,7 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
         runs = watcher.patiently(lambda: runs_of(client, own, start, is_root=True, **which))
         # A run that is not over has nothing to judge yet.
         runs = [run for run in runs if run.end_time or run.outputs or run.error]
+        runs = [run for run in runs if not _is_of_judge(run)]
         names = [str(run.id) for run in runs]
         cases = [_case([run]) for run in runs if in_sample(str(run.id), sample)]
     watcher.watch.listed = len(names)
@@ -193,6 +195,15 @@ def _check(judge: Judge, sample: float, doubtful: float) -> None:
 def in_sample(name: str, share: float) -> bool:
     """Return whether a run is in a sample; in every larger one too."""
     return int(hashlib.sha256(name.encode()).hexdigest()[:13], 16) < share * 16**13
+
+
+_MARKS = {"method", "prompt_version", "calls"}
+"""What every judge's run has among its metadata."""
+
+
+def _is_of_judge(run: Run) -> bool:
+    """Return whether a run is a judgment: traces of the judge may go to the same project."""
+    return (run.extra or {}).get("metadata", {}).keys() >= _MARKS
 
 
 def _case(runs: Sequence[Run]) -> _Case:
