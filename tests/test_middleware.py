@@ -428,10 +428,19 @@ async def test_one_judge_of_a_web_application_answers_fifty_requests_at_once(
     ]
     space: dict[str, Any] = {}
     exec(code.replace('rubric="helpfulness', 'rubric="answer_relevance'), space)
-    rows = [{"input": str(n), "output": "good" if n % 2 else "bad"} for n in range(50)]
+    rows = [
+        {"input": str(n), "output": "good" if n % 2 else "bad", "rubric": "Say 1."}
+        for n in range(50)
+    ]
     transport = httpx.ASGITransport(app=space["app"])
     async with httpx.AsyncClient(transport=transport, base_url="http://app") as client:
         answers = await asyncio.gather(*(client.post("/judge", json=row) for row in rows))
+        wrong = [
+            await client.post("/judge", content=body)
+            for body in ("{", "[1]", '{"input": "?"}', '{"input": "?", "output": ""}')
+        ]
+    assert [each.status_code for each in wrong] == [422] * 4
+    assert not any("Say 1." in call.prompt for call in server.calls)
     assert [each.json()["score"] for each in answers] == [0, 1] * 25
     assert len(server.calls) == 50
     assert server.peak > 10  # at once, and not one after the other
