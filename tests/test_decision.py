@@ -8,10 +8,14 @@ import re
 from collections import Counter
 from typing import Any
 
+import pytest
 from scipy.stats import binom, norm
 
+from langchain_judges import create_rubric_judge, judge_many
+from langchain_judges.errors import JudgeError
 from langchain_judges.runs.decision import decision
 from langchain_judges.runs.summary import Summary
+from langchain_judges.testing import FakeChatModel
 from langchain_judges.verdict import no_usage
 
 
@@ -88,3 +92,10 @@ def test_categories_that_may_be_alike_are_not_named():
     summary = Summary(preferences=Counter({"0": 10, "1": 10}), labels=20)
     summary.answers.update({("a", "0"): 6, ("a", "1"): 4, ("b", "0"): 4, ("b", "1"): 6})
     assert len(decision(summary)) == 1
+
+
+def test_a_run_of_which_nothing_was_read_decides_nothing():
+    run = judge_many(create_rubric_judge(FakeChatModel(replies=[]), rubric="Polite?"), [])
+    with pytest.raises(JudgeError, match="judged nothing yet: iterate over it"):
+        run.decision()
+    assert list(run) == run.decision() == []

@@ -35,6 +35,10 @@ from tests.langsmith_server import LangSmithServer
 from tests.processes import held, rows_in, start, wait_until
 from tests.test_compare import over_the_wire
 
+JUDGES_OF: dict[str, Any] = {
+    "item": (partial(create_rubric_judge, rubric="Polite?"), ["question", "reply"]),
+    "pair": (create_relative_judge, ["question", "answer_a", "answer_b"]),
+}
 REPLIES = [
     {"question": "Where is my parcel?", "reply": "On its way.", "agent": "007", "day": "1/2/3"},
     {
@@ -181,6 +185,17 @@ def test_a_bad_row_is_a_row_of_the_result_with_its_reason(tmp_path):
     assert (first["label"], second["label"]) == ("", "1")
     assert "invalid_input" in first["failures"]
     assert first["question"] == rows[0]["question"]
+
+
+@for_each("kind", ["item", "pair"])
+def test_a_bad_row_names_the_column_that_is_to_be_mended(kind):
+    judge, names = JUDGES_OF[kind]
+    rows = pd.DataFrame(
+        [dict.fromkeys(names, "text"), {**dict.fromkeys(names, "text"), names[1]: ""}]
+    )
+    results = list(judge_many(judge(FakeChatModel(replies=answer)), rows))
+    detail = results[1]["verdict"]["failures"][0]["detail"]
+    assert detail.endswith(f"is the column {names[1]!r}")
 
 
 def test_a_line_that_cannot_be_read_mixes_nothing_into_a_column_of_that_name(tmp_path):

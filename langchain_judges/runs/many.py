@@ -15,13 +15,14 @@ from collections.abc import (
 )
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
+from inspect import GEN_CREATED, getgeneratorstate
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from langchain_judges.asking.ask import GRACE
 from langchain_judges.asking.steps import arun, run
-from langchain_judges.errors import RunStopped, needs
+from langchain_judges.errors import JudgeError, RunStopped, needs
 from langchain_judges.options import with_options
 from langchain_judges.runs.budget import Window
 from langchain_judges.runs.decision import decision
@@ -108,7 +109,16 @@ class Run(Iterator[ResultRow]):
         self._rows.close()
 
     def decision(self) -> list[str]:
-        """Return what the run decides so far, in sentences: see `runs.decision`."""
+        """Return what the run decides so far, in sentences: see `runs.decision`.
+
+        Raises:
+            JudgeError: Nothing was judged yet: no row was asked for.
+        """
+        if getgeneratorstate(self._rows) == GEN_CREATED:
+            raise JudgeError(
+                "the run has judged nothing yet: iterate over it, or call `to_pandas()` or "
+                "`to_csv(path)`, and then `decision()`"
+            )
         return decision(self.summary, self._state.records.systems)
 
     def to_pandas(self) -> DataFrame:

@@ -21,7 +21,13 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from langchain_judges.asking.limiter import ROW_COST, RowCost
 from langchain_judges.asking.steps import Steps, Wait
-from langchain_judges.errors import OptionError, OverBudget, RepeatedFailureError, RunStopped
+from langchain_judges.errors import (
+    InputError,
+    OptionError,
+    OverBudget,
+    RepeatedFailureError,
+    RunStopped,
+)
 from langchain_judges.methods.describe import kind_of, unwrapped
 from langchain_judges.runs.budget import (
     BUSY,
@@ -274,7 +280,9 @@ class RunState:
         if row.over_budget:
             outcome = failed_outcome(row, "over_budget", self._budget.why_not())
         elif row.problem:
-            outcome = failed_outcome(row, "invalid_input", row.problem)
+            outcome = failed_outcome(
+                row, "invalid_input", self.records.with_columns(row.problem)
+            )
         else:
             outcome = yield from self._outcome(row, self._active[row.index])
         return self._keep(row, outcome)
@@ -296,6 +304,8 @@ class RunState:
                 raise
             with self._lock:
                 self._first_rows.raised(exc)
+            if isinstance(exc, InputError):
+                exc = InputError(self.records.with_columns(str(exc)))
             return outcome_of_error(row, exc, row_cost.usage)
 
     def _invoke(self, row: RunRow, row_cost: RowCost) -> Steps[Mapping[str, object]]:
