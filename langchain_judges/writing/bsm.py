@@ -241,11 +241,8 @@ class _BranchSolveMerge(Writer[BSMWriter]):
         reply = yield from self.ask(
             "merge", self.material({**state, "concepts": concepts}, parts)
         )
-        return {
-            "text": reply.data["text"].strip() if reply.data else None,
-            "failures": reply.failures,
-            "usages": [reply.usage],
-        }
+        update = piece_of("whole", reply)
+        return {**update, "text": update["pieces"][0]["text"]}
 
     def repair(self, state: WriteState) -> Steps[Update]:
         """Ask for the text again, with the concepts that it lacks; keep the better one."""
@@ -271,7 +268,10 @@ class _BranchSolveMerge(Writer[BSMWriter]):
 
     def check(self, state: WriteState) -> Update:
         """See what the text lacks."""
-        return self.outcome(state, state["text"], _groups(state), _drafts(state))
+        update = self.outcome(state, state["text"], _groups(state), _drafts(state))
+        if state["groups"]:  # told when the concepts were divided
+            del update["groups"]
+        return update
 
     def after(self, state: WriteState) -> str:
         """Say whether the text is written again."""
