@@ -203,7 +203,7 @@ _MARKS = {"method", "prompt_version", "calls"}
 
 def _is_of_judge(run: Run) -> bool:
     """Return whether a run is a judgment: traces of the judge may go to the same project."""
-    return (run.extra or {}).get("metadata", {}).keys() >= _MARKS
+    return set((run.extra or {}).get("metadata") or {}) >= _MARKS
 
 
 def _case(runs: Sequence[Run]) -> _Case:
