@@ -321,7 +321,7 @@ def _place(browser: Chromium, page: Path) -> object:
 
 @needed
 @pytest.mark.figures
-def test_a_browser_asks_before_and_after_the_table_and_resumes(study, tmp_path):
+def test_a_browser_asks_before_and_after_the_table_and_resumes(study, tmp_path, capsys):
     page = form.make(study, study / "form.html")
     with Chromium(tmp_path / "profile") as browser:
         browser.open(page, 900)
@@ -334,8 +334,9 @@ def test_a_browser_asks_before_and_after_the_table_and_resumes(study, tmp_path):
         # A browser stores answers beside the page: opened at once, it may not show them yet.
         places = (_place(browser, page) for _ in range(100))
         assert "Question 3 of 3" in places
-        for _ in range(2):
-            browser.ask(f"{CLICK}.querySelector('button[value=A]').click()")
+        browser.ask(f"{CLICK}.querySelector('button[value=A]').click()")
+        browser.ask(f"{CLICK}.querySelector('input').value = ' the <table> '")
+        browser.ask(f"{CLICK}.querySelector('button[value=A]').click()")
         assert browser.ask("document.getElementById('end').hidden") is False
         assert browser.complaints() == []
         answers_json = browser.ask("JSON.stringify({answers})")
@@ -344,6 +345,8 @@ def test_a_browser_asks_before_and_after_the_table_and_resumes(study, tmp_path):
         *(("A", "B"), ("tie", "A"), ("A", "A")),
     ]
     assert sum(aid.n for aid in form.score(study, [study / "answers.json"]).values()) == 3
+    assert "A → A (right: " in (out := capsys.readouterr().out)
+    assert "): the <table>\n" in out
 
 
 @pytest.mark.figures

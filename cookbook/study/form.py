@@ -10,7 +10,7 @@ best of eight; `--form 1` turns the halves for another person, so nobody sees a 
 The page keeps what was answered in the browser and saves it as a file. It holds no labels.
 
 `score` reads those files: right is +1, undecided 0, wrong −1, before and after the table, with
-95 % intervals clustered by question.
+95 % intervals clustered by question, and lists the reasons that people gave.
 """
 
 from __future__ import annotations
@@ -100,6 +100,7 @@ def _question(pair: Mapping[str, Any], table: Mapping[str, Any], arm: str) -> st
         '<div class="after" hidden><h2>A comparison of the two</h2>'
         "<p>It was made by a model and may be wrong or incomplete.</p>"
         f"{render_table(table, 'html')}<p>Having seen it: which text is better?</p>"
+        "<p><label>Why, in a few words, if you like: <input></label></p>"
         f"{buttons}</div></section>"
     )
 
@@ -133,7 +134,12 @@ def score(
         screen.add_row(
             arm, str(aid.n), f"{aid.before:+.3f}", f"{aid.after:+.3f}", change, *moves
         )
-    table_console().print(screen)
+    console = table_console()
+    console.print(screen)
+    for each in rows:
+        if each.get("why"):
+            change = f"{each['before']} → {each['after']} (right: {labels[each['id']]})"
+            console.print(f"{each['arm']}, {change}: {each['why']}", markup=False)
     return aids
 
 
@@ -187,7 +193,7 @@ def _checked(answer: Any, labels: Mapping[str, str], path: Path) -> dict[str, st
     fits = fields.get("id") in labels and fields.get("arm") in ARMS
     if not fits or any(fields.get(key) not in CHOICES for key in ("before", "after")):
         raise InputError(f"{path} has an answer that is not of this study: {answer!r:.100}")
-    return fields
+    return {name: str(value) for name, value in fields.items()}
 
 
 _PAGE = """<!doctype html>
@@ -231,7 +237,8 @@ for (const each of questions) {
   after.addEventListener("click", event => {
     if (!event.target.value) return;
     answers.push({id: each.dataset.id, arm: each.dataset.arm,
-                  before: first, after: event.target.value});
+                  before: first, after: event.target.value,
+                  why: each.querySelector("input").value.trim()});
     try { localStorage.setItem(key, JSON.stringify(answers)); } catch { /* kept in memory */ }
     show();
   });

@@ -228,10 +228,15 @@ def figures(name: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cel
 
 
 def sizes(name: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cell]:
-    """Return how large a set is."""
+    """Return how large a set is, and how many words its texts have."""
     del name, results
     groups = len({row["group"] for row in rows})
-    return {"pairs": Cell(len(rows), len(rows)), "groups": Cell(groups, len(rows))}
+    words = [len(str(row[side]).split()) for row in rows for side in ("output_a", "output_b")]
+    return {
+        "pairs": Cell(len(rows), len(rows)),
+        "groups": Cell(groups, len(rows)),
+        "words of a text": Cell(fmean(words), len(words)),
+    }
 
 
 def everything(part: str, bench: Bench) -> Rows:
