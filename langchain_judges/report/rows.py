@@ -121,7 +121,7 @@ class JudgedRow:
 
         Equal counts are a tie of a pair; a single text they leave without a majority.
         """
-        label = self.data_row.get("label")
+        label: Label | None = self.data_row.get("label")
         if label is not None:
             return label
         return None if self.is_divided else majority_vote(self.votes)
