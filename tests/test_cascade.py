@@ -159,6 +159,9 @@ def test_without_labels_judges_are_held_against_the_last():
     cascade: Any = create_cascade([sure("cheap", "A", 0.6), sure("dear", "A", 0.2)])
     calibrated: Any = calibrate_cascade(cascade, rows, by_last=True, progress=False)
     assert calibrated.options.thresholds == [0.6]
+    frame = pytest.importorskip("pandas", reason="needs pandas").DataFrame(rows)
+    again: Any = calibrate_cascade(cascade, frame, by_last=True, progress=False)
+    assert again.options.thresholds == [0.6]
     wrong: Any = create_cascade([sure("cheap", "A", 0.6), sure("dear", "B", 0.2)])
     with pytest.raises(OptionError, match="no judge of the cascade reaches"):
         calibrate_cascade(wrong, rows, by_last=True, progress=False)

@@ -32,6 +32,20 @@ def test_a_csv_with_two_columns_is_a_report(tmp_path):
     assert report.uses["averages"].number.result == pytest.approx((1 + 0 + 0.5) / 3 - 2 / 3)
 
 
+@for_each("library", ["pandas", "polars"])
+def test_a_data_frame_is_its_rows_and_its_empty_cells_are_missing(library):
+    made = pytest.importorskip(library, reason=f"needs {library}")
+    own = {"gpt": ["A", "B", "tie", None] * 10, "ann": ["A", "B", "A", "B"] * 10}
+    report: Any = trust_columns(made.DataFrame(own), judge="gpt", label="ann")
+    assert report["agreement.label.wrong"] == 0.5
+    assert report["failures.failed"] == 0.25
+    evaluated: Any = trust_evaluator(
+        lambda outputs: outputs == "x",
+        made.DataFrame({"output": ["x", "y"] * 20, "label": [1, 1] * 20}),
+    )
+    assert evaluated["agreement.label.wrong"] == 0.5
+
+
 @for_each(
     ("judge", "people", "use", "value"),
     [

@@ -20,6 +20,7 @@ from langchain_judges.rows.labels import ANNOTATIONS, check_countable, typed_lik
 from langchain_judges.rows.texts import judged
 from langchain_judges.runs.results import changed_line
 from langchain_judges.runs.rows import content_key, judged_row
+from langchain_judges.runs.sources import TABLES, source_of
 from langchain_judges.runs.tables import records_of
 from langchain_judges.verdict import Label, Preference, decision
 
@@ -27,7 +28,7 @@ VerdictRows = list[dict[str, Any]]
 
 
 def rows_in(value: object, what: str) -> list[Mapping[str, Any]]:
-    """Return rows as a list.
+    """Return rows as a list; a DataFrame or an Arrow table is its rows.
 
     Raises:
         InputError: They are a file's name, a single row, or no rows.
@@ -37,6 +38,8 @@ def rows_in(value: object, what: str) -> list[Mapping[str, Any]]:
         raise InputError(
             f"`{what}` must be rows, got the name {str(value)!r}; {reads} reads it"
         )
+    if type(value).__module__.partition(".")[0] in TABLES:
+        value = source_of(value).records
     if not isinstance(value, Iterable) or isinstance(value, Mapping):
         raise InputError(f"`{what}` must be rows, got {type(value).__name__}")
     rows = list(value)

@@ -18,6 +18,7 @@ from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import CalibrationOptions
 from langchain_judges.runs.rows import ResultRow, answer_of, content_key
 from langchain_judges.runs.run_state import Rows
+from langchain_judges.runs.sources import source_of
 
 
 @with_options(CalibrationOptions)
@@ -62,7 +63,7 @@ def calibrate_cascade(
     if not isinstance(cascade_options, Cascade):
         raise OptionError(f"`cascade` must be a cascade, got {type(graph).__name__}")
     wish = options.agreement or cascade_options.agreement or 0.9
-    data = list(rows)
+    data = list(source_of(rows).records)
     runs = [_results(member, data, options) for member in graph.members]
     answers = [[answer_of(row["verdict"]) for row in run] for run in runs]
     labels: list[Any] = answers[-1] if options.by_last else [row.get("label") for row in data]

@@ -51,6 +51,10 @@ class BadRecord:
     """What can be read of it."""
 
 
+TABLES = ("pandas", "polars", "pyarrow")
+"""Libraries whose tables in memory are read."""
+
+
 def source_of(rows: object, client: Client | None = None) -> Source:
     """Return the records of a list, an iterator, a table in memory, a file or a data set.
 
