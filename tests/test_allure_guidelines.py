@@ -66,10 +66,13 @@ def test_guidelines_are_admitted_where_nothing_falls_on_held_out_items(
 
 
 async def test_a_reply_that_cannot_be_used_admits_nothing():
-    drawn = await adraw_guidelines(reader("better", rules=()), memory(), DEV)
-    assert (drawn["guidelines"], drawn["admitted"], drawn["after"]) == ("", False, None)
+    model = reader("better", rules=())
+    drawn = await adraw_guidelines(model, memory(), DEV)
+    assert (drawn["guidelines"], drawn["admitted"]) == ("", False)
+    assert (drawn["before"], drawn["after"]) == (None, None)
     assert [failure["step"] for failure in drawn["failures"]] == ["guidelines"]
-    assert drawn["before"]["accuracy"] == 0.5
+    # The question and its repair; no item of dev is paid for.
+    assert drawn["usage"]["calls"] == len(model.prompts) == 2
 
 
 def test_guidelines_under_which_nothing_was_judged_are_not_admitted():
@@ -92,7 +95,7 @@ def test_what_is_cached_is_not_paid_again_and_repairs_are_as_asked():
     assert [len(model.prompts) for model in models] == [17, 0]
     unusable = reader("better", rules=())
     draw_guidelines(unusable, memory(), DEV, repairs=0)
-    assert len(unusable.prompts) == 1 + len(DEV)
+    assert len(unusable.prompts) == 1
 
 
 def test_no_guidelines_and_a_memory_of_pairs_are_refused():
@@ -110,6 +113,7 @@ def test_no_guidelines_and_a_memory_of_pairs_are_refused():
     ("remembered", "dev", "match"),
     [
         ([], DEV, "no mistake"),
+        ([example("x", 1, wrong=1)], DEV, "no mistake"),
         ([example("x", 1)], [{**DEV[0], "label": "odd"}], "true label"),
         ([example("x", 1, source="d20")], DEV, "d20 of dev belongs with a remembered mistake"),
         ([example("x", 1, group="g")], [{**DEV[0], "group": "g"}, DEV[1]], "belongs with"),

@@ -7,7 +7,7 @@ remembered cases.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, cast
 
@@ -22,6 +22,7 @@ from langchain_judges.asking.send import Question
 from langchain_judges.asking.steps import Steps, Wait, arun, run
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.failure_memory import FailureMemory
+from langchain_judges.memory.selection import aside
 from langchain_judges.memory.shown import block
 from langchain_judges.methods.allure.auditors import standard_of
 from langchain_judges.methods.allure.checks import is_on_scale
@@ -52,8 +53,8 @@ class Guidelines(TypedDict):
 
     guidelines: str
     """Pass them as `instructions`; empty where none could be drawn."""
-    before: Measured
-    """The judge without them."""
+    before: Measured | None
+    """The judge without them; None without guidelines."""
     after: Measured | None
     """The judge with them; None without guidelines."""
     risk: float | None
@@ -132,7 +133,7 @@ def _drawn(
 ) -> Steps[Guidelines]:
     if most < 1:
         raise OptionError(f"`most` must be at least 1, got {most!r}")
-    examples = yield Wait(memory.examples, lambda: _later(memory.examples))
+    examples = yield aside(memory.examples)
     plain = create_allure_judge(model, **options)
     checked = ALLURE(**options)
     labels = list(checked.labels)
@@ -154,42 +155,34 @@ def _drawn(
         "standard": standard_of(plain)(items[0]),
     }
     reply = yield from ask(question, variables, unit="memory")
-    before, judged = yield from _judged(plain, items, labels)
-    result: Guidelines = {
-        "guidelines": "",
-        "before": measure(before),
-        "after": None,
-        "risk": None,
-        "admitted": False,
-        "failures": [*reply.failures, *_failures(judged)],
-        "usage": add_usage([reply.usage, *_usages(judged)]),
-    }
-    if reply.data is None:
-        return result
+    if reply.data is None:  # nothing to try: dev is not paid for
+        return {
+            "guidelines": "",
+            "before": None,
+            "after": None,
+            "risk": None,
+            "admitted": False,
+            "failures": list(reply.failures),
+            "usage": reply.usage,
+        }
     text = "\n".join(f"- {line.strip()}" for line in reply.data["guidelines"])
     own = {
         **options,
         "instructions": "\n".join(filter(None, (options.get("instructions"), text))),
     }
+    before, judged = yield from _judged(plain, items, labels)
     after, judged_after = yield from _judged(create_allure_judge(model, **own), items, labels)
-    risk, new = fall_risk(before, after), measure(after)
-    fell = any(
-        new[name] < result["before"][name] - ROUNDING
-        for name in ("accuracy", "balanced_accuracy")
-    )
+    risk, old, new = fall_risk(before, after), measure(before), measure(after)
+    fell = any(new[name] < old[name] - ROUNDING for name in ("accuracy", "balanced_accuracy"))
     return {
-        **result,
         "guidelines": text,
+        "before": old,
         "after": new,
         "risk": risk,
         "admitted": not fell and risk <= RISK and new["not_judged"] < new["n"],
-        "failures": [*result["failures"], *_failures(judged_after)],
-        "usage": add_usage([result["usage"], *_usages(judged_after)]),
+        "failures": [*reply.failures, *_failures([*judged, *judged_after])],
+        "usage": add_usage([reply.usage, *_usages([*judged, *judged_after])]),
     }
-
-
-async def _later(read: Callable[[], Any]) -> Any:
-    return read()
 
 
 def _held_out(
@@ -198,7 +191,7 @@ def _held_out(
     labels: Sequence[Label],
 ) -> list[AuditItem]:
     """Return the items of dev, none of which belongs with a remembered mistake."""
-    if not examples:
+    if all(each["wrong"] == each["corrected"] for each in examples):
         raise InputError("the memory holds no mistake to draw guidelines from")
     if any(isinstance(each["output"], Mapping) for each in examples):
         raise InputError("the memory holds pairs: guidelines are for judges of one text")
