@@ -40,6 +40,10 @@ def page(tmp_path_factory):
     del METHODS["merits"], BUILDERS["merits"], sys.modules["merits"]
 
 
+async def test_a_method_is_checked_where_a_loop_runs_as_in_a_notebook():
+    check_method(METHODS["llm_score"], BUILDERS["llm_score"])
+
+
 def likes_the_blue(prompt: str) -> str:
     first = prompt.index("Rayleigh") < prompt.index("It is.")
     merits = {"merit_1": "the first", "merit_2": "the second"}

@@ -11,6 +11,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -199,7 +200,9 @@ def _check_calls(method: _Method) -> None:
     _expect(made == len(model.prompts), f"{made} calls are counted, {len(model.prompts)} made")
     _expect(0 < made <= announced, f"{made} calls are made, and {announced} announced")
     json.dumps(result)
-    later = asyncio.run(method.judge(fitting_reply)[0].ainvoke(method.row))
+    with ThreadPoolExecutor(1) as beside:  # in a notebook a loop runs in this thread
+        judging = method.judge(fitting_reply)[0].ainvoke(method.row)
+        later = beside.submit(asyncio.run, judging).result()
     differing = [name for name in result if later.get(name) != result[name]]
     _expect(not differing, f"sync and async give the same {', '.join(differing)}")
     if method.kind.takes == "pair":
