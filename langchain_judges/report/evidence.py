@@ -66,32 +66,27 @@ def costliest(sample: Sample, most: int) -> list[Disagreement]:
 
     Rows that were not judged are no disagreements; the failures count them.
     """
-    ranked = sorted(sample.mistakes, key=cost_of, reverse=True)
+    ranked = sorted(sample.mistakes, key=_cost, reverse=True)
     # Of mistakes that cost the same each kind has its turn, for one may be common.
     seen = Counter[object]()
     turns: list[tuple[float, int, int, JudgedRow]] = []
     for row in ranked:
-        kind = (cost_of(row), row.answer, row.label)
+        kind = (_cost(row), row.answer, row.label)
         seen[kind] += 1
-        turns.append((-cost_of(row), seen[kind], len(turns), row))
+        turns.append((-_cost(row), seen[kind], len(turns), row))
     return [_disagreement(row) for *_, row in sorted(turns, key=itemgetter(0, 1, 2))[:most]]
 
 
-def differs(row: JudgedRow) -> bool:
-    """Say whether judge and people both say something, and not the same."""
-    return row.answer is not None and row.label is not None and row.answer != row.label
-
-
-def score_of(row: JudgedRow) -> float | None:
+def _score(row: JudgedRow) -> float | None:
     """Return the score of a verdict, if it is a number."""
     score = row.verdict.get("score")
     return float(score) if isinstance(score, int | float) else None
 
 
-def cost_of(row: JudgedRow) -> float:
+def _cost(row: JudgedRow) -> float:
     """Return how far the score is from what people say, times how far they agree."""
     agreed = _majority(row) / len(row.votes) if row.votes else 1.0
-    score = score_of(row)
+    score = _score(row)
     target = (
         row.label if kind_of_verdict(row.verdict) == "item" else preference_points([row.label])
     )
@@ -113,17 +108,17 @@ def _disagreement(row: JudgedRow) -> Disagreement:
         id=str(row.place if row.row.get("id") is None else row.row["id"]),
         category=row.category,
         task=shown(labels.get("input") or ""),
-        texts=texts_of(row),
+        texts=_texts(row),
         people=people,
         judge=str(row.answer),
-        score=score_of(row),
-        cost=cost_of(row),
+        score=_score(row),
+        cost=_cost(row),
         rationale=str(verdict.get("rationale") or ""),
         evidence=evidence(row.row),
     )
 
 
-def texts_of(row: JudgedRow) -> list[tuple[str, str]]:
+def _texts(row: JudgedRow) -> list[tuple[str, str]]:
     """Return what each judged text of a row is called, and the text."""
     return [(name, shown(row.data_row[key])) for key, name in _TEXTS if row.data_row.get(key)]
 

@@ -63,8 +63,7 @@ class WrittenReport(ABC):
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
         """Return the report as one HTML page, and write it to a file if there is a path.
 
-        The page holds everything it needs and loads nothing. Its only script, which its policy
-        names by hash, lists the rows: of more than a thousand the costliest.
+        The page holds everything it needs, loads nothing and runs no script.
         """
         from langchain_judges.report.page import render
 
