@@ -1,40 +1,28 @@
-"""Annotation queues: a judge learns from labelled runs, and proposals are answered."""
+"""Annotation queues: a judge learns from labelled runs."""
 
 import json
-import threading
 import uuid
 from typing import Any
 
 import pytest
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
 from langsmith import Client
 from typer.testing import CliRunner
 
 from langchain_judges import (
     FailureMemory,
-    create_allure_audit,
     create_allure_judge,
     create_rubric_judge,
 )
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError
 from langchain_judges.integrations import feedback_rows
-from langchain_judges.integrations.annotation_queue import (
-    labelled_runs,
-    read_answers_from,
-    run_of,
-    send_proposals,
-)
+from langchain_judges.integrations.annotation_queue import labelled_runs
 from langchain_judges.integrations.watch import watch_project
 from langchain_judges.report import trust_columns
 from langchain_judges.testing import reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.langsmith_server import LangSmithServer
-from tests.memories import memory_of
-from tests.planners import fooled_model, planning
-from tests.processes import start, wait_until
 from tests.test_cli_audit import behave
 from tests.test_watch import PROJECT, production
 
@@ -194,102 +182,6 @@ def test_what_a_judge_said_stays_where_people_corrected_all_of_it(client, server
     says(server, run, "polite", 1, who="model", correction={"value": 0})
     [row] = feedback_rows(client, queue="corrected")
     assert (row["polite"], row["polite.people"]) == (1, 0)
-
-
-# -- proposals of an audit
-
-
-def test_proposals_go_to_a_queue_once_and_answers_come_back(client, server):
-    memory, config = memory_of(), {"configurable": {"thread_id": "t"}}
-    judge = create_allure_judge(fooled_model(), memory=memory)
-    audit: Any = create_allure_audit(judge, memory, right_share=0, checkpointer=InMemorySaver())
-    waiting = audit.invoke({"items": planning(3)}, config)
-    proposals = waiting["__interrupt__"][0].value["proposals"]
-    assert [send_proposals(proposals, "doubts", client) for _ in range(2)] == [3, 0]
-    runs = [str(run_of(proposal, "doubts")) for proposal in proposals]
-    assert server.queued == [("doubts", run) for run in runs]
-    assert server.runs[runs[0]]["inputs"]["expected"] == "1, 20, 50"
-    assert server.runs[runs[0]]["outputs"]["response"] == "Answer: 50, 20, 1"
-    assert read_answers_from(proposals, "doubts", client) == []
-    says(server, runs[0], "audit", "accept", comment="Mind the order.")
-    says(server, runs[1], "audit", "mode")
-    says(server, runs[1], "audit_mode", "order")
-    says(server, runs[2], "audit_label", 1.0)
-    answers = read_answers_from(proposals, "doubts", client)
-    assert [answer["id"] for answer in answers] == ["0w", "1w"]
-    remainder = audit.invoke(Command(resume=answers), config)["__interrupt__"][0].value
-    says(server, runs[2], "audit", "label")
-    rest = read_answers_from(remainder["proposals"], "doubts", client)
-    result = audit.invoke(Command(resume=rest), config)
-    # The third reviewer gave the judge's own label.
-    assert [(d["answer"], d["mode"], d["note"]) for d in result["decisions"]] == [
-        ("accept", "keywords", "Mind the order."),
-        ("mode", "order", ""),
-        ("check_wrong", None, ""),
-    ]
-    assert {d["auditor"] for d in result["decisions"]} == {"langsmith"}
-
-
-SEND = """
-import json, sys
-from langsmith import Client
-from langchain_judges.integrations.annotation_queue import send_proposals
-
-client = Client(api_url=sys.argv[1], api_key="x", auto_batch_tracing=False)
-send_proposals(json.loads(sys.argv[2]), "doubts", client)
-"""
-
-
-@pytest.mark.system
-def test_proposals_that_a_kill_left_outside_of_the_queue_are_queued_the_next_time(
-    client, server, tmp_path
-):
-    item = {"input": "Why?", "output": "So.", "expected": "It is."}
-    told = {"label": 1, "score": 1, "rationale": "-", "proposed": 0, "why": "-", "check": "-"}
-    proposals: Any = [
-        {"id": str(n), "round": 1, "mode": None, "item": item, **told} for n in range(3)
-    ]
-    assert send_proposals(proposals[:1], "doubts", client) == 1
-    asked, killed, queue_runs = threading.Event(), threading.Event(), server._queue_runs
-
-    def lost(*_):
-        asked.set()
-        killed.wait()
-        return {}
-
-    server._queue_runs = lost
-    path = tmp_path / "send.py"
-    path.write_text(SEND)
-    program = start(path, server.url, json.dumps(proposals))
-    wait_until(asked.is_set)  # the runs are there, and their places are not
-    program.kill()
-    program.communicate()
-    killed.set()
-    server._queue_runs = queue_runs
-    assert (len(server.read().runs), len(server.queued)) == (3, 1)
-    assert [send_proposals(proposals, "doubts", client) for _ in range(2)] == [2, 0]
-    runs = [str(run_of(proposal, "doubts")) for proposal in proposals]
-    assert sorted(server.queued) == sorted(("doubts", run) for run in runs)
-    assert server.read().runs.keys() == {*runs}
-
-
-def test_the_same_command_sends_and_reads_back(client, server, serve, tmp_path, letter_encoder):
-    path, model = tmp_path / "items.jsonl", serve(behave)
-    path.write_text("\n".join(json.dumps(item) for item in planning(1)))
-
-    def audit():
-        arguments = ["audit", path, "--model", "fake", "--base-url", model.url]
-        arguments += ["--memory", tmp_path / "memory", "--review", "langsmith:doubts"]
-        return CliRunner().invoke(app, [str(each) for each in arguments])
-
-    outcome = audit()
-    assert "1 proposal is open in the queue 'doubts'" in outcome.stderr, outcome.output
-    assert "1 proposal is open in the queue 'doubts'" in audit().stderr
-    [(_, run)] = server.queued
-    says(server, run, "audit", "accept")
-    result = audit()
-    assert result.exit_code == 0, result.output
-    assert [e["source"] for e in FailureMemory(path=tmp_path / "memory").examples()] == ["0w"]
 
 
 def test_langsmith_out_of_reach_is_one_sentence(serve, tmp_path, monkeypatch, letter_encoder):

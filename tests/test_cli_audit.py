@@ -121,42 +121,6 @@ def test_a_finished_audit_is_shown_and_another_setting_makes_another(auditing):
     assert len(auditing.server.calls) == 18
 
 
-def test_proposals_are_reviewed_in_a_file_by_the_same_command(auditing):
-    file = auditing.folder / "proposals.jsonl"
-
-    def filled(*rows):
-        file.write_text("\n".join(map(json.dumps, rows)), "utf-8")
-        return auditing("", "--review", file)
-
-    assert "4 proposals are open in" in auditing("", "--review", file).stderr
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
-    assert rows[0]["answers"] == ["accept", "reject", "label", "mode", "check_wrong"]
-    # Nothing is filled in yet; the file stays.
-    assert "4 proposals are open in" in filled(*rows).stderr
-    rows[0] |= {"answer": "accept", "note": "seen\u2028twice"}
-    rows[1] |= {"answer": "mode", "edit": {"label": None, "mode": "order"}}
-    rows[2] |= {"answer": "what?"}
-    rows[3] |= {"answer": "reject"}
-    wrong = filled(*rows)
-    assert (wrong.exit_code, "1 of 1:" in wrong.stdout) == (2, False)
-    assert "2w: `answer` must be one of" in wrong.stderr
-    # The answers that were accepted may stay in the file.
-    rows[2] |= {"answer": ""}
-    assert "1 proposal is open in" in filled(*rows).stderr
-    [left] = [json.loads(line) for line in file.read_text().splitlines()]
-    for row, problem in (
-        ({**left, "audit": "another"}, "line 1 is no proposal of this audit"),
-        ({"id": "a row of another file"}, "line 1 is no proposal of this audit"),
-        ({**left, "edit": "1"}, "line 1: `edit` must be an object"),
-    ):
-        refused = filled(row)
-        assert refused.exit_code == 2
-        assert problem in " ".join(refused.stderr.split())
-        assert json.loads(file.read_text()) == row
-    assert filled({**left, "answer": "check_wrong"}).exit_code == 0
-    assert kept(auditing) == [("0w", "keywords", "seen\u2028twice"), ("1w", "order", "")]
-
-
 def test_labels_by_people_need_no_review(auditing):
     result = auditing("", "--check", "annotated", "--auditor", "labels")
     assert result.exit_code == 0, result.output
@@ -180,8 +144,6 @@ def test_a_check_takes_its_options(auditing):
     [
         (["--check", "exat"], "there is no check 'exat'; did you mean 'exact'?"),
         (["--set", "check.colour=red"], "the check 'answer_or_label' has no option"),
-        (["--review", "/no/such/file"], "cannot be written"),
-        (["--review", "/tmp"], "/tmp cannot be read"),
         (
             ["--set", "audit.rounds=2"],
             "an audit has no option 'rounds'; did you mean 'max_rounds'? it takes",

@@ -16,9 +16,7 @@ from rich.console import Console
 
 from langchain_judges.cli.audit_review import (
     Desk,
-    Elsewhere,
     Review,
-    queue_in,
     read_key,
     write_text,
 )
@@ -51,7 +49,7 @@ from langchain_judges.cli.rows import (
     judge_rows,
     named_columns,
 )
-from langchain_judges.errors import InputError, OptionError, did_you_mean
+from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.escaping import InertConsole, inert_json
 from langchain_judges.runs.sources import Source
 
@@ -92,11 +90,6 @@ class Session:
         state = self.audit.get_state(self.config)
         ended = state.values.get("stopped") and not state.next
         return cast("AuditResult", state.values) if ended else None
-
-    def forget_drafts(self) -> None:
-        """Remove what was answered here in part, and then elsewhere or not at all."""
-        for draft in self.drafts.parent.glob(f"{self.drafts.name}-*.jsonl"):
-            draft.unlink(missing_ok=True)
 
     def work(
         self, errors: Console, answers: Sequence[Mapping[str, object]] | None = None
@@ -179,17 +172,14 @@ class AuditFlags:
     dev: Annotated[
         float | None, typer.Option(help="Share of the items to hold out, by group.")
     ] = None
-    review: Annotated[
-        str | None,
-        typer.Option(
-            help="Review elsewhere: a file that is written, filled in and read by the same "
-            "command, or langsmith:QUEUE."
-        ),
-    ] = None
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the whole result, as JSON.")
     ] = None
     max_concurrency: Concurrency = None
+
+
+_QUEUE = "langsmith:"
+"""Begins the name of an annotation queue, in place of a file."""
 
 
 @unfolded
@@ -204,16 +194,15 @@ def audit(
 ) -> None:
     """Audit a judge's labels, one doubtful label a screen; the same command resumes.
 
-    Exit codes: 0 done or waiting for answers, 2 wrong use or refused, 130 Ctrl-C.
+    Exit codes: 0 done or stopped at the terminal, 2 wrong use or refused, 130 Ctrl-C.
     """
     errors = error_console()
     with refusals_as_exits(errors, judge.address), _ctrl_c_as_exit(errors):
-        place = Elsewhere.of(flags.review)
-        check_not_read([items], [place.path if place else None, flags.out])
+        check_not_read([items], [flags.out])
         judge, own = _apart(judge)
         named = named_judge(judge)
         check = make_check(flags.check, own["check"])
-        queue = queue_in(str(items))
+        queue = str(items).removeprefix(_QUEUE) if str(items).startswith(_QUEUE) else None
         if queue is None:
             file = judge_rows(items, named.rows_like, table)
         else:
@@ -234,7 +223,7 @@ def audit(
         with _session(
             judge, named.options, flags.memory, list(good), settings, decisions
         ) as session:
-            _go(session, place, errors)
+            _go(session, errors)
             _show(session, flags.out)
 
 
@@ -374,8 +363,8 @@ def make_check(name: str, settings: list[str]) -> Check:
         raise OptionError(f"the check {name!r}: {exc}") from exc
 
 
-def _go(session: Session, place: Elsewhere | None, errors: Console) -> None:
-    """Work until the audit ends, or people are to answer later."""
+def _go(session: Session, errors: Console) -> None:
+    """Work until the audit ends, or the person stops."""
     if session.result is not None:
         errors.print(
             "This audit is finished. Other items or settings make another one; so does "
@@ -385,19 +374,8 @@ def _go(session: Session, place: Elsewhere | None, errors: Console) -> None:
     if session.waiting is None:
         session.work(errors)
     while (request := session.waiting) is not None:
-        if place is None:
-            if not _review(session, request, errors):
-                return
-        elif answers := place.answers(request, session.name):
-            session.work(errors, answers)
-            left = session.waiting
-            if problems := left["problems"] if left else []:
-                end = "Fix these answers; the others were accepted."
-                raise InputError("\n".join([*problems, end]))
-        else:
-            errors.print(place.send(request, session.name), markup=False)
+        if not _review(session, request, errors):
             return
-    session.forget_drafts()
 
 
 def _review(session: Session, request: AuditRequest, errors: Console) -> bool:

@@ -1,4 +1,4 @@
-"""Where people answer proposals: at this terminal, in a file, or in a queue of LangSmith."""
+"""How people answer proposals at the terminal."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from langchain_judges.cli.messages import langsmith_client
 from langchain_judges.errors import InputError
 from langchain_judges.report.terminal import choices, proposal_screen
 
 if TYPE_CHECKING:
-    from langchain_judges.methods.allure.review import AuditProposal, AuditRequest
+    from langchain_judges.methods.allure.review import AuditProposal
     from langchain_judges.verdict import Label
 
 try:
@@ -221,80 +220,6 @@ class Desk:
 
 _PLAIN = {"a": "accept", "r": "reject", "w": "check_wrong"}
 """The keys that are answers by themselves."""
-
-
-_QUEUE = "langsmith:"
-"""Begins the name of an annotation queue, in place of a file."""
-
-
-def queue_in(name: str) -> str | None:
-    """Return the annotation queue that a name means; None for a file."""
-    return name.removeprefix(_QUEUE) if name.startswith(_QUEUE) else None
-
-
-@dataclass(frozen=True)
-class Elsewhere:
-    """Where people review, if not here: a file, or an annotation queue of LangSmith."""
-
-    path: Path | None
-    queue: str | None
-
-    @classmethod
-    def of(cls, name: str | None) -> Elsewhere | None:
-        """Return the place that `--review` names; None for this terminal."""
-        if name is None:
-            return None
-        queue = queue_in(name)
-        return cls(None if queue else Path(name), queue)
-
-    def answers(self, request: AuditRequest, audit: str) -> list[dict[str, object]]:
-        """Return the answers to open proposals of an audit that people have given so far.
-
-        Raises:
-            InputError: The file cannot be read, or is not of this audit.
-            OutputError: LangSmith cannot be reached, or refuses.
-        """
-        if self.path is None:
-            from langchain_judges.integrations.annotation_queue import read_answers_from
-
-            with langsmith_client() as client:
-                return read_answers_from(request["proposals"], str(self.queue), client)
-        from langchain_judges.methods.allure.review import from_jsonl
-
-        if not self.path.exists():
-            return []
-        try:
-            text = self.path.read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as exc:
-            raise InputError(f"{self.path} cannot be read: {exc}") from exc
-        try:
-            return from_jsonl(text, request, audit)
-        except InputError as exc:
-            raise InputError(f"{self.path}, {exc}") from exc
-
-    def send(self, request: AuditRequest, audit: str) -> str:
-        """Put what is open where people review, and return what is to be done there.
-
-        Raises:
-            InputError: The file cannot be written.
-            OutputError: LangSmith cannot be reached, or refuses.
-        """
-        from langchain_judges.report.number import count_text
-
-        proposals = request["proposals"]
-        count = count_text(len(proposals), "proposal is", "proposals are")
-        if self.path is None:
-            from langchain_judges.integrations.annotation_queue import send_proposals
-
-            with langsmith_client() as client:
-                send_proposals(proposals, str(self.queue), client)
-            where = f"{count} open in the queue {self.queue!r}. Answer them there"
-        else:
-            from langchain_judges.methods.allure.review import to_jsonl
-
-            write_text(self.path, to_jsonl(request, audit))
-            where = f"{count} open in {self.path}. Fill in `answer` on each line"
-        return f"{where}, then run the same command again."
 
 
 def write_text(path: Path, text: str) -> None:

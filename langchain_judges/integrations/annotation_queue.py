@@ -1,15 +1,13 @@
-"""Annotation queues of LangSmith: people label runs there, or answer what an audit asks.
+"""Annotation queues of LangSmith: people label doubtful runs there.
 
-The first closes the loop of production: `watch_project` queues doubtful runs, people label
-them, and an audit with `auditor="labels"` teaches the judge.
+That closes the loop of production: `watch_project` queues doubtful runs, people label them, and
+an audit with `auditor="labels"` teaches the judge.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
-from uuid import UUID, uuid5
+from typing import TYPE_CHECKING, NamedTuple
 
 from langsmith import Client
 
@@ -19,14 +17,11 @@ from langchain_judges.integrations.langsmith_runs import (
     CORRECTED,
     is_of_people,
     label_of_correction,
-    runs_by_id,
     runs_in_queue,
 )
-from langchain_judges.methods.allure.review import AuditAnswer, AuditProposal
 from langchain_judges.methods.describe import unwrapped
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.rows.fields import TextSource
-from langchain_judges.rows.texts import judged, transcript
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import Label
 
@@ -141,111 +136,6 @@ def _label(feedback: Feedback, labels: Sequence[Label]) -> Label:
             "people have to give a value"
         )
     return at_place
-
-
-PROJECT = "langchain-judges audits"
-"""The project that holds one run for each proposal."""
-KEYS = {"audit": "answer", "audit_label": "label", "audit_mode": "mode"}
-"""The feedback keys that people fill in, and what they are in an answer."""
-
-_SPACE = UUID("6f1c5a40-3f0e-5c0b-9a53-0d4e3f6f7a11")
-_RUBRIC = (
-    f"A judge labelled this response, and a check doubts the label. Fill in `audit` with one "
-    f"of {', '.join(get_args(AuditAnswer))}; with `label` also `audit_label`, with `mode` also "
-    "`audit_mode`. A comment on `audit` becomes the example's note."
-)
-
-
-def send_proposals(
-    proposals: Sequence[AuditProposal], queue: str, client: Client, *, project: str = PROJECT
-) -> int:
-    """Put proposals into an annotation queue, made if it is missing; return how many are new.
-
-    A proposal has the same run whenever it is sent: what a kill left without its place in the
-    queue gets it the next time, and nothing stands there twice.
-
-    Args:
-        proposals: What an audit asks.
-        queue: The name of the queue.
-        client: LangSmith's client.
-        project: The project for the runs that stand for the proposals.
-    """
-    session = client.create_project(project, upsert=True)
-    existing = next(client.list_annotation_queues(name=queue, limit=1), None)
-    place = existing or client.create_annotation_queue(name=queue, rubric_instructions=_RUBRIC)
-    queued = client.list_runs_from_annotation_queue(place.id) if existing else ()
-    known = {run.id for run in queued}
-    new = {run_of(each, queue): each for each in proposals if run_of(each, queue) not in known}
-    there = runs_by_id(client, session.id, list(map(str, new)))
-    now = datetime.now(UTC)
-    for id, proposal in new.items():
-        if str(id) in there:
-            continue
-        inputs, outputs = _run_fields(proposal)
-        client.create_run(
-            f"audit:{proposal['id']}",
-            inputs,
-            "chain",
-            project_name=project,
-            id=id,
-            outputs=outputs,
-            start_time=now,
-            end_time=now,
-        )
-    client.flush()
-    begun = {id: there[str(id)].start_time if str(id) in there else now for id in new}
-    keys: list[Any] = [
-        {"run_id": id, "session_id": session.id, "start_time": start}
-        for id, start in begun.items()
-    ]
-    if keys:
-        client.add_runs_to_annotation_queue(place.id, runs=keys)
-    return len(keys)
-
-
-def read_answers_from(
-    proposals: Sequence[AuditProposal], queue: str, client: Client
-) -> list[dict[str, object]]:
-    """Return the answers that people have given so far, as the audit takes them.
-
-    Args:
-        proposals: What was sent.
-        queue: The name of the queue.
-        client: LangSmith's client.
-    """
-    by_run = {run_of(proposal, queue): proposal["id"] for proposal in proposals}
-    answers: dict[str, dict[str, object]] = {}
-    feedback_list = client.list_feedback(run_ids=list(by_run), feedback_key=list(KEYS))
-    for feedback in sorted(feedback_list, key=lambda each: each.modified_at):
-        id = by_run.get(UUID(str(feedback.run_id)))
-        value = feedback.value if feedback.value is not None else feedback.score
-        if id is None or value is None:
-            continue
-        answer = answers.setdefault(id, {"id": id, "auditor": "langsmith"})
-        answer[KEYS[feedback.key]] = _number(value)
-        if feedback.key == "audit" and feedback.comment:
-            answer["note"] = feedback.comment
-    return [answer for answer in answers.values() if "answer" in answer]
-
-
-def run_of(proposal: AuditProposal, queue: str) -> UUID:
-    """Return the id of the run that stands for a proposal in a queue."""
-    parts = [queue, proposal["id"], proposal["round"], proposal["label"], proposal["proposed"]]
-    return uuid5(_SPACE, "\x00".join(map(str, parts)))
-
-
-def _run_fields(proposal: AuditProposal) -> tuple[dict[str, object], dict[str, object]]:
-    item = proposal["item"]
-    inputs: dict[str, object] = {
-        "task": transcript(item["input"]),
-        "expected": item.get("expected"),
-    }
-    if item.get("source"):
-        inputs["source"] = item["source"]
-    names = ("label", "score", "rationale", "proposed", "why", "check", "mode")
-    fields: Mapping[str, object] = proposal
-    response = judged(item["output"])
-    return inputs, {"response": response, **{name: fields[name] for name in names}}
 
 
 def _number(value: object) -> object:

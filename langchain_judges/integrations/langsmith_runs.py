@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
-from collections.abc import AsyncIterable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_judges.errors import InputError
 from langchain_judges.verdict import Label
@@ -158,15 +158,6 @@ def runs_of(client: Client, project: object, since: datetime, **which: Any) -> l
     query |= {"selects": list(_RUN), **which}
     runs = _listed(lambda: client.runs.query(**query, page_size=_PAGE, extra_headers=CLOSED))
     return [_run(run, project, str(run.id), (run.run_type or "chain").lower()) for run in runs]
-
-
-def runs_by_id(client: Client, project: object, ids: Sequence[str]) -> dict[str, Run]:
-    """Return the runs of a project that have some ids, by them."""
-    if not ids:
-        return {}
-    since = begun(client.read_project(project_id=cast("uuid.UUID", project)))
-    runs = runs_of(client, project, since, ids=sorted(map(str, ids)))
-    return {str(run.id): run for run in runs}
 
 
 def threads_of(client: Client, project: object, since: datetime, **which: Any) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from typing import Literal, NotRequired, get_args
 
@@ -229,58 +228,6 @@ def example_of(
         "auditor": decision["auditor"],
         "note": decision["note"],
     }
-
-
-def to_jsonl(request: AuditRequest, audit: str) -> str:
-    """Return the open proposals of an audit as JSONL: fill in `answer` on each line."""
-    defaults = {
-        "audit": audit,
-        "answers": list(get_args(AuditAnswer)),
-        "labels": request["labels"],
-        "modes": [mode["name"] for mode in request["modes"]],
-    }
-    rows = [
-        {
-            **proposal,
-            "answer": None,
-            "edit": {"label": None, "mode": None},
-            "note": "",
-            **defaults,
-        }
-        for proposal in request["proposals"]
-    ]
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
-def from_jsonl(text: str, request: AuditRequest, audit: str) -> list[dict[str, object]]:
-    """Return the answers to open proposals in what `to_jsonl` wrote, once it is filled in.
-
-    A line whose `answer` is still empty is no answer.
-
-    Raises:
-        InputError: A line is no proposal of this audit.
-    """
-    ids = {proposal["id"] for proposal in request["proposals"]}
-    answers = []
-    # Not `splitlines`: JSON may hold other ends of lines as they are.
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError as exc:
-            raise InputError(f"line {number} is not JSON: {exc}") from exc
-        if not isinstance(row, dict) or row.get("audit") != audit:
-            raise InputError(f"line {number} is no proposal of this audit; name another file")
-        edit = row.get("edit") or {}
-        if not isinstance(edit, dict):
-            raise InputError(f"line {number}: `edit` must be an object, got {edit!r}")
-        if row.get("answer") and row.get("id") in ids and row.get("round") == request["round"]:
-            fields = {
-                key: row[key] for key in ("id", "answer", "note", "auditor") if key in row
-            }
-            answers.append({**fields, "label": edit.get("label"), "mode": edit.get("mode")})
-    return answers
 
 
 def right_beside(mistakes: int, share: float) -> int:
