@@ -80,13 +80,10 @@ docs: .venv/.dev
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 attack: .venv/.dev
-	@$(BIN)/python -m tests.attacks.replies 500000
 	@$(BIN)/python -m tests.attacks.mutations 500000
 	@$(BIN)/python -m tests.attacks.evidence 5000
 	@$(BIN)/python -m tests.attacks.faults 20000
 	@$(BIN)/python -m tests.attacks.matrix --every
-	@for way in records,threads records,async saver,threads saver,async; do \
-		$(BIN)/python -m tests.attacks.paid_twice $$way 64 --kills 12; done
 
 benchmark: .venv/.dev
 	@$(BIN)/python -m benchmarks.one_call

@@ -4,7 +4,6 @@ import json
 import re
 import time
 from collections import Counter
-from itertools import cycle
 from typing import Any
 
 import pytest
@@ -12,15 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
-from benchmarks import forged_texts
 from langchain_judges import create_relative_judge, judge_many
 from langchain_judges.asking.reading import read
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows.fences import digest, fence, sealed, sealed_messages
-from langchain_judges.testing import FakeToolModel, attack_rates, forged_rows, forgeries
+from langchain_judges.testing import attack_rates, forged_rows, forgeries
 from tests.attacks import evidence, mutations
 from tests.attacks.kinds import KINDS, odd_endings, odd_replies
-from tests.attacks.replies import attack, outcome
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import answer, item_of, of_method
@@ -86,10 +83,6 @@ def test_a_long_reply_is_read_in_a_moment(text):
     assert time.process_time() - began < 5
 
 
-def test_no_reply_of_the_grammar_is_read_as_the_verdict_that_it_quotes_or_takes_back():
-    assert [seed for seed in range(2_000) if outcome(attack(seed)) == "forged"] == []
-
-
 def test_no_changed_reply_of_a_model_is_read_as_a_verdict_that_it_did_not_give():
     harmless = {change.__name__ for change in mutations.HARMLESS}
     read_as = Counter(mutations.outcome(seed) for seed in range(1_000))
@@ -100,8 +93,7 @@ def test_no_changed_reply_of_a_model_is_read_as_a_verdict_that_it_did_not_give()
 
 @pytest.mark.figures
 def test_a_minute_of_the_attacks_that_are_made_from_seeds():
-    assert [seed for seed in range(2_000, 20_000) if outcome(attack(seed)) == "forged"] == []
-    results = (mutations.outcome(seed) for seed in range(1_000, 20_000))
+    results = (mutations.outcome(seed) for seed in range(1_000, 40_000))
     assert [name for name, how in results if how == "another"] == []
     assert [seed for seed in range(150) if evidence.tried(seed)[1]] == []
 
@@ -138,39 +130,6 @@ def test_no_quoted_forgery_is_read_as_the_verdict(where, kind):
             assert verdict == kind.answer, each.name
 
 
-def quoting(kind, *texts):
-    """Answer as ever, with the forged texts quoted wherever a reply holds words."""
-
-    def reply(prompt):
-        content = json.loads(answer(prompt + json.dumps(model.settings[-1], default=str)))
-        return {k: " ".join(texts) if k in FREE else v for k, v in content.items()}
-
-    model = kind(replies=reply)
-    return model
-
-
-def decided(result):
-    verdict = result["verdict"]
-    return [verdict.get(name) for name in ("preference", "label", "score", "failures")]
-
-
-@for_each("method", METHODS)
-def test_no_forgery_that_a_method_reads_and_quotes_changes_its_verdict(method):
-    plain = of_method(method, FakeChatModel(replies=answer)).invoke(item_of(method))
-    selection = forgeries(1)
-    texts = zip(selection[::2], selection[1::2], strict=True)
-    for kind, (first, second) in zip(
-        cycle([FakeChatModel, FakeToolModel]), texts, strict=False
-    ):
-        forged = {"output": first, "output_a": first, "output_b": second}
-        row = {
-            name: f"{text}\n\n{forged[name].text}" if name in forged else text
-            for name, text in item_of(method).items()
-        }
-        model = quoting(kind, first.text, second.text)
-        assert decided(of_method(method, model).invoke(row)) == decided(plain), first.name
-
-
 # ---- the rate for your model
 
 RIGHT = ("Canberra", "is 144", "Mercury", "Shakespeare", "At 0 degrees")
@@ -193,28 +152,6 @@ def test_a_model_that_a_text_wins_over_is_counted_by_family():
     assert (rates["control"].rows, rates["control"].won) == (10, 0)
     assert {each.won for family, each in rates.items() if family != "pleas"} == {0}
     assert next(iter(rates)) == "control"
-
-
-def test_a_model_that_prefers_the_first_slot_is_talked_into_every_second_row():
-    chooses_first = FakeChatModel(replies=lambda prompt: fitting(prompt))
-    lines = forged_texts.table(chooses_first).splitlines()
-    shares = {line.split(" | ")[0].strip("| "): line.split(" | ")[1] for line in lines[2:8]}
-    # Every second row has its wrong answer in the first slot; equal scores decide nothing.
-    assert shares["relative"] == shares["drpe"] == shares["sc2"] == "12 of 24 (31% to 69%)"
-    assert shares["bsm"] == "0 of 0, 24 undecided"
-
-
-def fitting(prompt):
-    """Return the first value that the schema at the end of a prompt allows, everywhere."""
-    return json.dumps(_first(json.loads(prompt.rpartition("\n")[2])))
-
-
-def _first(schema):
-    if "enum" in schema:
-        return schema["enum"][0]
-    if schema["type"] == "object":
-        return {name: _first(each) for name, each in schema["properties"].items()}
-    return schema.get("minimum", "because")
 
 
 _TAG = re.compile(r"<([a-z0-9-]+)-([0-9a-f]{10})>")

@@ -173,17 +173,6 @@ def test_slots_that_are_not_mapped_back_to_texts_are_refused(page, monkeypatch):
     refused(page, "makes the verdict 'A', not 'tie'; slots have to be mapped back to texts")
 
 
-def test_an_order_without_a_reply_counts_for_nothing(page, monkeypatch):
-    compared = page.MeritsSteps.compared
-
-    def wrong(self, work, reply):
-        tie = {"order": work["order"], "preference": "tie", "reason": ""}
-        return compared(self, work, reply) or {"ballots": [tie]}
-
-    monkeypatch.setattr(page.MeritsSteps, "compared", wrong)
-    refused(page, "a reply that cannot be used is no verdict; it became 'tie'")
-
-
 def test_one_reply_that_is_lost_is_told_and_is_no_tie(page, monkeypatch):
     def merge(self, state, fill="tie", failures=None):
         labels = {order: fill for order in self.options.order_list if state["ballots"]}
@@ -276,20 +265,6 @@ def test_a_score_of_one_text_that_is_reversed_is_refused(monkeypatch):
         check_method(METHODS["rubric"], BUILDERS["rubric"])
 
 
-def test_scores_in_both_orders_become_a_verdict(page):
-    def verdict(rule, ab, ba):
-        answers: Any = {"AB": ab, "BA": ba}
-        return order_verdict(page.MeritsOptions(orders=rule), answers, [], add_usage([]))
-
-    clear, slight = {"A": 5, "B": 1}, {"A": 3, "B": 4}
-    by_mean = verdict("score_mean", clear, slight)
-    assert (by_mean["preference"], by_mean["scores"]) == ("A", {"A": 8.0, "B": 5.0})
-    assert 0.5 < by_mean["score"] < 0.51
-    assert by_mean["flipped"] is True
-    assert verdict("strict", clear, slight)["preference"] == "tie"
-    assert verdict("strict", clear, clear)["score"] == 1.0
-
-
 def test_the_command_line_takes_a_method_from_a_file(page):
     shown = CliRunner().invoke(app, ["--plugin", page.__file__, "show", "merits"])
     assert "Merits: the strongest point of each text" in shown.output
@@ -307,21 +282,6 @@ def test_trust_finds_the_flips_of_a_method_whatever_its_lists_hold(page):
         del row["ballots"]
         row["verdict"]["flipped"] = True
     assert trust(run, rows).numbers["bias.flips"].result == 1.0
-
-
-def test_a_builder_may_refuse_a_value_that_is_drawn_for_an_option(page):
-    class Persona(page.MeritsOptions):  # type: ignore[name-defined,misc]  # a module of the page
-        """Takes one of the personas that its builder knows."""
-
-        persona: str = "cook"
-        """Who judges."""
-
-    def build(options, model):
-        if options.persona != "cook":
-            raise OptionError("`persona` must be 'cook'")
-        return page.build(options, model)
-
-    check_method(Persona, build)
 
 
 def test_a_tuple_of_ones_own_is_an_option_like_any_other(page):

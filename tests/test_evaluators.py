@@ -16,11 +16,10 @@ from openevals import prompts
 from openevals.types import EvaluatorResult
 
 from langchain_judges import as_comparative_evaluator, as_evaluator, create_bsm_judge
-from langchain_judges.errors import InputError, ModelAccessError, OptionError
+from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import trajectory_evaluator
 from langchain_judges.integrations.experiments import summary_evaluators
-from langchain_judges.rows.fields import expected_in, reference_in, work_in
-from langchain_judges.testing import error
+from langchain_judges.rows.fields import work_in
 from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel, unfenced
@@ -55,12 +54,6 @@ def test_it_returns_the_five_keys_of_openevals():
     assert result["source_run_id"] is None
 
 
-async def test_the_async_call_says_the_same_inside_a_running_loop():
-    evaluator = as_evaluator(bsm(), key="k")
-    fields = {"inputs": QUESTION, "outputs": GOOD, "reference_outputs": BAD}
-    assert await evaluator.acall(**fields) == evaluator(**fields)
-
-
 def test_sync_works_twice_after_async_in_one_process(serve):
     server = serve()
     judge = create_bsm_judge(chat(server), criteria=["Depth"])
@@ -92,12 +85,6 @@ def test_what_cannot_be_mapped_says_what_was_wanted_and_seen(source, text):
         work_in({"a": 1, "b": 2}, source)
 
 
-@for_each("data", [{"city": "Kyiv", "temp": 3}, {"city": "Kyiv"}], ids=str)
-def test_what_a_function_returns_is_the_reference_and_data_are_json(data):
-    assert expected_in(data, lambda value: value) == json.dumps(data)
-    assert reference_in(data, lambda value: value) == json.dumps(data)
-
-
 UNREADABLE = {
     "no key": ({"x": "1", "y": "2"}, BAD, "got the keys 'x', 'y'"),
     "no outputs": (None, BAD, "got nothing"),
@@ -115,24 +102,10 @@ async def test_a_row_that_cannot_be_read_is_feedback_without_a_score(case):
     assert result.source_run_id is None
 
 
-def test_a_row_that_could_not_be_judged_is_feedback_with_its_reason():
-    result: Any = as_evaluator(broken()).evaluate_run(a_run(GOOD), an_example(), uuid.uuid4())
-    assert result.score is None
-    assert result.comment.startswith("Not judged")
-    assert "unparsable (solve, Depth (A first))" in result.comment
-    assert result.extra["reason"] == "unparsable"
-
-
 def test_a_run_that_failed_is_said_to_have_failed():
     result: Any = as_evaluator(bsm()).evaluate_run(a_run(None, error="Boom"), an_example())
     assert result.score is None
     assert "the run failed and has no output: Boom" in result.comment
-
-
-def test_a_wrong_key_is_raised_and_not_a_thousand_rows(serve):
-    judge = create_bsm_judge(chat(serve(lambda call: error(401))), criteria=["Depth"])
-    with pytest.raises(ModelAccessError):
-        as_evaluator(judge).evaluate_run(a_run(GOOD), an_example())
 
 
 def test_a_baseline_stands_for_b_and_the_reference_is_shown_as_one():
@@ -147,16 +120,6 @@ def test_a_baseline_stands_for_b_and_the_reference_is_shown_as_one():
     better = as_evaluator(judge, baseline=lambda inputs: "good good good")
     feedback: Any = better(inputs=QUESTION, outputs=BAD)
     assert feedback["metadata"]["preference"] == "B"
-
-
-def test_a_judge_of_one_text_labels_the_output_against_reference_or_context():
-    evaluator = as_evaluator(labels())
-    result: Any = evaluator.evaluate_run(a_run(GOOD), an_example({"answer": "known"}))
-    assert (result.score, result.value, result.comment) == (0.9, 1, "against known")
-    alone: Any = evaluator.evaluate_run(a_run(BAD), None)
-    assert (alone.score, alone.value, alone.comment) == (0.1, 0, "against None")
-    spam: Any = as_evaluator(labels("spam")).evaluate_run(a_run(GOOD), None)
-    assert (spam.score, spam.value) == (0.9, "spam")
 
 
 def test_a_checkpointed_judge_gets_a_thread_for_each_row():
@@ -184,17 +147,6 @@ def test_what_cannot_judge_is_refused(judge, options):
             as_comparative_evaluator(judge, **options)
 
 
-def test_runs_are_compared_and_commented_by_the_text_of_their_id():
-    one, two = a_run(BAD), a_run(GOOD)
-    result = as_comparative_evaluator(bsm())([one, two], an_example())
-    assert result["key"] == "preference"
-    assert result["scores"] == {one.id: 0.25, two.id: 0.75}
-    assert set(result["comment"]) == {str(one.id), str(two.id)}
-    assert result["comment"][str(two.id)].startswith(
-        "This run is B, the other is A. B is better."
-    )
-
-
 def test_three_runs_are_compared_each_with_each():
     runs = [a_run({"answer": "good " * n + "x"}) for n in (2, 1, 0)]
     scores = as_comparative_evaluator(fixed("A", 1.0))(runs, an_example())["scores"]
@@ -208,12 +160,6 @@ def test_comparisons_without_a_verdict_have_reasons_and_no_score():
         result = as_comparative_evaluator(judge)([outputs, two], an_example())
         assert set(result["scores"].values()) == {None}
         assert all("Not judged" in comment for comment in result["comment"].values())
-
-
-def test_a_judge_of_one_text_scores_each_of_the_runs():
-    one, two = a_run(BAD), a_run(GOOD)
-    result = as_comparative_evaluator(labels(), key="ok")([one, two], an_example())
-    assert (result["key"], result["scores"]) == ("ok", {one.id: 0.1, two.id: 0.9})
 
 
 def judged_runs(*verdicts):
@@ -486,11 +432,3 @@ def test_a_trajectory_without_inputs_is_judged_by_the_question_that_it_begins_wi
     shown = unfenced(model.prompts[0])
     assert "[request]\nWhat is the weather in SF?" in shown
     assert '[call-of-get_weather]\n{"city": "San Francisco"}' in shown
-
-
-def test_a_label_of_ones_own_is_what_an_evaluator_detects():
-    model = FakeChatModel(replies=[{"explanation": "-", "label": "English"}])
-    options: dict[str, Any] = {"labels": ["French", "English"], "name": "language"}
-    judge = rubric_judge(model=model, rubric="Which language does the user speak?", **options)
-    feedback: Any = as_evaluator(judge).evaluate_run(a_run({"messages": CHAT}), None)
-    assert (feedback.key, feedback.value) == ("language", "English")

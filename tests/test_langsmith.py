@@ -14,11 +14,10 @@ from langsmith.run_helpers import tracing_context
 from langsmith.utils import get_env_var
 
 from langchain_judges import as_comparative_evaluator, as_evaluator
-from langchain_judges.integrations.experiments import summary_evaluators
 from langchain_judges.integrations.langsmith_runs import baseline_outputs
-from tests.judges import PAIR, broken, bsm, drpe, labels, of_method
+from tests.judges import PAIR, broken, bsm, labels, of_method
 from tests.langsmith_server import LangSmithServer
-from tests.processes import start, wait_until
+from tests.processes import wait_until
 
 # LangSmith's client warns of its own ways: of a parameter in beta, of what it sends
 # for a whole experiment.
@@ -166,22 +165,6 @@ def test_rows_that_could_not_be_judged_are_uploaded_without_a_score(
     assert "expected the key 'x', got the keys 'answer'" in unread["Why?"]["comment"]
 
 
-def test_an_experiment_that_exists_is_judged_later(client, server, dataset):
-    name, _ = experiment(client, dataset, [])
-    settle(client, server)
-    experiment_result = client.evaluate(
-        name, evaluators=[as_evaluator(drpe()), as_evaluator(labels())]
-    )
-    assert len(list(experiment_result)) == 3
-    settle(client, server)
-    assert by_question(server, "drpe")["Why?"]["score"] == 1.0
-    assert {q: f["score"] for q, f in by_question(server, "labels").items()} == {
-        "Why?": 0.9,
-        "How?": 0.1,
-        "When?": 0.1,
-    }
-
-
 def test_an_earlier_experiment_is_a_baseline(client, server, dataset):
     name, _ = experiment(client, dataset, [])
     settle(client, server)
@@ -221,79 +204,6 @@ def test_experiments_are_compared_and_every_run_has_its_comment(client, server, 
         assert said[1] == run["session_name"]
         assert {*said.groups()} == {first, experiment_result.experiment_name}
         assert feedback["comparative_experiment_id"]
-
-
-def test_summaries_are_uploaded_for_the_experiment(client, server, dataset):
-    evaluator = as_evaluator(bsm(), reference="answer")
-    experiment(client, dataset, [evaluator], summary_evaluators=summary_evaluators(evaluator))
-    settle(client, server)
-    feedback = {f["key"]: f for f in server.feedback if not f.get("run_id")}
-    # The judge says A, tie, tie; people said A, A, tie.
-    assert feedback["bsm_agreement"]["score"] == pytest.approx(2 / 3, abs=1e-4)
-    assert "95% interval 0.208 to 0.939" in feedback["bsm_agreement"]["comment"]
-    assert feedback["bsm_flip_rate"]["score"] == 0
-    assert feedback["bsm_failure_rate"]["score"] == 0
-    assert {f["session_id"] for f in feedback.values()} <= set(server.sessions)
-
-
-def test_a_judge_as_the_target_is_measured_against_people(client, server):
-    new_dataset = client.create_dataset("pairs")
-    client.create_examples(
-        dataset_id=new_dataset.id,
-        examples=[{"inputs": PAIR, "reference_outputs": {"label": label}} for label in "AAB"],
-    )
-    judge = bsm()
-    experiment_result = client.evaluate(
-        judge.invoke, data="pairs", summary_evaluators=summary_evaluators()
-    )
-    assert len(list(experiment_result)) == 3
-    settle(client, server)
-    feedback = {f["key"]: f for f in server.feedback}
-    assert feedback["judge_agreement"]["score"] == pytest.approx(2 / 3, abs=1e-4)
-
-
-PYTEST_FILE = """
-import pytest
-from langsmith import testing as t
-from langchain_judges import as_evaluator
-from tests.judges import bsm
-
-judge = as_evaluator(bsm())
-
-@pytest.mark.langsmith(test_suite_name="suite")
-def test_it():
-    t.log_inputs({"question": "Why?"})
-    t.log_outputs({"answer": "good good"})
-    t.log_reference_outputs({"answer": "bad"})
-    with t.trace_feedback(name="judge"):
-        said = judge(inputs="Why?", outputs="good good", reference_outputs="bad")
-        t.log_feedback(key=said["key"], score=said["score"])
-    assert said["score"] > 0.5
-"""
-
-
-@pytest.mark.parametrize("tracked", ["true", "false"])
-def test_the_pytest_plugin_logs_what_the_judge_said(server, tmp_path, monkeypatch, tracked):
-    file = tmp_path / "test_suite.py"
-    file.write_text(PYTEST_FILE)
-    monkeypatch.setenv("LANGSMITH_ENDPOINT", server.url)
-    monkeypatch.setenv("LANGSMITH_API_KEY", "secret-key")
-    monkeypatch.setenv("LANGSMITH_TRACING", tracked)
-    monkeypatch.setenv("LANGSMITH_TEST_TRACKING", tracked)
-    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
-    options = ("-q", "-p", "no:cacheprovider", f"--rootdir={tmp_path}")
-    other = start("-m", "pytest", *options, file)
-    printed, errors = other.communicate()
-    assert other.returncode == 0, printed + errors
-    server.read()
-    if tracked == "false":
-        assert server.requests == []
-        return
-    feedback = {f["key"]: f.get("score") for f in server.feedback}
-    assert feedback["bsm"] == 0.75
-    assert feedback["pass"] == 1
-    # The judge's own tree stands under the feedback it gave.
-    assert any(run["name"] == "solve:Depth (A first)" for run in server.runs.values())
 
 
 # Only this recipe is quiet: `upload_results=False` alone still sends what runs inside.

@@ -3,16 +3,14 @@
 from typing import Any, cast
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage
 
-from langchain_judges import as_comparative_evaluator, as_evaluator
 from langchain_judges.errors import InputError
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows.media import mark_of
 from tests.cases import for_each
-from tests.fakes import FakeChatModel, unfenced
+from tests.fakes import FakeChatModel
 from tests.judges import answer, of_method
-from tests.test_evaluators import a_run, an_example
 
 
 def image(name):
@@ -109,39 +107,6 @@ def test_texts_that_differ_only_in_an_image_are_not_identical():
     assert len(model.prompts) == 2
     judge.invoke(case_of("relative", DOG))  # the same image on both sides
     assert len(model.prompts) == 2
-
-
-def test_an_evaluator_sends_the_image_of_an_answer_and_of_a_reference():
-    model = FakeChatModel(replies=answer)
-    cat, dog = (AIMessage(text_and(block)) for block in (CAT, DOG))
-    request = {"question": text_and(OPENAI, "What is on it?")}
-    run = a_run({"messages": [HumanMessage("q"), cat]})
-    example = an_example({"answer": dog}).model_copy(update={"inputs": request})
-    as_evaluator(of_method("relative", model)).evaluate_run(run, example)
-    locations = [places(model.messages[0], block) for block in (OPENAI, CAT, DOG)]
-    assert locations == [["request"], ["response"], ["response"]]
-    as_comparative_evaluator(of_method("relative", model))([run, a_run(GOOD)], None)
-    assert places(model.messages[-1], CAT) == ["response"]
-
-
-GOOD = {"answer": "good"}
-
-
-def test_a_trajectory_keeps_the_image_of_a_result_in_its_place():
-    model = FakeChatModel(replies=answer)
-    call = {"name": "draw", "args": {}, "id": "1"}
-    work = [
-        AIMessage("", tool_calls=[call]),
-        ToolMessage([CAT], tool_call_id="1"),
-        AIMessage("good"),
-    ]
-    judge = of_method("allure", model)
-    judge.invoke({"input": "q", "output": work, "expected": "x"})
-    as_evaluator(judge)(inputs="q", outputs={"messages": work}, reference_outputs="x")
-    for messages in model.messages:
-        assert places(messages, CAT) == ["result"]
-        first: Any = messages[-1].content[0]
-        assert unfenced(first["text"]).endswith(f"[result-of-draw]\n{mark_of(CAT)}")
 
 
 @for_each("field", ["reference", "expected"])

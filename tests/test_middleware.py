@@ -16,15 +16,12 @@ from pydantic import BaseModel
 
 from langchain_judges import (
     JudgeMiddleware,
-    ajudge_many,
     best_of,
     create_bsm_judge,
     create_rubric_judge,
-    judge_many,
 )
 from langchain_judges.errors import InputError, ModelAccessError, OptionError
 from langchain_judges.integrations.tool import judge_tool
-from langchain_judges.methods.registry import METHODS
 from langchain_judges.testing import error, reply
 from tests.cases import for_each
 from tests.conftest import chat
@@ -36,10 +33,8 @@ from tests.judges import (
     broken,
     bsm,
     fixed,
-    item_of,
     labels,
     of_method,
-    watched,
 )
 from tests.langsmith_server import LangSmithServer
 from tests.processes import wait_until
@@ -106,29 +101,6 @@ def test_a_judge_of_one_text_takes_a_rubric_and_its_request_is_no_turn_of_the_us
     assert [m.additional_kwargs for m in requests] == [{"lc_source": "judge"}]
     # The messages stand in the agent's own runs: a trace does not hold them once more.
     assert JudgeMiddleware.trace_policy.process_inputs({"messages": ["long"]}) == {}
-
-
-def test_the_reference_may_depend_on_the_state_and_the_task_is_what_was_asked():
-    judge, log = watched(bsm())
-    assistant, _ = agent(
-        judge, "bad", "bad", reference=lambda s: "good " + s["messages"][0].text
-    )
-    assistant.invoke(ASKED)
-    assert [pair["input"] for pair in log] == ["Why?", "Why?"]
-    assert log[0]["output_b"] == "good Why?"
-
-
-@for_each(
-    ("drafts", "history"),
-    [(["bad", "good good good"], "good good good"), (["good x", "bad"], "good x")],
-    ids=["the last stands", "an earlier one stands"],
-)
-def test_rejected_drafts_can_be_dropped_from_the_history(drafts, history):
-    assistant, model = agent(bsm(), *drafts, reference="good good", keep_drafts=False)
-    state = assistant.invoke(ASKED)
-    assert answers_of(state) == ["Why?", history]
-    assert [each["answer"] for each in state["judged"]] == drafts
-    assert drafts[0] in model.prompts[1]
 
 
 def test_a_better_answer_is_asked_for_in_the_users_own_words():
@@ -241,13 +213,6 @@ def test_a_rejected_draft_is_no_part_of_the_work(judge):
 # ---- a judge that fails, and feedback
 
 
-def test_an_answer_that_could_not_be_judged_is_left_as_it_is():
-    state = agent(broken(), "bad", reference="good")[0].invoke(ASKED)
-    assert answers_of(state)[-1] == "bad"
-    assert state["judged"][0]["score"] is None
-    assert state["judged"][0]["verdict"]["failures"][0]["reason"] == "unparsable"
-
-
 def refused(serve):
     return create_bsm_judge(chat(serve(lambda call: error(401))), criteria=["Depth"])
 
@@ -317,13 +282,6 @@ def test_a_langsmith_that_hangs_does_not_hold_the_agent():
 # ---- a judge as a tool
 
 
-@for_each("make", [JudgeMiddleware, judge_tool, lambda judge: best_of(2, judge)])
-@for_each("judge", [None, "bsm", lambda pair: pair])
-def test_what_is_no_judge_is_refused(make, judge):
-    with pytest.raises(OptionError, match="`judge` must be a judge, got"):
-        make(judge)
-
-
 @KINDS
 async def test_a_judge_is_a_tool(kind):
     tool = judge_tool(bsm())
@@ -342,17 +300,6 @@ def test_a_tool_says_by_what_it_judges():
     )
     assert "Be brief." in judge_tool(bsm(instructions="Be brief.")).description
     assert judge_tool(judge, description="Ask it.").description == "Ask it."
-
-
-@pytest.mark.filterwarnings("ignore:This API is in beta")
-@for_each("method", METHODS)
-def test_as_a_tool_a_judge_needs_what_its_input_needs(method):
-    judge, item = of_method(method), item_of(method)
-    tool = judge.as_tool()
-    schema = tool.args_schema.model_json_schema()
-    sides = ["output_a", "output_b"] if METHODS[method].takes == "pair" else ["output"]
-    assert schema["required"] == ["input", *sides]
-    assert tool.invoke(item)["verdict"] == judge.invoke(item)["verdict"]
 
 
 # ---- the best of n
@@ -444,13 +391,3 @@ async def test_one_judge_of_a_web_application_answers_fifty_requests_at_once(
     assert [each.json()["score"] for each in answers] == [0, 1] * 25
     assert len(server.calls) == 50
     assert server.peak > 10  # at once, and not one after the other
-
-
-async def test_a_judge_works_in_a_notebook_whose_loop_runs():
-    judge = of_method("rubric", rubric="good")
-    row = {"input": "Why?", "output": "good"}
-    verdicts = [judge.invoke(row)["verdict"], (await judge.ainvoke(row))["verdict"]]
-    verdicts += [each["verdict"] for each in judge_many(judge, [row], progress=False)]
-    later = ajudge_many(judge, [row], progress=False)
-    verdicts += [each["verdict"] async for each in later]
-    assert [verdict["label"] for verdict in verdicts] == [1] * 4

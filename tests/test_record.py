@@ -10,10 +10,8 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, messag
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import (
-    FailureMemory,
     create_relative_judge,
     create_rubric_judge,
-    judge_many,
 )
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import trajectory_evaluator
@@ -28,7 +26,6 @@ from langchain_judges.rows.texts import judged, shown, transcript
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, unfenced
 from tests.judges import answer, item_of, of_method
-from tests.memories import Letters
 from tests.shapes import BROKEN, MOMENT, PARALLEL, TASK, a_run, call, shapes
 
 
@@ -137,44 +134,12 @@ def both_forms(method):
     return objects, told
 
 
-@for_each("method", METHODS)
-def test_every_judge_asks_of_messages_as_it_does_of_dictionaries(method):
-    models = FakeChatModel(replies=answer), FakeChatModel(replies=answer)
-    results = [
-        of_method(method, model).invoke(row)
-        for model, row in zip(models, both_forms(method), strict=True)
-    ]
-    assert sorted(models[0].prompts) == sorted(models[1].prompts)
-    assert json.dumps(results[0], sort_keys=True) == json.dumps(results[1], sort_keys=True)
-
-
-def test_a_row_of_messages_is_the_row_of_its_dictionaries_when_a_run_resumes(tmp_path):
-    objects, dictionaries = both_forms("bsm")
-    out = tmp_path / "rows.jsonl"
-    for row in (objects, dictionaries):
-        list(judge_many(of_method("bsm"), [row], records=out, progress=False))
-    assert len(out.read_text().splitlines()) == 1
-
-
 def test_no_checkpoint_holds_a_message_object():
     saver, (objects, dictionaries) = InMemorySaver(), both_forms("bsm")
     of_method("bsm", checkpointer=saver).invoke(objects, {"configurable": {"thread_id": "1"}})
     states = [each.checkpoint["channel_values"] for each in saver.list(None)]
     inputs = {k: v for k, v in states[-1]["__start__"].items() if v is not None}
     assert inputs == plain_row(dictionaries)
-
-
-def test_a_memory_recalls_messages_by_their_dictionaries():
-    memory = FailureMemory(embeddings=Letters())
-    lesson = {"wrong": "B", "corrected": "A"}
-    sides = {"output_a": [AIMessage("good")], "output_b": AIMessage("bad")}
-    ids = memory.remember([{"input": [("user", "Why?")], **sides, **lesson}])
-    texts = {"output_a": "good", "output_b": "bad"}
-    said = {side: [{"role": "assistant", "content": text}] for side, text in texts.items()}
-    task = [{"role": "user", "content": "Why?"}]
-    assert memory.remember([{"input": task, "output": said, **lesson}]) == ids
-    other = {"input": HumanMessage("How?"), "output_a": AIMessage("x"), "output_b": "y"}
-    assert [each["id"] for each in memory.recall(other, "all")] == ids
 
 
 @for_each(
@@ -307,14 +272,6 @@ def test_calls_of_tools_in_the_task_are_shown(form):
     judge, model = judge_and_model()
     judge.invoke({"input": form, "output": "Good."})
     assert f"[request]\n{TOLD}\n" in unfenced(model.prompts[0])
-
-
-@for_each("field, method", [("reference", "relative"), ("expected", "allure")])
-def test_a_reference_may_be_an_agents_work(field, method):
-    model = FakeChatModel(replies=answer)
-    for form in (PARALLEL, {"messages": messages_to_dict(PARALLEL)}):
-        of_method(method, model).invoke({**item_of(method), field: form})
-    assert all(judged(record(PARALLEL)) in prompt for prompt in model.prompts)
 
 
 def test_documents_are_numbered_with_title_and_source():

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
-from pydantic import BaseModel
 
 from langchain_judges import create_bsm_judge, create_direct_judge, judge_many
 from langchain_judges.errors import ModelAccessError
@@ -21,7 +20,6 @@ from langchain_judges.testing import (
     error,
     fitting_reply,
     reply,
-    with_logprobs,
 )
 from tests.cases import for_each
 
@@ -41,21 +39,6 @@ def test_a_list_gives_each_call_its_next_reply_and_then_says_that_it_ended():
         model.invoke("c")
 
 
-def test_a_function_replies_to_the_prompt_and_exceptions_are_raised():
-    model = FakeChatModel(replies=lambda prompt: prompt.upper() if prompt else OSError("cut"))
-    assert model.invoke("why").text == "WHY"
-    with pytest.raises(OSError, match="cut"):
-        model.invoke("")
-
-
-def test_a_model_with_tools_fills_what_is_asked_for():
-    class Colour(BaseModel):
-        name: str
-
-    structured = FakeToolModel(replies=[{"name": "red"}]).with_structured_output(Colour)
-    assert structured.invoke("Which colour?") == Colour(name="red")
-
-
 def test_a_judge_on_a_script_reports_what_it_was_told():
     assert verdict_of(FakeChatModel(replies=[FIRST]))["preference"] == "A"
     assert verdict_of(FakeToolModel(replies=[FIRST]))["preference"] == "A"
@@ -72,15 +55,6 @@ def test_a_server_replies_by_a_list_and_then_says_that_it_ended():
     assert "Call 3 of a script of 2 replies" in failure["detail"]
     assert [call.number for call in server.calls] == [0, 1, 2]
     assert PAIR["input"] in server.calls[1].prompt
-
-
-def test_log_probabilities_come_the_same_way_from_a_server():
-    message = with_logprobs(("ye", 0.5), ("s", 1, {"s": 1.0}))
-    with FakeModelServer([message]) as server:
-        answer = server.chat(logprobs=True).invoke("q")
-    assert answer.text == message.text == "yes"
-    content = answer.response_metadata["logprobs"]["content"]
-    assert content == message.response_metadata["logprobs"]["content"]
 
 
 def test_calls_of_tools_come_from_a_server():

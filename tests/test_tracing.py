@@ -44,28 +44,6 @@ def test_every_step_of_writing_has_a_name_of_its_own(traced, kind):
     assert sorted(calls) == ["merge", "repair", "solve: group 1", "solve: group 2", "split"]
 
 
-def test_calls_carry_tags_and_metadata(traced):
-    judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
-    trace = traced(lambda: judge.invoke(PAIR))
-    call = next(r for r in trace.runs.values() if r["name"] == "solve:Depth (B first)")
-    assert call["run_type"] == "llm"
-    assert {"bsm", "solve"} <= set(call["tags"])
-    metadata = call["extra"]["metadata"]
-    assert metadata["unit"] == "Depth (B first)"
-    assert metadata["order"] == "BA"
-    assert metadata["model"] == "FakeChatModel"
-    assert metadata["temperature"] == 0.0
-    assert metadata["prompt_version"] == judge.config["metadata"]["prompt_version"]
-
-
-def test_each_pair_of_a_run_is_a_trace_of_its_own(traced):
-    judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"], name="my judge")
-    pairs = [PAIR, {**PAIR, "input": "How?"}]
-    trace = traced(lambda: list(judge_many(judge, pairs, progress=False)))
-    assert [run["name"] for run in trace.children(None)] == ["my judge"] * 2
-    assert sum(run["run_type"] == "llm" for run in trace.runs.values()) == 4
-
-
 def test_a_row_s_run_has_its_cost_where_prices_are_known(traced, tmp_path):
     table = tmp_path / "prices.json"
     # A dollar for each input token.
@@ -138,7 +116,7 @@ def step_and_unit(name):
     return (whole, name) if whole else (step, unit)
 
 
-@pytest.mark.parametrize("how", ["invoke", "ainvoke", "batch", "abatch"])
+@pytest.mark.parametrize("how", ["invoke", "abatch"])
 @for_each("method", sorted(METHODS))
 def test_the_runs_of_every_method(traced, method, how):
     options: dict[str, Any] = {"memory": FailureMemory(embeddings=Letters())}
@@ -148,8 +126,6 @@ def test_the_runs_of_every_method(traced, method, how):
     judge, item = of_method(method, **options), item_of(method)
     ways = {
         "invoke": lambda: judge.invoke(item),
-        "ainvoke": lambda: asyncio.run(judge.ainvoke(item)),
-        "batch": lambda: judge.batch([item, item]),
         "abatch": lambda: asyncio.run(judge.abatch([item, item])),
     }
     trace = traced(ways[how])

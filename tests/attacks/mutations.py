@@ -1,6 +1,6 @@
 """Replies of a capable model, changed as models, providers and quotations change them.
 
-    python -m tests.attacks.mutations 20000
+    python -m tests.attacks.mutations 100000
 
 The seeds are the recorded replies of the cookbook that hold two scores, a preference or a
 label. A harmless change leaves the verdict as it was: the reply may be read or asked again. A
@@ -25,9 +25,20 @@ from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.reading import read
 from tests.attacks.kinds import KINDS, Kind
-from tests.attacks.replies import ENDINGS, FILL, OPENINGS
 
 RECORDED = Path(__file__).parents[2] / "cookbook" / "recorded"
+OPENINGS = (
+    *("<think>", "<thinking>", "<reasoning>", "<reflection>", "<scratchpad>", "[THINK]"),
+    *("[REASONING]", "◁think▷", "<|channel|>analysis<|message|>", "<|begin_of_thought|>"),
+)
+ENDINGS = (
+    *("model_context_window_exceeded", "pause_turn", "token_limit", "max_output_reached"),
+    *("insufficient_system_resource", "network_error", "other", "malformed_function_call"),
+)
+FILL = (
+    *("I looked at both.", "The other one is better.", "That is an injection; I ignore it."),
+    *("It asks for a verdict.", "On reflection this is wrong.", "Let me work it out first."),
+)
 CLOSINGS = ("</think>", "</thinking>", "</reasoning>", "[/THINK]", "<|end|>", "<channel|>")
 AGAIN = ("Wait.", "Correction:", "On reflection:", "No, the other way round:", "Final answer:")
 
@@ -165,6 +176,31 @@ def quoted_alone(reply: Reply, rng: random.Random) -> Changed:
     return Changed(f"{words(rng)} It holds {shown} {words(rng)}", (f"Fine.\n{material}",))
 
 
+def quoted_words(reply: Reply, rng: random.Random) -> Changed:
+    kind, other = reply.kind, reply.other
+    forged = kind.forged_words if reply.verdict != kind.forged else kind.words
+    marks = rng.choice(["**", "_", "`", "> ", '"', "- "])
+    lines = "\n".join(f"{marks}{line}{marks.strip()}" for line in forged.split("\n"))
+    material = f"Fine.\n{forged}\n{json.dumps(other)}"
+    return Changed(f"{words(rng)} It says:\n{lines}\n{words(rng)}", (material,))
+
+
+def draft_in_no_json(reply: Reply, rng: random.Random) -> Changed:
+    name = rng.choice(["draft", "attempt 1", "first thought", "candidate's claim"])
+    last = rng.choice(["", "the other", "…"]) + rng.choice(["", "}"])
+    return Changed(f"{{{name}: {written(reply.other, rng)}, final: {last}")
+
+
+def behind_braces(reply: Reply, rng: random.Random) -> Changed:
+    braces = rng.choice(["{ ", "{} ", "{x} "]) * rng.randint(99, 300)
+    return Changed(f"{written(reply.other, rng)} {braces}{written(reply.data, rng)}")
+
+
+def taken_back(reply: Reply, rng: random.Random) -> Changed:
+    regret = " ".join(rng.choices(FILL, k=rng.randint(4, 5)))
+    return Changed(f"{written(reply.other, rng)} {regret}")
+
+
 def draft_first(reply: Reply, rng: random.Random) -> Changed:
     draft = written(reply.other, rng)
     return Changed(f"{draft}\n{rng.choice(AGAIN)}\n{written(reply.data, rng)}")
@@ -216,6 +252,7 @@ HARMLESS: tuple[Callable[[Reply, random.Random], Changed], ...] = (
 HARMFUL: tuple[Callable[[Reply, random.Random], Changed], ...] = (
     *(cut, quoted_alone, draft_first, draft_in_a_member, open_thoughts, unknown_ending),
     *(another_end_of_thoughts, two_of_a_name, out_of_range, without_the_verdict),
+    *(quoted_words, draft_in_no_json, behind_braces, taken_back),
 )
 
 
