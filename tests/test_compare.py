@@ -3,7 +3,6 @@
 import json
 import re
 import signal
-from typing import Any
 
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -18,7 +17,6 @@ from langchain_judges.methods.registry import (
     method_of,
     within_budget,
 )
-from langchain_judges.report.methods import comparison_page, points_of
 from langchain_judges.runs.comparison import compare, line_up, of_specs
 from langchain_judges.testing import error, reply
 from tests.cases import for_each
@@ -291,32 +289,7 @@ def test_ctrl_c_ends_with_130_and_keeps_what_was_done(serve, tmp_path):
     assert 3 <= len([json.loads(line) for line in file.read_text().splitlines()]) < 300
 
 
-def standing(share, calls, dollars=None):
-    rate_of = {"count": 0, "of": 9, "share": share, "low": share - 0.1, "high": share + 0.1}
-    counts = {"flips": 0, "both_orders": 0, "not_judged": 0, "tokens": 0, "seconds": 1.0}
-    return {**counts, "rows": 10, "calls": calls, "dollars": dollars, "labelled": rate_of}
-
-
-def test_a_page_shows_which_methods_are_worth_their_cost():
-    methods: Any = {
-        "cheap": standing(0.7, 10),
-        "dear <b>": standing(0.8, 100),
-        "waste": standing(0.7, 50),
-    }
-    comparison: Any = {"methods": methods, "skipped": {"sc2": "too dear"}}
-    points, unit = points_of(methods)
-    assert [(p.name, p.cost, p.best) for p in points] == [
-        ("cheap", 1, True),
-        ("dear <b>", 10, True),
-        ("waste", 5, False),
-    ]
-    assert unit == "calls for a row"
-    page = comparison_page(comparison, "rows.jsonl")
-    assert "Worth their cost here: cheap, dear &lt;b&gt;." in page
-    assert "Not compared: sc2: too dear." in page
-
-
-def test_the_page_draws_methods_and_a_judge_of_yours_and_resumes(tmp_path, serve, file):
+def test_a_comparison_with_a_judge_of_yours_resumes(tmp_path, serve, file):
     out, server = tmp_path / "out", serve(over_the_wire)
     model = {"name": "fake", "base_url": server.url}
     (tmp_path / "mine.json").write_text(json.dumps({"method": "direct", "model": model}))
@@ -327,7 +300,6 @@ def test_the_page_draws_methods_and_a_judge_of_yours_and_resumes(tmp_path, serve
     names = ["relative", "cot_sc", "jury", "mine"]
     assert list(content) == names
     assert [content[name]["calls"] // 3 for name in names] == [2, 8, 6, 1]
-    assert "Worth their cost here: mine." in (out / "comparison.html").read_text()
     calls = len(server.calls)
     assert comparing(file, server, *words).exit_code == 0
     assert len(server.calls) == calls

@@ -127,6 +127,7 @@ def compare(
     130 Ctrl-C.
     """
     from langchain_judges.runs.comparison import compare as compare_methods
+    from langchain_judges.runs.comparison import save
 
     errors = error_console()
     with (
@@ -155,7 +156,7 @@ def compare(
             **run.options(),
         )
         if folder is not None:
-            _write(comparison, folder, pairs.name, errors)
+            save(comparison, folder / "comparison.json")
     _print(comparison, errors, model.address, strict=run.strict)
 
 
@@ -186,19 +187,9 @@ def _announce(
         )
 
 
-def _write(comparison: Comparison, out: Path, data_name: str, errors: Console) -> None:
-    from langchain_judges.report.methods import comparison_page
-    from langchain_judges.runs.comparison import save
-
-    save(comparison, out / "comparison.json")
-    page = out / "comparison.html"
-    page.write_text(comparison_page(comparison, data_name), encoding="utf-8")
-    errors.print(f"The picture is in {page}.", markup=False)
-
-
 def _print(comparison: Comparison, errors: Console, address: str, *, strict: bool) -> None:
     """Print the results of every method, and exit with 1 if nothing was judged."""
-    from langchain_judges.report.methods import comparison_table
+    from langchain_judges.report.terminal import comparison_table
 
     table_console().print(comparison_table(comparison))
     standings = comparison["methods"]

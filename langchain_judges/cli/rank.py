@@ -130,7 +130,7 @@ class PlaceFlags:
             "--out",
             "-o",
             metavar="<path>",
-            help="Of methods: a folder for results and comparison.html. Of systems, "
+            help="Of methods: a folder for results and comparison.json. Of systems, "
             "repeatable: a table of two (.csv, .tsv, .jsonl, .parquet), a chart (.png, .svg), "
             "a summary for a pull request (.md). Resumable.",
         ),

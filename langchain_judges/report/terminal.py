@@ -1,4 +1,4 @@
-"""Verdicts, summaries, rankings and audits on a terminal."""
+"""Verdicts, summaries, comparisons, rankings and audits on a terminal."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from langchain_judges.rows.checks import kind_of_result
 from langchain_judges.rows.texts import judged, transcript
 
 if TYPE_CHECKING:
+    from langchain_judges.runs.comparison import Comparison, Rate, Standing
     from langchain_judges.runs.ranking import Ranking
     from langchain_judges.runs.summary import Summary
 
@@ -181,6 +182,73 @@ def _add_combined(table: Table, summary: Summary) -> None:
         size, worth, by_errors = jury
         by = "by their errors" if by_errors else "by their votes, so at least"
         table.add_row("voters", f"{worth:.1f}", f"independent ones in a jury of {size}, {by}")
+
+
+def comparison_table(comparison: Comparison) -> Table:
+    """Render a comparison: one column for each method, one line for each number."""
+    methods = comparison["methods"]
+    standings = methods.values()
+    table = Table(box=None, pad_edge=False)
+    table.add_column("")
+    for method in methods:
+        table.add_column(method, justify="right")
+    lines = {
+        "settings": [_settings(each["options"]) for each in standings],
+        "calls a pair": [f"{each['calls_each']:,}" for each in standings],
+        **{
+            side: [f"{each['verdicts'][side]:,}" for each in standings]
+            for side in ("A", "B", "tie")
+        },
+        "not judged": [f"{each['not_judged']:,}" for each in standings],
+        "flips": [_flips(each) for each in standings],
+        "failures": [_failures(each["failures"]) for each in standings],
+        "calls": [f"{each['calls']:,}" for each in standings],
+        "tokens": [f"{each['tokens']:,}" for each in standings],
+        "dollars": [_dollars(each["dollars"]) for each in standings],
+        "as labelled": [_rate(each["labelled"]) for each in standings],
+    }
+    # Each two methods stand once, above the diagonal.
+    agreed = {tuple(each["methods"]): _rate(each["rate"]) for each in comparison["agreement"]}
+    for other in list(methods)[:-1]:
+        lines[f"as {other}"] = [agreed.get((other, method), "") for method in methods]
+    for name, cells in lines.items():
+        if set(cells) != {"-"}:
+            table.add_row(Text(name, style="bold"), *map(Text, cells))
+    return table
+
+
+def _settings(options: Mapping[str, object]) -> str:
+    """Return options in a few words; the names of aspects and the like would fill the page."""
+    lines = []
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            lines += [f"{inner} {setting}" for inner, setting in value.items()]
+        elif isinstance(value, list | tuple):
+            lines.append(f"{len(value)} {name}")
+        else:
+            lines.append(f"{name} {str(value)[:20]}")
+    return "\n".join(lines) or "-"
+
+
+def _flips(standing: Standing) -> str:
+    both = standing["both_orders"]
+    return f"{standing['flips']:,} of {both:,}" if both else "-"
+
+
+def _failures(failures: Mapping[str, int]) -> str:
+    reasons = [f"{n} {reason}" for reason, n in sorted(failures.items())]
+    return "\n".join([f"{sum(failures.values()):,}", *reasons])
+
+
+def _dollars(dollars: float | None) -> str:
+    return "-" if dollars is None else f"{dollars:,.4f}"
+
+
+def _rate(rate: Rate | None) -> str:
+    if rate is None or rate["share"] is None or rate["low"] is None or rate["high"] is None:
+        return "-"
+    percents = f"{100 * rate['low']:.0f}–{100 * rate['high']:.0f}"
+    return f"{rate['count']:,} of {rate['of']:,}\n{100 * rate['share']:.0f} % [{percents}]"
 
 
 def ranking_table(ranking: Ranking) -> Table:
