@@ -23,7 +23,6 @@ from langchain_judges.rows.files import read_table
 from langchain_judges.runs.on_ray import judge_dataset
 from langchain_judges.runs.prices import Prices
 from langchain_judges.writing.coverage import present
-from langchain_judges.writing.overlap import overlap
 from tests.fakes import FakeChatModel
 from tests.test_architecture import tree_of
 
@@ -35,7 +34,6 @@ EXTRAS = {
     "embeddings": {"sentence_transformers", "torch", "transformers"},
     "hub": {"datasets", "fsspec", "pandas", "pyarrow"},
     "local": {"tokenizers", "xllamacpp"},
-    "overlap": {"nltk", "ot", "rouge_score", "sacrebleu"},
     "prices": {"genai_prices"},
     "ray": {"ray"},
     "trust": {"matplotlib", "pandas"},
@@ -63,9 +61,6 @@ USES = [
      lambda: importlib.reload(importlib.import_module(CLASSIC))),
     ("hub", "pyarrow", "Reading Parquet", lambda: list(read_table(Path("x.parquet")))),
     ("local", "xllamacpp", "A model in this process", lambda: local_model(__file__)),
-    ("overlap", "rouge_score", "ROUGE", lambda: overlap("rouge1", ["a"], [["a"]])),
-    ("overlap", "sacrebleu", "BLEU", lambda: overlap("bleu", ["a"], [["a"]])),
-    ("overlap", "nltk", "METEOR", lambda: overlap("meteor", ["a"], [["a"]])),
     ("prices", "genai_prices", "A table of prices", lambda: Prices.read("genai-prices")),
     ("ray", "ray", "Judging on Ray", lambda: judge_dataset([], {}, records="out")),
     ("trust", "pandas", "A data frame", lambda: frame([])),

@@ -20,6 +20,7 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 
 from cookbook.study import bsm
+from cookbook.study.overlap import overlap
 from cookbook.study.runner import Bench, run_table
 from langchain_judges import create_allure_audit, metrics, report
 from langchain_judges import datasets as sets
@@ -35,7 +36,6 @@ from langchain_judges.metrics import (
     order_agreement,
 )
 from langchain_judges.report.rows import judges_of
-from langchain_judges.writing.overlap import overlap
 from tests.conftest import DATA
 from tests.fakes import FakeChatModel, judged_by
 from tests.memories import memory_of

@@ -9,8 +9,9 @@ sentences for CNN, one for BBC.
 Figures: |Pearson| with people and Kendall's τ, with bootstrap intervals clustered by article;
 `p (r)` is Williams' test and `p (τ)` a paired bootstrap, both against the judge without roles.
 All methods share one cache of replies, so they judge by the same panels. Overlap scores need
-the extra `overlap`; BERTScore and MoverScore take the encoder of `--set encoder=NAME`, by
-default the packaged all-MiniLM-L6-v2, which is smaller than the one the paper used.
+the packages that `overlap.py` names; BERTScore and MoverScore take the encoder of
+`--set encoder=NAME`, by default the packaged all-MiniLM-L6-v2, which is smaller than the one
+the paper used.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from pydantic import BaseModel
 from scipy.stats import kendalltau
 
+from cookbook.study.overlap import OVERLAPS, overlap
 from cookbook.study.runner import Arm, Bench, Cell, Row, Rows, Table, first_groups
 from langchain_judges import load_judge, resolve_model
 from langchain_judges.asking.adapter import ModelAdapter
@@ -37,7 +39,6 @@ from langchain_judges.methods.drpe.roles import SETS as ROLES
 from langchain_judges.methods.drpe.roles import SUBJECTIVE
 from langchain_judges.metrics import correlate, williams_test
 from langchain_judges.runs.columns import shuffled
-from langchain_judges.writing.overlap import OVERLAPS, overlap
 
 SETS = ("cnn2022", "summeval", "bbc2022")
 RIVAL = "llm_score"

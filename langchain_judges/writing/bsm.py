@@ -17,19 +17,17 @@ from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.options import factory
 from langchain_judges.writing import prompts as texts
 from langchain_judges.writing.coverage import fold, missing, present
-from langchain_judges.writing.state import (
+from langchain_judges.writing.steps import (
     Draft,
     GivenPart,
-    Topic,
-    WriteState,
-    WriteWork,
-    split_shape,
-)
-from langchain_judges.writing.steps import (
     Shapes,
+    Topic,
     Writer,
     WriterOptions,
+    WriteState,
+    WriteWork,
     piece_of,
+    split_shape,
     writer_context,
 )
 

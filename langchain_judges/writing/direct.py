@@ -18,17 +18,15 @@ from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.options import factory
 from langchain_judges.writing import prompts as texts
 from langchain_judges.writing.coverage import missing
-from langchain_judges.writing.state import (
+from langchain_judges.writing.steps import (
     Draft,
+    Shapes,
     Topic,
+    Writer,
+    WriterOptions,
     WriteState,
     WriteWork,
     pick_shape,
-)
-from langchain_judges.writing.steps import (
-    Shapes,
-    Writer,
-    WriterOptions,
     piece_of,
     writer_context,
 )

@@ -23,7 +23,6 @@ from langchain_judges import (
 from langchain_judges.asking.local import local_model
 from langchain_judges.errors import MissingExtraError
 from langchain_judges.report import trust
-from langchain_judges.writing.overlap import overlap
 from tests.fakes import FakeChatModel
 
 HEAVY = [
@@ -53,7 +52,6 @@ LACKING = {
         [{"input": "x", "output": "y", "expected": "z", "wrong": 1, "corrected": 0}]
     ),
     "local": lambda: local_model(__file__),
-    "overlap": lambda: overlap("bleu", ["a"], [["a"]]),
     "trust": numbers_as_a_data_frame,
     "writing": lambda: create_bsm_writer(FakeChatModel()),
 }

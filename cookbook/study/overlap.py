@@ -1,7 +1,8 @@
-"""Overlap and similarity with references, by the libraries of the field (extra `overlap`).
+"""Overlap and similarity with references, by the libraries of the field.
 
 These are the reference-based measures that the papers put beside their judges. They read no
-task and no model's opinion: only how alike a candidate and its references are.
+task and no model's opinion: only how alike a candidate and its references are. They need
+`nltk`, `POT`, `rouge-score`, `sacrebleu` and the extra `embeddings`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from langchain_judges.asking.embeddings import packaged_weights
-from langchain_judges.errors import ModelSetupError, OptionError, needs
+from langchain_judges.errors import ModelSetupError, OptionError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,7 +42,6 @@ def overlap(
 
     Raises:
         OptionError: There is no such measure, or a candidate has no reference.
-        MissingExtraError: The extra `overlap` is not installed.
     """
     if name not in OVERLAPS:
         raise OptionError(f"`name` must be one of {sorted(OVERLAPS)!r}, got {name!r}")
@@ -52,8 +52,7 @@ def overlap(
 
 def _rouge(kind: str) -> Callable[[Candidates, References, str | None], list[float]]:
     def score(candidates: Candidates, references: References, _: str | None) -> list[float]:
-        with needs("overlap", "ROUGE"):
-            from rouge_score.rouge_scorer import RougeScorer
+        from rouge_score.rouge_scorer import RougeScorer
 
         scorer = RougeScorer([kind], use_stemmer=True)
         pairs = zip(candidates, references, strict=True)
@@ -63,8 +62,7 @@ def _rouge(kind: str) -> Callable[[Candidates, References, str | None], list[flo
 
 
 def _bleu(candidates: Candidates, references: References, _: str | None) -> list[float]:
-    with needs("overlap", "BLEU"):
-        from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.bleu import BLEU
 
     # One sentence may have no 4-gram at all: without the effective order it would score 0.
     bleu = BLEU(effective_order=True)
@@ -74,8 +72,7 @@ def _bleu(candidates: Candidates, references: References, _: str | None) -> list
 
 def wordnet_found() -> bool:
     """Say whether METEOR has its synonyms: no package carries WordNet."""
-    with needs("overlap", "METEOR"):
-        from nltk.corpus import wordnet
+    from nltk.corpus import wordnet
 
     try:
         wordnet.ensure_loaded()
@@ -90,10 +87,9 @@ class _NoSynonyms:
 
 
 def _meteor(candidates: Candidates, references: References, _: str | None) -> list[float]:
-    with needs("overlap", "METEOR"):
-        from nltk.corpus import wordnet
-        from nltk.tokenize import wordpunct_tokenize
-        from nltk.translate.meteor_score import meteor_score
+    from nltk.corpus import wordnet
+    from nltk.tokenize import wordpunct_tokenize
+    from nltk.translate.meteor_score import meteor_score
 
     # Without WordNet words match exactly or by their stem.
     synonyms: Any = wordnet if wordnet_found() else _NoSynonyms()
@@ -171,9 +167,7 @@ def _moverscore(
 
 def _transport(one: tuple[Vectors64, Vectors64], other: tuple[Vectors64, Vectors64]) -> float:
     import numpy as np
-
-    with needs("overlap", "MoverScore"):
-        import ot
+    import ot
 
     (x, p), (y, q) = one, other
     if not len(x) or not len(y):
@@ -196,9 +190,7 @@ def _idf(document_counts: Mapping[int, int], total: int, ids: TokenIds) -> Vecto
 def _word_vectors(name: str, texts: Sequence[str]) -> list[tuple[TokenIds, Vectors64]]:
     """Return for each text the ids of its tokens, and their unit vectors in context."""
     import numpy as np
-
-    with needs("embeddings", "A score by embeddings"):
-        import torch
+    import torch
 
     tokenizer, encoder = _encoder(name)
     pairs = []
@@ -222,8 +214,7 @@ def _word_vectors(name: str, texts: Sequence[str]) -> list[tuple[TokenIds, Vecto
 
 @cache
 def _encoder(name: str) -> tuple[Any, Any]:
-    with needs("embeddings", "A score by embeddings"):
-        from transformers import AutoModel, AutoTokenizer
+    from transformers import AutoModel, AutoTokenizer
 
     return AutoTokenizer.from_pretrained(name), AutoModel.from_pretrained(name).eval()
 
