@@ -32,7 +32,6 @@ LATER = (
     "langchain_openai",
     "langgraph.pregel.main",
     "openai.resources.chat.completions",
-    "tiktoken",
     "truststore",
 )
 

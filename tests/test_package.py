@@ -43,7 +43,7 @@ EXTRAS = {
 BROUGHT = set().union(*EXTRAS.values())
 IN_CORE = {
     "annotated_types", "httpx", "markupsafe", "openai", "pydantic_core", "requests",
-    "tiktoken", "yaml",
+    "yaml",
 }  # fmt: skip
 """What is imported though another package of the core brings it."""
 

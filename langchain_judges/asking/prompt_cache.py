@@ -24,7 +24,7 @@ from pydantic import BaseModel
 from langchain_judges.asking.clients import is_openai_compatible
 from langchain_judges.asking.reading import json_schema
 from langchain_judges.asking.steps import Steps, Wait
-from langchain_judges.asking.tokens import BYTES
+from langchain_judges.rows.texts import BYTES
 
 T = TypeVar("T")
 SHORTEST = 1024

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 class Amount(NamedTuple):
     """The rows that are to be judged."""
 
-    rows: Iterable[Mapping[str, object]]
     number: int
     size: int
     """Bytes of all of their texts."""
@@ -28,10 +27,9 @@ class Amount(NamedTuple):
     @classmethod
     def of(cls, rows: Sequence[Mapping[str, object]]) -> Amount:
         """Return how much some rows are."""
-        from langchain_judges.asking.tokens import bytes_of
-        from langchain_judges.rows.texts import texts_read
+        from langchain_judges.rows.texts import bytes_of, texts_read
 
-        return cls(rows, len(rows), sum(bytes_of(texts_read(row)) for row in rows))
+        return cls(len(rows), sum(bytes_of(texts_read(row)) for row in rows))
 
 
 def tell_calls(
@@ -62,13 +60,12 @@ def _tell_estimate(
     from langchain_judges.runs.prices import estimate
 
     tier = "batch" if batch else None
-    rows, number, size = amount
-    cost = estimate(judge, rows, n=number, size=size, prices=prices, tier=tier)
+    cost = estimate(judge, n=amount.number, size=amount.size, prices=prices, tier=tier)
     text = f"About {cost.input_tokens:,} input and {cost.output_tokens:,} output tokens"
     if prices:
         price = "no price is known in" if cost.dollars is None else f"${cost.dollars:,.2f} by"
         text += f", {price} {prices.source}"
-    errors.print(f"{text}; {cost.counted}.", markup=False)
+    errors.print(f"{text}; it may be off by half or double.", markup=False)
 
 
 def tell_dry_run(
@@ -96,8 +93,7 @@ def price_list(path: Path | None) -> PriceList | None:
 
 def longest_of(rows: Iterable[Mapping[str, object]]) -> int:
     """Return the bytes of the longest of some rows."""
-    from langchain_judges.asking.tokens import bytes_of
-    from langchain_judges.rows.texts import texts_read
+    from langchain_judges.rows.texts import bytes_of, texts_read
 
     return max((bytes_of(texts_read(row)) for row in rows), default=0)
 

@@ -98,8 +98,7 @@ class RowFile:
 
     def count(self) -> None:
         """Read everything once."""
-        from langchain_judges.asking.tokens import bytes_of
-        from langchain_judges.rows.texts import texts_read
+        from langchain_judges.rows.texts import bytes_of, texts_read
 
         ids: set[int] = set()  # of an id a few bytes are kept: there may be millions
         with_id = 0
@@ -140,7 +139,7 @@ class RowFile:
     @property
     def amount(self) -> Amount:
         """How much they are, for an estimate."""
-        return Amount(self, self.number, self.size)
+        return Amount(self.number, self.size)
 
     def whole(self) -> Source:
         """Return all records, bad ones among them, as a run takes them."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import metadata
-from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,10 +16,9 @@ from pydantic import BaseModel, ConfigDict, NonNegativeFloat, ValidationError
 
 from langchain_judges.asking.limiter import TokenUsage
 from langchain_judges.asking.models import ModelSpec, model_name, own_address
-from langchain_judges.asking.tokens import BYTES, Tokenizer, bytes_of, tokenizer_of
 from langchain_judges.errors import OptionError, needs
 from langchain_judges.methods.describe import Outline, metadata_of, unwrapped
-from langchain_judges.rows.texts import texts_read
+from langchain_judges.rows.texts import BYTES
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -207,8 +205,6 @@ OVERHEAD = 300
 """Tokens of a call besides the row: the method's own words, and what earlier steps wrote."""
 REPLY = 150
 """Tokens of a reply."""
-SAMPLE = 1_000
-"""Rows whose tokens are counted; the others are taken to have as many for each byte."""
 
 
 @dataclass(frozen=True)
@@ -219,13 +215,10 @@ class Estimate:
     output_tokens: int
     dollars: float | None
     """None: no prices, or the price of a model is not known."""
-    counted: str
-    """How the tokens of the texts were found, and how far the whole may be off."""
 
 
 def estimate(
     judge: object,
-    rows: Iterable[Mapping[str, object]],
     *,
     n: int,
     size: int,
@@ -234,23 +227,20 @@ def estimate(
 ) -> Estimate:
     """Estimate the tokens and dollars of a run; nothing is asked.
 
+    Texts count four bytes a token; the whole may be off by half or double.
+
     Args:
         judge: A judge of this package, or its outline.
-        rows: Its rows; the first thousand are read, if the model's tokens can be counted.
         n: How many rows there are.
         size: Bytes of all of their texts.
         prices: What tokens cost.
         tier: `"batch"` where calls become jobs; None: what the model is set to.
     """
-    sample = [list(texts_read(row)) for row in islice(rows, SAMPLE)]
     input_tokens = replies = 0
     costs: list[float | None] = []
-    counters: dict[str, Tokenizer] = {}
     for calls, model in _models_of(judge):
-        name = _name(model)
-        counter = counters.setdefault(name, tokenizer_of(name))
         usage = TokenUsage(
-            calls * (_tokens(counter, sample, size) + n * OVERHEAD),
+            calls * (size // BYTES + n * OVERHEAD),
             0,
             calls * n * REPLY,
             tier or _tier(model),
@@ -260,29 +250,7 @@ def estimate(
         costs.append(None if price is None else price.of(usage))
     known = [cost for cost in costs if cost is not None]
     dollars = sum(known) if costs and len(known) == len(costs) else None
-    return Estimate(input_tokens, replies, dollars, _counted(counters.values(), len(sample), n))
-
-
-def _tokens(counter: Tokenizer, sample: list[list[str]], size: int) -> int:
-    """Return the tokens of all texts, by those of a sample."""
-    texts = [text for row in sample for text in row]
-    if not counter.exact or not (part := bytes_of(texts)):
-        return size // BYTES
-    return round(size * counter.count(texts) / part)
-
-
-def _counted(counters: Iterable[Tokenizer], sample: int, n: int) -> str:
-    names = ", ".join(sorted({counter.name for counter in counters}))
-    exact = all(counter.exact for counter in counters)
-    of = f" on the first {sample:,} rows" if exact and sample < n else ""
-    return (
-        f"texts counted by {names}{of}, the method's own words and the replies by their usual "
-        "length: it may be off by half or double"
-    )
-
-
-def _name(model: _Model) -> str:
-    return provider_and_name(model)[1] if isinstance(model, dict) else model_name(model)
+    return Estimate(input_tokens, replies, dollars)
 
 
 def _tier(model: _Model) -> str | None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.tokens import BYTES, bytes_of
 from langchain_judges.errors import (
     InputError,
     JudgeError,
@@ -24,7 +23,7 @@ from langchain_judges.rows.checks import (
     kind_of_result,
 )
 from langchain_judges.rows.labels import ANNOTATIONS
-from langchain_judges.rows.texts import texts_read
+from langchain_judges.rows.texts import BYTES, bytes_of, texts_read
 from langchain_judges.verdict import (
     ConfidenceSource,
     Failure,
