@@ -11,8 +11,6 @@ JudgeError
 └── RunStopped         a run closed its gate: nothing more is asked
     └── OverBudget     … because its budget of calls or tokens is spent
 
-LongRowWarning is a warning: a row is so long that many models refuse it.
-
 A reply that cannot be used is not an exception: it is a `Failure` in the verdict.
 """
 
@@ -81,10 +79,6 @@ class RunStopped(JudgeError):
 
 class OverBudget(RunStopped):
     """The run's budget of calls or tokens is spent."""
-
-
-class LongRowWarning(UserWarning):
-    """A row is so long that many models refuse it, and all charge for it with every call."""
 
 
 def missing_extra(

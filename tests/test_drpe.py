@@ -20,7 +20,6 @@ from langchain_judges.methods.drpe.roles import (
 )
 from langchain_judges.methods.drpe.tally import norm, order_sums
 from langchain_judges.methods.tasks import PANELS, TASKS
-from langchain_judges.runs.summary import Summary
 from langchain_judges.testing import reply, with_logprobs
 from tests.cases import for_each
 from tests.conftest import chat
@@ -575,25 +574,6 @@ def test_roles_stand_in_an_order_drawn_for_the_pair_and_votes_find_their_role():
 def test_options_are_checked_with_the_rule_and_the_value(options, message):
     with pytest.raises(OptionError, match=message):
         create_drpe_judge(FakeChatModel(), **options)
-
-
-@for_each(
-    ("votes", "expected"),
-    [
-        # Always alike: one voter. Alike on half of the pairs: as many as sit.
-        ([["A", "A", "A"], ["B", "B", "B"]], 1.0),
-        ([["A", "A"], ["A", "B"]], 2.0),
-        # Two of three rows alike: r = 2 * 2/3 - 1 = 1/3, and 2 / (1 + 1/3) = 1.5.
-        ([["A", "A"], ["B", "B"], ["A", "B"]], 1.5),
-        ([["A"]], None),
-    ],
-)
-def test_the_effective_number_of_voters(votes, expected):
-    summary = Summary()
-    for row in votes:
-        verdict = {"preference": "A", "failures": []}
-        summary.add({"verdict": verdict, "votes": [{"preference": side} for side in row]})
-    assert summary.effective_voters == (expected and pytest.approx(expected))
 
 
 @for_each(("batch", "calls"), [(True, 3), (False, 9)])

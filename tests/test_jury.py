@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 from langchain_judges import (
     create_jury,
     create_relative_judge,
-    judge_many,
     load_judge,
 )
 from langchain_judges.cli import app
@@ -185,22 +184,6 @@ def test_a_jury_is_built_again_from_its_spec(monkeypatch):
     assert again.spec == nested.spec
     assert again.config["metadata"] == nested.config["metadata"]
     assert nested.spec["model"][0]["model"][1]["options"] == {"instructions": "Be kind."}
-
-
-def test_a_run_says_how_many_independent_voters_a_jury_is_worth():
-    def shown(each):
-        return lambda row: {"verdict": {**even_verdict(), "preference": row["id"][each]}}
-
-    members = [
-        RunnableLambda(shown(n)).with_config(metadata={"takes": "pair", "method": f"m{n}"})
-        for n in (0, 1, 2)
-    ]
-    # m0 and m1 say the same, m2 is independent of them: r = (1 + 0 + 0) / 3, 3 / (1 + 2/3).
-    rows = [{**PAIR, "id": each} for each in ("AAA", "AAB", "BBA", "BBB")]
-    run = judge_many(create_jury(members), rows, progress=False)
-    list(run)
-    size, worth, by_errors = run.summary.jury()
-    assert (size, by_errors, round(worth, 6)) == (3, False, 1.8)
 
 
 @for_each(

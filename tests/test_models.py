@@ -15,7 +15,7 @@ from langchain_judges.asking.clients import (
     with_plain_json,
     without_own_retries,
 )
-from langchain_judges.asking.models import model_identity, resolve_model, server_of
+from langchain_judges.asking.models import model_identity, resolve_model
 from langchain_judges.errors import OptionError
 from langchain_judges.testing import FakeModelServer, ServerCall, ServerReply, reply
 from tests.cases import for_each
@@ -202,11 +202,3 @@ def test_a_page_in_place_of_json_fails_as_it_does_with_the_client():
         pytest.raises(ValueError, match="Unexpected response"),
     ):
         with_plain_json(server.chat(max_retries=0)).invoke("Why?", response_format=FORM)
-
-
-def test_a_server_is_known_from_the_environment_however_a_model_is_named(monkeypatch):
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    known = server_of("openai:gpt-4o")
-    assert known
-    assert server_of({"name": "openai:gpt-4o"}) == known
-    assert server_of({"name": "openai:gpt-4o", "base_url": "http://127.0.0.1:8/v1"}) != known

@@ -35,7 +35,6 @@ from langchain_judges import (
 )
 from langchain_judges.errors import (
     InputError,
-    LongRowWarning,
     ModelAccessError,
     OptionError,
     OutputError,
@@ -91,19 +90,6 @@ def test_results_come_in_order_with_their_ids_and_what_people_know(kind):
     assert {(row["label"], row["group"]) for row in rows} == {("A", "g")}
     assert rows[3]["criteria"] == [{"name": "Depth", "description": ""}]
     assert (summary.rows, summary.calls, summary.preferences["A"]) == (20, 40, 20)
-
-
-@KINDS
-def test_a_row_of_a_million_tokens_is_warned_of_once_before_it_is_sent(tmp_path, kind):
-    model = FakeChatModel(replies=judged_by(goods))
-    judge = create_bsm_judge(model, criteria=["Depth"])
-    # 4,000,000 bytes and a few more, four of which make a token.
-    rows = [*pairs(1), {**pairs(2)[1], "input": "x" * 4_000_000}]
-    warned = pytest.warns(LongRowWarning, match=r"row of index 1 has about 1,000,0\d\d tokens")
-    with warned as warnings:
-        collect(judge, rows, kind, records=tmp_path / "out.jsonl")
-    assert len(warnings) == 1
-    collect(judge, rows, kind, records=tmp_path / "out.jsonl")  # a stored row is not sent
 
 
 @KINDS
@@ -195,27 +181,6 @@ def test_a_torn_tail_goes_and_failed_rows_are_tried_again(tmp_path):
     assert (summary.resumed, summary.calls) == (2, 2)
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert sorted(line["index"] for line in lines) == [0, 1, 2]
-
-
-def test_rows_of_another_server_are_counted_named_and_judged_again_on_request(
-    serve, tmp_path, caplog
-):
-    servers = [serve(good), serve(good)]
-    rows, out = [PAIR, {**PAIR, "input": "How?"}], tmp_path / "o.jsonl"
-    counts = []
-    for server, options in (
-        (servers[0], {}),
-        (servers[1], {}),
-        (servers[1], {"same_server": True}),
-        (servers[1], {"same_server": True}),
-    ):
-        judge = of_method("relative", chat(server), orders="none")
-        _, summary = collect(judge, rows, "sync", records=out, **options)
-        counts.append((summary.resumed, summary.elsewhere))
-    assert counts == [(0, 0), (2, 2), (0, 0), (2, 0)]
-    assert [len(server.calls) for server in servers] == [2, 2]
-    assert "2 rows were judged by models of the same names at another address" in caplog.text
-    assert not any(server.url.partition("//")[2] in out.read_text() for server in servers)
 
 
 SEEDS = itertools.count()

@@ -4,10 +4,8 @@ import asyncio
 import threading
 from concurrent.futures import Future
 
-import pytest
 from langchain_core.runnables import RunnableLambda
 
-from langchain_judges import ajudge_many
 from langchain_judges.runs import budget
 from langchain_judges.verdict import even_verdict
 from tests.model_server import pairs
@@ -56,24 +54,3 @@ def test_no_row_is_started_while_too_many_results_are_held_back(monkeypatch):
     rows.finished()
     assert [rows.pop() is slow for _ in range(4)] == [True, False, False, False]
     assert rows.has_room()
-
-
-@pytest.mark.parametrize(("characters", "most", "peak"), [(1, 310, 3), (390_000, 1000, 1)])
-async def test_started_rows_take_no_more_memory_than_allowed(
-    characters, most, peak, monkeypatch
-):
-    monkeypatch.setattr(budget, "OPEN_KILOBYTES", most)
-    # A row of one call takes 30 + 70 kB and 2.5 bytes for each character.
-    rows = [{"input": f"{n}", "output_a": "a" * characters, "output_b": "b"} for n in range(6)]
-    counts = [0]
-
-    async def judge(_):
-        counts.append(counts[-1] + 1)
-        await asyncio.sleep(0)
-        counts.append(counts[-1] - 1)
-        return {"verdict": even_verdict()}
-
-    marked = RunnableLambda(judge).with_config(metadata={"method": "m", "calls": 1})
-    run = ajudge_many(marked, rows, open_rows=6, progress=False)
-    assert len([row async for row in run]) == 6
-    assert max(counts) == peak

@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NotRequired
-from urllib.parse import urlsplit
 
 from typing_extensions import TypedDict
 
@@ -168,28 +167,6 @@ def _without_password_in_repr(chat: BaseChatModel) -> BaseChatModel:
     copy = chat.model_copy()
     object.__setattr__(copy, "__class__", type(kind.__name__, (kind,), names))
     return copy
-
-
-def server_of(model: str | ModelSpec | BaseChatModel) -> str | None:
-    """Return a short hash of the server that a model is asked at; None where it is not known.
-
-    A hash, for an address stands in no result.
-    """
-    address: Any = None
-    if isinstance(model, str):
-        address = own_address() if model.startswith(("openai:", "gpt-")) else None
-    elif isinstance(model, Mapping):
-        address = model.get("base_url")
-        if not address:
-            return server_of(model["name"])
-    elif "model_file" not in (getattr(model, "metadata", None) or {}):
-        fields = (getattr(model, name, None) for name in _SERVERS)
-        address = next(filter(None, fields), None)
-    place = urlsplit(str(address or "")).netloc.rpartition("@")[2]
-    return hashlib.sha256(place.encode()).hexdigest()[:8] if place else None
-
-
-_SERVERS = ("openai_api_base", "anthropic_api_url", "azure_endpoint", "base_url")
 
 
 def own_address() -> str | None:

@@ -40,7 +40,7 @@ from langchain_judges.cli.messages import (
     refusals_as_exits,
     tell_stopping,
 )
-from langchain_judges.cli.plan import tell_dry_run, warn_of_size
+from langchain_judges.cli.plan import tell_dry_run
 from langchain_judges.cli.rows import (
     RowFile,
     check_not_read,
@@ -210,7 +210,6 @@ def audit(
             if note:
                 errors.print(note, markup=False)
         good = checked_rows(file, errors, "item to judge")
-        warn_of_size(file.longest, errors)
         auditor = flags.auditor or ("human" if queue is None else "labels")
         settings = _audit_settings(flags, auditor, own["audit"])
         if plan.dry_run:

@@ -26,7 +26,6 @@ from langchain_judges.cli.messages import (
     table_console,
     tell_undone,
 )
-from langchain_judges.cli.plan import warn_of_size
 from langchain_judges.cli.rank import ContestFlags, PlaceFlags, compare_systems
 from langchain_judges.cli.rows import (
     RowFile,
@@ -161,9 +160,7 @@ def compare(
 
 
 def _labelled_pairs(path: Path, flags: RowFlags, errors: Console) -> RowFile:
-    pairs = checked_rows(open_rows(path, check_labelled_pair, flags, "pair"), errors)
-    warn_of_size(pairs.longest, errors)
-    return pairs
+    return checked_rows(open_rows(path, check_labelled_pair, flags, "pair"), errors)
 
 
 def _announce(

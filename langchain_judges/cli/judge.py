@@ -21,7 +21,7 @@ from langchain_judges.cli.messages import (
     refusals_as_exits,
     run_rows,
 )
-from langchain_judges.cli.plan import price_list, tell_calls, tell_dry_run, warn_of_size
+from langchain_judges.cli.plan import price_list, tell_calls, tell_dry_run
 from langchain_judges.cli.rows import RowFile, checked_rows, judge_rows
 from langchain_judges.errors import OptionError
 from langchain_judges.escaping import InertConsole
@@ -123,7 +123,6 @@ def judge(
         open_file = partial(judge_rows, pairs, named.rows_like, table)
         rows = checked_rows(open_file(), errors, f"{named.kind} to judge", kept=run.ray is None)
         _announce_shard(output.shard, rows.number, errors)
-        warn_of_size(rows.longest, errors)
         if run.show_prompt:
             rows.tell_row(run.show_prompt, InertConsole(highlight=False, soft_wrap=True))
             return

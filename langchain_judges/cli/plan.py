@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
 
-from langchain_judges.errors import LongRowWarning
 from langchain_judges.runs.decision import counted
 
 if TYPE_CHECKING:
@@ -89,25 +87,3 @@ def price_list(path: Path | None) -> PriceList | None:
     from langchain_judges.runs.prices import Prices
 
     return Prices.read(str(path))
-
-
-def longest_of(rows: Iterable[Mapping[str, object]]) -> int:
-    """Return the bytes of the longest of some rows."""
-    from langchain_judges.rows.texts import bytes_of, texts_read
-
-    return max((bytes_of(texts_read(row)) for row in rows), default=0)
-
-
-def warn_of_size(longest: int, errors: Console) -> None:
-    """Warn where a row is so long that many models refuse it; the run does not repeat it.
-
-    Args:
-        longest: Bytes of the longest row.
-        errors: Where to say it.
-    """
-    from langchain_judges.runs.rows import long_row
-
-    # Here it is one sentence about all rows, before the first is sent.
-    warnings.simplefilter("ignore", LongRowWarning)
-    if text := long_row(longest):
-        errors.print(text, style="yellow")

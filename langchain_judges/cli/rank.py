@@ -29,7 +29,7 @@ from langchain_judges.cli.messages import (
     run_rows,
     table_console,
 )
-from langchain_judges.cli.plan import tell_calls, warn_of_size
+from langchain_judges.cli.plan import tell_calls
 from langchain_judges.cli.rows import (
     RowFile,
     check_file,
@@ -291,7 +291,6 @@ def compare_systems(
         source = replace(source, records=list(islice(iter(source.records), rows.limit)))
     file = RowFile(Path(paths[0]), replace(source, check=check_labelled_pair), columns, "pair")
     good = checked_rows(file, errors, kept=len(names) == 2)
-    warn_of_size(good.longest, errors)
     judge = contest.judge(model, dry_run=run.dry_run)
     pairs = good.number * len(names) * (len(names) - 1) // 2
     marks = metadata_of(judge)

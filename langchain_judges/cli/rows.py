@@ -89,8 +89,6 @@ class RowFile:
     """Good rows whose id an earlier row has."""
     size: int = 0
     """Bytes of all texts of the good rows."""
-    longest: int = 0
-    """Bytes of the longest good row."""
     bad: list[tuple[int, str]] = field(default_factory=list)
     """The bad rows: number from 1, and what is wrong."""
     held: list[dict[str, object]] | None = None
@@ -103,10 +101,8 @@ class RowFile:
         ids: set[int] = set()  # of an id a few bytes are kept: there may be millions
         with_id = 0
         for _, row in self._rows(self.bad):
-            size = bytes_of(texts_read(row))
             self.number += 1
-            self.size += size
-            self.longest = max(self.longest, size)
+            self.size += bytes_of(texts_read(row))
             if self.held is not None:
                 self.held.append(row)
             if row.get("id") is not None:

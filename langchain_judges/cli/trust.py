@@ -28,7 +28,7 @@ from langchain_judges.cli.messages import (
     tell_stopped,
     tell_undone,
 )
-from langchain_judges.cli.plan import Amount, longest_of, tell_dry_run, warn_of_size
+from langchain_judges.cli.plan import Amount, tell_dry_run
 from langchain_judges.cli.rows import (
     check_known_of,
     check_not_read,
@@ -387,7 +387,6 @@ def _table(
     table = list(checked_rows(file, errors, "row", held=True))
     if judge is not None:
         _check_labels(table)
-        warn_of_size(longest_of(table), errors)
     return table
 
 

@@ -128,10 +128,8 @@ def summary_table(summary: Summary) -> Table:
     table.add_row("failures", f"{sum(summary.failures.values()):,}", failures)
     _add_cost(table, summary)
     table.add_row("seconds", f"{summary.seconds:,.1f}", "")
-    if summary.effective_voters is not None:
-        of = f"independent ones in a panel of {summary.panel_votes / summary.panels:.1f}"
-        table.add_row("voters", f"{summary.effective_voters:.1f}", of)
-    _add_combined(table, summary)
+    for stage, rows in summary.stages.most_common():
+        table.add_row("decided", f"{rows:,}", f"of {summary.rows:,} rows by {stage}")
     if summary.labelled:
         of = f"of {summary.labelled:,} judged rows with a label"
         table.add_row("as labelled", f"{summary.agreed:,}", of)
@@ -165,23 +163,6 @@ def _add_outcomes(table: Table, summary: Summary) -> None:
         if not summary.labels:
             both = f"of {summary.both_orders:,} in both orders"
             table.add_row("flips", f"{summary.flips:,}", both)
-
-
-_TELLS = "take a model with log-probabilities, both orders, samples or a jury"
-"""What makes a judge say how sure it is."""
-
-
-def _add_combined(table: Table, summary: Summary) -> None:
-    """Add what only judges made of judges come to."""
-    for stage, rows in summary.stages.most_common():
-        table.add_row("decided", f"{rows:,}", f"of {summary.rows:,} rows by {stage}")
-    for judge, rows in (+summary.silent).items():
-        why = f"handed on by {judge}, which says nothing of its certainty: {_TELLS}"
-        table.add_row("unknown", f"{rows:,}", why)
-    if jury := summary.jury():
-        size, worth, by_errors = jury
-        by = "by their errors" if by_errors else "by their votes, so at least"
-        table.add_row("voters", f"{worth:.1f}", f"independent ones in a jury of {size}, {by}")
 
 
 def comparison_table(comparison: Comparison) -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
@@ -108,50 +107,6 @@ calls would only wait there."""
 def places_of(judge: object) -> int:
     """Return the default number of calls in flight for a judge."""
     return LOCAL_PLACES if is_local(judge) else PLACES
-
-
-_ROW, _CALL = 30, 70
-"""Kilobytes of a started row, and of each of its calls in flight."""
-_COPIES = 2.5
-"""Bytes that a call in flight holds for each character of its row."""
-
-
-def kilobytes_of(characters: int, calls: int) -> int:
-    """Return about how many kilobytes a row takes while all of its calls are in flight.
-
-    Measured with calls that wait for a batch job.
-
-    >>> kilobytes_of(1_000, calls=10)
-    755
-    """
-    return round(_ROW + calls * (_CALL + _COPIES * characters / 1000))
-
-
-OPEN_KILOBYTES = 1_000_000
-"""The most memory of all started rows, as `kilobytes_of` estimates it."""
-
-
-class MemoryInUse:
-    """Counts the memory of the started rows, from any thread; one row is always started."""
-
-    def __init__(self) -> None:
-        """Count nothing yet."""
-        self._taken = 0
-        self._lock = threading.Lock()
-
-    def has_room(self, kilobytes: int) -> bool:
-        """Return whether another row may be started."""
-        return not self._taken or self._taken + kilobytes <= OPEN_KILOBYTES
-
-    def take(self, kilobytes: int) -> None:
-        """Count a row that is started."""
-        with self._lock:
-            self._taken += kilobytes
-
-    def give_back(self, kilobytes: int) -> None:
-        """Count a row that is finished."""
-        with self._lock:
-            self._taken -= kilobytes
 
 
 HELD_BACK = 1_000

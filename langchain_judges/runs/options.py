@@ -45,10 +45,6 @@ class RunOptions(RunLimits):
 
     called: ClassVar[str] = "judge_many"
 
-    same_server: bool = False
-    """Count the model's address to what decides a verdict, so that rows judged without this
-    are judged again; `summary.elsewhere` counts those taken from another address otherwise."""
-
     columns: Annotated[Mapping[str, str | Sequence[str]] | None, Rule("columns by field")] = (
         None
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
@@ -14,7 +13,6 @@ from typing_extensions import TypedDict
 from langchain_judges.errors import (
     InputError,
     JudgeError,
-    LongRowWarning,
     ModelAccessError,
     OptionError,
 )
@@ -23,7 +21,6 @@ from langchain_judges.rows.checks import (
     kind_of_result,
 )
 from langchain_judges.rows.labels import ANNOTATIONS
-from langchain_judges.rows.texts import BYTES, bytes_of, texts_read
 from langchain_judges.verdict import (
     ConfidenceSource,
     Failure,
@@ -52,8 +49,6 @@ class Marks(TypedDict, total=False):
     prompt_version: str
     memory: str
     """The version of its memory."""
-    server: str
-    """Where its models are asked, if another server is another judge."""
     embeddings: object
     """The identity of its embeddings, or of those of each member."""
 
@@ -129,27 +124,6 @@ def name_of(marks: Marks) -> dict[str, str]:
         "method": str(marks["method"]),
         "model": ", ".join(sorted(models)),
     }
-
-
-def servers_of(judge: object) -> str:
-    """Return what tells the servers of a judge's models from others; empty: not known."""
-    from langchain_judges.methods.describe import unwrapped
-
-    own = unwrapped(judge)
-    if members := getattr(own, "members", ()):
-        return " ".join(dict.fromkeys(servers_of(member.judge) for member in members)).strip()
-    options = getattr(own, "options", None)
-    steps = [getattr(options, name) for name in _step_models(options)]
-    models = [each for each in (getattr(own, "model", None), *steps) if each is not None]
-    # Loaded on use: clients of models take half a second.
-    from langchain_judges.asking.models import server_of
-
-    return " ".join(dict.fromkeys(filter(None, map(server_of, models))))
-
-
-def _step_models(options: object) -> list[str]:
-    names = getattr(type(options), "model_fields", {})
-    return [name for name in names if name.endswith("_model")]
 
 
 def check_identity(name: str, marks: Marks) -> None:
@@ -328,21 +302,3 @@ def result_row(
         **({"asked_without": lacking} if lacking else {}),
         **head,
     }
-
-
-LONG = 100_000
-"""Tokens of a row that deserve a warning: many models refuse them, and all charge them."""
-
-
-def long_row(size: int, row: str = "The longest row") -> str:
-    """Return the warning for a row of so many bytes; empty for a usual one."""
-    tokens = size // BYTES
-    if tokens < LONG:
-        return ""
-    return f"{row} has about {tokens:,} tokens, and every call sends it."
-
-
-def warn_if_long(index: int, row: Mapping[str, object]) -> None:
-    """Warn of a row that many models refuse, by its index among the rows of the run."""
-    if text := long_row(bytes_of(texts_read(row)), f"The row of index {index}"):
-        warnings.warn(text, LongRowWarning, stacklevel=2)

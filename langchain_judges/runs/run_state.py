@@ -5,7 +5,6 @@ Threads and event loops share it; `many.py` holds the two loops around it.
 
 from __future__ import annotations
 
-import logging
 import operator
 import re
 import threading
@@ -31,9 +30,7 @@ from langchain_judges.errors import (
 from langchain_judges.methods.describe import kind_of, unwrapped
 from langchain_judges.runs.budget import (
     BUSY,
-    MemoryInUse,
     RowBudget,
-    kilobytes_of,
     limiter_of,
     places_of,
     prices_of,
@@ -53,8 +50,6 @@ from langchain_judges.runs.rows import (
     outcome_of,
     outcome_of_error,
     result_row,
-    servers_of,
-    warn_if_long,
 )
 from langchain_judges.runs.run_files import RunFiles, table_of
 from langchain_judges.runs.shards import Receipt, Shard
@@ -63,7 +58,6 @@ from langchain_judges.runs.summary import Summary
 from langchain_judges.runs.tables import judged_cells
 from langchain_judges.verdict import Failure
 
-_LOG = logging.getLogger(__name__)
 ALIKE = 10
 """The run stops if this many first rows all fail with the same permanent error."""
 
@@ -163,15 +157,10 @@ class RunState:
         self._files = RunFiles(records, self._shard, keep_failed=options.keep_failed)
         self._memories = JudgeMemories(judge)
         marks, self._calls_each = marks_of(judge, self._memories.version)
-        servers = servers_of(judge)
-        if options.same_server:
-            marks["server"] = servers
         if records is not None:
             check_identity(judge.get_name(), marks)
         marks.setdefault("method", judge.get_name())
         self.name = name_of(marks)
-        if servers:
-            self.name["server"] = servers
         shards = self._shard.of if self._shard else 1
         self.summary = Summary(
             total=(source.size or operator.length_hint(source.records, 0)) // shards or None,
@@ -189,7 +178,6 @@ class RunState:
         self.delivered: tuple[Mapping[str, object], ResultRow] = {}, {}
         """The row that was returned last: the user's own columns, and its result."""
         self._budget = RowBudget(self.limiter, self.summary, self._calls_each)
-        self._memory_in_use = MemoryInUse()
         self._next: RunRow | None = None
         self._active: dict[int, RowCost] = {}
         """What the rows in progress have spent, by index."""
@@ -216,7 +204,7 @@ class RunState:
         if row is None:
             return None
         needs_calls = not row.problem and row.key not in self._files
-        if needs_calls and not self._has_room_for(row):
+        if needs_calls and not self._has_room():
             return None
         self._next = None
         self._own[row.index] = row.own
@@ -225,10 +213,8 @@ class RunState:
             self._start(row)
         return row
 
-    def _has_room_for(self, row: RunRow) -> bool:
+    def _has_room(self) -> bool:
         """Return whether a row can be started now, or will never be as the budget is spent."""
-        if not self._memory_in_use.has_room(self._kilobytes(row)):
-            return False
         if not self._budget.allows(list(self._active.values())):
             if self._active:
                 return False
@@ -236,20 +222,13 @@ class RunState:
         return True
 
     def _start(self, row: RunRow) -> None:
-        warn_if_long(row.index, row.data)
         # A run of its own name only where there is something to note of it.
         run_id = uuid4() if self.limiter.prices else None
         replies = self._files.replies_to(row.key)
         self._active[row.index] = RowCost(
             self.limiter, row.index, self.fail, run_id, replies=replies
         )
-        self._memory_in_use.take(self._kilobytes(row))
         self._first_rows.start(row.index)
-
-    def _kilobytes(self, row: RunRow) -> int:
-        """Return about how much memory a row takes while it is judged."""
-        texts = self._reader.judged_part(row.data).values()
-        return kilobytes_of(sum(len(str(text)) for text in texts), self._calls_each)
 
     def is_active(self, row: RunRow) -> bool:
         """Return whether a row was started: it is neither stored nor already failed."""
@@ -265,8 +244,7 @@ class RunState:
             self.fail(exc)
             raise
         finally:
-            if self._active.pop(row.index, None):
-                self._memory_in_use.give_back(self._kilobytes(row))
+            self._active.pop(row.index, None)
             self._refresh()
 
     def _judge_one(self, row: RunRow) -> Steps[ResultRow]:
@@ -274,7 +252,6 @@ class RunState:
             result = row.again(self._files.read(row.key))
             with self._lock:
                 self.summary.resumed += 1
-                self.summary.elsewhere += self._is_from_elsewhere(result)
                 self.summary.add(result)
             return result
         if row.over_budget:
@@ -286,10 +263,6 @@ class RunState:
         else:
             outcome = yield from self._outcome(row, self._active[row.index])
         return self._keep(row, outcome)
-
-    def _is_from_elsewhere(self, result: ResultRow) -> bool:
-        server = (result.get("judge") or {}).get("server")
-        return bool(server) and server != self.name.get("server", server)
 
     def _outcome(self, row: RunRow, row_cost: RowCost) -> Steps[Mapping[str, object]]:
         """Return what the judge says of a row; an error of the judge fails only that row."""
@@ -383,12 +356,6 @@ class RunState:
         # Where every row failed, the rows are not the cause.
         new_rows = self.summary.rows - self.summary.resumed
         self.fatal = self.fatal or self._first_rows.error_of_all(new_rows)
-        if self.summary.elsewhere:
-            _LOG.warning(
-                "%d rows were judged by models of the same names at another address; "
-                "with `same_server=True` the address counts, and rows are judged again.",
-                self.summary.elsewhere,
-            )
         try:
             self._files.close(self._receipt())
         finally:

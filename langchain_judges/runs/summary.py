@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import combinations
 
 from rich.progress import BarColumn, Progress, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
@@ -15,14 +14,10 @@ from langchain_judges.escaping import InertConsole
 from langchain_judges.rows.checks import kind_of_result
 from langchain_judges.rows.labels import SIDES
 from langchain_judges.runs.rows import AnyVerdict, ResultRow, answer_of, judged_row, outcome_of
-from langchain_judges.verdict import Label, is_abstention
+from langchain_judges.verdict import is_abstention
 
 _MOST_CAUSES = 1000
 """How many different causes are counted: every row may fail with a different message."""
-
-
-_Opinions = tuple[Label | None, tuple[tuple[str, Label | None], ...]]
-"""The label of a row, and the verdict of each member of a jury by its name."""
 
 
 @dataclass
@@ -34,8 +29,6 @@ class Summary:
     rows: int = 0
     resumed: int = 0
     """Rows taken from an earlier run."""
-    elsewhere: int = 0
-    """Of these, rows that the same models judged at another address."""
     preferences: Counter[str] = field(default_factory=Counter)
     labels: int = 0
     """Rows of a judge of one text; `preferences` then counts its labels."""
@@ -62,17 +55,8 @@ class Summary:
     """Judged rows with a label by category, and whether the verdict equals it."""
     others: int = 0
     """Rows of other judges in the results file, not counted otherwise."""
-    panels: int = 0
-    """Rows on which at least two roles of a panel voted."""
-    panel_votes: int = 0
-    panel_agreement: float = 0.0
-    """Summed over those rows: the share of pairs of roles with the same vote."""
-    opinions: Counter[_Opinions] = field(default_factory=Counter)
-    """The members' verdicts of a jury with the row's label, and how often each occurs."""
     stages: Counter[str] = field(default_factory=Counter)
     """Rows by the judge of a cascade that decided them."""
-    silent: Counter[str] = field(default_factory=Counter)
-    """Rows that a judge of a cascade handed on because nothing says how sure it is."""
     wrote: bool = False
     """Whether the run writes texts instead of verdicts."""
     texts: int = 0
@@ -127,22 +111,12 @@ class Summary:
             cause = cause_of(verdict)
             if cause in self.causes or len(self.causes) < _MOST_CAUSES:
                 self.causes[cause] += 1
-        self._add_panel([v["preference"] for v in row.get("votes") or [] if v["preference"]])
-        if members := row.get("members"):
-            opinions = ((m["member"], m.get("preference", m.get("label"))) for m in members)
-            self.opinions[row.get("label"), tuple(opinions)] += 1
-        self._add_stages(row)
+        if stage := row.get("stage"):
+            self.stages[stage] += 1
         self.leaks += bool((row.get("recalled") or {}).get("leaked"))
         if (flipped := verdict.get("flipped")) is not None:
             self.both_orders += 1
             self.flips += flipped
-
-    def _add_stages(self, row: ResultRow) -> None:
-        if stage := row.get("stage"):
-            self.stages[stage] += 1
-        for each in row.get("stages") or []:
-            if each["certainty"] is None and each["member"] != stage:
-                self.silent[each["member"]] += answer_of(each) is not None
 
     def _add_text(self, row: ResultRow) -> None:
         omissions = row.get("missing") or []
@@ -154,49 +128,6 @@ class Summary:
     def sides(self) -> list[str]:
         """Return the kinds of verdicts that are counted: the sides, or the labels."""
         return sorted(self.preferences) if self.labels else ["A", "B", "tie"]
-
-    def _add_panel(self, sides: Sequence[str]) -> None:
-        pairs = list(combinations(sides, 2))
-        if pairs:
-            self.panels += 1
-            self.panel_votes += len(sides)
-            self.panel_agreement += sum(a == b for a, b in pairs) / len(pairs)
-
-    @property
-    def effective_voters(self) -> float | None:
-        """How many independent voters the panel is worth; None if no panel voted.
-
-        `N / (1 + (N - 1) r)`, where r is the mean agreement of two roles, rescaled so that
-        agreeing on half of the rows, as two coins do, is no correlation.
-        """
-        if not self.panels:
-            return None
-        voters = self.panel_votes / self.panels
-        correlation = max(0.0, 2 * self.panel_agreement / self.panels - 1)
-        return voters / (1 + (voters - 1) * correlation)
-
-    def jury(self) -> tuple[int, float, bool] | None:
-        """Return the number of members of a jury, and of independent ones with the same weight.
-
-        The last part says whether the estimate uses their errors, which needs ten labelled
-        rows; otherwise it uses their votes and is lower. None without a jury or an estimate.
-        """
-        if not self.opinions:
-            return None
-        # Loaded on use, because the metrics load numpy.
-        from langchain_judges.metrics import effective_voters
-
-        rows = [opinion for opinion in self.opinions.elements() if opinion[0] is not None]
-        labelled = len(rows) >= _LEAST_LABELLED
-        rows = rows if labelled else list(self.opinions.elements())
-        answers = [dict(opinion) for _, opinion in rows]
-        names = dict.fromkeys(name for own in answers for name in own)
-        votes = {name: [own.get(name) for own in answers] for name in names}
-        voters = effective_voters(votes, [label for label, _ in rows] if labelled else None)
-        return None if voters.reason else (len(names), float(voters), labelled)
-
-
-_LEAST_LABELLED = 10
 
 
 def cause_of(verdict: AnyVerdict) -> str:
