@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from benchmarks.evidence_page import write_section
+from cookbook import recorded_judges as judges
 from langchain_judges import datasets as sets
 from langchain_judges import metrics
+from langchain_judges.datasets.items import answer_matches
 
 ROOT = Path(__file__).parents[1]
 
@@ -56,7 +58,7 @@ def llmbar(data: Path) -> Iterator[Figure]:
     rows = {row["id"]: row for row in sets.load("llmbar", path)}
     expected = json.loads((path / "expected.json").read_text())
     parts: dict[str, dict[str, Any]] = defaultdict(dict)
-    for (judge, setting), by_id in orders_of(sets.recorded("llmbar", path)).items():
+    for (judge, setting), by_id in orders_of(judges.recorded("llmbar", path)).items():
         for key, preferences in by_id.items():
             parts[f"{rows[key]['category']}|{judge}|{setting}"][key] = preferences
     names = ("accuracy_mean_of_orders", "accuracy_both_orders", "order_agreement")
@@ -88,7 +90,7 @@ def mt_bench(data: Path) -> Iterator[Figure]:
         "LLaMA2": (72.0, 67.0),
         "PaLM2": (70.25, 73.5),
     }
-    records = sets.recorded("mtbench_human200", path, setting="Vanilla_NoRules")
+    records = judges.recorded("mtbench_human200", path, setting="Vanilla_NoRules")
     table = orders_of(records)
     for judge, (right, alike) in published.items():
         by_id = table[judge, "Vanilla_NoRules"]
@@ -106,7 +108,7 @@ def mt_bench(data: Path) -> Iterator[Figure]:
 def position_bias(data: Path) -> Iterator[Figure]:
     path = data / "mtbench_position_bias"
     published = {"gpt-4-0613": 81.54, "gpt-3.5-turbo-1106": 69.59, "gemini-pro": 57.47}
-    table = orders_of(sets.recorded("mtbench_position_bias", path, setting="full"))
+    table = orders_of(judges.recorded("mtbench_position_bias", path, setting="full"))
     for judge, figure in published.items():
         first, second = columns(table[judge, "full"])
         strict = metrics.order_agreement(first, second)
@@ -147,16 +149,14 @@ def goyal(data: Path) -> Iterator[Figure]:
 
 
 def cogeval(data: Path) -> Iterator[Figure]:
-    records = list(sets.recorded("cogeval", data / "cogeval"))
+    records = list(judges.recorded("cogeval", data / "cogeval"))
     yield Figure("grades of single texts", 59338, len(records), 0)
     counts: list[tuple[Literal["normalised", "exact"], int, int]] = [
         ("normalised", 3687, 96),
         ("exact", 7327, 9),
     ]
     for how, accepted, rejected in counts:
-        pairs = [
-            (r["label"], sets.answer_matches(r["raw"], r["expected"], how)) for r in records
-        ]
+        pairs = [(r["label"], answer_matches(r["raw"], r["expected"], how)) for r in records]
         name = f"graded right, no match: {how}"
         yield Figure(name, accepted, pairs.count((1, False)), 0)
         yield Figure(f"graded wrong, match: {how}", rejected, pairs.count((0, True)), 0)
@@ -166,11 +166,11 @@ def summeval(data: Path) -> Iterator[Figure]:
     path = data / "summeval12"
     rows = sets.load("summeval12", path, form="candidates")
     scores: dict[str, Any] = defaultdict(lambda: defaultdict(dict))
-    for rating in sets.ratings("summeval12", path):
+    for rating in judges.ratings("summeval12", path):
         if (rating["judge"], rating["setting"]) == ("gpt-3.5-turbo-0301", "rts"):
             scores[rating["dimension"]][rating["system"]][rating["group"]] = rating["score"]
     every = list(combinations(sorted({row["systems"][0] for row in rows}), 2))
-    close = {tuple(r["id"].split(":")[2:]) for r in sets.recorded("summeval12", path)}
+    close = {tuple(r["id"].split(":")[2:]) for r in judges.recorded("summeval12", path)}
     for name, systems, figure in (("66", every, 58.5), ("11 close", close, 7.0)):
         title = f"pairs of systems ordered as by experts: of {name}"
         yield Figure(title, figure, _ordered_alike(rows, scores, systems), 2)

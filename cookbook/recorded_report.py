@@ -16,6 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from cookbook.recorded_judges import recorded, replay
 from langchain_judges import datasets
 from langchain_judges.report import ComparisonReport, compare
 
@@ -28,9 +29,7 @@ def four_judges(folder: Path) -> ComparisonReport:
     name = "mtbench_human200"
     pairs = datasets.load(name, folder)
     runs = {
-        title: datasets.replay(
-            datasets.recorded(name, folder, judge=judge, setting=SETTING), pairs
-        )
+        title: replay(recorded(name, folder, judge=judge, setting=SETTING), pairs)
         for judge, title in NAMES.items()
     }
     return compare(runs, pairs, data_name="200 MT-Bench pairs, majority labels, both orders")

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from langchain_core.runnables import RunnableLambda
 
+from cookbook import recorded_judges as judges
 from cookbook.study import bsm
 from cookbook.study.overlap import overlap
 from cookbook.study.runner import Bench, run_table
@@ -241,10 +242,10 @@ RECORDED = {
 def four():
     path = DATA / "mtbench_human200"
     data = sets.load("mtbench_human200", path)
-    records = sets.recorded("mtbench_human200", path, setting="Vanilla_NoRules")
+    records = judges.recorded("mtbench_human200", path, setting="Vanilla_NoRules")
     runs = {
         name.partition(" · ")[0]: rows
-        for name, rows in judges_of(sets.replay(records, data)).items()
+        for name, rows in judges_of(judges.replay(records, data)).items()
     }
     return report.compare(runs, data, data_name="MT-Bench, 200 pairs")
 
@@ -252,7 +253,7 @@ def four():
 def test_people_are_the_ceiling_where_several_voted():
     path = DATA / "pandalm"
     data = sets.load("pandalm", path)
-    rows = list(sets.replay(sets.recorded("pandalm", path, judge="gpt-3.5-turbo"), data))
+    rows = list(judges.replay(judges.recorded("pandalm", path, judge="gpt-3.5-turbo"), data))
     trust_report = report.trust(rows, data)
     votes = [row["human_votes"] for row in data]
     groups = trust_report.sample.groups

@@ -7,7 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from langchain_judges import datasets as sets
+from cookbook.recorded_judges import recorded_judge
 from langchain_judges import judge_many, report
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError
@@ -59,7 +59,7 @@ def test_trust_puts_finished_runs_side_by_side(labelled, tmp_path):
     paths = []
     for name, answer in (("one", "A"), ("two", "B")):
         record = {"judge": name, "setting": "s", "order": "AB", "preference": answer}
-        judge = sets.recorded_judge([{**record, "id": row["id"], "raw": ""} for row in data])
+        judge = recorded_judge([{**record, "id": row["id"], "raw": ""} for row in data])
         paths.append(tmp_path / f"{name}.jsonl")
         list(judge_many(judge, data, records=paths[-1], progress=False))
     arguments = [part for path in paths for part in ("--verdicts", path)]

@@ -1,8 +1,7 @@
 """Public sets of judged texts as rows a judge takes, and verdicts recorded on them.
 
 `load` gives pairs with what people said of them (`Row`), or items for a judge of one text;
-`rows` reads your own table too; `recorded` gives what other judges said, and `replay` makes
-that look like a run.
+`rows` reads your own table too.
 
 Sets, with the rows that `load` gives by default and the licence of the source. Each is read
 from a folder named by `path`, with the files that its reader names or, where it says so, a
@@ -36,26 +35,11 @@ from pathlib import Path
 from typing import Any
 
 from langchain_judges.datasets import items, pairs, summaries
-from langchain_judges.datasets.items import answer_matches
-from langchain_judges.datasets.recorded import ratings, recorded
-from langchain_judges.datasets.replay import recorded_judge, replay
 from langchain_judges.datasets.source import Source
-from langchain_judges.datasets.summaries import news_choice
 from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.runs.columns import Columns, RowStream, TableForm, shown
 
-__all__ = [
-    "answer_matches",
-    "knows",
-    "load",
-    "names",
-    "news_choice",
-    "ratings",
-    "recorded",
-    "recorded_judge",
-    "replay",
-    "rows",
-]
+__all__ = ["knows", "load", "names", "rows"]
 
 _SETS: dict[str, Callable[..., RowStream]] = {
     "bbc2022": partial(summaries.news, dataset="bbc2022"),

@@ -38,8 +38,7 @@ def cogeval(source: Source, seed: int) -> RowStream:
 
     `label` is 1 where the answer read from the response is one of `expected`, spaces, full
     stops and case apart. Items on which that and the recorded grade disagree were drawn
-    more often into the sample: never read a rate off it. The recorded grades are in
-    `recorded("cogeval", …)`.
+    more often into the sample: never read a rate off it.
 
     `family` is the cognitive map, by which ALLURE's memory is keyed, and `category` the
     planning skill. A `group` holds all tasks that share an accepted answer, so that no example

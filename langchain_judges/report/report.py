@@ -265,7 +265,7 @@ def trust(  # noqa: PLR0913 - options
     several times counts once, by its last verdict.
 
     Args:
-        verdicts: Rows of a run, as `judge_many` or `datasets.replay` give them, of one judge
+        verdicts: Rows of a run, as `judge_many` gives them, of one judge
             of pairs or of single texts.
         data: The rows that were judged, with texts and labels; they are matched by the texts
             where the run keeps hashes of them, else by `id`, else by their place. Verdicts on
