@@ -154,7 +154,7 @@ def draft(model: BaseChatModel, console: Console) -> None:
     """Write a text that uses every given concept."""
     from langchain_judges.writing.registry import load_writer
 
-    writer = load_writer("direct", model, preset="best_coverage", samples=3)
+    writer = load_writer("single_prompt", model, preset="best_coverage", samples=3)
     for task in rows_of("demo_writing")[:1]:
         console.print(text_panel({**task, **writer.invoke(task)}))
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from langchain_judges.verdict import Row as Row
     from langchain_judges.verdict import Usage as Usage
     from langchain_judges.verdict import Verdict as Verdict
-    from langchain_judges.writing.bsm import create_bsm_writer as create_bsm_writer
+    from langchain_judges.writing.branch import create_bsm_writer as create_bsm_writer
 
     __version__: str
 

@@ -184,7 +184,7 @@ def _variations(method: str, **varied: Mapping[str, Any]) -> dict[str, Case]:
 def _with_models() -> dict[str, Case]:
     return {
         f"{method} {how}": Case(method, FEW.get(method, {}), model=make)
-        for method in ("allure", "bsm", "drpe", "sc2", "relative", "absolute", "write bsm")
+        for method in ("allure", "bsm", "drpe", "sc2", "relative", "absolute", "write branch")
         for how, make in MODELS.items()
         if how != "asked by structured output" or method == "bsm"
     }
@@ -232,11 +232,13 @@ CASES: dict[str, Case] = {
     "bsm + reference model": Case(
         "bsm", {**FEW["bsm"], "merge": "model", "reference_model": OTHER}, TURNS
     ),
-    "write bsm + instruction": Case(
-        "write bsm", {"instructions": RUBRIC, "strict": True}, {"instruction": "a short poem"}
+    "write branch + instruction": Case(
+        "write branch",
+        {"instructions": RUBRIC, "strict": True},
+        {"instruction": "a short poem"},
     ),
-    "write direct + instruction": Case(
-        "write direct", {"plan": True, "samples": 2}, {"instruction": "a short poem"}
+    "write single_prompt + instruction": Case(
+        "write single_prompt", {"plan": True, "samples": 2}, {"instruction": "a short poem"}
     ),
     **_variations(
         "allure",

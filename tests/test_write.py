@@ -12,9 +12,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import create_bsm_writer, judge_many, load_judge
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.writing.bsm import placed
-from langchain_judges.writing.direct import create_direct_writer
+from langchain_judges.writing.branch import placed
 from langchain_judges.writing.registry import WRITERS, load_writer
+from langchain_judges.writing.single_prompt import create_single_prompt_writer
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, writes
 from tests.processes import wait_until
@@ -84,7 +84,7 @@ def test_calls_follow_the_closed_form(options, concepts, calls):
     assert result["missing"] == []
     writer = create_bsm_writer(model, **options, rewrites=0)
     assert writer.config["metadata"]["calls"] == calls
-    assert load_writer("bsm", model, **options).config["metadata"]["calls"] == calls + 1
+    assert load_writer("branch", model, **options).config["metadata"]["calls"] == calls + 1
 
 
 @for_each(
@@ -93,7 +93,7 @@ def test_calls_follow_the_closed_form(options, concepts, calls):
 )
 def test_the_baselines_are_there_by_name(preset, calls):
     model = scripted()
-    writer = load_writer("direct", model, preset=preset)
+    writer = load_writer("single_prompt", model, preset=preset)
     result = writer.invoke(TASK)
     assert len(model.prompts) == result["usage"]["calls"] == calls
     assert writer.config["metadata"]["calls"] == calls
@@ -104,7 +104,7 @@ def test_the_baselines_are_there_by_name(preset, calls):
 
 def test_samples_are_asked_at_a_temperature_and_with_seeds_of_their_own():
     model = scripted()
-    create_direct_writer(model, samples=3, choose="coverage").invoke(TASK)
+    create_single_prompt_writer(model, samples=3, choose="coverage").invoke(TASK)
     assert sorted(s["seed"] for s in model.settings) == [0, 1, 2]
     assert {s["temperature"] for s in model.settings} == {0.7}
 
@@ -126,7 +126,7 @@ SAMPLES = ["Snow.", "Snow on the wall and a vest.", "A vest."]
 
 def test_coverage_chooses_the_text_that_lacks_least():
     # Drafts run at the same time, so which text is which sample's is not fixed.
-    writer = create_direct_writer(of_samples(SAMPLES), samples=3, choose="coverage")
+    writer = create_single_prompt_writer(of_samples(SAMPLES), samples=3, choose="coverage")
     result = writer.invoke({"concepts": ["snow", "wall", "vest", "goat"]})
     assert result["text"] == SAMPLES[1]
     assert result["missing"] == [{"concept": "goat", "lost_in": "solve"}]
@@ -134,7 +134,9 @@ def test_coverage_chooses_the_text_that_lacks_least():
 
 def test_a_model_chooses_by_number():
     model = of_samples(SAMPLES)
-    result = create_direct_writer(model, samples=3).invoke({"concepts": ["snow", "wall"]})
+    result = create_single_prompt_writer(model, samples=3).invoke(
+        {"concepts": ["snow", "wall"]}
+    )
     third = re.search(r"<text-3-(\w+)>\n(.*?)\n</text-3-\1>", model.prompts[-1], re.S)
     assert result["text"] == third[2]
 
@@ -143,7 +145,7 @@ def test_a_model_that_cannot_choose_leaves_no_text():
     def respond(prompt):
         return "the best one" if "Which of them" in prompt else None
 
-    result = create_direct_writer(scripted(respond), samples=2).invoke(TASK)
+    result = create_single_prompt_writer(scripted(respond), samples=2).invoke(TASK)
     assert result["text"] is None
     assert [f["step"] for f in result["failures"]] == ["choose"]
     assert len(result["missing"]) == 10
@@ -375,7 +377,7 @@ def test_a_judge_is_no_writer():
         ),
         (create_bsm_writer, {"groups": 300}, "`groups` must be .* at most 256, got 300"),
         (
-            create_direct_writer,
+            create_single_prompt_writer,
             {"choose": "best"},
             "`choose` must be one of 'model', 'coverage'",
         ),
@@ -452,7 +454,7 @@ def test_failed_texts_are_counted_and_tried_again(tmp_path):
     assert len(out.read_text().splitlines()) == 1
 
 
-@for_each("make", [create_bsm_writer, create_direct_writer])
+@for_each("make", [create_bsm_writer, create_single_prompt_writer])
 def test_a_thread_hands_no_instruction_to_the_next_task(make):
     model = FakeChatModel(replies=writes)
     writer = make(model, checkpointer=InMemorySaver())

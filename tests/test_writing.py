@@ -10,11 +10,11 @@ from langchain_judges import create_bsm_judge, create_bsm_writer
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError
 from langchain_judges.testing import reply
-from langchain_judges.writing.direct import create_direct_writer
 from langchain_judges.writing.quality import (
     evaluate_writing,
     load_story_judge,
 )
+from langchain_judges.writing.single_prompt import create_single_prompt_writer
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, writes
 from tests.model_server import refusal
@@ -115,7 +115,7 @@ def test_rows_of_another_form_are_refused(rows, others, message):
 
 def test_what_writers_return_can_be_measured():
     writers = [create_bsm_writer(FakeChatModel(replies=writes))]
-    writers.append(create_direct_writer(FakeChatModel(replies=writes)))
+    writers.append(create_single_prompt_writer(FakeChatModel(replies=writes)))
     for writer in writers:
         summary = evaluate_writing([writer.invoke({"concepts": CONCEPTS})])
         assert (summary["all_present"], summary["failing"]) == (
@@ -177,7 +177,7 @@ def test_texts_are_written_into_a_file_counted_and_resumed(serve, file_of, tmp_p
     server, out = serve(behave), tmp_path / "texts.jsonl"
     result = writing(file_of(tasks(3)), server, "--records", out)
     assert result.exit_code == 0, result.output
-    assert "3 texts by bsm: at most 15 calls (5 for each text)" in result.stderr
+    assert "3 texts by branch: at most 15 calls (5 for each text)" in result.stderr
     counted = " ".join(result.stdout.split())
     assert "all concepts 3 of 3 texts missing 0 of 12 concepts not written 0" in counted
     rows = [json.loads(line) for line in out.read_text().splitlines()]
@@ -206,7 +206,7 @@ def test_a_dry_run_asks_nothing(serve, file_of):
         file_of(tasks(2)), server, "--dry-run", "--set", "groups=4", "--set", "rewrites=0"
     )
     assert result.exit_code == 0
-    assert "2 texts by bsm: at most 12 calls (6 for each text)" in result.stderr
+    assert "2 texts by branch: at most 12 calls (6 for each text)" in result.stderr
     assert server.calls == []
 
 
@@ -215,8 +215,8 @@ def test_a_dry_run_asks_nothing(serve, file_of):
     [
         ([{"input": "x"}], [], "row 1: `concepts` must be a list of at least one word"),
         ([], [], "has no list of concepts"),
-        (tasks(1), ["--method", "drpe"], "there is no method 'drpe'; did you mean 'direct'?"),
-        (tasks(1), ["--set", "criteria=[]"], "'bsm' has no option 'criteria'"),
+        (tasks(1), ["--method", "drpe"], "there is no method 'drpe'; there are branch"),
+        (tasks(1), ["--set", "criteria=[]"], "'branch' has no option 'criteria'"),
     ],
 )
 def test_wrong_use_is_a_sentence_and_code_2(serve, file_of, rows, more, message):

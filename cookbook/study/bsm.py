@@ -166,10 +166,10 @@ def _pairs(title: str, categories: Sequence[str], arms: Sequence[str], **how: An
 # Stories (table 6).
 
 STORIES: dict[str, tuple[str, Mapping[str, Any]]] = {
-    "zero-shot": ("direct", {"preset": "zero_shot"}),
-    "plan & solve": ("direct", {"preset": "plan_solve"}),
-    "self-consistency": ("direct", {"preset": "self_consistency"}),
-    "BSM": ("bsm", {"preset": "paper"}),
+    "zero-shot": ("single_prompt", {"preset": "zero_shot"}),
+    "plan & solve": ("single_prompt", {"preset": "plan_solve"}),
+    "self-consistency": ("single_prompt", {"preset": "self_consistency"}),
+    "BSM": ("branch", {"preset": "paper"}),
 }
 
 

@@ -34,7 +34,9 @@ from langchain_judges.rows.checks import check_task
 class WriterFlags(ModelFlags):
     """What writes."""
 
-    method: Annotated[str, typer.Option(help="bsm, or direct for the baselines.")] = "bsm"
+    method: Annotated[str, typer.Option(help="branch, or single_prompt for the baselines.")] = (
+        "branch"
+    )
     preset: Preset = None
     option: Settings = None
 

@@ -76,7 +76,7 @@ def serve(
     if name == "audit":
         make, kinds = _make_audit, (AuditOptions, ALLURE)
     elif name == "write":
-        make, kinds = partial(load_writer, "bsm"), (WRITERS["bsm"],)
+        make, kinds = partial(load_writer, "branch"), (WRITERS["branch"],)
     else:
         make, kinds = _maker(name), (named(METHODS | COMBINATIONS, name, "graph"),)
     client = _Client(kinds, settable)

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.registry import Builder, options_of
-from langchain_judges.writing import bsm, direct
+from langchain_judges.writing import branch, single_prompt
 from langchain_judges.writing.steps import WriterOptions
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 WRITERS: dict[str, type[WriterOptions]] = {
-    kind.method: kind for kind in (bsm.BSMWriter, direct.DirectWriter)
+    kind.method: kind for kind in (branch.BranchWriter, single_prompt.SinglePromptWriter)
 }
-BUILDERS: dict[str, Builder] = {"bsm": bsm.build, "direct": direct.build}
+BUILDERS: dict[str, Builder] = {"branch": branch.build, "single_prompt": single_prompt.build}
 """By the same names what makes a writer of checked options and a model."""
 
 
@@ -25,7 +25,7 @@ def load_writer(
     """Create a writer by the name of its method.
 
     Args:
-        method: A key of `WRITERS`: `"bsm"`, or `"direct"` for the baselines.
+        method: A key of `WRITERS`: `"branch"`, or `"single_prompt"` for the baselines.
         model: What `resolve_model` takes.
         preset: One of the method's presets.
         **options: Keywords of the method's factory; they override the preset's.

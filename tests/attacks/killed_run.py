@@ -52,7 +52,7 @@ def rows_of(subject: str) -> list[dict[str, Any]]:
 def worker_of(subject: str, model: Any, saver: Any) -> Any:
     """Return the judge or writer."""
     if subject == "writer":
-        return load_writer("bsm", model, checkpointer=saver)
+        return load_writer("branch", model, checkpointer=saver)
     if subject == "jury":
         members = [load_judge(name, model) for name in ("relative", "absolute", "cot")]
         return create_jury(members, checkpointer=saver)

@@ -99,7 +99,7 @@ def _size(key: str) -> int:
     return len(key.replace("-", " ").split())
 
 
-class BSMWriter(WriterOptions):
+class BranchWriter(WriterOptions):
     """Create a writer of texts that use every one of many concepts (Saha et al. 2023, 4).
 
     `split` finds a topic and divides the concepts into groups; `solve` drafts a text for
@@ -130,7 +130,7 @@ class BSMWriter(WriterOptions):
         >>> writer.invoke({"concepts": ["snow", "piano", "goat"]})["text"]  # doctest: +SKIP
     """
 
-    method = "bsm"
+    method = "branch"
     summary = "Branch-Solve-Merge: concepts in groups, a draft of each, merged and rewritten."
     presets = {"paper": {"rewrites": 0}}
     templates = texts.PROMPTS
@@ -176,7 +176,7 @@ def _graph(writer: _BranchSolveMerge) -> JudgeGraph:
     return context.finish(graph)
 
 
-class _BranchSolveMerge(Writer[BSMWriter]):
+class _BranchSolveMerge(Writer[BranchWriter]):
     """The steps of the method, with their options and questions."""
 
     def first(self, state: WriteState) -> list[Send] | str:
@@ -287,7 +287,7 @@ def _drafts(state: WriteState) -> list[str | None]:
     return [drafts[f"group {number}"] for number, _ in enumerate(_groups(state), 1)]
 
 
-def build(options: BSMWriter, model: str | BaseChatModel) -> JudgeGraph:
+def build(options: BranchWriter, model: str | BaseChatModel) -> JudgeGraph:
     """Return the writer."""
     shapes: Shapes = {"split": Topic, "solve": Draft, "merge": Draft, "repair": Draft}
     context = writer_context(options, model, shapes)
@@ -295,4 +295,4 @@ def build(options: BSMWriter, model: str | BaseChatModel) -> JudgeGraph:
     return _graph(_BranchSolveMerge(options, context, questions))
 
 
-create_bsm_writer = factory(BSMWriter, build, "create_bsm_writer")
+create_bsm_writer = factory(BranchWriter, build, "create_bsm_writer")

@@ -32,7 +32,7 @@ from langchain_judges.writing.steps import (
 )
 
 
-class DirectWriter(WriterOptions):
+class SinglePromptWriter(WriterOptions):
     """Create a writer that divides nothing: the baselines of Saha et al. 2023, section 4.2.
 
     As it stands it is the zero-shot baseline (1 call); `plan=True` is plan & solve (2
@@ -49,7 +49,7 @@ class DirectWriter(WriterOptions):
         ModelSetupError: The model cannot be made.
     """
 
-    method = "direct"
+    method = "single_prompt"
     summary = "The paper's baselines: all concepts in one prompt, a topic first, samples."
     presets = {
         "zero_shot": {},
@@ -71,7 +71,7 @@ class DirectWriter(WriterOptions):
     @property
     def label(self) -> str:
         """What the method is called in results and traces."""
-        return "write_direct"
+        return "write_single_prompt"
 
     def branches(self) -> int:
         """Return the most calls that are in flight at the same time."""
@@ -82,7 +82,7 @@ class DirectWriter(WriterOptions):
         return self.plan + self.samples + (self.samples > 1 and self.choose == "model")
 
 
-def _graph(writer: _Direct) -> JudgeGraph:
+def _graph(writer: _SinglePrompt) -> JudgeGraph:
     context, first = writer.context, "start"
     graph = context.graph()
     graph.add_node("start", context.plain(writer.start))
@@ -101,7 +101,7 @@ def _graph(writer: _Direct) -> JudgeGraph:
     return context.finish(graph)
 
 
-class _Direct(Writer[DirectWriter]):
+class _SinglePrompt(Writer[SinglePromptWriter]):
     """The steps of the baselines, with their options and questions."""
 
     def plan(self, state: WriteState) -> Steps[Update]:
@@ -158,13 +158,13 @@ class _Direct(Writer[DirectWriter]):
         return self.outcome(state, text, [state["concepts"]], [text])
 
 
-def build(options: DirectWriter, model: str | BaseChatModel) -> JudgeGraph:
+def build(options: SinglePromptWriter, model: str | BaseChatModel) -> JudgeGraph:
     """Return the writer."""
     shapes: Shapes = {"plan": Topic, "draft": Draft, "choose": Topic}
     context = writer_context(options, model, shapes)
     questions = {step: context.question(step, shape) for step, shape in shapes.items()}
     questions["draft"] = replace(questions["draft"], sampled=options.samples > 1)
-    return _graph(_Direct(options, context, questions))
+    return _graph(_SinglePrompt(options, context, questions))
 
 
-create_direct_writer = factory(DirectWriter, build, "create_direct_writer")
+create_single_prompt_writer = factory(SinglePromptWriter, build, "create_single_prompt_writer")
