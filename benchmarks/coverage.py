@@ -24,7 +24,6 @@ from scipy import stats
 from benchmarks.evidence_page import write_section
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
-from langchain_judges.metrics.slopes import preference_slopes
 
 RHO = 0.5
 """How far the items of a group are alike: the correlation of what decides them."""
@@ -255,18 +254,6 @@ def true_weighted_kappa(positive: float, skill: str) -> float:
     return float(1 - ((x - y) ** 2).mean() / (p @ far @ q))
 
 
-def slope(rng: Rng, at: Setting) -> tuple[Result, float]:
-    lead, z = normals(rng, at, 2)
-    shift = 0.0 if at.positive == 0.5 else -2.2
-    steep = 0.0 if at.skill == "useless" else 0.8
-    answers = np.where(
-        chances(z) < 1 / (1 + np.exp(-(shift + steep * lead))), "A", "B"
-    ).tolist()
-    results = preference_slopes(answers, {"lead": lead.tolist()}, groups=at.groups)
-    # Within groups the noise is shared, but each item alone has the same odds.
-    return results["lead"], steep
-
-
 MEASURES: dict[str, Callable[[Rng, Setting], tuple[Result, float]]] = {
     "accuracy": of_labels(metrics.accuracy, lambda at: sum(cells(at)[::3])),
     "rate": rate,
@@ -286,7 +273,6 @@ MEASURES: dict[str, Callable[[Rng, Setting], tuple[Result, float]]] = {
     "pearson": correlation("pearson"),
     "spearman": correlation("spearman"),
     "kendall": correlation("kendall"),
-    "slope": slope,
 }
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from langchain_judges.metrics.agreement import vote_agreement as vote_agreement
     from langchain_judges.metrics.bias import length_bias as length_bias
     from langchain_judges.metrics.bias import position_bias as position_bias
-    from langchain_judges.metrics.bias import self_enhancement as self_enhancement
     from langchain_judges.metrics.confidence import abstention_curve as abstention_curve
     from langchain_judges.metrics.confidence import certainty as certainty
     from langchain_judges.metrics.confidence import (
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from langchain_judges.metrics.detection import balanced_accuracy as balanced_accuracy
     from langchain_judges.metrics.detection import f1 as f1
     from langchain_judges.metrics.detection import precision as precision
-    from langchain_judges.metrics.detection import recall as recall
+    from langchain_judges.metrics.detection import sensitivity as sensitivity
     from langchain_judges.metrics.intervals import mean as mean
     from langchain_judges.metrics.intervals import paired_difference as paired_difference
     from langchain_judges.metrics.intervals import rate as rate
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from langchain_judges.metrics.result import Result as Result
     from langchain_judges.metrics.selective import selective_cascade as selective_cascade
     from langchain_judges.metrics.selective import selective_threshold as selective_threshold
-    from langchain_judges.metrics.slopes import length_slope as length_slope
     from langchain_judges.metrics.tables import cohen_kappa as cohen_kappa
     from langchain_judges.metrics.tables import confusion as confusion
     from langchain_judges.metrics.voters import effective_voters as effective_voters

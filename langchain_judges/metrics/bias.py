@@ -1,4 +1,4 @@
-"""Preferences unrelated to quality: a slot, length, the judge's own model."""
+"""Preferences unrelated to quality: a slot, and length."""
 
 from __future__ import annotations
 
@@ -7,24 +7,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from langchain_judges.errors import OptionError
 from langchain_judges.metrics.agreement import Answers, in_both_orders, share
 from langchain_judges.metrics.inputs import (
     GroupKeys,
     IntervalOptions,
     Judgments,
-    RightLabels,
-    Systems,
     Votes,
     as_list,
     flat,
-    match,
     same_length,
-    take,
     value_of,
     votes_of,
 )
-from langchain_judges.metrics.intervals import paired_difference
 from langchain_judges.metrics.result import Findings, Result
 
 
@@ -97,82 +91,6 @@ def _slots(pair: Answers) -> list[float]:
     return [float(side == slot) for side, slot in zip(pair, "AB", strict=True) if side != "tie"]
 
 
-@dataclass(frozen=True)
-class SelfEnhancement(Findings):
-    """How a judge treats the texts of its own model."""
-
-    agreement: Result
-    """The share of people's labels it matches, on the pairs with a text of its own."""
-    own_win_rate: Result
-    """How often it lets its own text win, a tie counted as half."""
-    human_win_rate: Result
-    """How often people let that text win."""
-    excess: Result
-    """`own_win_rate` − `human_win_rate`; above 0 it favours itself."""
-
-
-def self_enhancement(
-    preferences: Judgments,
-    labels: RightLabels,
-    systems: Systems,
-    own: str | Iterable[str],
-    *,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
-) -> SelfEnhancement:
-    """Measure whether a judge favours the texts of its own model, or of its family.
-
-    Not without people's answers: the judge's own model may be better.
-
-    Args:
-        preferences: The judge's preference for each item, or verdicts or rows; a failed
-            judgment is left out and counted.
-        labels: People's answer to each item.
-        systems: Who wrote A and who wrote B, for each item.
-        own: The name of the judge's own system, or the names of its family.
-        groups: The cluster of each item, for the intervals.
-        confidence: The level of the intervals.
-
-    Returns:
-        Shares over the pairs of which exactly one text is the judge's own; the pairs
-        are divided by their own number, not by that of all pairs.
-
-    Raises:
-        OptionError: A label is a list of votes.
-
-    Source: "SB" of Saha et al. 2023, who divide position flips by all pairs; Panickssery et
-    al. 2024 (arXiv 2404.13076).
-    """
-    names = {own} if isinstance(own, str) else set(own)
-    answers, truths, authors = as_list(preferences), as_list(labels), list(systems)
-    clusters = as_list(groups)
-    same_length(preferences=answers, labels=truths, systems=authors, groups=clusters)
-    if votes := next((label for label in truths if isinstance(label, list | tuple)), None):
-        raise OptionError(
-            f"`labels` must hold one answer for each item, got the votes {votes!r}; take their "
-            "majority first"
-        )
-    sides = [(a in names, b in names) for a, b in authors]
-    mixed = [index for index, (a, b) in enumerate(sides) if a != b]
-    cases = match(take(answers, mixed), take(truths, mixed))
-    indices = take(mixed, cases.indices)
-    mine = ["A" if sides[index][0] else "B" for index in indices]
-    options = IntervalOptions(groups=take(clusters, indices), confidence=confidence)
-    points = [
-        [
-            0.5 if answer == "tie" else float(answer == side)
-            for answer, side in zip(column, mine, strict=True)
-        ]
-        for column in cases.columns
-    ]
-    right = [float(a == b) for a, b in zip(*cases.columns, strict=True)]
-    agreement, ours, theirs = (
-        share(hits, cases.failed, **options) for hits in (right, *points)
-    )
-    gap = paired_difference(points[0], points[1], **options)
-    return SelfEnhancement(agreement, ours, theirs, gap.replace(n_failed=cases.failed))
-
-
 def length_bias(
     preferences: Judgments,
     votes: Votes,
@@ -184,8 +102,8 @@ def length_bias(
 ) -> Result:
     """Return how often the judge does not prefer the shorter text where people do: "LB".
 
-    Not by itself a bias: people may prefer longer texts for their content, see
-    `length_slope`.
+    Not by itself a bias, for some of these are plain errors: beside it stands how often the
+    longer text is missed, the same with both lengths negative.
 
     Args:
         preferences: The judge's preference for each item, or verdicts or rows; a failed
@@ -200,8 +118,7 @@ def length_bias(
         The share in [0, 1], over `n` votes for the shorter text, as the paper's denominators
         show, of those in which the judge does not prefer it; a tie of the judge is one.
 
-    Source: Saha et al. 2023, section 4. It does not part bias from plain error: see
-    `length_slope`.
+    Source: Saha et al. 2023, section 4.
     """
     answers, people = as_list(preferences), votes_of(votes)
     a_column, b_column, clusters = as_list(lengths_a), as_list(lengths_b), as_list(groups)

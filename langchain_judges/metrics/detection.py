@@ -59,7 +59,7 @@ def precision(
     """Return how often the judge is right where it says `positive`.
 
     Not alone: never saying `positive` but when certain is precise and finds nothing, see
-    `recall`.
+    `sensitivity`.
 
     Args:
         judge: A label for each item, or verdicts or rows; None is left out and counted.
@@ -76,7 +76,7 @@ def precision(
     )
 
 
-def recall(
+def sensitivity(
     judge: Judgments,
     labels: RightLabels,
     positive: Label = 1,
@@ -84,7 +84,7 @@ def recall(
     groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> Result:
-    """Return how many of the items that are `positive` the judge calls so.
+    """Return how many of the items that are `positive` the judge calls so: its recall.
 
     Not alone: always saying `positive` finds all, see `precision`.
 

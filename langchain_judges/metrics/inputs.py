@@ -39,9 +39,6 @@ Votes = Iterable[Label | Sequence[Label | None] | None]
 GroupKeys = Iterable[Hashable] | None
 """The cluster of each item, such as its question; None: each item is its own."""
 
-Systems = Iterable[Sequence[str | None]]
-"""Who wrote A and who wrote B, for each pair; None where it is not known."""
-
 
 class IntervalOptions(TypedDict, total=False):
     """What metrics with an interval take, by the names that they share."""
@@ -165,22 +162,6 @@ def confidences_of(judgments: Judgments, confidences: Confidences) -> list[float
         return as_list(confidences)
     values: list[Any] = [value_of(judgment, "confidence")[0] for judgment in judgments]
     return values
-
-
-POINTS: dict[object, float] = {"A": 1.0, "tie": 0.5, "B": 0.0}
-"""How far an answer prefers A."""
-
-
-def points_of(value: Label) -> float:
-    """Return how far an answer prefers A, in [0, 1]: a side, a tie, or a graded preference.
-
-    Raises:
-        OptionError: It is neither a side nor a number in [0, 1].
-    """
-    if isinstance(value, int | float | np.number) and 0 <= value <= 1:
-        return float(value)
-    one_of("preferences", value, POINTS)
-    return POINTS[value]
 
 
 def values_of(

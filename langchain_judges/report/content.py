@@ -210,7 +210,7 @@ def _dollars(sample: Sample) -> float | None:
 
 def details(sample: Sample, numbers: Mapping[str, Number], headline: Number) -> str:
     """Return what else was counted, in one sentence."""
-    parts = [_agreed(sample, headline), _flips(numbers), _leanings(numbers)]
+    parts = [_agreed(sample, headline), _flips(numbers), _leaning(numbers)]
     parts.append(_abstained(sample))
     lost = sum(row.answer is None and not is_abstention(row.verdict) for row in sample.rows)
     parts.append(f"{lost:,} of {len(sample.rows):,} not judged")
@@ -256,16 +256,9 @@ def _flips(numbers: Mapping[str, Number]) -> str:
     )
 
 
-def _leanings(numbers: Mapping[str, Number]) -> str:
-    leans = []
-    for key, centre, high, low in (
-        ("bias.first_slot_rate", 0.5, "to the first slot", "to the second slot"),
-        ("bias.length_slope", 0.0, "to longer texts", "to shorter texts"),
-    ):
-        number = numbers.get(key)
-        interval = None if number is None else number.result.interval
-        if interval and interval.low > centre:
-            leans.append(high)
-        elif interval and interval.high < centre:
-            leans.append(low)
-    return f"leans {' and '.join(leans)}" if leans else ""
+def _leaning(numbers: Mapping[str, Number]) -> str:
+    number = numbers.get("bias.first_slot_rate")
+    interval = None if number is None else number.result.interval
+    if interval is None or interval.covers(0.5):
+        return ""
+    return f"leans to the {'first' if interval.low > 0.5 else 'second'} slot"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
@@ -20,8 +20,6 @@ def position(sample: Sample) -> list[Number]:
         return [
             Number("bias.flips", "Flips when the texts swap places", bias.flip_rate),
             *_kinds_of_flips(sample),
-            Number("bias.toward_first", "The first slot won both orders", bias.toward_first),
-            Number("bias.toward_second", "The second slot won both orders", bias.toward_second),
             Number(
                 "bias.first_slot_rate",
                 "Winners that were shown first",
@@ -54,65 +52,24 @@ def _kinds_of_flips(sample: Sample) -> list[Number]:
     ]
 
 
-def style(sample: Sample) -> list[Number]:
-    """Return what length does beyond quality, on the rows with texts."""
-    if not sample.texts or not any(sample.targets):
-        why = "no row has a label" if sample.texts else "the texts are not known"
-        undefined = Result.undefined(why)
-        return [Number("bias.length_slope", "Effect of length", undefined, "number")]
+def length(sample: Sample) -> list[Number]:
+    """Return how often the shorter text is missed where it is preferred, and the longer."""
+    if not sample.texts:
+        undefined = Result.undefined("the texts are not known")
+        return [Number("bias.length", "Shorter text missed", undefined)]
     part = sample.part(sample.with_texts)
     a, b = part.lengths
-    quality = [
-        None
-        if (points := preference_points(row)) is None
-        else float(points > 0.5) - float(points < 0.5)
-        for row in part.targets
-    ]
-    settings = part.settings
-    slope = metrics.length_slope(part.verdicts, a, b, quality, **settings)
-    note = f"not the shorter text, where {_prefer(sample)} it"
+    whom = "people prefer" if sample.whom == "people" else "the label prefers"
+    ways = {"length": ("Shorter", a, b), "length.longer": ("Longer", b, a)}
     return [
         Number(
-            "bias.length_slope",
-            "Effect of length beyond quality",
-            slope,
-            "number",
-            "log-odds per standard deviation of the difference; no bias: 0. The interval "
-            "allows for labels that are right 80 to 100 % of the time",
-        ),
-        Number(
-            "bias.length",
-            "Shorter text missed",
-            metrics.length_bias(part.verdicts, part.targets, a, b, **settings),
-            note=note,
-        ),
+            f"bias.{key}",
+            f"{which} text missed",
+            metrics.length_bias(part.verdicts, part.targets, first, second, **part.settings),
+            note=f"not the {which.lower()} text, where {whom} it",
+        )
+        for key, (which, first, second) in ways.items()
     ]
-
-
-def self_preference(sample: Sample) -> list[Number]:
-    """Return how far a judge favours the texts of its own model, where it wrote some."""
-    judge = sample.rows[0].row.get("judge")
-    model = str(judge.get("model") or "") if isinstance(judge, Mapping) else ""
-    own = {name for pair in sample.systems for name in pair if name and _of_family(model, name)}
-    if not own or not any(sample.targets):
-        return []
-    favour = metrics.self_enhancement(
-        sample.verdicts, sample.labels, sample.systems, own, **sample.settings
-    )
-    giver = "people give it" if sample.whom == "people" else "the label gives it"
-    title = f"Its own model's win rate, above what {giver}"
-    note = f"own: {', '.join(sorted(own))}; {favour.excess.n:,} pairs"
-    return [Number("bias.self_preference", title, favour.excess, "points", note)]
-
-
-def _prefer(sample: Sample) -> str:
-    return "people prefer" if sample.whom == "people" else "the label prefers"
-
-
-def _of_family(model: str, system: str | None) -> bool:
-    """Say whether a model is a system, or a version of it: gpt-4-0613 is of gpt-4."""
-    name, base = model.rpartition(":")[2].lower(), (system or "").lower()
-    return bool(base) and (name == base or name.startswith((f"{base}-", f"{base}@")))
 
 
 def ratings(sample: Sample) -> list[Number]:

@@ -15,10 +15,9 @@ from langchain_judges.orders import Order
 from langchain_judges.report.estimates import (
     calibration,
     corrected,
+    length,
     position,
     ratings,
-    self_preference,
-    style,
 )
 from langchain_judges.report.number import ERRORS, Number
 from langchain_judges.report.sample import Sample
@@ -26,28 +25,19 @@ from langchain_judges.verdict import Label, is_abstention
 
 ORDERS: tuple[Order, ...] = ("AB", "BA")
 
-RULES = {
-    "mean_of_orders": "The label, by one order alone (mean of both)",
-    "both_right": "The label, right in both orders",
-    "sign_of_sum": "The label, by the sum of both orders",
-    "strict": "The label, a winner only where both orders agree, else a tie",
-}
-"""How two orders may become one answer, and what each rule's agreement is called."""
-
 
 def measure(sample: Sample) -> list[Number]:
     """Return every number of a report on one judge."""
     numbers = [*_agreement(sample), *_baselines(sample)]
     if sample.pairs:
-        numbers += [*position(sample), *style(sample)]
-        numbers += self_preference(sample)
+        numbers += [*position(sample), *length(sample)]
     numbers += [
         *criteria(sample),
         *ratings(sample),
         *corrected(sample),
         *calibration(sample),
     ]
-    return [*numbers, *_repeats(sample), *_failures(sample), *_categories(sample)]
+    return [*numbers, *_failures(sample), *_categories(sample)]
 
 
 def headline_key(sample: Sample, numbers: Mapping[str, Number]) -> str:
@@ -71,39 +61,25 @@ def _agreement(sample: Sample) -> list[Number]:
         title = "The label" if not any(sample.votes) else "The majority of people"
         result = agreement(sample, by_votes=False, errors=errors)
         numbers.append(Number(f"agreement.label.{errors}", title, result, note=note))
-        more = _by_rules if sample.pairs else _balanced
+        more = _one_order if sample.pairs else _balanced
         numbers += more(sample, errors, note)
     kappa = metrics.cohen_kappa(sample.verdicts, sample.labels, **sample.settings)
     numbers.append(Number("agreement.kappa", "Cohen's κ with the label", kappa, "number"))
     return [*numbers, *_people(sample)]
 
 
-def _by_rules(sample: Sample, errors: Errors, note: str) -> list[Number]:
-    """The agreement by each rule for two orders; a row of one order is under none of them."""
+def _one_order(sample: Sample, errors: Errors, note: str) -> list[Number]:
+    """The agreement of a judge asked once, of the rows that were asked in both orders."""
     if not any(row.has_orders for row in sample.rows):
         return []
-    asked_twice = [
-        place
-        for place, row in enumerate(sample.rows)
-        if row.has_orders or row.answer is None  # a row that failed was asked in both orders
-    ]
-    part = sample if len(asked_twice) == len(sample.rows) else sample.part(asked_twice)
-    orders = part.in_orders()
-    return [
-        Number(
-            f"agreement.{rule}.{errors}",
-            title,
-            metrics.order_accuracy(
-                *orders,
-                part.labels,
-                rule,  # type: ignore[arg-type]
-                errors,
-                **part.settings,
-            ),
-            note=note,
-        )
-        for rule, title in RULES.items()
-    ]
+    # A row that failed was asked in both orders.
+    asked = [i for i, row in enumerate(sample.rows) if row.has_orders or row.answer is None]
+    part = sample.part(asked)
+    result = metrics.order_accuracy(
+        *part.in_orders(), part.labels, "mean_of_orders", errors, **part.settings
+    )
+    title = "The label, by one order alone (mean of both)"
+    return [Number(f"agreement.mean_of_orders.{errors}", title, result, note=note)]
 
 
 def _balanced(sample: Sample, errors: Errors, note: str) -> list[Number]:
@@ -186,22 +162,6 @@ def _answers_without_judge(
         "first_slot": "Always the first text (A)",
         "majority": f"Always the commonest label ({common})",
     }
-
-
-def _repeats(sample: Sample) -> list[Number]:
-    """How often a judge says the same again, on rows that it judged several times."""
-    if not sample.repeats:
-        return []
-    shares = []
-    for judgments in sample.repeats:
-        counts = Counter(row.answer for row in judgments)
-        size = counts.total()
-        alike = sum(count * (count - 1) for count in counts.values())
-        shares.append(alike / (size * (size - 1)))
-    result = metrics.rate(shares, confidence=sample.confidence)
-    title = "Says the same when asked again"
-    note = f"{len(shares):,} rows with several verdicts; all other numbers count the last one"
-    return [Number("bias.repeats", title, result, note=note)]
 
 
 def _failures(sample: Sample) -> list[Number]:

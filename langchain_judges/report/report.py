@@ -304,7 +304,7 @@ def trust(  # noqa: PLR0913 - options
         orders_of(orders)  # refuses a rule that there is not
         label += f" (orders combined by {orders})"
         joined = replace(joined, rows=[row.by_rule(orders) for row in joined.rows])
-    sample = Sample(joined.rows, confidence, joined.repeats)
+    sample = Sample(joined.rows, confidence)
     _check_shared(sample)
     report = TrustReport(
         sample, label, data_name, disagreements, margin=margin, max_wrong=max_wrong

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -239,8 +239,8 @@ class Joined:
     """Verdicts on rows that are not in the data."""
     unasked: int = 0
     """Rows that were not asked, for a budget was spent: no mistake of the judge."""
-    repeats: list[list[JudgedRow]] = field(default_factory=list)
-    """Of each row that was judged several times all its judgments; `rows` has the last one."""
+    earlier: int = 0
+    """Verdicts on rows that were judged again later."""
 
     @property
     def left_out(self) -> str:
@@ -252,8 +252,8 @@ class Joined:
             parts.append(f"{self.unknown:,} of rows that are not in the data")
         if self.unasked:
             parts.append(f"{self.unasked:,} that were not asked because the budget was spent")
-        if earlier := sum(len(judgments) - 1 for judgments in self.repeats):
-            parts.append(f"{earlier:,} of rows with a later verdict")
+        if self.earlier:
+            parts.append(f"{self.earlier:,} of rows with a later verdict")
         return f"Verdicts left out: {' and '.join(parts)}." if parts else ""
 
 
@@ -293,8 +293,7 @@ def _once(joined: Joined) -> Joined:
         next((row for row in reversed(own) if row.answer is not None), own[-1])
         for own in judgments.values()
     ]
-    repeats = [own for own in judgments.values() if len(own) > 1]
-    return replace(joined, rows=rows, repeats=repeats)
+    return replace(joined, rows=rows, earlier=len(joined.rows) - len(rows))
 
 
 def _unasked(row: VerdictRow) -> bool:

@@ -36,8 +36,6 @@ class Sample:
     """Each row once."""
     confidence: float
     """The level of the intervals."""
-    repeats: Sequence[Sequence[JudgedRow]] = ()
-    """For rows that were judged more than once, all their judgments."""
 
     def __post_init__(self) -> None:
         votes = [vote for targets in self.targets for vote in targets]
@@ -247,7 +245,7 @@ class Sample:
         missing = len(self.rows) - len(self.with_texts)
         if self.pairs and self.texts and missing:
             rows = "1 row lacks" if missing == 1 else f"{missing:,} rows lack"
-            notes.append(f"{rows} a text; numbers of length and style are of the others.")
+            notes.append(f"{rows} a text; numbers of length are of the others.")
         ungrouped = sum(row.data_row.get("group") is None for row in self.rows)
         if self.groups and ungrouped == 1:
             notes.append("1 row has no group and counts as a group of its own.")

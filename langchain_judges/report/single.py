@@ -138,7 +138,7 @@ def _parts(sample: Sample) -> list[Number]:
     right = metrics.balanced_accuracy(sample.verdicts, sample.labels, "wrong", **settings)
     number = Number(BALANCED, "with every label weighed alike", _complement(right))
     rare = sample.rare_label
-    found = metrics.recall(sample.answers, sample.labels, rare, **settings)
+    found = metrics.sensitivity(sample.answers, sample.labels, rare, **settings)
     # A row that was not judged is missed, here as in the share.
     labelled = sum(label == rare for label in sample.labels)
     count = f"of {labelled:,} with the label {rare} it finds {round(found * found.n):,}"
