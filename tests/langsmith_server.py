@@ -262,7 +262,9 @@ class LangSmithServer:
     def _traces_of_thread(self, result: re.Match[str], query: Any, _: Any) -> Any:
         runs = [_selected(run) for run in self._found(query["project_id"], [], True)]
         traces = [run for run in runs if run["metadata"].get("thread_id") == result[1]]
-        return {"items": traces[::-1], "next_cursor": None}
+        # The client's type of a trace has no metadata.
+        items = [{k: v for k, v in run.items() if k != "metadata"} for run in traces[::-1]]
+        return {"items": items, "next_cursor": None}
 
     def _new_evaluator(self, _: Any, __: Any, payload: Any) -> Any:
         self.evaluators.append(payload)

@@ -197,10 +197,15 @@ def test_a_thread_is_judged_as_one_conversation_whenever_it_began(client, server
     yesterday = datetime.now(UTC) - timedelta(days=1)
     server.runs[first]["start_time"] = yesterday.isoformat()
     production(server, "Out of a thread.")
+    judged = {
+        "inputs": {"input": "Why?", "output": "good"},
+        "extra": {"metadata": {"thread_id": "j"}},
+    }
+    production(server, "-", **judged, outputs={"verdict": {"label": 1, "failures": []}})
     model = FakeChatModel(replies=answer)
     judge = of_method("rubric", model, rubric=["Tone"])
     watch = watch_project(client, judge, PROJECT, threads=True)
-    assert (watch.listed, watch.judged) == (1, 1)
+    assert (watch.listed, watch.judged) == (2, 1)
     assert kept(server, "Tone").keys() == {last}
     [prompt] = model.prompts
     places = [prompt.index(text) for text in ("Why 0?", "Hi.", "Why 1?", "good")]
@@ -234,7 +239,9 @@ def test_langsmith_is_told_how_to_draw_each_score(client, server):
 def test_options_that_cannot_be_are_refused(client):
     with pytest.raises(OptionError, match="this one compares pairs"):
         watch_project(client, bsm(), PROJECT)
-    with pytest.raises(OptionError, match="`sample` must be a number from 0 to 1, got 5"):
+    with pytest.raises(
+        OptionError, match="`sample` must be a number of at least 0 and at most 1, got 5"
+    ):
         watch_project(client, labels(), PROJECT, sample=5)
 
 

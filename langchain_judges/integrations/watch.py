@@ -9,9 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from langsmith import APIConnectionError, InternalServerError, RateLimitError
 from langsmith.utils import (
@@ -36,6 +34,8 @@ from langchain_judges.integrations.cases import (
 from langchain_judges.integrations.evaluators import SCORES
 from langchain_judges.integrations.langsmith_runs import runs_of, runs_of_thread, threads_of
 from langchain_judges.methods.describe import kind_of, marks_of
+from langchain_judges.options import Share, check_value
+from langchain_judges.rows.checks import kind_in
 from langchain_judges.rows.fields import CONVERSATION, TextSource, check_words, thread_of
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.run_state import Judge
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from langsmith import Client
     from langsmith.schemas import Feedback, Run
 
+P = ParamSpec("P")
 T = TypeVar("T")
 _SPACE = uuid.UUID("0d4e5c1e-6d0c-4b4b-9a86-6f4a1b0f3f52")
 _TOGETHER = 100
@@ -75,17 +76,6 @@ class Watch:
     calls: int = 0
     stopped: str = ""
     """Why not all were judged: a budget or a signal; empty if all were."""
-    scores: dict[str, float] = field(default_factory=dict)
-    """The score of each judged run, by its id."""
-
-
-@dataclass(frozen=True)
-class _Case:
-    """What is judged, and the run that gets the feedback."""
-
-    run: Run
-    runs: tuple[Run, ...]
-    """One, or all of its thread."""
 
 
 def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
@@ -146,9 +136,12 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
         LangSmithError: LangSmith refuses a request, or cannot be reached after several tries;
             `langsmith.LangsmithError` where runs are listed.
     """
-    _check(judge, sample, doubtful)
+    if kind_of(judge) != "item":
+        raise OptionError("`judge` must label one text; this one compares pairs")
+    check_value("sample", sample, Share)
+    check_value("doubtful", doubtful, Share)
     check_words(key=key, queue=queue, filter=filter)
-    watcher = _Watcher(
+    look = _Look(
         client=client,
         judge=judge,
         key=key or feedback_key(judge),
@@ -159,37 +152,31 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
     )
     start = since if isinstance(since, datetime) else datetime.now(UTC) - since
     which = {"filter": filter} if filter else {}
-    own = watcher.patiently(lambda: client.read_project(project_name=project)).id
-    watcher.register()
+    own = look.patiently(client.read_project, project_name=project).id
+    look.register()
+    if threads:
+        names = look.patiently(threads_of, client, own, start, **which)
+        read = [
+            look.patiently(runs_of_thread, client, own, name)
+            for name in names
+            if in_sample(name, sample)
+        ]
+        cases = [kept for runs in read if (kept := _without_judgments(runs))]
+    else:
+        runs = look.patiently(runs_of, client, own, start, is_root=True, **which)
+        # A run that is not over has nothing to judge yet.
+        over = [run for run in runs if run.end_time or run.outputs or run.error]
+        names = [str(run.id) for run in _without_judgments(over)]
+        cases = [[run] for run in _without_judgments(over) if in_sample(str(run.id), sample)]
+    look.watch.listed = len(names)
     limits = {
         "max_calls": budget_calls,
         "max_cost": budget_dollars,
         "prices": prices,
         "max_concurrency": max_concurrency,
     }
-    if threads:
-        names = watcher.patiently(lambda: threads_of(client, own, start, **which))
-        inside = [name for name in names if in_sample(name, sample)]
-        read = [partial(runs_of_thread, client, own, name) for name in inside]
-        cases = [_case(found) for runs in read if (found := watcher.patiently(runs))]
-    else:
-        runs = watcher.patiently(lambda: runs_of(client, own, start, is_root=True, **which))
-        # A run that is not over has nothing to judge yet.
-        runs = [run for run in runs if run.end_time or run.outputs or run.error]
-        runs = [run for run in runs if not _is_of_judge(run)]
-        names = [str(run.id) for run in runs]
-        cases = [_case([run]) for run in runs if in_sample(str(run.id), sample)]
-    watcher.watch.listed = len(names)
-    watcher.look(cases, {name: limit for name, limit in limits.items() if limit is not None})
-    return watcher.watch
-
-
-def _check(judge: Judge, sample: float, doubtful: float) -> None:
-    if kind_of(judge) != "item":
-        raise OptionError("`judge` must label one text; this one compares pairs")
-    for name, share in (("sample", sample), ("doubtful", doubtful)):
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-            raise OptionError(f"`{name}` must be a number from 0 to 1, got {share!r}")
+    look.at(cases, {name: limit for name, limit in limits.items() if limit is not None})
+    return look.watch
 
 
 def in_sample(name: str, share: float) -> bool:
@@ -201,17 +188,27 @@ _MARKS = {"method", "prompt_version", "calls"}
 """What every judge's run has among its metadata."""
 
 
-def _is_of_judge(run: Run) -> bool:
-    """Return whether a run is a judgment: traces of the judge may go to the same project."""
-    return set((run.extra or {}).get("metadata") or {}) >= _MARKS
+def _without_judgments(runs: Sequence[Run]) -> list[Run]:
+    """Return runs without those of judges: their traces may go to the same project."""
+    return [run for run in runs if not _is_judgment(run)]
 
 
-def _case(runs: Sequence[Run]) -> _Case:
-    return _Case(runs[-1], tuple(runs))
+def _is_judgment(run: Run) -> bool:
+    if set((run.extra or {}).get("metadata") or {}) >= _MARKS:
+        return True
+    # The traces of a thread come without metadata.
+    verdict = (run.outputs or {}).get("verdict")
+    return bool(kind_in(run.inputs)) and isinstance(verdict, Mapping) and "failures" in verdict
+
+
+_Case = Sequence["Run"]
+"""A run, or all of a thread; the last gets the feedback."""
 
 
 @dataclass
-class _Watcher:
+class _Look:
+    """One look at a project: what is judged, by what, and where the feedback goes."""
+
     client: Client
     judge: Judge
     key: str
@@ -223,11 +220,11 @@ class _Watcher:
     queue_id: uuid.UUID | None = None
     in_queue: set[str] = field(default_factory=set)
 
-    def patiently(self, request: Callable[[], T]) -> T:
+    def patiently(self, request: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Send a request; wait longer each time where LangSmith is busy or away."""
         for number in range(_TRIES):
             try:
-                return request()
+                return request(*args, **kwargs)
             except _PASSING:
                 if number == _TRIES - 1 or self.stop.wait(min(2**number, 30)):
                     raise
@@ -241,72 +238,70 @@ class _Watcher:
             except LangSmithError as exc:
                 _LOGGER.info("The feedback %r is drawn as it was configured: %s", key, exc)
 
-    def look(self, sampled: Sequence[_Case], limits: Mapping[str, Any]) -> None:
+    def at(self, sampled: Sequence[_Case], limits: Mapping[str, Any]) -> None:
         """Judge what is sampled and has no feedback yet."""
-        watch = self.watch
-        watch.sampled = len(sampled)
-        known = self._known([str(case.run.id) for case in sampled])
-        watch.known = len(known)
-        new = [case for case in sampled if str(case.run.id) not in known]
-        if not new:
-            return
-        self._open_queue()
-        readable: list[tuple[_Case, dict[str, object]]] = []
+        self.watch.sampled = len(sampled)
+        known = self._known([str(case[-1].id) for case in sampled])
+        self.watch.known = len(known)
+        new = [case for case in sampled if str(case[-1].id) not in known]
+        if new and self.queue is not None:
+            self._open_queue(self.queue)
+        rows: list[dict[str, object]] = []
+        runs: list[Run] = []
         for case in new:
             try:
-                readable.append((case, self._row(case)))
+                rows.append(self._row(case))
+                runs.append(case[-1])
             except InputError as exc:
-                self._post(case, {"verdict": error_verdict(exc)})
-        self._judge(readable, limits)
+                self._post(case[-1], {"verdict": error_verdict(exc)})
+        if rows:
+            self._judge(rows, runs, limits)
 
     def _judge(
-        self, readable: Sequence[tuple[_Case, dict[str, object]]], limits: Mapping[str, Any]
+        self, rows: Sequence[dict[str, object]], runs: Sequence[Run], limits: Mapping[str, Any]
     ) -> None:
-        if not readable:
-            return
         done = 0
-        with judge_many(self.judge, [row for _, row in readable], **limits) as run:
-            for result in run:
+        with judge_many(self.judge, rows, **limits) as results:
+            for result in results:
                 if reason_of(result["verdict"]) == "over_budget":
                     continue
-                self._post(readable[result["index"]][0], cast("JudgmentResult", result))
+                self._post(runs[result["index"]], cast("JudgmentResult", result))
                 done += 1
                 if self.stop.is_set():
                     self.watch.stopped = "it was asked to stop"
                     break
-            self.watch.calls = run.summary.calls
-        if done < len(readable) and not self.watch.stopped:
+            self.watch.calls = results.summary.calls
+        if done < len(rows) and not self.watch.stopped:
             self.watch.stopped = "the budget is spent"
 
     def _known(self, ids: Sequence[str]) -> set[str]:
         """Return the runs that have the feedback already."""
         known: set[str] = set()
-        rest = iter(ids)
-        while some := list(islice(rest, _TOGETHER)):
-            feedback = self.patiently(partial(self._feedback, some))
+        for start in range(0, len(ids), _TOGETHER):
+            feedback = self.patiently(self._feedback, ids[start : start + _TOGETHER])
             known |= {str(each.run_id) for each in feedback}
         return known
 
-    def _row(self, case: _Case) -> dict[str, object]:
-        if len(case.runs) == 1:
-            return self.reader.of_run(case.run)
-        row = item_for(self.judge, CONVERSATION, thread_of(case.runs))
-        return {**row, "id": str(case.run.id)}
+    def _feedback(self, ids: Sequence[str]) -> list[Feedback]:
+        return list(self.client.list_feedback(run_ids=ids, feedback_key=[self.key]))
 
-    def _post(self, case: _Case, outcome: JudgmentResult) -> None:
+    def _row(self, case: _Case) -> dict[str, object]:
+        if len(case) == 1:
+            return self.reader.of_run(case[0])
+        row = item_for(self.judge, CONVERSATION, thread_of(case))
+        return {**row, "id": str(case[-1].id)}
+
+    def _post(self, run: Run, outcome: JudgmentResult) -> None:
         """Queue what is doubtful, then post the feedback, which says that all is done."""
-        run, verdict = case.run, outcome["verdict"]
         if self._is_doubtful(outcome):
             self._enqueue(run)
-        scores = scores_of(outcome, self.key)
-        for each in (*scores[1:], scores[0]):
-            self.patiently(partial(self._send, run, each))
-        if decision(verdict) is None:
+        total, *parts = scores_of(outcome, self.key)
+        for each in (*parts, total):
+            self.patiently(self._send, run, each)
+        if total.answer is None:
             self.watch.failed += 1
         else:
             self.watch.judged += 1
-            if scores[0].score is not None:
-                self.watch.scores[str(run.id)] = scores[0].score
 
     def _is_doubtful(self, outcome: Mapping[str, Any]) -> bool:
         """Return whether a person should see a run: failed, of low confidence, or disputed."""
@@ -315,9 +310,6 @@ class _Watcher:
         labels = {each["label"] for each in members if each.get("label") is not None}
         unsure = confidence is not None and confidence < self.doubtful
         return decision(outcome["verdict"]) is None or unsure or len(labels) > 1
-
-    def _feedback(self, ids: list[str]) -> list[Feedback]:
-        return list(self.client.list_feedback(run_ids=ids, feedback_key=[self.key]))
 
     def _send(self, run: Run, score: CaseScore) -> None:
         self.client.create_feedback(
@@ -335,37 +327,26 @@ class _Watcher:
             stop_after_attempt=1,
         )
 
-    def _open_queue(self) -> None:
-        if self.queue is None:
-            return
-        queues = self.patiently(
-            lambda: list(self.client.list_annotation_queues(name=self.queue))
-        )
+    def _open_queue(self, name: str) -> None:
+        """Find the queue and what is in it, or make it."""
+        queues = self.patiently(lambda: list(self.client.list_annotation_queues(name=name)))
+        queue = queues[0] if queues else None
+        if queue is None:
+            queue = self.patiently(self.client.create_annotation_queue, name=name)
+        self.queue_id = queue.id
         if queues:
-            self.queue_id = queues[0].id
-            runs = self.patiently(
-                lambda: list(
-                    self.client.list_runs_from_annotation_queue(cast("Any", self.queue_id))
-                )
-            )
+            listed = self.client.list_runs_from_annotation_queue
+            runs = self.patiently(lambda: list(listed(queue.id)))
             self.in_queue = {str(run.id) for run in runs}
-        else:
-            created = self.patiently(
-                lambda: self.client.create_annotation_queue(name=cast("str", self.queue))
-            )
-            self.queue_id = created.id
 
     def _enqueue(self, run: Run) -> None:
-        queue_id, run_id = self.queue_id, str(run.id)
-        if queue_id is None or run_id in self.in_queue:
+        if self.queue_id is None or str(run.id) in self.in_queue:
             return
-        entry: Any = {
-            "run_id": run.id,
-            "session_id": run.session_id,
-            "start_time": run.start_time,
-        }
-        self.patiently(lambda: self.client.add_runs_to_annotation_queue(queue_id, runs=[entry]))
-        self.in_queue.add(run_id)
+        times = {"session_id": run.session_id, "start_time": run.start_time}
+        entry: Any = {"run_id": run.id, **times}
+        add = self.client.add_runs_to_annotation_queue
+        self.patiently(add, self.queue_id, runs=[entry])
+        self.in_queue.add(str(run.id))
         self.watch.queued += 1
 
 

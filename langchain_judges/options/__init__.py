@@ -7,11 +7,14 @@ command line or a preset may set, and what a client of a server may set.
 
 from langchain_judges.options.clients import check_client, client_schema, settable
 from langchain_judges.options.declare import (
+    Count,
     NotSerialisable,
     Options,
     Owner,
     Rule,
     Scale,
+    Share,
+    check_value,
     described,
     group,
     refusal,
@@ -21,12 +24,15 @@ from langchain_judges.options.declare import (
 from langchain_judges.options.signatures import factory, type_of, with_options
 
 __all__ = [
+    "Count",
     "NotSerialisable",
     "Options",
     "Owner",
     "Rule",
     "Scale",
+    "Share",
     "check_client",
+    "check_value",
     "client_schema",
     "described",
     "factory",

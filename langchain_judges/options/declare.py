@@ -12,6 +12,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     GetCoreSchemaHandler,
+    TypeAdapter,
     ValidationError,
 )
 from pydantic.fields import FieldInfo
@@ -64,6 +65,8 @@ class Group:
         return core_schema.no_info_before_validator_function(read, handler(source))
 
 
+Share = Annotated[float, bounds.Ge(0), bounds.Le(1)]
+Count = Annotated[int, bounds.Ge(0)]
 Scale = Annotated[
     tuple[int, int],
     bounds.Predicate(lambda ends: ends[0] < ends[1]),
@@ -240,6 +243,19 @@ class Options(BaseModel):
                 )
             values[name] = _plain(value)
         return values
+
+
+def check_value(name: str, value: object, kind: Any) -> None:
+    """Check an argument by its type, as an option of a class is checked.
+
+    Raises:
+        OptionError: It is not allowed; the message names it, the rule and the value.
+    """
+    config = ConfigDict(strict=True, arbitrary_types_allowed=True)
+    try:
+        TypeAdapter(kind, config=config).validate_python(value)
+    except ValidationError:
+        raise OptionError(f"`{name}` must be {wording(kind)}, got {value!r}") from None
 
 
 def group(kind: type[Options]) -> Group:
