@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from langchain_judges.integrations.annotation_queue import labelled_runs as labelled_runs
     from langchain_judges.integrations.candidates import best_of as best_of
     from langchain_judges.integrations.classic import (
-        load_classic_evaluator as load_classic_evaluator,
+        as_classic_evaluator as as_classic_evaluator,
     )
     from langchain_judges.integrations.evaluators import as_evaluator as as_evaluator
     from langchain_judges.integrations.experiments import (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Annotated, Any
 
+from annotated_types import Ge
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, ensure_config
 from langchain_core.runnables.config import patch_config
@@ -15,7 +16,7 @@ from langchain_judges.asking.clients import is_openai_compatible
 from langchain_judges.asking.models import resolve_model
 from langchain_judges.asking.send import sample_seed
 from langchain_judges.asking.steps import Steps, Wait, arun, emit, run, together
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import InputError
 from langchain_judges.integrations.cases import (
     CaseVerdict,
     check_basis_of,
@@ -25,6 +26,7 @@ from langchain_judges.integrations.cases import (
     verdict_of,
 )
 from langchain_judges.methods.describe import kind_of
+from langchain_judges.options import Count, Rule, check_value
 from langchain_judges.rows.fields import (
     expected_in,
     source_in,
@@ -35,7 +37,10 @@ from langchain_judges.rows.texts import Text
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import Failure, Usage, add_usage, decision, no_usage, score_of
 
-AnswerSource = str | BaseChatModel | Runnable[Any, Any] | Callable[[Any], object] | None
+AnswerSource = Annotated[
+    str | Runnable[Any, Any] | Callable[[Any], object] | None,
+    Rule("a model, its name, a runnable or a function"),
+]
 
 
 class AnswerMatch(TypedDict):
@@ -48,6 +53,10 @@ class AnswerMatch(TypedDict):
     winner: int | None
     """None if a single answer could not be judged."""
     verdict: CaseVerdict
+
+
+_Judged = Callable[[int, int, int | None, str], Steps[AnswerMatch]]
+"""Judges one answer, or two: takes the round, their indices and the name of the match."""
 
 
 class Best(TypedDict):
@@ -90,69 +99,47 @@ def best_of(
         OptionError: An option is not allowed.
         ModelSetupError: The model does not exist.
     """
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise OptionError(f"`n` must be a whole number of at least 1, got {n!r}")
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise OptionError(f"`seed` must be a whole number of at least 0, got {seed!r}")
-    knockout = _Knockout(n, judge, _writer(answer), seed)
+    check_value("n", n, Annotated[int, Ge(1)])
+    check_value("seed", seed, Count)
+    check_value("answer", answer, AnswerSource)
+    if isinstance(answer, str):
+        answer = resolve_model(answer)
+    writer = answer if isinstance(answer, Runnable | None) else RunnableLambda(answer)
+    contest = _Contest(n, judge, writer, seed)
 
     def now(task: object, config: RunnableConfig) -> Best:
-        return run(knockout.play(task, config))
+        return run(contest.held(task, config))
 
     async def later(task: object, config: RunnableConfig) -> Best:
-        return await arun(knockout.play(task, config))
+        return await arun(contest.held(task, config))
 
     return RunnableLambda(now, afunc=later, name=f"best of {n}")
 
 
-def _writer(answer: AnswerSource) -> Runnable[Any, Any] | None:
-    if isinstance(answer, str):
-        return resolve_model(answer)
-    if answer is None or isinstance(answer, Runnable):
-        return answer
-    if callable(answer):
-        return RunnableLambda(answer)
-    raise OptionError(
-        f"`answer` must be a model, its name, a runnable or a function, got {answer!r}"
-    )
-
-
-class MatchBasis(NamedTuple):
-    """What every answer is judged by."""
-
-    task: Text
-    expected: str | list[str] | None
-    source: str | None
-
-
-def _match_basis(request: object) -> MatchBasis:
-    """Read the task, and the reference and the source if the request has them."""
-    task = task_in(request)
-    if not isinstance(request, Mapping):
-        return MatchBasis(task, None, None)
-    reference = request.get("expected") or request.get("reference")
-    expected = expected_in(reference) if reference else None
-    return MatchBasis(task, expected, source_in(request, None))
-
-
-class _Knockout:
+class _Contest:
     def __init__(
         self, n: int, judge: Judge, answer: Runnable[Any, Any] | None, seed: int
     ) -> None:
         self.n, self.judge, self.answer, self.seed = n, judge, answer, seed
-        self.kind = kind_of(judge)
+        self.takes_items = kind_of(judge) == "item"
 
-    def play(self, request: object, config: RunnableConfig) -> Steps[Best]:
-        basis = _match_basis(request)
-        if self.kind == "item":
-            check_basis_of(self.judge, basis._asdict())
+    def held(self, request: object, config: RunnableConfig) -> Steps[Best]:
+        """Let the answers be written and judged, and return the best."""
+        fields = request if isinstance(request, Mapping) else {}
+        task, source = task_in(request), source_in(fields, None)
+        reference = fields.get("expected") or fields.get("reference")
+        expected = expected_in(reference) if reference else None
+        if self.takes_items:
+            check_basis_of(self.judge, {"input": task, "expected": expected, "source": source})
         answers, failures = yield from self._answers(request, ensure_config(config))
         texts = {i: text for i, text in enumerate(answers) if text is not None}
         if not texts:
             details = "; ".join(failure["detail"] for failure in failures)
             raise InputError(f"there is no answer to choose from: {details}")
-        play = self._labels if self.kind == "item" else self._rounds
-        winner, bracket = yield from play(basis, texts)
+
+        judged = self._judged_by(task, expected, source, texts)
+        play = self._by_label if self.takes_items else self._knockout
+        winner, bracket = yield from play([*texts], judged)
         for match in bracket:
             failures += match["verdict"].get("failures") or []
         usages = [match["verdict"].get("usage") or no_usage() for match in bracket]
@@ -165,63 +152,66 @@ class _Knockout:
             "usage": add_usage(usages),
         }
 
-    def _labels(
-        self, basis: MatchBasis, texts: Mapping[int, Text]
+    def _judged_by(
+        self,
+        task: Text,
+        expected: str | list[str] | None,
+        source: str | None,
+        texts: Mapping[int, Text],
+    ) -> _Judged:
+        known = expected[0] if isinstance(expected, list) else expected
+
+        def judged(number: int, a: int, b: int | None, place: str) -> Steps[AnswerMatch]:
+            name = f"answer {a + 1}"
+            if b is None:
+                case = item_for(self.judge, task, texts[a], expected=expected, source=source)
+            else:
+                name = f"{place}: {name} vs answer {b + 1}"
+                case = pair_for(task, texts[a], texts[b], reference=known, source=source)
+            config = config_for(self.judge, run_name=name)
+            verdict = yield from verdict_of(self.judge, case, config)
+            lost = b is None and decision(verdict) is None
+            winner = b if decision(verdict) == "B" else None if lost else a
+            match: AnswerMatch = {
+                "round": number,
+                "a": a,
+                "b": b,
+                "winner": winner,
+                "verdict": verdict,
+            }
+            emit("match", "best_of", match, name)
+            return match
+
+        return judged
+
+    def _by_label(
+        self, players: list[int], judged: _Judged
     ) -> Steps[tuple[int, list[AnswerMatch]]]:
-        bracket = yield from together([self._label(basis, *each) for each in texts.items()])
+        scored = [judged(1, i, None, "") for i in players]
+        bracket = yield from together(scored)
         scores = {match["a"]: score_of(match["verdict"]) for match in bracket}
-        labelled = [i for i in texts if scores[i] is not None]
-        return max(labelled or list(texts)[:1], key=lambda i: (scores[i] or 0, -i)), bracket
+        labelled = [i for i in players if scores[i] is not None]
+        return max(labelled or players[:1], key=lambda i: (scores[i] or 0, -i)), bracket
 
-    def _label(self, basis: MatchBasis, i: int, text: Text) -> Steps[AnswerMatch]:
-        task, expected, source = basis
-        item = item_for(self.judge, task, text, expected=expected, source=source)
-        name = f"answer {i + 1}"
-        verdict = yield from verdict_of(self.judge, item, config_for(self.judge, run_name=name))
-        winner = None if decision(verdict) is None else i
-        return _announce(
-            {"round": 1, "a": i, "b": None, "winner": winner, "verdict": verdict}, name
-        )
-
-    def _rounds(
-        self, basis: MatchBasis, texts: Mapping[int, Text]
+    def _knockout(
+        self, players: list[int], judged: _Judged
     ) -> Steps[tuple[int, list[AnswerMatch]]]:
-        players = list(texts)
         random.Random(self.seed).shuffle(players)  # noqa: S311 - a draw, no secret
         bracket: list[AnswerMatch] = []
         number = 0
         while len(players) > 1:
             number += 1
-            matchups = list(zip(players[::2], players[1::2], strict=False))
-            spare = players[2 * len(matchups) :]
+            sides = list(zip(players[::2], players[1::2], strict=False))
             matches = yield from together(
                 [
-                    self._match(basis, texts, (number, place), sides)
-                    for place, sides in enumerate(matchups, 1)
+                    judged(number, a, b, f"match {number}.{place}")
+                    for place, (a, b) in enumerate(sides, 1)
                 ]
             )
             bracket += matches
-            winners = (match["winner"] for match in matches)
-            players = [i for i in winners if i is not None] + spare
+            winners = [i for match in matches if (i := match["winner"]) is not None]
+            players = winners + players[2 * len(sides) :]
         return players[0], bracket
-
-    def _match(
-        self,
-        basis: MatchBasis,
-        texts: Mapping[int, Text],
-        place: tuple[int, int],
-        sides: tuple[int, int],
-    ) -> Steps[AnswerMatch]:
-        a, b = sides
-        name = f"match {place[0]}.{place[1]}: answer {a + 1} vs answer {b + 1}"
-        task, expected, source = basis
-        reference = expected[0] if isinstance(expected, list) else expected
-        pair = pair_for(task, texts[a], texts[b], reference=reference, source=source)
-        verdict = yield from verdict_of(self.judge, pair, config_for(self.judge, run_name=name))
-        winner = b if decision(verdict) == "B" else a
-        return _announce(
-            {"round": place[0], "a": a, "b": b, "winner": winner, "verdict": verdict}, name
-        )
 
     def _answers(
         self, request: object, config: RunnableConfig
@@ -266,9 +256,3 @@ def _sample(
             "detail": f"{type(exc).__name__}: {exc}"[:500],
         }
         return None, [failure]
-
-
-def _announce(match: AnswerMatch, name: str) -> AnswerMatch:
-    """Tell the stream of a match, and return it."""
-    emit("match", "best_of", match, name)
-    return match

@@ -36,10 +36,9 @@ from langchain_judges.integrations.cases import (
     scores_of,
 )
 from langchain_judges.methods.describe import marks_of
-from langchain_judges.options import unknown_option
 from langchain_judges.rows.fields import TextSource, check_words
 from langchain_judges.runs.run_state import Judge
-from langchain_judges.verdict import Label, decision
+from langchain_judges.verdict import decision
 
 _MAX_VERDICTS = 100_000
 """How many verdicts an evaluator keeps for the summary of an experiment."""
@@ -64,18 +63,6 @@ _KEYS: ContextVar[tuple[tuple[str, str], dict[str, JudgeEvaluator]] | None] = Co
 
 It calls the evaluators of an experiment one after another for each row; none knows the others.
 """
-_KEYWORDS = ("inputs", "outputs", "reference_outputs", "context")
-"""Those of an evaluator that is called like openevals'."""
-
-
-class VerdictNote(TypedDict):
-    """What is kept of a verdict for the summary of an experiment."""
-
-    preference: Label | None
-    """The preference or the label; None: not judged."""
-    flipped: bool | None
-    failures: list[dict[str, str]]
-    """The reason of each."""
 
 
 def as_evaluator(  # noqa: PLR0913 - where each text stands
@@ -141,7 +128,7 @@ class JudgeEvaluator(RunEvaluator):
         self.marks = marks_of(judge)
         self.key = key or feedback_key(judge)
         self._reader = reader
-        self._verdicts: OrderedDict[str, VerdictNote] = OrderedDict()
+        self._verdicts: OrderedDict[str, dict[str, object]] = OrderedDict()
         self._lock = Lock()
 
     @property
@@ -174,15 +161,10 @@ class JudgeEvaluator(RunEvaluator):
         outputs: object,
         reference_outputs: object = None,
         context: object = None,
-        **unknown: object,
     ) -> Feedback | list[Feedback]:
-        """Judge outputs, called like openevals' evaluators.
-
-        Raises:
-            OptionError: A keyword is unknown.
-        """
+        """Judge outputs, called like openevals' evaluators."""
         row = EvaluatedRow(inputs, outputs, reference_outputs, None, context, True)
-        return _run(self._call(row, unknown))
+        return _run(self._call(row))
 
     async def acall(
         self,
@@ -191,25 +173,16 @@ class JudgeEvaluator(RunEvaluator):
         outputs: object,
         reference_outputs: object = None,
         context: object = None,
-        **unknown: object,
     ) -> Feedback | list[Feedback]:
-        """Judge outputs asynchronously.
-
-        Raises:
-            OptionError: A keyword is unknown.
-        """
+        """Judge outputs asynchronously."""
         row = EvaluatedRow(inputs, outputs, reference_outputs, None, context, True)
-        return await arun(self._call(row, unknown))
+        return await arun(self._call(row))
 
-    def verdict_on(self, run_id: object) -> VerdictNote | None:
-        """Return what is kept of the verdict on a run; None if there is none."""
+    def verdict_on(self, run_id: object) -> Mapping[str, object] | None:
+        """Return what a summary needs of the verdict on a run; None if there is none."""
         return self._verdicts.get(str(run_id))
 
-    def _call(
-        self, row: EvaluatedRow, unknown: Mapping[str, object]
-    ) -> Steps[Feedback | list[Feedback]]:
-        if unknown:
-            raise unknown_option("as_evaluator", next(iter(unknown)), _KEYWORDS)
+    def _call(self, row: EvaluatedRow) -> Steps[Feedback | list[Feedback]]:
         run_id = uuid.uuid4()
         outcome, ran = yield from self._judge(row, run_id, {})
         source = str(run_id) if ran and utils.tracing_is_enabled() is True else None
@@ -289,10 +262,9 @@ class JudgeEvaluator(RunEvaluator):
             return {"verdict": error_verdict(exc)}, False
 
     def _remember(self, run_id: object, verdict: CaseVerdict) -> None:
-        flipped = verdict.get("flipped")
-        note: VerdictNote = {
+        note: dict[str, object] = {
             "preference": decision(verdict),
-            "flipped": flipped if isinstance(flipped, bool) else None,
+            "flipped": verdict.get("flipped"),
             "failures": [{"reason": f["reason"]} for f in verdict.get("failures") or []],
         }
         with self._lock:

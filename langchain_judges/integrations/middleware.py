@@ -7,7 +7,7 @@ import threading
 import uuid
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NotRequired, get_args
+from typing import Annotated, Any, NotRequired
 
 from langchain.agents.middleware import (
     AgentMiddleware,
@@ -31,7 +31,7 @@ from langsmith.utils import LangSmithError
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.steps import Steps, Update, arun, run
-from langchain_judges.errors import InputError, JudgeError, OptionError
+from langchain_judges.errors import InputError, JudgeError
 from langchain_judges.integrations.cases import (
     CaseVerdict,
     JudgmentResult,
@@ -46,6 +46,7 @@ from langchain_judges.integrations.cases import (
 )
 from langchain_judges.methods.describe import kind_of, marks_of
 from langchain_judges.methods.rubric.replies import CriterionScore
+from langchain_judges.options import Count, Rule, Share, check_value
 from langchain_judges.rows.fields import check_words, task_in, work_in
 from langchain_judges.rows.messages import as_json
 from langchain_judges.rows.texts import PlainText, plain
@@ -168,12 +169,10 @@ def send_feedback(
     threading.Thread(target=send, name="judge-feedback", daemon=True).start()
 
 
-Reference = str | Callable[[Any], str | None] | None
-"""A text, or a function of the agent's state."""
-OnError = Literal["pass", "raise"]
-"""What to do if the judge raises an error."""
-_Basis = tuple[PlainText, str | None]
-"""The task and the source."""
+Reference = Annotated[
+    str | Callable[[Any], str | None] | None,
+    Rule("a text or a function of the agent's state"),
+]
 
 
 class JudgedState(AgentState[Any]):
@@ -188,31 +187,25 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
 
     A judge of pairs takes the answer as A and the reference as B; without a reference B is
     the best draft so far, so the first answer is always revised once. A judge of one text
-    takes the answer alone, with the reference as the expected answer, the context as its
-    source and the rubric as its criteria.
+    takes the answer alone, with the reference as the expected answer and the context as its
+    source.
     Below `threshold` the reasons go back to the model for one more turn. The agent ends with
     the best answer, even if it is an earlier one. The scores are in the state under `judged`,
     and in LangSmith as feedback on the agent's trace. An answer that could not be judged is
-    returned unchanged, and the feedback says why.
+    returned unchanged, also if the judge raises an error, and the feedback says why.
 
     Args:
         judge: A judge of this package, or a runnable that declares what it takes.
         threshold: The lowest score that is good enough, from 0 to 1.
         max_revisions: The most revisions in one run of the agent.
         reference: A reference answer: a text, or a function of the agent's state.
-        rubric: For a judge of one text: its criteria, in place of those it was created
-            with. A judge of pairs gets its rubric when it is created (`instructions=`).
         context: The source that the answer is checked against: a text, or a function of the
             agent's state. A judge of pairs reads it after the task.
-        request: The request for a better answer, in your own words; `{reasons}` in it is
-            replaced by the judge's reasons. Default: two sentences around the reasons.
         trajectory: Judge everything that the agent did since the user's last message: its
             tool calls, their results and the final answer, without rejected drafts. False:
             only the final answer.
         keep_drafts: Whether rejected drafts and the requests to revise them stay in the
             agent's messages at the end. The state's `judged` has the drafts in any case.
-        on_error: What to do if the judge raises an error, such as a rejected key: `"pass"`
-            returns the answer as not judged, `"raise"` ends the agent's run.
         key: Name of the feedback; default as in `as_evaluator`.
 
     Raises:
@@ -230,31 +223,24 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         threshold: float = 0.5,
         max_revisions: int = 1,
         reference: Reference = None,
-        rubric: str | None = None,
         context: Reference = None,
-        request: str | None = None,
         trajectory: bool = True,
         keep_drafts: bool = True,
-        on_error: OnError = "pass",
         key: str | None = None,
     ) -> None:
         """Check the options, without a call to a model."""
         super().__init__()
         self.judge = judge
         self.kind = kind_of(judge)
-        _check_threshold(threshold)
-        check_words(rubric=rubric, request=request, key=key)
-        _check_choices(trajectory=trajectory, keep_drafts=keep_drafts, on_error=on_error)
-        _check_sources(reference=reference, context=context)
-        _check_revisions(max_revisions)
-        if rubric and self.kind == "pair":
-            raise OptionError(
-                "`rubric` is for judges of one text; give a judge of pairs its rubric by "
-                "`instructions` when you create it"
-            )
+        check_value("threshold", threshold, Share)
+        check_value("max_revisions", max_revisions, Count)
+        for name, text in (("reference", reference), ("context", context)):
+            check_value(name, text, Reference)
+        for name, flag in (("trajectory", trajectory), ("keep_drafts", keep_drafts)):
+            check_value(name, flag, bool)
+        check_words(key=key)
         self.threshold, self.max_revisions = threshold, max_revisions
-        self.reference, self.rubric, self.context = reference, rubric, context
-        self.request, self.keep_drafts, self.on_error = request, keep_drafts, on_error
+        self.reference, self.context, self.keep_drafts = reference, context, keep_drafts
         self.trajectory = trajectory
         self.marks = marks_of(judge)
         self.key = key or feedback_key(judge)
@@ -285,12 +271,10 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         if not plain(last.content).strip():
             return None
         answer = work_in([last])
-        earlier = state.get("judged") or []
-        reference, source = _text_of(self.reference, state), _text_of(self.context, state)
-        judge_run = uuid.uuid4()
-        basis = task_of(messages), source
         work = work_of(messages) if self.trajectory else answer
-        outcome = yield from self._outcome(basis, work, reference, earlier, judge_run)
+        earlier = state.get("judged") or []
+        judge_run = uuid.uuid4()
+        outcome = yield from self._outcome(state, task_of(messages), work, judge_run)
         verdict = outcome["verdict"] if outcome else None
         score = None if verdict is None else score_of(verdict)
         current: Judged = {"answer": answer, "score": score, "verdict": verdict}
@@ -301,12 +285,14 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         if (structured := state.get("structured_response")) is not None:
             current["structured_response"] = structured
         answers = [*earlier, current]
-        if self._needs_revision(current) and len(answers) <= self.max_revisions:
-            return {
-                "judged": answers,
-                "messages": [_request(self._reasons(current, reference))],
-                "jump_to": "model",
-            }
+        is_too_low = verdict is None or (score is not None and score < self.threshold)
+        if is_too_low and len(earlier) < self.max_revisions:
+            request = HumanMessage(
+                self._request(state, verdict),
+                name=REVISER,
+                additional_kwargs={"lc_source": REVISER},
+            )
+            return {"judged": answers, "messages": [request], "jump_to": "model"}
         if verdict:
             send_feedback(self.key, current, self.marks, judge_run, revisions=len(earlier))
         return {"judged": answers, **self._ending(state["messages"], answers)}
@@ -327,46 +313,30 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         return {**update, "messages": changes} if changes else update
 
     def _outcome(
-        self,
-        basis: _Basis,
-        answer: PlainText,
-        reference: str | None,
-        earlier: Sequence[Judged],
-        judge_run: uuid.UUID,
+        self, state: JudgedState, task: PlainText, work: PlainText, judge_run: uuid.UUID
     ) -> Steps[JudgmentResult | None]:
         """Return the judge's outcome; None if there is nothing to compare with yet."""
         try:
-            case = self._case(basis, answer, reference, earlier)
+            case = self._case(state, task, work)
             if case is None:
                 return None
             config = config_for(self.judge, run_id=judge_run, run_name=self.key)
             return (yield from outcome_of(self.judge, case, config))
         except JudgeError as exc:
-            if self.on_error == "raise":
-                raise
             _LOGGER.warning("The answer was not judged: %s", exc)
             return {"verdict": error_verdict(exc)}
 
     def _case(
-        self,
-        basis: _Basis,
-        answer: PlainText,
-        reference: str | None,
-        earlier: Sequence[Judged],
+        self, state: JudgedState, task: PlainText, work: PlainText
     ) -> dict[str, object] | None:
         """Return a `Pair` or an `Item`; None if there is nothing to compare with yet."""
-        task, source = basis
+        reference, source = _text_of(self.reference, state), _text_of(self.context, state)
         if self.kind == "item":
-            fields = {"expected": reference, "source": source, "rubric": self.rubric}
-            return item_for(self.judge, task, answer, **fields)
+            return item_for(self.judge, task, work, expected=reference, source=source)
+        earlier = state.get("judged")
         best = self._best(earlier) if earlier else None
         other = reference or (best and best.get("work", best["answer"]))
-        return pair_for(task, answer, other, source=source) if other else None
-
-    def _needs_revision(self, current: Judged) -> bool:
-        if current["verdict"] is None:
-            return True
-        return current["score"] is not None and current["score"] < self.threshold
+        return pair_for(task, work, other, source=source) if other else None
 
     def _best(self, answers: Sequence[Judged]) -> Judged:
         """Return the best answer: the last, unless an earlier one was better."""
@@ -378,14 +348,15 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
                 best = answer
         return best
 
-    def _reasons(self, current: Judged, reference: str | None) -> str:
-        reasons = comment_of(current["verdict"]) if current["verdict"] else ""
-        if self.request is not None:
-            return self.request.replace("{reasons}", reasons)
-        if not current["verdict"]:
+    def _request(self, state: JudgedState, verdict: CaseVerdict | None) -> str:
+        """Return the words that ask for a better answer."""
+        if verdict is None:
             return "Look at your answer again and give a better one, whole and on its own."
+        reasons = comment_of(verdict)
         if self.kind == "pair":
-            other = "a known answer" if reference else "your earlier draft"
+            other = (
+                "a known answer" if _text_of(self.reference, state) else "your earlier draft"
+            )
             reasons = f"A is your answer and B {other}. {reasons}"
         return (
             f"Your answer was judged and is not good enough yet. {reasons}\n"
@@ -393,38 +364,5 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         )
 
 
-def _request(text: str) -> HumanMessage:
-    """Return a request to revise, tagged as no turn of the user."""
-    return HumanMessage(text, name=REVISER, additional_kwargs={"lc_source": REVISER})
-
-
 def _text_of(source: Reference, state: JudgedState) -> str | None:
     return source(state) if callable(source) else source
-
-
-def _check_choices(**options: bool | str) -> None:
-    for name, option in options.items():
-        allowed = get_args(OnError) if name == "on_error" else (True, False)
-        if option not in allowed:
-            raise OptionError(f"`{name}` must be one of {allowed!r}, got {option!r}")
-
-
-def _check_sources(**sources: Reference) -> None:
-    for name, text in sources.items():
-        if not (text is None or isinstance(text, str) or callable(text)):
-            raise OptionError(
-                f"`{name}` must be a text or a function of the agent's state, got {text!r}"
-            )
-
-
-def _check_revisions(number: int) -> None:
-    if isinstance(number, bool) or not isinstance(number, int):
-        raise OptionError(f"`max_revisions` must be a whole number, got {number!r}")
-    if number < 0:
-        raise OptionError(f"`max_revisions` must be at least 0, got {number!r}")
-
-
-def _check_threshold(threshold: Any) -> None:
-    number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
-    if not number or not 0 <= threshold <= 1:
-        raise OptionError(f"`threshold` must be a number from 0 to 1, got {threshold!r}")
