@@ -24,13 +24,11 @@ from langchain_core.runnables import Runnable
 from pydantic import BaseModel
 
 from langchain_judges.asking.clients import (
-    Secrets,
     is_openai_compatible,
     masked,
     with_own_connections,
     with_plain_json,
     without_own_retries,
-    without_password,
 )
 from langchain_judges.asking.faults import Complaint
 from langchain_judges.asking.models import model_identity, model_name, resolve_model
@@ -109,9 +107,7 @@ class ModelAdapter:
         number = isinstance(temperature, int | float) and not isinstance(temperature, bool)
         if temperature is not None and not (number and 0 <= temperature <= 2):
             raise OptionError(f"`temperature` must be between 0 and 2, got {temperature!r}")
-        own_model = resolve_model(model)
-        self.secrets = Secrets(own_model)
-        self.model = masked(without_password(without_own_retries(own_model)), self.secrets)
+        self.model = masked(without_own_retries(resolve_model(model)))
         self.deadline = deadline_of(self.model)
         self.openai_compatible = is_openai_compatible(self.model)
         self.prompt_cache = PromptCache.of(self.model)

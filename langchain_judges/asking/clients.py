@@ -8,25 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, cached_property
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
-from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
+from typing import Any, TypeGuard
+from urllib.parse import parse_qsl, quote
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.language_models.chat_models import (
-    agenerate_from_stream,
-    generate_from_stream,
-)
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
 from pydantic import PrivateAttr, SecretStr
-
-if TYPE_CHECKING:
-    from ssl import SSLContext
 
 _CLIENTS = (("root_client", "client"), ("root_async_client", "async_client"))
 """Fields of a `ChatOpenAI`: its clients, and the part of each that brings replies."""
@@ -72,9 +63,10 @@ def without_own_retries(model: BaseChatModel) -> BaseChatModel:
         copy = model.model_copy(update={"max_retries": 0})
         # Clients that were made on first use are made again, by the new number; what else a
         # model keeps, such as weights, may be costly and knows nothing of it.
-        for name in [name for base in type(copy).__mro__ for name in _cached(base)]:
-            if "client" in name.lower():
-                copy.__dict__.pop(name, None)
+        for name in dir(type(copy)):
+            is_cached = isinstance(getattr(type(copy), name, None), cached_property)
+            if is_cached and "client" in name.lower():
+                vars(copy).pop(name, None)
         return copy
 
     def once(client: Any) -> Any:
@@ -84,10 +76,6 @@ def without_own_retries(model: BaseChatModel) -> BaseChatModel:
 
     clients = changed_clients(model, once)
     return model.model_copy(update={"max_retries": 0, **clients}) if clients else model
-
-
-def _cached(kind: type) -> list[str]:
-    return [name for name, value in vars(kind).items() if isinstance(value, cached_property)]
 
 
 def with_own_connections(model: BaseChatModel) -> BaseChatModel:
@@ -102,31 +90,17 @@ def with_own_connections(model: BaseChatModel) -> BaseChatModel:
         return model
     from openai import DefaultAsyncHttpxClient
 
-    own = root.with_options(http_client=DefaultAsyncHttpxClient(verify=_certificates()))
+    own = root.with_options(http_client=DefaultAsyncHttpxClient())
     return model.model_copy(
         update={"root_async_client": own, "async_client": own.chat.completions}
     )
 
 
-@cache
-def _certificates() -> SSLContext:
-    """Return what tells whom to trust; reading it takes as long as several calls of a model."""
-    from openai import DefaultAsyncHttpxClient
-
-    # Which package has the client differs by the version of `openai`.
-    package = import_module(DefaultAsyncHttpxClient.__mro__[1].__module__)
-    context: SSLContext = package.create_ssl_context()
-    return context
-
-
-_OPTIONS = {"extra_headers", "extra_query", "timeout"}
-"""Keywords of a call that are not part of its body."""
-
-
 def with_plain_json(model: BaseChatModel) -> BaseChatModel:
     """Return a copy of a `ChatOpenAI` or `AzureChatOpenAI` whose replies stay plain JSON.
 
-    Classes of other packages read fields of the typed replies, and are returned as they are.
+    Building the client's typed objects takes longer than the rest of a call. Classes of other
+    packages read fields of them, and are returned as they are.
     """
     if not type(model).__module__.startswith("langchain_openai."):
         return model
@@ -136,52 +110,29 @@ def with_plain_json(model: BaseChatModel) -> BaseChatModel:
 def _plain_client(client: Any) -> Any:
     if type(client).__module__.partition(".")[0] != "openai":
         return client
-    is_async = type(client).__name__.startswith("Async")
-    kind = _AsyncCompletions if is_async else _Completions
-    return _Client(client, kind(client.chat.completions))
+    send = client.chat.completions.with_raw_response.create
+
+    def create(**payload: Any) -> _Reply:
+        return _Reply(send(**payload))
+
+    async def acreate(**payload: Any) -> _Reply:
+        return _Reply(await send(**payload))
+
+    ask = acreate if type(client).__name__.startswith("Async") else create
+    raw = _Beside(client.chat.completions, create=ask, parse=ask)
+    completions = _Beside(client.chat.completions, with_raw_response=raw)
+    return _Beside(client, chat=_Beside(client.chat, completions=completions))
 
 
 class _Beside:
     """Something that a few attributes stand in front of."""
 
-    def __init__(self, behind: Any) -> None:
+    def __init__(self, behind: Any, **attributes: Any) -> None:
         self._behind = behind
+        vars(self).update(attributes)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._behind, name)
-
-
-class _Client(_Beside):
-    def __init__(self, client: Any, completions: _Completions) -> None:
-        super().__init__(client)
-        self.chat = _Chat(client.chat, completions)
-
-
-class _Chat(_Beside):
-    def __init__(self, chat: Any, completions: _Completions) -> None:
-        super().__init__(chat)
-        self.completions = completions
-
-
-class _Completions(_Beside):
-    def __init__(self, completions: Any) -> None:
-        super().__init__(completions)
-        self._send = completions.with_raw_response.create
-        self.with_raw_response = self
-
-    def create(self, **payload: Any) -> Any:
-        """Send a request and return the reply unread."""
-        return _Reply(self._send(**_as_body(payload)))
-
-    parse = create
-
-
-class _AsyncCompletions(_Completions):
-    async def create(self, **payload: Any) -> _Reply:
-        """Send a request and return the reply unread."""
-        return _Reply(await self._send(**_as_body(payload)))
-
-    parse = create
 
 
 class _Reply(_Beside):
@@ -191,26 +142,12 @@ class _Reply(_Beside):
             body = json.loads(self._behind.http_response.content)
         except ValueError:
             return self._behind.parse()
-        if not _is_common(body):
-            return self._behind.parse()
-        for choice in body["choices"]:
-            _slim((choice.get("logprobs") or {}).get("content"))
-        return body
-
-
-def _as_body(payload: dict[str, Any]) -> dict[str, Any]:
-    """Return the keywords of a call whose body is sent as it is."""
-    options = {name: payload.pop(name) for name in _OPTIONS & payload.keys()}
-    extra_body = payload.pop("extra_body", None) or {}
-    body = {**payload, **extra_body}
-    return {"model": payload["model"], "messages": (), "extra_body": body, **options}
+        return body if _is_common(body) else self._behind.parse()
 
 
 def _is_common(body: object) -> TypeGuard[dict[str, Any]]:
     """Say whether LangChain reads all of a reply from a dictionary: not where it refuses."""
-    if not isinstance(body, dict) or body.get("error"):
-        return False
-    choices = body.get("choices")
+    choices = body.get("choices") if isinstance(body, dict) and not body.get("error") else None
     if not isinstance(choices, list) or not choices:
         return False
     messages = [one.get("message") if isinstance(one, dict) else None for one in choices]
@@ -222,156 +159,71 @@ def _is_common(body: object) -> TypeGuard[dict[str, Any]]:
     )
 
 
-def _slim(tokens: object) -> None:
-    """Drop what says nothing more of tokens: traces copy every entry, twice.
-
-    The bytes that a token's text spells, and empty lists of alternatives.
-    """
-    for token in tokens if isinstance(tokens, list) else ():
-        if not isinstance(token, dict) or not isinstance(text := token.get("token"), str):
-            continue
-        if token.get("bytes") == list(text.encode(errors="replace")):
-            del token["bytes"]
-        if token.get("top_logprobs") == []:
-            del token["top_logprobs"]
-        _slim(token.get("top_logprobs"))
-
-
 MASK = "***"
 _NAMED = re.compile(r"key|token(?!s|_id|iz)|secret|password|credential|authorization", re.I)
 _CARRIED = re.compile(r"headers?$|query$|cookies?$", re.I)
 _SHORTEST = 6
 """Characters of a secret: a placeholder such as `none` is an ordinary word of replies."""
-_SHORTEST_PASSWORD = 4
-_WITHIN = ("model_kwargs", "extra_body")
 
 
 class Secrets:
-    """Masks what a model was configured with: keys, headers, query values, URL passwords."""
+    """Masks what a model was configured with: keys, headers, query values."""
 
     def __init__(self, model: BaseChatModel) -> None:
         """Collect the secrets of `model`."""
-        values = {form for value in _values(model) for form in (value, quote(value, safe=""))}
+        fields = {name: getattr(model, name, None) for name in type(model).model_fields}
+        found = {value for value in _secrets("", fields) if len(value) >= _SHORTEST}
+        forms = found | {quote(value, safe="") for value in found}
         # The longest first: one may be part of another.
-        self._values = sorted(values, key=len, reverse=True)
+        self._values = sorted(forms, key=len, reverse=True)
 
     def __bool__(self) -> bool:
         """Say whether there are any."""
         return bool(self._values)
 
-    def mask(self, text: str) -> str:
-        """Return a text with stars for every secret in it."""
-        for value in self._values:
-            text = text.replace(value, MASK)
-        return text
-
-    def mask_data(self, data: object) -> object:
+    def mask(self, data: Any) -> Any:
         """Return JSON data with stars for every secret in its texts."""
         if isinstance(data, str):
-            return self.mask(data)
+            for value in self._values:
+                data = data.replace(value, MASK)
+            return data
         if isinstance(data, list):
-            return [self.mask_data(part) for part in data]
+            return [self.mask(part) for part in data]
         if isinstance(data, dict):
-            return {self.mask_data(name): self.mask_data(part) for name, part in data.items()}
+            return {self.mask(name): self.mask(part) for name, part in data.items()}
         return data
 
 
-def _values(model: BaseChatModel) -> Iterator[str]:
-    for name in type(model).model_fields:
-        value = getattr(model, name, None)
-        if name in _WITHIN and isinstance(value, Mapping):
-            for inner, part in value.items():
-                yield from _of_field(str(inner), part)
-        else:
-            yield from _of_field(name, value)
-
-
-def _of_field(name: str, value: object) -> Iterator[str]:
+def _secrets(name: str, value: object) -> Iterator[str]:
     """Yield the secrets that one setting of a model holds."""
     if isinstance(value, SecretStr):
-        value = value.get_secret_value()
-        name = "key"
-    if isinstance(value, Mapping) and _CARRIED.search(name):
-        texts = [str(part) for part in value.values() if isinstance(part, str)]
-        for text in texts:
-            # Of `Bearer abc` the second word is the secret.
-            yield from (part for part in {text, text.split()[-1]} if len(part) >= _SHORTEST)
+        yield value.get_secret_value()
+    elif isinstance(value, Mapping):
+        for inner, part in value.items():
+            yield from _secrets("key" if _CARRIED.search(name) else str(inner), part)
     elif isinstance(value, str) and "://" in value:
-        yield from _of_address(value)
-    elif isinstance(value, str) and _NAMED.search(name) and len(value) >= _SHORTEST:
-        yield value
+        yield from (part for _, part in parse_qsl(value.partition("?")[2]))
+    elif isinstance(value, str) and _NAMED.search(name):
+        # Of `Bearer abc` the second word is the secret.
+        yield from (value, value.rpartition(" ")[2])
 
 
-def _of_address(address: str) -> Iterator[str]:
-    """Yield the password and the query values of a URL."""
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        return
-    if parts.password and len(parts.password) >= _SHORTEST_PASSWORD:
-        yield parts.password
-        yield unquote(parts.password)
-        yield _basic(address)
-    yield from (value for _, value in parse_qsl(parts.query) if len(value) >= _SHORTEST)
-
-
-def _basic(address: str) -> str:
-    """Return what HTTP's basic authentication makes of a URL's user and password."""
-    parts = urlsplit(address)
-    pair = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
-    return b64encode(pair.encode()).decode()
-
-
-def without_password(model: BaseChatModel) -> BaseChatModel:
-    """Return a copy of a `ChatOpenAI` whose address holds no user and password.
-
-    They are sent as a header, as they were; but traces and the logs of the HTTP client show
-    the address, and no header.
-    """
-    address = getattr(model, "openai_api_base", None)
-    if not isinstance(address, str) or not urlsplit(address).password:
-        return model
-    parts = urlsplit(address)
-    bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-    headers = {"Authorization": f"Basic {_basic(address)}"}
-    clients = changed_clients(
-        model, lambda client: client.with_options(base_url=bare, default_headers=headers)
-    )
-    return model.model_copy(update={"openai_api_base": bare, **clients})
-
-
-M = TypeVar("M", bound=BaseMessage)
-
-
-def masked(model: BaseChatModel, secrets: Secrets) -> BaseChatModel:
-    """Return a copy of a model that masks secrets in what it returns and raises.
-
-    Args:
-        model: The model; without secrets it is returned as it is.
-        secrets: What it was configured with.
-    """
+def masked(model: BaseChatModel) -> BaseChatModel:
+    """Return a copy of a model that masks its secrets in what it returns and raises."""
+    secrets = Secrets(model)
     if not secrets:
         return model
     hidden = model.model_copy()
     copy: Any = hidden
-    # Not by `update`: it is no setting of the caller's.
+    # Not by `update`: they are no settings of the caller's. What is streamed is not masked.
     vars(copy)["disable_streaming"] = True
+    if hasattr(copy, "streaming"):
+        vars(copy)["streaming"] = False
     copy.__class__ = _class_of(type(model))
     if copy.__pydantic_private__ is None:
         copy.__pydantic_private__ = {}
     copy.__pydantic_private__["_secrets"] = secrets
     return hidden
-
-
-def without_secrets(message: M, secrets: Secrets) -> M:
-    """Return a reply without secrets; most are as they were."""
-    names = ("content", "tool_calls", "additional_kwargs")
-    changes: dict[str, Any] = {}
-    for name in names:
-        part = getattr(message, name, None)
-        if (clean := secrets.mask_data(part)) != part:
-            changes[name] = clean
-    return message.model_copy(update=changes) if changes else message
 
 
 @cache
@@ -383,19 +235,12 @@ def _class_of(kind: type[BaseChatModel]) -> type[BaseChatModel]:
 
         def _generate(self, *args: Any, **settings: Any) -> ChatResult:
             with _masked_errors(self._secrets):
-                if _made_to_stream(self, "_stream"):
-                    result = generate_from_stream(super()._stream(*args, **settings))
-                else:
-                    result = super()._generate(*args, **settings)
+                result = super()._generate(*args, **settings)
             return _masked_result(result, self._secrets)
 
         async def _agenerate(self, *args: Any, **settings: Any) -> ChatResult:
             with _masked_errors(self._secrets):
-                if _made_to_stream(self, "_stream", "_astream"):
-                    pieces = super()._astream(*args, **settings)
-                    result = await agenerate_from_stream(pieces)
-                else:
-                    result = await super()._agenerate(*args, **settings)
+                result = await super()._agenerate(*args, **settings)
             return _masked_result(result, self._secrets)
 
     Masked.__name__, Masked.__qualname__ = kind.__name__, kind.__qualname__
@@ -403,18 +248,13 @@ def _class_of(kind: type[BaseChatModel]) -> type[BaseChatModel]:
     return Masked
 
 
-def _made_to_stream(model: BaseChatModel, *methods: str) -> bool:
-    """Say whether a model was made with `streaming=True` and has a method for it."""
-    is_set = "streaming" in model.model_fields_set and getattr(model, "streaming", None) is True
-    has_method = (
-        getattr(type(model), name) is not getattr(BaseChatModel, name) for name in methods
-    )
-    return is_set and any(has_method)
-
-
 def _masked_result(result: ChatResult, secrets: Secrets) -> ChatResult:
     for generation in result.generations:
-        message = without_secrets(generation.message, secrets)
+        message: BaseMessage = generation.message
+        for name in ("content", "tool_calls", "additional_kwargs"):
+            part = getattr(message, name, None)
+            if (clean := secrets.mask(part)) != part:
+                message = message.model_copy(update={name: clean})
         if message is not generation.message:
             generation.message = message
             generation.text = secrets.mask(generation.text)
@@ -423,24 +263,20 @@ def _masked_result(result: ChatResult, secrets: Secrets) -> ChatResult:
 
 @contextmanager
 def _masked_errors(secrets: Secrets) -> Iterator[None]:
+    """Mask what an exception and those it came from say: a traceback shows them all."""
     try:
         yield
     except Exception as error:
-        _mask_error(error, secrets)
+        one: BaseException | None = error
+        while one is not None:
+            one.args = tuple(map(secrets.mask, one.args))
+            for name in ("message", "body"):
+                if name in vars(one):
+                    setattr(one, name, secrets.mask(getattr(one, name)))
+            if type(response := getattr(one, "response", None)).__module__.startswith("httpx"):
+                vars(one)["response"] = _masked_response(response, secrets)
+            one = one.__cause__ or one.__context__
         raise
-
-
-def _mask_error(error: BaseException, secrets: Secrets) -> None:
-    """Mask what an exception and those it came from say: a traceback shows them all."""
-    one: BaseException | None = error
-    while one is not None:
-        one.args = tuple(secrets.mask_data(part) for part in one.args)
-        for name in ("message", "body"):
-            if name in vars(one):
-                setattr(one, name, secrets.mask_data(getattr(one, name)))
-        if type(response := getattr(one, "response", None)).__module__.startswith("httpx"):
-            vars(one)["response"] = _masked_response(response, secrets)
-        one = one.__cause__ or one.__context__
 
 
 def _masked_response(response: Any, secrets: Secrets) -> Any:
@@ -448,9 +284,9 @@ def _masked_response(response: Any, secrets: Secrets) -> Any:
     if not response.is_closed:  # nobody has read it
         return response
     headers = {
-        name: secrets.mask(value)
+        name: value
         for name, value in response.headers.items()
-        if name not in {"content-encoding", "content-length", "transfer-encoding"}
+        if name in {"content-type", "retry-after", "retry-after-ms"}
     }
     content = secrets.mask(response.text).encode()
     return type(response)(

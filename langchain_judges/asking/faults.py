@@ -11,7 +11,7 @@ import math
 import random
 import re
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -177,14 +177,9 @@ def can_pass(error: Exception) -> bool:
     return isinstance(error, OSError) or bool(_PASSING.search(type(error).__name__))
 
 
-def diagnosis(error: Exception, mask: Callable[[str], str] = str) -> Problem:
-    """Return the failure that an error comes to when it is final.
-
-    Args:
-        error: The error.
-        mask: Masks what the model was configured with, in what the error says.
-    """
-    message = in_a_line(error, mask)
+def diagnosis(error: Exception) -> Problem:
+    """Return the failure that an error comes to when it is final."""
+    message = in_a_line(error)
     if isinstance(error, ContextOverflowError) or _OVERFLOW.search(str(error)):
         return Problem("context_overflow", message)
     if status_of(error) == 400 and "content_filter" in str(error):
@@ -198,7 +193,7 @@ def diagnosis(error: Exception, mask: Callable[[str], str] = str) -> Problem:
 _NO_REPLY = "the server answered without a reply, as if it had succeeded"
 
 
-def in_a_line(error: Exception, mask: Callable[[str], str] = str) -> str:
+def in_a_line(error: Exception) -> str:
     """Return the error on one line, with its HTTP status first where it has one."""
     status = status_of(error)
     # Some providers repeat the key that they refuse, and failures are kept in files.
@@ -207,16 +202,12 @@ def in_a_line(error: Exception, mask: Callable[[str], str] = str) -> str:
     text = unreadable(error) or text
     if redirects_in_circles(error):
         text = "the server redirects every request in a circle"
-    message = clean(_KEYLIKE.sub(_masked, mask(" ".join(text.split())))[:300])
+    message = clean(_KEYLIKE.sub(r"\1***", " ".join(text.split()))[:300])
     if status is None and message.startswith("the server"):
         return message
     if status is None:
         return f"{type(error).__name__}: {message}"
     return f"HTTP {status}: {message.removeprefix(f'Error code: {status} - ')}"
-
-
-def _masked(key: re.Match[str]) -> str:
-    return f"{key[1]}***"
 
 
 def wait_after(error: Exception, wait: float) -> float:

@@ -33,7 +33,7 @@ class ModelSpec(TypedDict):
     """What else the chat model takes, such as `{"reasoning_effort": "low"}`."""
 
 
-_ACCESS = re.compile(r"//[^/@\s]+@")
+_PASSWORD = re.compile(r"//[^/@\s]*:[^/@\s]*@")
 _ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 
 
@@ -66,6 +66,12 @@ def resolve_model(
     from langchain_core.language_models import BaseChatModel
 
     if isinstance(model, BaseChatModel):
+        addresses = (getattr(model, name, None) for name in _SERVERS)
+        if any(isinstance(each, str) and _PASSWORD.search(each) for each in addresses):
+            raise OptionError(
+                "the model's address holds a password, which logs and traces would show; give "
+                "it as a header: `default_headers={'Authorization': 'Basic …'}`"
+            )
         return model
     if is_decision_model(model):
         from langchain_judges.asking.decisions import decision_chat_model
@@ -152,21 +158,10 @@ def _named_model(
         raise ModelSetupError(f"The model {model!r} is not known: {reason}") from exc
     except Exception as exc:  # each provider's package raises its own
         raise ModelSetupError(f"The model {model!r} cannot be used: {exc}") from exc
-    return _without_password_in_repr(chat) if "@" in (base_url or "") else chat
+    return resolve_model(chat)
 
 
-def _without_password_in_repr(chat: BaseChatModel) -> BaseChatModel:
-    """Return a model that `repr` shows without the user and password of its address."""
-    kind: Any = type(chat)
-
-    def arguments(self: Any) -> Any:
-        for name, value in kind.__repr_args__(self):
-            yield name, _ACCESS.sub("//***@", value) if isinstance(value, str) else value
-
-    names = {"__module__": kind.__module__, "__repr_args__": arguments}
-    copy = chat.model_copy()
-    object.__setattr__(copy, "__class__", type(kind.__name__, (kind,), names))
-    return copy
+_SERVERS = ("openai_api_base", "anthropic_api_url", "azure_endpoint", "base_url")
 
 
 def own_address() -> str | None:
@@ -182,27 +177,17 @@ _NO_IDENTITY = re.compile(
 )
 """Settings that say where, how and by whom a model is reached, and not what it replies."""
 _SAMPLING = frozenset(
-    {
-        *(
-            "temperature",
-            "top_k",
-            "top_p",
-            "min_p",
-            "typical_p",
-            "mirostat",
-            "do_sample",
-            "seed",
-        ),
+    (
+        *("temperature", "top_k", "top_p", "min_p", "typical_p", "mirostat", "do_sample"),
         *("frequency_penalty", "presence_penalty", "repeat_penalty", "repetition_penalty"),
-        *("n", "best_of", "logit_bias", "stop", "num_ctx", "num_predict", "max_tokens"),
-        *("max_completion_tokens", "max_new_tokens", "max_output_tokens"),
+        *("n", "best_of", "logit_bias", "stop", "seed", "num_ctx", "num_predict"),
+        *("max_tokens", "max_completion_tokens", "max_new_tokens", "max_output_tokens"),
         *("thinking", "thinking_budget", "thinking_level", "enable_thinking"),
-        *("reasoning", "reasoning_effort", "effort", "verbosity"),
-        *("chat_template_kwargs", "quantization"),
-    }
+        *("reasoning", "reasoning_effort", "effort", "verbosity", "quantization"),
+    )
 )
 """Settings that decide what a model replies, as providers call them: shown as they are."""
-_WITHIN = ("model_kwargs", "extra_body")
+_WITHIN = ("model_kwargs", "extra_body", "chat_template_kwargs")
 """Settings that hold further ones."""
 
 
@@ -222,24 +207,14 @@ def model_identity(model: BaseChatModel) -> dict[str, object]:
     file's hash.
     """
     file_hash = (getattr(model, "metadata", None) or {}).get("model_file")
-    fields = type(model).model_fields
-    settings = {
-        field: getattr(model, field, None) for field in sorted(_SAMPLING & fields.keys())
-    }
-    openai_compatible = is_openai_compatible(model)
-    # Of a class that we do not know, whatever was set may decide what it replies.
-    others = (
-        ()
-        if openai_compatible
-        else sorted(model.model_fields_set - settings.keys() - set(_WITHIN))
-    )
-    settings |= {field: getattr(model, field, None) for field in others}
-    within = {field: _settings(getattr(model, field, None) or {}) for field in _WITHIN}
+    names = {*_SAMPLING, *_WITHIN} & type(model).model_fields.keys()
+    if not is_openai_compatible(model):
+        # Of a class that we do not know, whatever was set may decide what it replies.
+        names |= model.model_fields_set
     return {
         "class": type(model).__name__,
         "name": model_name(model),
-        **_settings(settings),
-        **{field: value for field, value in within.items() if value},
+        **_settings({name: getattr(model, name, None) for name in sorted(names)}),
         **({"file": file_hash} if file_hash else {}),
     }
 
@@ -252,30 +227,15 @@ def _settings(settings: Mapping[str, object]) -> dict[str, object]:
     plain: dict[str, object] = {}
     unknown: dict[str, object] = {}
     for name, value in settings.items():
-        if value is None or value in ({}, []):
+        if name in _WITHIN and isinstance(value, Mapping):
+            value = _settings(value)
+        if value is None or value in ({}, []) or _NO_IDENTITY.search(name):
             continue
-        if name in _SAMPLING:
-            plain[name] = _without_access(value)
+        if name in _SAMPLING or name in _WITHIN:
+            plain[name] = value
         elif isinstance(value, str | int | float | bool | list | dict | tuple):
-            unknown[name] = _without_access(value)
-    others = {
-        k: v for k, v in unknown.items() if not _NO_IDENTITY.search(k) and v not in ({}, [])
-    }
-    if others:
-        data = json.dumps(others, sort_keys=True, default=str)
+            unknown[name] = value
+    if unknown:
+        data = json.dumps(unknown, sort_keys=True, default=str)
         plain["others"] = hashlib.sha256(data.encode()).hexdigest()[:12]
     return plain
-
-
-def _without_access(value: object) -> object:
-    """Return a setting without what says how a model is reached, however deep it stands."""
-    if isinstance(value, Mapping):
-        inner = {k: _without_access(v) for k, v in value.items() if isinstance(k, str)}
-        # A bare `name` is that of what the setting is about, such as an adapter.
-        plain_names = _SAMPLING | {"name"}
-        return {
-            k: v for k, v in inner.items() if k in plain_names or not _NO_IDENTITY.search(k)
-        }
-    if isinstance(value, list | tuple):
-        return [_without_access(each) for each in value]
-    return value

@@ -19,7 +19,6 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.adapter import ModelAdapter, ReplyRequest, Sampling
-from langchain_judges.asking.clients import without_secrets
 from langchain_judges.asking.faults import (
     can_pass,
     complaint_of,
@@ -306,7 +305,7 @@ def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
             continue
         attempts -= 1
         if not attempts or not can_pass(error):
-            return Sent(None, request, diagnosis(error, adapter.secrets.mask))
+            return Sent(None, request, diagnosis(error))
         yield _pause(wait_after(error, wait))
         wait *= 2
 
@@ -348,8 +347,7 @@ def _call(
             lambda: runnable.ainvoke(prompt, config, **settings),
         )
         result = yield within(adapter.deadline, call)
-        # LangChain's cache may hold what the caller's own model replied.
-        message = without_secrets(_message(result), adapter.secrets)
+        message = _message(result)
         adapter.answered = True
         seed, logprobs = asking.seed is not None, asking.question.logprobs
         asking.lacking |= adapter.lacking(request, seed=seed, logprobs=logprobs)
@@ -376,7 +374,7 @@ def _denied(error: Exception, adapter: ModelAdapter) -> ModelAccessError | None:
     status = status_of(error)
     if status == 401 or (status in {403, 404} and not adapter.answered):
         name = model_name(adapter.model)
-        reason = in_a_line(error, adapter.secrets.mask)
+        reason = in_a_line(error)
         return ModelAccessError(f"The model {name!r} refuses every call: {reason}", status)
     return None
 
