@@ -27,7 +27,6 @@ from langchain_judges.methods.allure.checks import CHECKS
 from langchain_judges.methods.describe import outline
 from langchain_judges.methods.registry import COMBINATIONS, METHODS, load_judge
 from langchain_judges.report import TrustReport
-from langchain_judges.runs.prices import provider_and_name
 from langchain_judges.writing.registry import WRITERS
 from tests.cases import for_each
 from tests.judged_rows import data_of, run_of
@@ -322,19 +321,6 @@ def test_an_outline_refuses_members_that_do_not_fit(options, problem):
     for make in (outline, load_judge):
         with pytest.raises(OptionError, match=problem):
             make(spec)
-
-
-@for_each(
-    ("spec", "priced"),
-    [
-        ({"name": "openai:gpt-5"}, ("openai", "gpt-5")),
-        ({"name": "gpt-5"}, ("openai", "gpt-5")),
-        ({"name": "mine", "base_url": "http://127.0.0.1"}, (None, "mine")),
-        ({"name": "openai:m", "base_url": "https://api.openai.com/v1"}, ("openai", "m")),
-    ],
-)
-def test_a_model_is_priced_by_its_name_as_by_its_object(spec, priced):
-    assert provider_and_name(spec) == priced
 
 
 def planned(tmp_path, rows, command, *words):

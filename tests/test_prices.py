@@ -126,6 +126,23 @@ def test_the_package_s_table_knows_models_of_providers_and_nobody_s_own_server()
     assert prices.of(ChatOpenAI(model="no-such-model", api_key=SecretStr("x"))) is None
 
 
+@pytest.mark.parametrize(
+    ("spec", "is_known"),
+    [
+        ({"name": "openai:gpt-4o-mini"}, True),
+        ({"name": "gpt-4o-mini"}, True),
+        ({"name": "google_genai:gemini-2.5-flash"}, True),
+        ({"name": "gpt-4o-mini", "base_url": "http://127.0.0.1"}, False),
+        ({"name": "ollama:gpt-4o-mini"}, False),
+        ({"name": "openai:gpt-4o-mini", "base_url": "https://api.openai.com/v1"}, True),
+    ],
+)
+def test_a_model_that_is_not_made_has_its_provider_s_price(spec, is_known, monkeypatch):
+    pytest.importorskip("genai_prices")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    assert (Prices.read("genai-prices").of(spec) is not None) == is_known
+
+
 def test_calls_and_tokens_of_a_minute_are_spread_evenly(monkeypatch):
     now = [100.0]
     waits: list[float] = []

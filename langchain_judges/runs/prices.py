@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
 from os import PathLike
@@ -31,26 +31,6 @@ _BATCH = {"anthropic": 0.5, "openai": 0.5}
 """Factor of the providers for batches, which the table does not have."""
 TABLE = "genai-prices"
 """Name of the package's table, in place of a file."""
-_PREFIXES = {
-    "anthropic": "anthropic",
-    "deepseek": "deepseek",
-    "google_genai": "google",
-    "groq": "groq",
-    "mistralai": "mistral",
-    "openai": "openai",
-    "xai": "x-ai",
-}
-"""Providers in genai-prices, by the prefix of a model's name."""
-_PROVIDERS = {
-    "ChatAnthropic": "anthropic",
-    "ChatDeepSeek": "deepseek",
-    "ChatGoogleGenerativeAI": "google",
-    "ChatGroq": "groq",
-    "ChatMistralAI": "mistral",
-    "ChatOpenAI": "openai",
-    "ChatXAI": "x-ai",
-}
-"""Providers in genai-prices, by the class of chat model."""
 
 
 class Price(BaseModel):
@@ -95,7 +75,6 @@ class Prices:
     """Source and date of the prices."""
     models: Mapping[str, Price] | None = None
     """Prices by the provider's name for the model; None for those of genai-prices."""
-    _cache: dict[tuple[str, str], Price | None] = field(default_factory=dict, compare=False)
 
     @classmethod
     def read(cls, source: str | PathLike[str]) -> Prices:
@@ -121,20 +100,9 @@ class Prices:
             raise OptionError(f"{source} is not a file of prices ({_problem(exc)})") from exc
         return cls(f"{Path(source).name} of {data.date}", data.models)
 
-    def of(self, model: BaseChatModel) -> Price | None:
-        """Return the price of a model; None if it is unknown."""
-        name = model_name(model)
-        key = (_address(model), name)
-        if key not in self._cache:
-            self._cache[key] = self._price(_provider(model), name)
-        return self._cache[key]
-
-    def of_named(self, spec: ModelSpec) -> Price | None:
-        """Return the price of a model that was not made; None if it is unknown."""
-        provider, name = provider_and_name(spec)
-        return self._price(provider, name)
-
-    def _price(self, provider: str | None, name: str) -> Price | None:
+    def of(self, model: _Model) -> Price | None:
+        """Return the price of a model, which may not be made yet; None if it is unknown."""
+        provider, name = _provider_and_name(model)
         return _table_price(provider, name) if self.models is None else self.models.get(name)
 
     def cost(self, model: BaseChatModel, paid: TokenUsage) -> float | None:
@@ -143,18 +111,30 @@ class Prices:
         return None if price is None else price.of(paid)
 
 
-def provider_and_name(spec: ModelSpec) -> tuple[str | None, str]:
-    """Return a model's provider, as genai-prices calls it, and the provider's name for it.
+def _provider_and_name(model: _Model) -> tuple[str, str]:
+    """Return a model's provider and the provider's name for it.
 
-    The provider is None for a server with another address, and where it is not known.
+    The provider is empty for a server with another address.
     """
-    prefix, colon, rest = spec["name"].partition(":")
-    named = prefix if colon else "openai" if spec["name"].startswith("gpt-") else ""
-    name = rest if colon and (prefix in _PREFIXES or not spec.get("base_url")) else spec["name"]
-    if address := spec.get("base_url") or (own_address() if named == "openai" else None):
-        is_openai = urlsplit(address).hostname == "api.openai.com"
-        return ("openai" if is_openai else None), name
-    return _PREFIXES.get(named), name
+    if isinstance(model, dict):
+        name = model["name"]
+        provider = "openai" if name.startswith("gpt-") else name.partition(":")[0]
+        if ":" in name and not (model.get("base_url") and provider != "openai"):
+            name = name.partition(":")[2]
+        address = model.get("base_url") or (own_address() if provider == "openai" else None)
+    else:
+        name, provider = model_name(model), _package_of(model)
+        address = getattr(model, "openai_api_base", None)
+    is_own = address and urlsplit(str(address)).hostname != "api.openai.com"
+    return "" if is_own else provider, name
+
+
+def _package_of(model: BaseChatModel) -> str:
+    """Return the provider by the package of a chat model, such as `langchain_openai`."""
+    packages = (kind.__module__.partition(".")[0] for kind in type(model).__mro__)
+    ours = ("langchain_core", "langchain_judges")
+    names = (name for name in packages if name.startswith("langchain_") and name not in ours)
+    return next(names, "").removeprefix("langchain_")
 
 
 def _problem(exc: Exception) -> str:
@@ -164,24 +144,10 @@ def _problem(exc: Exception) -> str:
     return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
-def _address(model: BaseChatModel) -> str:
-    return str(getattr(model, "openai_api_base", None) or "")
-
-
-def _provider(model: BaseChatModel) -> str | None:
-    """Return the provider of a model; None for a server with another address."""
-    address = urlsplit(_address(model)).hostname
-    if address not in (None, "api.openai.com"):
-        return None
-    return _PROVIDERS.get(type(model).__name__)
-
-
 @lru_cache(maxsize=256)
-def _table_price(provider: str | None, name: str) -> Price | None:
+def _table_price(provider: str, name: str) -> Price | None:
     with needs("prices", "A table of prices"):
         from genai_prices import Usage, calc_price
-    if provider is None:
-        return None
 
     def dollars(**tokens: int) -> float:
         price = calc_price(Usage(**tokens), name, provider_id=provider).total_price
@@ -246,7 +212,7 @@ def estimate(
             tier or _tier(model),
         )
         input_tokens, replies = input_tokens + usage.input_tokens, replies + usage.output_tokens
-        price = _price(prices, model)
+        price = prices.of(model) if prices else None
         costs.append(None if price is None else price.of(usage))
     known = [cost for cost in costs if cost is not None]
     dollars = sum(known) if costs and len(known) == len(costs) else None
@@ -257,12 +223,6 @@ def _tier(model: _Model) -> str | None:
     if isinstance(model, dict):
         return (model.get("settings") or {}).get("service_tier")
     return getattr(model, "service_tier", None)
-
-
-def _price(prices: Prices | None, model: _Model) -> Price | None:
-    if prices is None:
-        return None
-    return prices.of_named(model) if isinstance(model, dict) else prices.of(model)
 
 
 def _models_of(judge: object) -> list[tuple[int, _Model]]:
