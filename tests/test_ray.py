@@ -37,7 +37,7 @@ def judged(rows, server, out, **options):
 
     model = {"name": "openai:m", "base_url": server.url}
     spec = {"method": "relative", "model": model, "options": {"orders": "none"}}
-    return judge_dataset(rows, spec, records=out, max_concurrency=8, progress=False, **options)
+    return judge_dataset(rows, spec, records=out, max_concurrency=8, **options)
 
 
 def test_a_dataset_is_judged_once_and_resumed_without_a_call(ray, tmp_path):

@@ -10,13 +10,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-from langchain_core.rate_limiters import BaseRateLimiter
 
 from langchain_judges.asking.limiter import MinuteLimiter
 from langchain_judges.errors import JudgeError, OptionError, needs
@@ -54,7 +51,6 @@ def judge_dataset(  # noqa: PLR0913 - each an option of its own
     rpm: float | None = None,
     tpm: float | None = None,
     address: str | None = None,
-    progress: bool = True,
     **options: Any,
 ) -> JudgedDataset:
     """Judge a Ray dataset, with the judge that a spec describes.
@@ -72,7 +68,6 @@ def judge_dataset(  # noqa: PLR0913 - each an option of its own
         tpm: The most tokens per minute, over all actors.
         address: Address of a running cluster; None for the current one, or one on this
             machine.
-        progress: Show progress on the terminal.
         **options: Further options of `judge_many`; `max_calls`, `max_tokens` and `max_cost`
             bound all actors together, each of which has an equal share.
 
@@ -95,8 +90,8 @@ def judge_dataset(  # noqa: PLR0913 - each an option of its own
     folder = url_of(records) or str(Path(records).resolve())
     # A judge mostly waits for its model, and reading the rows needs the CPUs too.
     kind = ray.remote(num_cpus=0, max_restarts=-1, scheduling_strategy="SPREAD")
-    bounded = rpm is not None or tpm is not None
-    rate: Any = ray.remote(num_cpus=0)(_Rate).remote(rpm, tpm) if bounded else None
+    # Each has an equal share of the rate, as of the other limits.
+    rate = [None if most is None else most / actors for most in (rpm, tpm)]
     source = _source(ds)
     judges: list[Any] = [kind(_Actor).remote() for _ in range(actors)]
     # Passed to the task and not to the actor: Ray keeps the arguments of a task that it may
@@ -107,14 +102,12 @@ def judge_dataset(  # noqa: PLR0913 - each an option of its own
         )
         for judge, share in zip(judges, shares, strict=True)
     ]
-    summary = Summary()
     try:
-        with _display(summary, judges, ray, progress):
-            outcomes = ray.get(runs)
+        outcomes = ray.get(runs)
     finally:
-        for actor in [*judges, *([rate] if rate else [])]:
+        for actor in judges:
             ray.kill(actor)
-    _sum_up(summary, outcomes)
+    summary = _sum_of(outcomes)
     return JudgedDataset(read_parquet(_joined(folder, outcomes, summary)), summary)
 
 
@@ -175,23 +168,23 @@ def _source(ds: Dataset | Rows | RowSource) -> RowSource:
 class _Actor:
     """Judges one shard; after a restart it skips the rows that are in its part."""
 
-    def __init__(self) -> None:
-        self._summary = Summary()
-
     async def run(
-        self, spec: dict[str, Any], source: RowSource, rate: Any, options: dict[str, Any]
+        self,
+        spec: dict[str, Any],
+        source: RowSource,
+        rate: Sequence[float | None],
+        options: dict[str, Any],
     ) -> Summary | JudgeError:
         """Judge the shard; return its summary, or the error that stopped it."""
         from langchain_judges.methods.registry import load_judge
         from langchain_judges.runs.many import ajudge_many
 
         judge = load_judge(spec)
-        if rate is not None:
-            options = {**options, "rate_limiter": _ClusterLimiter(rate)}
+        if any(rate):
+            options = {**options, "rate_limiter": MinuteLimiter(rpm=rate[0], tpm=rate[1])}
         late = time.monotonic() + LOCKED
         while True:
-            run = ajudge_many(judge, source(), progress=False, **options)
-            self._summary = run.summary
+            run = ajudge_many(judge, source(), **{**options, "progress": False})
             try:
                 async for _ in run:
                     pass
@@ -205,78 +198,15 @@ class _Actor:
             else:
                 return run.summary
 
-    async def summary(self) -> Summary:
-        """Return the summary so far."""
-        return self._summary
 
-
-class _Rate:
-    """The rate limiter of all actors."""
-
-    def __init__(self, rpm: float | None, tpm: float | None) -> None:
-        self._limiter = MinuteLimiter(rpm=rpm, tpm=tpm)
-
-    def turn(self, blocking: bool) -> float:
-        return self._limiter.turn(blocking=blocking)
-
-    def spend(self, tokens: int) -> None:
-        self._limiter.spend(tokens)
-
-
-class _ClusterLimiter(BaseRateLimiter):
-    """A rate limiter that asks the shared limiter's actor."""
-
-    def __init__(self, rate: Any) -> None:
-        self._rate = rate
-
-    def acquire(self, *, blocking: bool = True) -> bool:
-        with needs("ray", "Judging on Ray"):
-            import ray
-
-        wait = ray.get(self._rate.turn.remote(blocking))
-        if blocking:
-            time.sleep(wait)
-        return blocking or not wait
-
-    async def aacquire(self, *, blocking: bool = True) -> bool:
-        wait = await self._rate.turn.remote(blocking)
-        if blocking:
-            await asyncio.sleep(wait)
-        return blocking or not wait
-
-    def spend(self, tokens: int) -> None:
-        self._rate.spend.remote(tokens)
-
-
-def _display(
-    summary: Summary, judges: list[Any], ray: Any, progress: bool
-) -> AbstractContextManager[None]:
-    """Return what shows the progress of all actors while it is entered."""
-    if not progress:
-        return nullcontext()
-    from langchain_judges.runs.summary import show_progress
-
-    last = [0.0]
-
-    def refresh() -> None:
-        if time.monotonic() - last[0] < 1:
-            return
-        last[0] = time.monotonic()
-        ready, _ = ray.wait(
-            [judge.summary.remote() for judge in judges], num_returns=len(judges), timeout=1
-        )
-        _sum_up(summary, ray.get(ready))
-
-    return show_progress(summary, refresh)
-
-
-def _sum_up(summary: Summary, outcomes: Iterable[Summary | JudgeError]) -> None:
-    """Set `summary` to the sum of the actors' summaries; times are the longest."""
+def _sum_of(outcomes: Iterable[Summary | JudgeError]) -> Summary:
+    """Return the sum of the actors' summaries; times are the longest."""
     parts = [outcome for outcome in outcomes if isinstance(outcome, Summary)]
-    for field in fields(Summary):
+    summary = Summary()
+    for field in fields(Summary) if parts else ():
         values = [getattr(part, field.name) for part in parts]
         if field.name == "seconds":
-            value: Any = max(values, default=None)
+            value: Any = max(values)
         elif field.name == "total":
             value = sum(filter(None, values)) or None
         elif field.name == "prices":
@@ -284,6 +214,6 @@ def _sum_up(summary: Summary, outcomes: Iterable[Summary | JudgeError]) -> None:
         elif field.name == "wrote":
             value = any(values)
         else:
-            value = sum(values[1:], values[0]) if values else getattr(summary, field.name)
-        if value is not None:
-            setattr(summary, field.name, value)
+            value = sum(values[1:], values[0])
+        setattr(summary, field.name, value)
+    return summary
