@@ -25,7 +25,7 @@ from langchain_judges.memory.example import check_examples
 from langchain_judges.memory.recall import all_, knn, near, read_recall, uniform
 from langchain_judges.memory.selection import same
 from langchain_judges.memory.versions import MemorySnapshot
-from langchain_judges.runs.reader import RowFields
+from langchain_judges.runs.reader import fields_of
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.memories import Letters
@@ -610,4 +610,4 @@ def test_a_jury_holds_the_memory_of_each_member(tmp_path):
             memories[number - 2].remember([example(number)])
         names.append(next(run)["judge"]["mark"])
     assert len({*names}) == 3
-    assert "group" in RowFields.of(create_jury(members)).given  # by which examples are barred
+    assert "group" in fields_of(create_jury(members))[0]  # by which examples are barred

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import NamedTuple
 
 from langchain_judges.errors import InputError
 from langchain_judges.methods.describe import memories_of, unwrapped
@@ -20,26 +18,17 @@ from langchain_judges.runs.sources import BadRecord, Records, UnreadableTable
 
 _SHOWN = (*JUDGED, OF_OUTPUT, "concepts", "instruction", "task_kind")
 """What a prompt may follow from."""
-FIRST = 10
-"""Rows of which one must be valid, where they are no table."""
 
 
-class RowFields(NamedTuple):
-    """Fields of a row: what its judge receives, and what its verdict may follow from."""
+def fields_of(judge: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the fields of a row that a judge receives, and those its verdict may follow from.
 
-    given: tuple[str, ...]
-    keyed: tuple[str, ...]
-
-    @classmethod
-    def of(cls, judge: object) -> RowFields:
-        """Return the fields for a judge.
-
-        A memory chooses its examples by id, family and group; a judge that is no graph of this
-        package may read whatever it is given.
-        """
-        remembers = bool(memories_of(judge))
-        given = (*_SHOWN, "id", "family", *(["group"] if remembers else []))
-        return cls(given, _SHOWN if not remembers and _shows_texts_alone(judge) else given)
+    A memory chooses its examples by id, family and group; a judge that is no graph of this
+    package may read whatever it is given.
+    """
+    remembers = bool(memories_of(judge))
+    given = (*_SHOWN, "id", "family", *(["group"] if remembers else []))
+    return given, _SHOWN if not remembers and _shows_texts_alone(judge) else given
 
 
 def _shows_texts_alone(judge: object) -> bool:
@@ -58,7 +47,7 @@ class RowReader:
         records: Pairs, items or tasks, or the records of a table.
         marks: What decides the judge's verdicts; part of each key.
         shard: The shard whose rows are read; None reads them all.
-        fields: What the judge receives, and what the key follows from.
+        judge: What it receives, and what its verdicts follow from.
         numbers_repeats: Whether a repeated row gets a key of its own.
     """
 
@@ -68,7 +57,7 @@ class RowReader:
         marks: Mapping[str, object],
         shard: Shard | None,
         *,
-        fields: RowFields,
+        judge: object,
         numbers_repeats: bool,
     ) -> None:
         """Set what is read; nothing is read yet."""
@@ -78,71 +67,49 @@ class RowReader:
         self._rows = enumerate(records.source.records)
         self._marks = marks
         self._shard = shard
-        self._fields = fields
+        self._given, self._keyed = fields_of(judge)
         self._numbers_repeats = numbers_repeats
         self._digests: set[int] = set()
         self._repeats: Counter[str] = Counter()
-        self._kept: deque[RunRow] = deque()
-        """Rows that were read before it was known that any is valid."""
-        self._kind: RowKind | None = None
-        """Kind of the last valid row; None if there was none yet."""
+        self._kind: RowKind = "item" if records.takes == "item" else "pair"
+        """Kind of the last good row; before the first, what the judge says it takes."""
 
     def next(self) -> RunRow | None:
-        """Return the next row; an invalid one fails alone.
-
-        Raises:
-            InputError: The first ten rows, or all of fewer, are invalid, and are no table:
-                they may be of another kind than the judge takes.
-        """
-        if self._kept:
-            return self._kept.popleft()
-        row = self._read()
-        source = self._records.source
-        if row is None or self._kind or source.is_table or source.check:
-            return row
-        kept = [row]
-        while self._kind is None and len(kept) < FIRST and (row := self._read()):
-            kept.append(row)
-        if self._kind is None:
-            raise InputError(f"row {kept[0].index}: {kept[0].problem}")
-        # Of which kind the bad ones are is known by the good one.
-        kind = self._kind
-        self._kept = deque(replace(each, kind=kind) if each.problem else each for each in kept)
-        return self._kept.popleft()
-
-    def _read(self) -> RunRow | None:
-        """Return the next row of this shard, good or not."""
+        """Return the next row of this shard, good or not; None at the end."""
         for index, raw in self._rows:
             self.read_rows = index + 1
+            problem = ""
             try:
-                kind, row, is_own = self._checked(raw, index)
+                row, content = self._checked(raw, index)
+                is_own = self._shard is None or self._shard.holds(content)
             except UnreadableTable:
                 raise
             except InputError as exc:
                 problem = str(exc)
             except (TypeError, ValueError, RecursionError) as exc:
                 problem = f"a field cannot be written: {exc}"
-            else:
-                self._kind = kind
-                if is_own:
-                    return RunRow(index, row, self._key(row), kind, own=_own(raw))
-                continue
-            if self._is_own({"index": index}):
-                kind = self._kind or ("item" if self._records.takes == "item" else "pair")
-                return self._bad_row(index, raw, kind, problem)
+            if problem:
+                row_id = raw.get("id") if isinstance(raw, Mapping) else None
+                row = {"id": row_id if isinstance(row_id, str) else None}
+                content = {"input": problem}
+                is_own = self._shard is None or self._shard.holds({"index": index})
+            if is_own:
+                self.own_rows += 1
+                own = raw.own if isinstance(raw, BadRecord) else raw
+                return RunRow(
+                    *(index, row, self._key(content), self._kind),
+                    problem=problem,
+                    own=own if isinstance(own, Mapping) else {},
+                )
         self.ended = True
         return None
 
     def judged_part(self, row: Mapping[str, object]) -> dict[str, object]:
         """Return the fields of a row that the judge receives."""
-        return {field: row[field] for field in self._fields.given if field in row}
+        return {field: row[field] for field in self._given if field in row}
 
-    def _keyed_part(self, row: Mapping[str, object]) -> dict[str, object]:
-        """Return the fields of a row that its verdict may follow from."""
-        return {field: row[field] for field in self._fields.keyed if field in row}
-
-    def _checked(self, raw: object, index: int) -> tuple[RowKind, dict[str, object], bool]:
-        """Return a good row's kind, its plain JSON, and whether this shard has it."""
+    def _checked(self, raw: object, index: int) -> tuple[dict[str, object], dict[str, object]]:
+        """Return a good row as plain JSON, and what its verdict may follow from."""
         row = self._records.row(raw, index)
         # A judge of what was retrieved needs no output.
         kind = kind_in(row) or ("item" if self._records.takes == "item" else "pair")
@@ -152,23 +119,11 @@ class RowReader:
         elif kind == "pair":
             check_pair(row)
         json.dumps([row.get(name) for name in (*ANNOTATIONS, "id")])
-        return kind, row, self._is_own(self._keyed_part(row))
+        self._kind = kind
+        return row, {field: row[field] for field in self._keyed if field in row}
 
-    def _bad_row(self, index: int, raw: object, kind: RowKind, problem: str) -> RunRow:
-        row_id = raw.get("id") if isinstance(raw, Mapping) else None
-        row = {"id": row_id if isinstance(row_id, str) else None}
-        key = self._key({"input": problem})
-        return RunRow(index, row, key, kind, problem=problem, own=_own(raw))
-
-    def _is_own(self, content: Mapping[str, object]) -> bool:
-        """Return whether a row belongs to this run's shard, and count it."""
-        own = self._shard is None or self._shard.holds(content)
-        self.own_rows += own
-        return own
-
-    def _key(self, row: Mapping[str, object]) -> str:
+    def _key(self, content: Mapping[str, object]) -> str:
         """Return a row's key under this judge; in a file, a repeated key gets a number."""
-        content = self._keyed_part(row)
         data = json.dumps(
             [self._marks, content], sort_keys=True, ensure_ascii=True, default=str
         )
@@ -183,10 +138,3 @@ class RowReader:
             return key
         self._repeats[key] += 1
         return f"{key}-{self._repeats[key] + 1}"
-
-
-def _own(raw: object) -> Mapping[str, object]:
-    """Return a record's own columns, as far as it can be read."""
-    if isinstance(raw, BadRecord):
-        return raw.own
-    return raw if isinstance(raw, Mapping) else {}

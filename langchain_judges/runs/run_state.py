@@ -36,7 +36,7 @@ from langchain_judges.runs.budget import (
     prices_of,
 )
 from langchain_judges.runs.options import RunOptions
-from langchain_judges.runs.reader import RowFields, RowReader
+from langchain_judges.runs.reader import RowReader
 from langchain_judges.runs.rows import (
     JudgeMemories,
     ResultRow,
@@ -71,14 +71,15 @@ class FirstRows:
 
     def __init__(self) -> None:
         """No row has started yet."""
-        self._reasons: dict[int, str | None] = {}
+        self._causes: dict[int, str | None] = {}
+        """Why each failed; None while it is judged, empty where the next may do better."""
         self._first_error: Exception | None = None
         self._raised = 0
 
     def start(self, index: int) -> None:
         """Count a row that starts, if it is one of the first."""
-        if len(self._reasons) < ALIKE:
-            self._reasons[index] = None
+        if len(self._causes) < ALIKE:
+            self._causes[index] = None
 
     def raised(self, exc: Exception) -> None:
         """Count a row whose judge raised an exception."""
@@ -91,22 +92,16 @@ class FirstRows:
 
     def error_of_first(self, result: ResultRow) -> Exception | None:
         """Take the result of a row; return the error that all first rows have in common."""
-        detail = self._failure_of_all(result)
-        if detail is None:
+        if result["index"] not in self._causes:
+            return None
+        failures = [] if judged_row(result) else outcome_of(result)["failures"]
+        cause = self._causes[result["index"]] = common_error(failures) or ""
+        if not cause or [*self._causes.values()] != [cause] * ALIKE:
             return None
         if self._first_error and self._raised >= ALIKE:
             return self._first_error
+        detail = next(each["detail"] for each in failures if common_error([each]))
         return RepeatedFailureError(f"The first {ALIKE} rows all failed with {detail}")
-
-    def _failure_of_all(self, result: ResultRow) -> str | None:
-        if result["index"] not in self._reasons:
-            return None
-        failures = [] if judged_row(result) else outcome_of(result)["failures"]
-        self._reasons[result["index"]] = common_error(failures) or "none"
-        reasons = set(self._reasons.values())
-        if len(self._reasons) < ALIKE or len(reasons) != 1 or reasons & {None, "none"}:
-            return None
-        return next(str(each["detail"]) for each in failures if common_error([each]))
 
 
 def common_error(failures: Sequence[Failure]) -> str | None:
@@ -169,7 +164,7 @@ class RunState:
         self.records = Records(source, options.columns, _takes(judge))
         self._reader = RowReader(
             *(self.records, marks, self._shard),
-            fields=RowFields.of(judge),
+            judge=judge,
             numbers_repeats=records is not None or self._keeps_threads,
         )
         self.frame = source.frame
@@ -257,12 +252,17 @@ class RunState:
         if row.over_budget:
             outcome = failed_outcome(row, "over_budget", self._budget.why_not())
         elif row.problem:
-            outcome = failed_outcome(
-                row, "invalid_input", self.records.with_columns(row.problem)
-            )
+            outcome = self._refused(row)
         else:
             outcome = yield from self._outcome(row, self._active[row.index])
         return self._keep(row, outcome)
+
+    def _refused(self, row: RunRow) -> Mapping[str, object]:
+        """Return the outcome of a bad row; rows that are no table may be of another kind."""
+        if not (self.records.source.is_table or self.records.source.check):
+            self._first_rows.start(row.index)
+            self._first_rows.raised(InputError(f"row {row.index}: {row.problem}"))
+        return failed_outcome(row, "invalid_input", self.records.with_columns(row.problem))
 
     def _outcome(self, row: RunRow, row_cost: RowCost) -> Steps[Mapping[str, object]]:
         """Return what the judge says of a row; an error of the judge fails only that row."""
@@ -356,32 +356,22 @@ class RunState:
         # Where every row failed, the rows are not the cause.
         new_rows = self.summary.rows - self.summary.resumed
         self.fatal = self.fatal or self._first_rows.error_of_all(new_rows)
-        try:
-            self._files.close(self._receipt())
-        finally:
-            if self._table:
-                self._table.close(whole=self._is_whole())
-
-    def _is_whole(self) -> bool:
-        """Return whether every row was read, and has a result that was returned."""
-        return (
+        complete = (
             self._reader.ended
             and self._next is None
-            and not self._own
             and self.fatal is None
             and self.summary.rows == self._reader.own_rows
         )
-
-    def _receipt(self) -> Receipt | None:
-        """Return the receipt of a shard whose rows are all in its part."""
-        is_complete = (
-            self._reader.ended
-            and self._next is None
-            and self.summary.rows == self._reader.own_rows
-        )
-        if not self._shard or not is_complete or self._budget.exhausted or self.fatal:
-            return None
-        return Receipt(self.name["mark"], self._reader.read_rows, self._reader.own_rows)
+        receipt = None
+        if self._shard and complete and not self._budget.exhausted:
+            rows = self._reader.read_rows
+            receipt = Receipt(self.name["mark"], rows, self._reader.own_rows)
+        try:
+            self._files.close(receipt)
+        finally:
+            if self._table:
+                # Every row has a result that was returned.
+                self._table.close(whole=complete and not self._own)
 
     def display(self) -> AbstractContextManager[None]:
         """Return what shows the progress while it is entered."""
