@@ -29,7 +29,7 @@ from tests.schema_models import LetterCounts, Recorder
 COOKBOOK = Path(__file__).parents[1] / "cookbook" / "data"
 _FENCED = re.compile(r"<([\w-]+)-(\w{10})>\n(.*?)\n</\1-\2>", re.DOTALL)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "sc2": {"aspect_samples": 1, "samples": 2, "embeddings": LetterCounts()},
+    "sc2": {"aspect_samples": 1, "samples": 2},
     "drpe": {"embeddings": LetterCounts()},
     "cot_sc": {"samples": 2},
     "relative_sc": {"samples": 2},

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from langchain_judges import FailureMemory, FaissStore, create_drpe_judge, create_sc2_judge
+from langchain_judges import FailureMemory, FaissStore, create_drpe_judge
 from langchain_judges.asking import embeddings
 from langchain_judges.asking.embeddings import (
     SentenceEmbeddings,
@@ -62,7 +62,6 @@ def test_judging_and_the_store_need_no_embedder_of_ours():
             [{"input": "x", "output": "y", "expected": "z", "wrong": 1, "corrected": 0}]
         ),
         lambda: create_drpe_judge(FakeChatModel()),
-        lambda: create_sc2_judge(FakeChatModel()),
     ],
 )
 def test_a_missing_embedder_is_one_sentence_that_says_what_to_do(without, use):

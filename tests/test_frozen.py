@@ -107,7 +107,7 @@ def build(case: Case, recorder: Recorder) -> tuple[Any, dict[str, Any]]:
     kind = kind_of_rows(case.method, case.options)
     if case.memory:
         options["memory"] = pair_memory() if kind == "pair" else item_memory()
-    if case.method in ("drpe", "sc2"):
+    if case.method == "drpe":
         # The default depends on what is installed.
         options["embeddings"] = LetterCounts()
     judge = load_judge(case.method, model, preset=case.preset, **options)

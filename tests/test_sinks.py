@@ -166,7 +166,7 @@ ROW = {"aspect": "Tone", "common": "", "only_a": "", "only_b": ""}
 SINKS = {
     "command": refused,
     "file name": of_file_name,
-    "table": lambda said: render_table([{**ROW, "common": said}], names=(said, said)),
+    "table": lambda said: render_table({"rows": [{**ROW, "common": said}]}, names=(said, said)),
     "detail": lambda said: diagnosis(ValueError(said)).detail,
     "error": lambda said: str(JudgeError(said)),
 }

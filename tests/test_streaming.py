@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 import pytest
-from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.prompts import ChatPromptTemplate
 from langgraph.graph import START, StateGraph
 from pydantic import BaseModel
@@ -67,7 +66,6 @@ def test_every_result_of_every_method_is_told_as_it_lands(method, kind):
     options: dict[str, Any] = {}
     if method == "sc2":
         options = {"aspects": None, "aspect_samples": 2, "samples": 3}
-        options["embeddings"] = DeterministicFakeEmbedding(size=8)
     judge, item = of_method(method, **options), item_of(method)
     events, result = streamed(judge, kind, item), judge.invoke(item)
     assert all(set(event) == set(Event.__annotations__) for event in events)

@@ -122,7 +122,6 @@ def test_the_runs_of_every_method(traced, method, how):
     options: dict[str, Any] = {"memory": FailureMemory(embeddings=Letters())}
     if method == "sc2":
         options |= {"aspects": None, "aspect_samples": 2, "samples": 2, "orders": "strict"}
-        options["embeddings"] = Letters()
     judge, item = of_method(method, **options), item_of(method)
     ways = {
         "invoke": lambda: judge.invoke(item),

@@ -31,7 +31,6 @@ from rich.table import Table
 from cookbook.study.runner import slug
 from langchain_judges.cli.messages import table_console
 from langchain_judges.errors import InputError
-from langchain_judges.methods.sc2.tables import render_table
 from langchain_judges.metrics import Result, mean, paired_difference
 from langchain_judges.rows.texts import judged, transcript
 
@@ -99,10 +98,17 @@ def _question(pair: Mapping[str, Any], table: Mapping[str, Any], arm: str) -> st
         f'<div class="before"><p>Which text is better?</p>{buttons}</div>'
         '<div class="after" hidden><h2>A comparison of the two</h2>'
         "<p>It was made by a model and may be wrong or incomplete.</p>"
-        f"{render_table(table, 'html')}<p>Having seen it: which text is better?</p>"
+        f"{_table(table['rows'])}<p>Having seen it: which text is better?</p>"
         "<p><label>Why, in a few words, if you like: <input></label></p>"
         f"{buttons}</div></section>"
     )
+
+
+def _table(rows: Sequence[Mapping[str, str]]) -> str:
+    lines = [("Aspect", "In both", "Only in A", "Only in B")]
+    lines += [(row["aspect"], row["common"], row["only_a"], row["only_b"]) for row in rows]
+    cells = (f"<td>{'<td>'.join(map(html.escape, line))}" for line in lines)
+    return f"<table border><tr>{'<tr>'.join(cells)}</table>"
 
 
 def score(

@@ -125,7 +125,7 @@ def aspects(bench: Bench, part: str) -> list[str]:
     path = bench.folder(part) / f"learned_aspects-{mark}.json"
     if path.exists():
         return list(json.loads(path.read_text("utf-8"))["aspects"])
-    return list(learn_aspects(model, texts, n=5, task=task, name=path)["aspects"])
+    return list(learn_aspects(model, texts, n=5, task=task, path=path)["aspects"])
 
 
 def mark_of(settings: Any) -> str:

@@ -67,14 +67,16 @@ async def arun(steps: Steps[T]) -> T:
         return cast("T", stop.value)
 
 
-def together(parts: list[Steps[T]]) -> Steps[list[T]]:
+def together(parts: list[Steps[T]], most: int | None = None) -> Steps[list[T]]:
     """Do several computations at the same time and return their results in order.
 
-    At most as many as the `max_concurrency` of the graph that runs.
+    Args:
+        parts: The computations.
+        most: How many at a time; None: the `max_concurrency` of the graph that runs.
     """
     if len(parts) == 1:
         return [(yield from parts[0])]
-    places = _places() or len(parts)
+    places = most or _places() or len(parts)
     results: list[T] = yield Wait(
         lambda: _in_threads(parts, places), lambda: _in_tasks(parts, places)
     )

@@ -186,7 +186,35 @@ class EvidenceTable(NamedTuple):
     """From the result and the value of the key to the rows; default the value itself."""
 
 
-class GraphOptions(Options):
+class AskingOptions(Options):
+    """What everything takes that asks a model."""
+
+    instructions: str | None = None
+    """Your rubric, or the language to answer in; shown to every step."""
+    temperature: Annotated[float, Ge(0), Le(2)] | None = None
+    """Overrides the model's own."""
+    repairs: Annotated[int, Ge(0)] = 1
+    """Turns in which a model may correct an unusable reply."""
+    prompts: Annotated[
+        Mapping[str, Any] | str | PathLike[str] | None,
+        BeforeValidator(read_prompts),
+        Owner(),
+        Rule("prompts by step, or the path of a YAML file of them"),
+    ] = None
+    """Replacements for the method's prompts, by step: each a `ChatPromptTemplate` with the same
+    variables, or a mapping with `prompt`, `system`, `reply` and `values`; or a YAML file."""
+    cache: Annotated[
+        BaseCache | None, NotSerialisable(), Rule("a LangChain `BaseCache` or None")
+    ] = None
+    """LangChain cache for checked replies."""
+
+    @field_validator("instructions")
+    @classmethod
+    def _stripped(cls, text: str | None) -> str | None:
+        return (text or "").strip() or None
+
+
+class GraphOptions(AskingOptions):
     """What every judge and writer takes, and what a method says of itself."""
 
     method: ClassVar[str]
@@ -204,20 +232,6 @@ class GraphOptions(Options):
     templates: ClassVar[Mapping[str, ChatPromptTemplate]]
     """The prompt of each step."""
 
-    instructions: str | None = None
-    """Your rubric, or the language to answer in; shown to every step."""
-    temperature: Annotated[float, Ge(0), Le(2)] | None = None
-    """Overrides the model's own."""
-    repairs: Annotated[int, Ge(0)] = 1
-    """Turns in which a model may correct an unusable reply."""
-    prompts: Annotated[
-        Mapping[str, Any] | str | PathLike[str] | None,
-        BeforeValidator(read_prompts),
-        Owner(),
-        Rule("prompts by step, or the path of a YAML file of them"),
-    ] = None
-    """Replacements for the method's prompts, by step: each a `ChatPromptTemplate` with the same
-    variables, or a mapping with `prompt`, `system`, `reply` and `values`; or a YAML file."""
     name: Written | None = None
     """Name of the graph in traces; default the method's."""
     checkpointer: Annotated[
@@ -226,21 +240,12 @@ class GraphOptions(Options):
         Rule("a LangGraph checkpointer, such as `SqliteSaver`, or None"),
     ] = None
     """LangGraph checkpointer: `SqliteSaver` for `invoke`, `AsyncSqliteSaver` for `ainvoke`."""
-    cache: Annotated[
-        BaseCache | None, NotSerialisable(), Rule("a LangChain `BaseCache` or None")
-    ] = None
-    """LangChain cache for checked replies."""
     cache_first: bool = True
     """Send the first of several calls that begin alike ahead, for providers' prompt caches."""
 
     def given(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return what `invoke` is given in the form that this graph takes."""
         return row
-
-    @field_validator("instructions")
-    @classmethod
-    def _stripped(cls, text: str | None) -> str | None:
-        return (text or "").strip() or None
 
     @property
     def label(self) -> str:

@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langgraph.constants import END
 from langgraph.types import Overwrite, Send
 
-from langchain_judges.asking.ask import recorded
-from langchain_judges.asking.embeddings import (
-    SentenceEmbeddings,
-    default_embeddings,
-    embedded,
-)
 from langchain_judges.asking.nodes import Call, Next, Route
 from langchain_judges.asking.send import Question, Reply, sample_seed
-from langchain_judges.asking.steps import Steps, Update
-from langchain_judges.memory.example import Example
-from langchain_judges.memory.shown import block
+from langchain_judges.asking.steps import Update
 from langchain_judges.methods.context import JudgeContext, StateSchema, begin
 from langchain_judges.methods.few_shot import shown_examples
 from langchain_judges.methods.pairs import (
-    FOCUS,
     PairSteps,
-    examples_in,
-    fences,
+    ShownPair,
     pair_of,
-    reference_block,
 )
 from langchain_judges.methods.sc2 import prompts as texts
-from langchain_judges.methods.sc2.aspects import agree, distinct, normal_form
+from langchain_judges.methods.sc2.aspects import by_frequency, distinct
 from langchain_judges.methods.sc2.options import SC2
 from langchain_judges.methods.sc2.replies import (
     AspectProposal,
@@ -64,7 +51,6 @@ from langchain_judges.methods.sc2.tables import (
 from langchain_judges.methods.sc2.tally import (
     advance,
     champion,
-    cyclic_triples,
     decide,
     match_name,
     search_sentence,
@@ -75,13 +61,12 @@ from langchain_judges.options import factory
 from langchain_judges.orders import (
     ORDER_NAMES,
     Order,
-    in_slots,
     naming,
     naming_identities,
     preferred_slot,
 )
 from langchain_judges.rows.fences import digest, fence
-from langchain_judges.rows.texts import judged, shown, shown_task, transcript
+from langchain_judges.rows.texts import judged, transcript
 from langchain_judges.verdict import Failure, FailureReason, Pair, add_usage
 
 if TYPE_CHECKING:
@@ -93,8 +78,6 @@ class SC2Steps(PairSteps):
     """The steps of the method, in the order of the graph."""
 
     options: SC2
-    embeddings: Embeddings
-    focus = FOCUS
 
     def propose_each(self, state: SC2State) -> Next:
         """Send every online sample of aspects."""
@@ -137,23 +120,10 @@ class SC2Steps(PairSteps):
         blank = _failure("aspects", f"sample {number}", "empty", "the reply names no aspect")
         return {"failures": [*reply.failures, blank]}
 
-    def agree(self, state: SC2State) -> Steps[Update]:
-        """Settle the aspects: the caller's, or what the online samples agree on."""
-        if self.options.phrases:
-            return {"aspects": list(self.options.phrases)}
-        lists = [proposal["aspects"] for proposal in state["proposals"]]
-        forms = list(dict.fromkeys(normal_form(p) for each in lists for p in each))
-        forms = forms if len(forms) > 1 else []
-        vectors, failures = yield from embedded(
-            self.embeddings,
-            forms,
-            step="aspects",
-            unit="merging",
-            instead="aspects were merged by their words alone",
-        )
-        by_form = dict(zip(forms, vectors or [], strict=False))
-        aspects = agree(lists, by_form, self.options.n_aspects)
-        return {"aspects": aspects, "failures": failures}
+    def agree(self, state: SC2State) -> Update:
+        """Settle the aspects: the caller's, or those that most online samples name."""
+        named = by_frequency([proposal["aspects"] for proposal in state["proposals"]])
+        return {"aspects": list(self.options.phrases) or named[: self.options.n_aspects]}
 
     def tabulate_each(self, state: SC2State) -> Next:
         """Send every table that is to be sampled; without aspects there is none."""
@@ -209,13 +179,13 @@ class SC2Steps(PairSteps):
         elif not valid:
             detail = f"nothing is said of {', '.join(empty)}"
             failures.append(_failure("table", unit, "empty", detail))
-        if (fitting := fit(rows)) != rows:
-            detail = f"cells were cut to fit {MOST_CHARACTERS:,} characters"
+        if (fitting := [fit(row) for row in rows]) != rows:
+            detail = f"cells were cut to {MOST_CHARACTERS} characters"
             failures.append(_failure("table", unit, "input_cut", detail))
         table = {"number": number, "rows": fitting, "valid": valid}
         return {"tables": [table], "failures": [*reply.failures, *failures]}
 
-    def round(self, state: SC2State) -> Steps[Update]:
+    def round(self, state: SC2State) -> Update:
         """Draw the next matches, deciding those that need no comparator; or crown a table."""
         tables, seed = _by_number(state), f"{self._chance(pair_of(state))}:"
         if not any(table["valid"] for table in tables.values()):
@@ -224,10 +194,6 @@ class SC2Steps(PairSteps):
             return {"pending": [], "table": None, "failures": [fallback]}
         played = list(state["bracket"])
         decided, pending = advance(self.options.inference, played, tables, seed)
-        for match in decided:
-            if match["decided_by"] in {"validity", "identical"}:
-                unit = match_name(match)
-                yield recorded(self._match_question, match, {**match}, unit=unit)
         if pending:
             return {"bracket": decided, "pending": pending}
         mode, entrants, played = self.options.inference, sorted(tables), [*played, *decided]
@@ -239,7 +205,6 @@ class SC2Steps(PairSteps):
                 "mode": mode,
                 "spent": sum(match["asked"] for match in played),
                 "rounds": max((match["round"] for match in played), default=0),
-                "cyclic_triples": cyclic_triples(mode, entrants, played),
             },
         }
 
@@ -256,12 +221,7 @@ class SC2Steps(PairSteps):
         return matches or [
             Send(
                 "preference",
-                PreferenceWork(
-                    pair=pair,
-                    table=state["table"],
-                    order=order,
-                    examples=examples_in(state),
-                ),
+                PreferenceWork(pair=pair, table=state["table"], order=order),
             )
             for order in self.options.order_list
         ]
@@ -306,12 +266,14 @@ class SC2Steps(PairSteps):
 
     def preference(self, work: PreferenceWork) -> Call:
         """Ask which text is preferred, with the table where there is one."""
-        order, pair = work["order"], work["pair"]
+        order = work["order"]
+        table = in_prompt(work["table"]["rows"], order) if work["table"] else ""
+        material = texts.TABLE_MATERIAL.format(table_fence=fence(table), table=table)
         variables = {
-            **self._material(pair, order, work["examples"], reference=True),
-            "table": self._shown_table(work, order),
-            "table_text": self._table_text(work, order),
-            "examples": self._worked(work["table"] is not None),
+            **self._material(work["pair"], order, prefers=True),
+            "table": material if table else "",
+            "table_text": table,
+            "examples": self._worked(bool(table)),
             **self.options.aim,
         }
         unit = ORDER_NAMES[order] if len(self.options.order_list) > 1 else ""
@@ -345,54 +307,21 @@ class SC2Steps(PairSteps):
         return {"verdict": verdict, "bracket": Overwrite(bracket)}
 
     def _material(
-        self,
-        pair: Pair,
-        order: Order,
-        examples: Sequence[Example] = (),
-        *,
-        reference: bool = False,
+        self, pair: ShownPair, order: Order, *, prefers: bool = False
     ) -> dict[str, object]:
         """Return the variables of a prompt that shows request and texts.
 
-        Args:
-            pair: The pair.
-            order: Which text is shown first.
-            examples: What the memory recalled.
-            reference: Whether a known good answer is shown too.
+        What the memory recalled and a known good answer are shown to steps that prefer.
         """
-        a, b = shown(pair["output_a"]), shown(pair["output_b"])
-        first, second = in_slots(order, a, b)
-        request, answer = shown_task(pair["input"]), pair.get("reference") or ""
+        variables = self.material(pair, order)
         # Behind the texts: calls that do not see the reference share the prefix before it.
-        frame = self.frame(pair, block(examples, order=order))
-        frame["instructions"] += reference_block(answer) if reference else ""
-        return {
-            **self.pieces(pair, order),
-            **fences(request, first, second),
-            "request": request,
-            "reference": "",
-            "response_1": first,
-            "response_2": second,
-            **frame,
-        }
-
-    def _texts_token(self, pair: Pair) -> str:
-        """Return a hash of request and texts, whichever of them is A."""
-        sides = judged(pair["output_a"]), judged(pair["output_b"])
-        return digest(transcript(pair["input"]), *sides)[:10]
+        behind = {"instructions": f"{variables['instructions']}{variables['reference']}"}
+        return {**variables, "reference": "", **(behind if prefers else {"shared": ""})}
 
     def _chance(self, pair: Pair) -> str:
         """Return what coins hang on: the judge's seed and the pair, whichever text is A."""
-        return f"{self.options.seed}:{self._texts_token(pair)}"
-
-    def _shown_table(self, work: PreferenceWork, order: Order) -> str:
-        """Render the table for the preference prompt, by slots; empty without a table."""
-        if not (table := self._table_text(work, order)):
-            return ""
-        return texts.TABLE_MATERIAL.format(table_fence=fence(table), table=table)
-
-    def _table_text(self, work: PreferenceWork, order: Order) -> str:
-        return in_prompt(work["table"]["rows"], order) if work["table"] else ""
+        sides = judged(pair["output_a"]), judged(pair["output_b"])
+        return f"{self.options.seed}:{digest(transcript(pair['input']), *sides)[:10]}"
 
     def _worked(self, tables: bool) -> str:
         """Render the worked examples, with their tables or without."""
@@ -429,14 +358,12 @@ def build(options: SC2, model: str | BaseChatModel) -> JudgeGraph:
     }
     schema = StateSchema(SC2State, SC2Result)
     context = JudgeContext.of(options, model, models, schema, examples_in=("preference",))
-    unused = SentenceEmbeddings()
-    embeddings = options.embeddings or (unused if options.aspects else default_embeddings())
-    steps = SC2Steps(context, options, embeddings)
+    steps = SC2Steps(context, options)
     graph = context.graph()
     graph.add_node("aspects", context.asks(steps.aspects, steps.named))
-    graph.add_node("agree", context.node(steps.agree))
+    graph.add_node("agree", context.plain(steps.agree))
     graph.add_node("table", context.asks(steps.table, steps.tabled))
-    graph.add_node("round", context.node(steps.round))
+    graph.add_node("round", context.plain(steps.round))
     graph.add_node("match", context.asks(steps.match, steps.met))
     graph.add_node("preference", context.asks(steps.preference, steps.preferred))
     graph.add_node("verdict", context.plain(steps.verdict))
@@ -448,9 +375,7 @@ def build(options: SC2, model: str | BaseChatModel) -> JudgeGraph:
     graph.add_edge("match", "round")
     graph.add_edge("preference", "verdict")
     graph.add_edge("verdict", END)
-    return context.finish(
-        graph, embeddings=type(embeddings).__name__, worked=list(options.worked)
-    )
+    return context.finish(graph, worked=list(options.worked))
 
 
 create_sc2_judge = factory(SC2, build, "create_sc2_judge")

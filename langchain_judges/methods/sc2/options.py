@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 from annotated_types import Ge
-from langchain_core.embeddings import Embeddings
 from pydantic import PlainValidator
 
 from langchain_judges.methods.declaration import Budget, OtherModel, Seed
@@ -16,7 +15,7 @@ from langchain_judges.methods.sc2.replies import Inference
 from langchain_judges.methods.sc2.tables import EVIDENCE
 from langchain_judges.methods.sc2.tally import most_comparisons
 from langchain_judges.methods.tasks import ASPECTS, AboutTask, Task, read_task
-from langchain_judges.options import NotSerialisable, Owner, Rule
+from langchain_judges.options import Owner
 from langchain_judges.orders import OrderRule
 
 
@@ -31,7 +30,7 @@ AspectsOption = Annotated[
     PlainValidator(_plain_aspects),
     Owner(but=list),
 ]
-"""What texts are compared in; a name or path of learned aspects is the owner's to set."""
+"""What texts are compared in; a file of learned aspects is the owner's to set."""
 
 
 class SC2(FewShot):
@@ -84,7 +83,7 @@ class SC2(FewShot):
     comparison_model: OtherModel = None
     """Asked instead of `model` for all but the preference."""
     aspects: AspectsOption = None
-    """Your own phrases, or what `learn_aspects` returned or stored; default: found for each
+    """Your own phrases, or what `learn_aspects` returned, or its file; default: found for each
     pair."""
     n_aspects: Annotated[int, Ge(1)] = 5
     """Most aspects to keep."""
@@ -101,10 +100,6 @@ class SC2(FewShot):
     orders: OrderRule = "none"
     """`"none"` (the paper); `"strict"`, `"lenient"` and `"score_mean"` ask in both
     orders (one more call)."""
-    embeddings: Annotated[
-        Embeddings | None, NotSerialisable(), Rule("a LangChain `Embeddings` or None")
-    ] = None
-    """Finds near-duplicates among online aspects; default all-MiniLM-L6-v2."""
     seed: Seed = 0
     """Seed of tables, aspects, shuffles and coins."""
 

@@ -18,10 +18,9 @@ from langchain_judges.asking.confidence import (
 from langchain_judges.asking.nodes import Emits, Gathered, joined
 from langchain_judges.asking.reading import lax_shape, shape_of
 from langchain_judges.asking.reply_text import SLOTS, spoken_label
-from langchain_judges.memory.example import Example
-from langchain_judges.methods.pairs import PairResult, PairState
+from langchain_judges.methods.pairs import PairResult, PairState, ShownPair
 from langchain_judges.orders import Order, Slot
-from langchain_judges.verdict import Pair, Preference
+from langchain_judges.verdict import Preference
 
 _STRINGS = 3
 """Strings of full length for which a table has room, where a model's replies are cut soon."""
@@ -86,8 +85,6 @@ class Comparisons(TypedDict):
     spent: int
     """Comparisons asked of the comparator."""
     rounds: int
-    cyclic_triples: int | None
-    """Triples of tables that beat each other in a circle; None where not all met."""
 
 
 class PreferenceReply(TypedDict):
@@ -131,7 +128,7 @@ class SC2Result(PairResult):
 class TableWork(TypedDict):
     """Input of one parallel node that samples aspects or a table."""
 
-    pair: Pair
+    pair: ShownPair
     aspects: list[str]
     number: int
 
@@ -139,7 +136,7 @@ class TableWork(TypedDict):
 class MatchWork(TypedDict):
     """Input of one parallel comparison: two tables in the order in which they are shown."""
 
-    pair: Pair
+    pair: ShownPair
     match: TableMatch
     tables: list[ComparisonTable]
 
@@ -147,10 +144,9 @@ class MatchWork(TypedDict):
 class PreferenceWork(TypedDict):
     """Input of one preference call."""
 
-    pair: Pair
+    pair: ShownPair
     table: ComparisonTable | None
     order: Order
-    examples: list[Example]
 
 
 Phrases = list[Annotated[str, Field(json_schema_extra={"maxLength": 40})]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations, permutations
+from itertools import permutations
 from statistics import fmean
 from typing import NamedTuple
 
@@ -171,31 +171,6 @@ def won(match: TableMatch, winner: int, by: DecidedBy, why: str) -> TableMatch:
     return {**match, "winner": winner, "decided_by": by, "why": why}
 
 
-def cyclic_triples(
-    mode: Inference, entrants: Sequence[int], played: Sequence[TableMatch]
-) -> int | None:
-    """Count the triples that beat each other in a circle; None where not all have met.
-
-    A pair counts as decided where both orders agree. What a coin or the validity of a table
-    decided says nothing of the comparator.
-    """
-    if mode != "exact":
-        return None
-    lead: dict[tuple[int, int], int] = {}
-    for match in played:
-        winner = match["winner"]
-        if match["decided_by"] != "comparator" or winner is None:
-            continue
-        for loser in match["tables"]:
-            lead[winner, loser] = lead.get((winner, loser), 0) + 1
-            lead[loser, winner] = lead.get((loser, winner), 0) - 1
-    circles = 0
-    for a, b, c in combinations(entrants, 3):
-        signs = [lead.get(pair, 0) for pair in ((a, b), (b, c), (c, a))]
-        circles += all(s >= 2 for s in signs) or all(s <= -2 for s in signs)
-    return circles
-
-
 def decide(
     rule: OrderRule,
     orders: Sequence[Order],
@@ -294,8 +269,5 @@ def search_sentence(
         return f"{name}, drawn at random."
     if not comparisons["rounds"]:
         return f"{name}."
-    calls, circles = comparisons["spent"], comparisons["cyclic_triples"]
-    parts = [f"{calls} comparison{'s' * (calls != 1)}"]
-    if circles:
-        parts.append(f"{circles} circle{'s' * (circles != 1)}")
-    return f"{name} won: {', '.join(parts)}."
+    calls = comparisons["spent"]
+    return f"{name} won: {calls} comparison{'s' * (calls != 1)}."
