@@ -65,7 +65,7 @@ def labelled_runs(
     runs = runs_in_queue(client, queue)
     ids = [str(run.id) for run in runs]
     answers = _by_people(client, ids, key)
-    reader = CaseReader(judge, TextSources(None, None, None, context), None)
+    reader = CaseReader(judge, TextSources(None, None, None, context))
     options = getattr(unwrapped(judge), "options", None)
     labels = options.human_labels if isinstance(options, LabelOptions) else ()
     result = QueuedRuns([], [])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired, Unpack
 
 from langchain_core.runnables import RunnableConfig
 from typing_extensions import TypedDict
@@ -15,6 +15,7 @@ from langchain_judges.methods.describe import kind_of, marks_of, unwrapped
 from langchain_judges.methods.rubric.criteria import ready
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.replies import CriterionScore
+from langchain_judges.options import Rule, check_value
 from langchain_judges.rows.checks import kind_of_verdict
 from langchain_judges.rows.documents import context_in
 from langchain_judges.rows.fields import (
@@ -83,24 +84,6 @@ def pair_for(
     return {**pair, "reference": reference} if reference else pair
 
 
-def wants_reference(judge: object) -> bool:
-    """Return whether a judge of one text compares with a reference if there is one."""
-    options = _options(judge)
-    return options is None or options.compares
-
-
-def wants_source(judge: object) -> bool:
-    """Return whether a judge of one text cannot judge without a source."""
-    options = _options(judge)
-    return options is not None and options.needs_source
-
-
-def judges_source(judge: object) -> bool:
-    """Return whether a judge judges what was retrieved, and needs no output."""
-    options = _options(judge)
-    return options is not None and options.judges_source
-
-
 def check_basis_of(judge: object, item: Mapping[str, object]) -> None:
     """Check that an item has what a judge of this package judges by.
 
@@ -117,7 +100,10 @@ def _options(judge: object) -> LabelOptions | None:
     return options if isinstance(options, LabelOptions) else None
 
 
-BaselineSource = Mapping[str, object] | Callable[[Any], object]
+BaselineSource = Annotated[
+    Mapping[str, object] | Callable[[Any], object] | None,
+    Rule("outputs by the id of the example, or a function of the inputs"),
+]
 """Outputs to compare with, by the id of the example, or a function of the inputs."""
 
 
@@ -147,22 +133,20 @@ class CaseReader:
     """Reads pairs and items from inputs, outputs and references."""
 
     def __init__(
-        self,
-        judge: Judge,
-        places: TextSources,
-        baseline: BaselineSource | None,
+        self, judge: Judge, places: TextSources, baseline: BaselineSource = None
     ) -> None:
         """Set where each text is found; nothing is read yet."""
         self.judge, self.kind, self.places = judge, kind_of(judge), places
         check_sources(**places._asdict())
-        if not (baseline is None or isinstance(baseline, Mapping) or callable(baseline)):
-            raise OptionError(
-                "`baseline` must be outputs by the id of the example, or a function of the "
-                f"inputs, got {baseline!r}"
-            )
+        check_value("baseline", baseline, BaselineSource)
         if baseline is not None and self.kind == "item":
             raise OptionError("`baseline` is for judges of pairs; this one labels one text")
         self.baseline = baseline
+        options = _options(judge)
+        self._needs_source = options is not None and options.needs_source
+        self._judges_source = options is not None and options.judges_source
+        compares = options is None or options.compares
+        self._names_reference = places.reference is not None or compares
 
     def outputs(self, run: Run) -> object:
         """Return a run's outputs, with the tools it used unless `output` is set."""
@@ -188,10 +172,11 @@ class CaseReader:
             InputError: A text cannot be found; the message says what was expected.
         """
         task = self._task(row)
-        retrieval = judges_source(self.judge)
-        text = None if retrieval else work_in(row.outputs, self.places.output, task=task)
+        text = None
+        if not self._judges_source:
+            text = work_in(row.outputs, self.places.output, task=task)
         source = context_in(row.context) or self._source(row.inputs, row.outputs)
-        if source is None and wants_source(self.judge):
+        if source is None and self._needs_source:
             raise InputError(
                 "`context`: the judge needs a source to check against; name it by `context=`: "
                 "a key or a path in the inputs or the outputs. The inputs are "
@@ -232,13 +217,9 @@ class CaseReader:
             return asked
         return task_in(row.inputs, self.places.input)
 
-    @property
-    def _names_reference(self) -> bool:
-        return self.places.reference is not None or wants_reference(self.judge)
-
     def _source(self, inputs: object, outputs: object) -> str | None:
         # What a response was made of is no source of its task, unless a judge needs one.
-        usual = self.places.context is None and not wants_source(self.judge)
+        usual = self.places.context is None and not self._needs_source
         return source_in(inputs, None if usual else outputs, self.places.context)
 
     def _reference(self, reference: object) -> str | None:
@@ -246,14 +227,15 @@ class CaseReader:
             return None
         return reference_in(reference, self.places.reference)
 
-    def _other(self, row: EvaluatedRow, baseline: BaselineSource) -> object:
+    def _other(
+        self, row: EvaluatedRow, baseline: Mapping[str, object] | Callable[[Any], object]
+    ) -> object:
         if callable(baseline):
             return baseline(row.inputs)
         if row.example is None or row.example not in baseline:
-            count = f"{len(baseline)}" if baseline else "none"
             raise InputError(
-                f"`baseline`: expected outputs for example {row.example}, the mapping has "
-                f"{count}"
+                f"`baseline`: expected outputs for example {row.example}, got those of "
+                f"{len(baseline)} others"
             )
         return baseline[row.example]
 

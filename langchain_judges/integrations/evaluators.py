@@ -73,7 +73,7 @@ def as_evaluator(  # noqa: PLR0913 - where each text stands
     output: TextSource = None,
     reference: TextSource = None,
     context: TextSource = None,
-    baseline: BaselineSource | None = None,
+    baseline: BaselineSource = None,
 ) -> JudgeEvaluator:
     """Make a judge an evaluator for LangSmith, which can also be called like openevals'.
 

@@ -29,7 +29,7 @@ from langchain_judges.integrations.cases import (
     verdict_of,
 )
 from langchain_judges.integrations.evaluators import JudgeEvaluator
-from langchain_judges.rows.fields import TextSource, check_sources, check_words
+from langchain_judges.rows.fields import TextSource, check_sources, check_words, expected_in
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import comment_of, decision, reason_of, score_of
 
@@ -68,7 +68,7 @@ def as_comparative_evaluator(
         OptionError: `judge` takes neither a pair nor an item, or an option is not allowed.
     """
     check_words(key=key)
-    reader = CaseReader(judge, TextSources(input, output, reference, context), None)
+    reader = CaseReader(judge, TextSources(input, output, reference, context))
     name = key or ("preference" if reader.kind == "pair" else feedback_key(judge))
     names: dict[object, str] = {}
 
@@ -217,21 +217,10 @@ def _verdict(run: Run, evaluator: JudgeEvaluator | None) -> Mapping[str, Any]:
 def _label(example: Example, source: TextSource) -> object:
     for fields in (example.outputs, example.metadata):
         try:
-            label = _at(fields or {}, "label" if source is None else source)
+            return expected_in(fields or {}, "label" if source is None else source)
         except InputError:
             continue
-        if label is not None:
-            return label
     return None
-
-
-def _at(fields: Mapping[str, object], source: TextSource) -> object:
-    if callable(source):
-        return source(fields)
-    at: object = fields
-    for step in str(source).split("."):
-        at = at.get(step) if isinstance(at, Mapping) else None
-    return at
 
 
 def _rate(key: str, count: int, total: int, what: str) -> dict[str, object]:

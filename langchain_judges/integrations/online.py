@@ -11,14 +11,12 @@ from langchain_judges.integrations.cases import feedback_key
 from langchain_judges.integrations.langsmith_runs import CLOSED, waited_for
 from langchain_judges.methods.describe import kind_of, unwrapped
 from langchain_judges.methods.graph import JudgeGraph
-from langchain_judges.options import unknown_option
 from langchain_judges.rows.fields import check_words
 from langchain_judges.runs.run_state import Judge
 
 if TYPE_CHECKING:
     from langsmith import Client
 
-_PLACES = ("key", "input", "output", "context")
 _CODE = '''\
 """Made by langchain-judges."""
 import json
@@ -46,9 +44,6 @@ def online_code(judge: Judge, **places: str | None) -> str:
     Raises:
         OptionError: The judge compares pairs, is of another package, or has no plain form.
     """
-    for place in places:
-        if place not in _PLACES:
-            raise unknown_option("create_online_evaluator", place, _PLACES)
     check_words(**places)
     if kind_of(judge) != "item":
         raise OptionError("`judge` must label one text; this one compares pairs")
@@ -60,7 +55,7 @@ def online_code(judge: Judge, **places: str | None) -> str:
     return _CODE.format(spec=json.dumps(graph.spec), places=json.dumps(given))
 
 
-def create_online_evaluator(
+def create_online_evaluator(  # noqa: PLR0913 - what it is, and where each text stands
     client: Client,
     judge: Judge,
     name: str,
@@ -68,7 +63,9 @@ def create_online_evaluator(
     secrets: Sequence[str] = (),
     dependencies: Sequence[str] = ("langchain-judges", "langchain-openai"),
     key: str | None = None,
-    **places: str | None,
+    input: str | None = None,
+    output: str | None = None,
+    context: str | None = None,
 ) -> str:
     """Create an advanced code evaluator that runs a judge in LangSmith, and return its id.
 
@@ -85,14 +82,16 @@ def create_online_evaluator(
             never sees them.
         dependencies: What is installed for it, as pip takes it.
         key: Name of the feedback, as in `as_evaluator`.
-        places: `input`, `output` and `context` as in `as_evaluator`: a key or a path each.
+        input: Where the task is, as in `as_evaluator`: a key or a path.
+        output: Where the text is.
+        context: Where the source is.
 
     Raises:
         OptionError: The judge cannot be written as code.
         LangsmithError: LangSmith refuses the evaluator.
     """
     check_words(name=name)
-    code = online_code(judge, key=key, **places)
+    code = online_code(judge, key=key, input=input, output=output, context=context)
     evaluator: Any = {
         "code": code,
         "language": "python",

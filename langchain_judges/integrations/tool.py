@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Annotated
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, Field
 
 from langchain_judges.asking.steps import Steps, arun, run
 from langchain_judges.errors import InputError
@@ -20,39 +19,25 @@ from langchain_judges.integrations.cases import (
 from langchain_judges.methods.describe import kind_of, unwrapped
 from langchain_judges.rows.checks import check_text
 from langchain_judges.rows.fields import check_words
-from langchain_judges.rows.media import content_in
-from langchain_judges.rows.messages import message_in
-from langchain_judges.rows.texts import plain
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import comment_of, score_of
-
-
-def _message_text(value: object) -> object:
-    """Return the text of a message; code that calls the tool may pass one."""
-    message = message_in(value)
-    if content_in(value) or (message and content_in(message["content"])):
-        raise ValueError("a tool's argument must be a text, not an image or a file")
-    return value if message is None else plain(message["content"])
-
-
-Words = Annotated[str, BeforeValidator(_message_text)]
 
 
 class PairArguments(BaseModel):
     """Arguments of a judge of pairs as a tool."""
 
-    input: Words = Field(description="The task that both texts answer.")
-    output_a: Words = Field(description="The first text.")
-    output_b: Words = Field(description="The second text.")
+    input: str = Field(description="The task that both texts answer.")
+    output_a: str = Field(description="The first text.")
+    output_b: str = Field(description="The second text.")
 
 
 class ItemArguments(BaseModel):
     """Arguments of a judge of one text as a tool."""
 
-    input: Words = Field(description="The task that the text answers.")
-    output: Words = Field(description="The text to judge.")
-    expected: Words | None = Field(None, description="A known answer, if there is one.")
-    source: Words | None = Field(None, description="What the text must be true to, if any.")
+    input: str = Field(description="The task that the text answers.")
+    output: str = Field(description="The text to judge.")
+    expected: str | None = Field(None, description="A known answer, if there is one.")
+    source: str | None = Field(None, description="What the text must be true to, if any.")
 
 
 def judge_tool(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import InputError
+from langchain_judges.options import check_value
 from langchain_judges.rows.fields import TextSource, check_sources, check_words, work_in
 from langchain_judges.rows.texts import PlainText, ToolCall
 
@@ -48,11 +49,8 @@ def trajectory_evaluator(
     Raises:
         OptionError: An option is not allowed.
     """
-    if order not in get_args(Order):
-        raise OptionError(f"`order` must be one of {get_args(Order)!r}, got {order!r}")
-    if not (callable(arguments) or arguments in get_args(Arguments)):
-        allowed = f"a function, or one of {get_args(Arguments)!r}"
-        raise OptionError(f"`arguments` must be {allowed}, got {arguments!r}")
+    check_value("order", order, Order)
+    check_value("arguments", arguments, Arguments | ArgumentsMatch)
     check_words(key=key)
     check_sources(output=output, reference=reference)
     name = key or "trajectory_match"

@@ -145,7 +145,7 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
         client=client,
         judge=judge,
         key=key or feedback_key(judge),
-        reader=CaseReader(judge, TextSources(input, output, None, context), None),
+        reader=CaseReader(judge, TextSources(input, output, None, context)),
         queue=queue,
         doubtful=doubtful,
         stop=stop or threading.Event(),

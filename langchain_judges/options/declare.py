@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
 
@@ -83,6 +83,7 @@ _WORDS: dict[object, str] = {
     int: "a whole number",
     str: "a text",
     type(None): "None",
+    Callable: "a function",
 }
 
 
@@ -104,7 +105,7 @@ def wording(annotation: object, metadata: Sequence[object] = ()) -> str:
         return f"one of {', '.join(allowed)}" if len(allowed) > 1 else allowed[0]
     if get_origin(annotation) in (Union, types.UnionType):
         return " or ".join(wording(part, metadata) for part in get_args(annotation))
-    word = _WORDS.get(annotation)
+    word = _WORDS.get(get_origin(annotation) or annotation)
     if get_origin(annotation) in _LISTS:
         return "a list" + _size(annotation, metadata)
     if word is None:
