@@ -7,8 +7,6 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 import yaml
@@ -18,7 +16,6 @@ from langchain_judges import create_bsm_writer
 from langchain_judges.asking.local import local_model
 from langchain_judges.errors import JudgeError, MissingExtraError
 from langchain_judges.report.report import frame
-from langchain_judges.report.versus import ComparisonReport
 from langchain_judges.rows.files import read_table
 from langchain_judges.runs.on_ray import judge_dataset
 from langchain_judges.runs.prices import Prices
@@ -64,8 +61,6 @@ USES = [
     ("prices", "genai_prices", "A table of prices", lambda: Prices.read("genai-prices")),
     ("ray", "ray", "Judging on Ray", lambda: judge_dataset([], {}, records="out")),
     ("trust", "pandas", "A data frame", lambda: frame([])),
-    ("trust", "pandas", "A data frame",
-     lambda: ComparisonReport.contests_dataframe(cast("Any", SimpleNamespace(contests=[])))),
 ]  # fmt: skip
 
 

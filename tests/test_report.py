@@ -217,8 +217,8 @@ def test_a_judge_that_rates_a_step_higher_orders_as_people_do():
     )
     assert trust_report["agreement.label.wrong"] == 0
     assert trust_report["ratings.spearman"] > 0.9
-    assert trust_report["ratings.offset"] == pytest.approx((60 + 2 + 2) / 62)
-    assert trust_report["ratings.error"] == trust_report["ratings.offset"]
+    offset = trust_report.uses["averages"].number.result
+    assert offset == pytest.approx((60 + 2 + 2) / 62)
     assert trust_report.headline.key == "ratings.spearman"
     assert trust_report.uses["ordering"].word == "yes"
     assert trust_report.uses["averages"].word == "no"
@@ -238,7 +238,8 @@ def test_the_page_tells_of_confidence_where_a_judge_has_some():
     for row, chance in zip(rows, chances, strict=True):
         row["verdict"]["confidence"] = chance
     trust = report.trust(rows, data_of(labels))
-    assert trust["confidence.surest.50"] == pytest.approx(0.9)
+    # Off by 0 and by 0.1, each on half of the answers.
+    assert trust["confidence.ece"] == pytest.approx(0.05)
     assert "by chance alone up to" in trust.to_html()
     assert not report.trust(run_of(answers), data_of(labels)).sample.has_confidence
 
@@ -273,7 +274,7 @@ def rows(**more):
 def test_each_criterion_has_its_own_agreement_and_part_in_the_answer():
     trust = report.trust(*rows())
     assert trust["criterion.facts.spearman"] == pytest.approx(1)
-    assert (trust["criterion.facts.offset"], trust["criterion.facts.agreement"]) == (1, 0)
+    assert trust["criterion.facts.agreement"] == 0
     assert trust["criterion.flow.spearman"] == pytest.approx(0, abs=0.01)
     # Quadratic κ of a constant step: 2·cov / (var + var + step²), var = 1.2496 at 13:13:12:12.
     expected = 2 * 1.2496 / (2 * 1.2496 + 1)
@@ -360,7 +361,6 @@ COUNTED_BY_GROUPS = (
     "bias.length",
     "confidence.brier",
     "confidence.auc",
-    "confidence.surest.50",
 )
 
 

@@ -25,6 +25,7 @@ from langchain_judges.errors import STEERING, JudgeError, ModelAccessError, Outp
 from langchain_judges.escaping import InertConsole
 from langchain_judges.methods.direct import create_relative_judge
 from langchain_judges.methods.sc2 import render_table
+from langchain_judges.report.report import markdown
 from langchain_judges.runs.shards import merge
 from langchain_judges.testing import error, reply
 from tests.cases import for_each
@@ -106,7 +107,7 @@ def judged(reply, folder):
         "page": trusted.to_html(),
         "report's CSV": trusted.to_csv(),
         "report's JSON": trusted.to_json(),
-        "Markdown": trusted.to_markdown(),
+        "Markdown": markdown(trusted, []),
         "trace": "\n".join(said for run in traced.traced_runs for said in shown_of(run)),
     }
 

@@ -202,8 +202,7 @@ def _tell(answer: TrustReport | ComparisonReport) -> None:
 
 def summary_of(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> tuple[str, bool]:
     """Say which bars were passed; return a summary, and whether all were."""
-    from langchain_judges.report.report import markdown
-    from langchain_judges.report.watch import gates
+    from langchain_judges.report.report import gates, markdown
 
     reports = getattr(answer, "reports", None) or [answer]
     console, parts, passed = error_console(), [], True

@@ -11,7 +11,6 @@ from langchain_judges.metrics import Result
 from langchain_judges.report.answers import (
     MARGIN,
     MOST_WRONG,
-    TITLES,
     Use,
     UseAnswer,
     labels_to_settle,
@@ -22,51 +21,9 @@ from langchain_judges.report.measure import headline_key, measure
 from langchain_judges.report.number import Number, range_text, value_text
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.uses import answers_of
+from langchain_judges.report.watch import Drift
 from langchain_judges.rows.labels import SIDES
 from langchain_judges.verdict import Usage, add_usage, is_abstention, no_usage
-
-
-@dataclass(frozen=True)
-class Drift:
-    """A report beside an earlier one, on the rows that both have."""
-
-    since: str
-    """When the earlier report was made."""
-    change: Result
-    """Agreement now − agreement then, in [−1, 1], paired by row."""
-    changed: Result
-    """The share of rows on which the judge says something else now."""
-    words: dict[Use, tuple[str, str]]
-    """By use its answer then and now, where that is another one."""
-
-    @property
-    def sentence(self) -> str:
-        """What changed for each use, and how often the judge is right now beside then."""
-        since = f"Since {self.since}" if self.since else "Since the baseline"
-        uses = [f"{TITLES[use]}: {a} → {b}" for use, (a, b) in self.words.items()]
-        answers = "; ".join(uses) or "the same answer for every use"
-        span = range_text(Number("", "", self.change, "points")) or "no range"
-        moved = value_text(Number("", "", self.change, "points"))
-        word = "worse" if self.worse else "not shown to be worse"
-        other = f"another answer on {value_text(Number('', '', self.changed), 0)}"
-        rows = f"Right on the same {self.change.n:,} rows {moved} ({span}), {other}"
-        return f"{since}: {answers}. {rows}: {word}."
-
-    @property
-    def worse(self) -> bool:
-        """Whether the whole interval of the change is below 0."""
-        return self.change.interval is not None and self.change.interval.high < 0
-
-    def to_dict(self) -> dict[str, object]:
-        """Return plain JSON data."""
-        return {
-            "since": self.since,
-            "worse": self.worse,
-            "sentence": self.sentence,
-            "words": {use: list(pair) for use, pair in self.words.items()},
-            "change": self.change.to_dict(),
-            "changed": self.changed.to_dict(),
-        }
 
 
 @dataclass(frozen=True)
@@ -154,7 +111,7 @@ class ReportContent:
             sample, self.numbers, margin=margin, max_wrong=max_wrong
         )
         """For each use whether the judge may be trusted: `yes`, `no` or `not yet`, and why."""
-        self.details = details(sample, self.numbers, self.headline)
+        self.details = _details(sample, self.numbers, self.headline)
         """What was measured, in one sentence."""
         self.notes = sample.notes()
         """Which rows some numbers cannot count, a sentence each."""
@@ -208,13 +165,18 @@ def _dollars(sample: Sample) -> float | None:
     return sum(costs) if complete else None
 
 
-def details(sample: Sample, numbers: Mapping[str, Number], headline: Number) -> str:
+def _details(sample: Sample, numbers: Mapping[str, Number], headline: Number) -> str:
     """Return what else was counted, in one sentence."""
-    parts = [_agreed(sample, headline), _flips(numbers), _leaning(numbers)]
-    parts.append(_abstained(sample))
+    count = len(sample.rows)
     lost = sum(row.answer is None and not is_abstention(row.verdict) for row in sample.rows)
-    parts.append(f"{lost:,} of {len(sample.rows):,} not judged")
-    sentence = "; ".join(part for part in parts if part)
+    parts = [
+        _agreed(sample, headline),
+        _flips(numbers),
+        _leaning(numbers),
+        _abstained(numbers, count),
+        f"{lost:,} of {count:,} not judged",
+    ]
+    sentence = "; ".join(filter(None, parts))
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
@@ -229,15 +191,15 @@ def _agreed(sample: Sample, headline: Number) -> str:
     return f"agrees with {sample.whom} {value_text(headline, 0)} ({span}) of the time"
 
 
-def _abstained(sample: Sample) -> str:
+def _abstained(numbers: Mapping[str, Number], rows: int) -> str:
     """Say how often the judge abstained, and whether people would have judged."""
-    rows = [row for row in sample.rows if is_abstention(row.verdict)]
-    labelled = sum(bool(row.target) for row in rows)
-    if not rows:
+    number = numbers.get("failures.abstained.labelled")
+    if number is None:
         return ""
+    count, labelled = number.result.n, round(number.result * number.result.n)
     return (
-        f"says of {len(rows):,} of {len(sample.rows):,} that it cannot assess them; people "
-        f"labelled {labelled:,} of these"
+        f"says of {count:,} of {rows:,} that it cannot assess them; people labelled "
+        f"{labelled:,} of these"
     )
 
 

@@ -4,91 +4,90 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
-from langchain_judges.metrics.agreement import Errors
-from langchain_judges.metrics.inputs import value_of
-from langchain_judges.orders import Order
-from langchain_judges.report.estimates import (
-    calibration,
-    corrected,
-    length,
-    position,
-    ratings,
-)
+from langchain_judges.metrics.inputs import Judgment, value_of
 from langchain_judges.report.number import ERRORS, Number
+from langchain_judges.report.rows import preference_points
 from langchain_judges.report.sample import Sample
 from langchain_judges.verdict import Label, is_abstention
 
-ORDERS: tuple[Order, ...] = ("AB", "BA")
+LEAST_ROWS = 10
+"""Of fewer labels, or fewer rows without one, nothing is estimated."""
 
 
 def measure(sample: Sample) -> list[Number]:
     """Return every number of a report on one judge."""
-    numbers = [*_agreement(sample), *_baselines(sample)]
-    if sample.pairs:
-        numbers += [*position(sample), *length(sample)]
-    numbers += [
-        *criteria(sample),
-        *ratings(sample),
-        *corrected(sample),
-        *calibration(sample),
+    kinds = [_agreement, _people, _baselines, criteria, ratings, _corrected, _calibration]
+    biases = [_position, _length] if sample.pairs else []
+    return [
+        number
+        for numbers in (*kinds, *biases, _failures, _categories)
+        for number in numbers(sample)
     ]
-    return [*numbers, *_failures(sample), *_categories(sample)]
 
 
 def headline_key(sample: Sample, numbers: Mapping[str, Number]) -> str:
-    """Return the key of the number that the first sentence is about."""
-    if sample.by_criteria and (lowest := least(sample, numbers)):
-        return lowest.key
+    """Return the key of the agreement that sums a report up; of criteria the worst."""
+    if sample.by_criteria:
+        ranks = [f"criterion.{name}.spearman" for name in sample.criteria]
+        keys = [k if k in numbers else k.replace("spearman", "kappa") for k in ranks]
+        return min(keys, key=lambda k: (math.isnan(numbers[k].result), numbers[k].result))
     if sample.rated:
         return "ratings.spearman"
     return "agreement.votes.wrong" if sample.by_votes else "agreement.label.wrong"
 
 
+# ---- agreement
+
+
 def _agreement(sample: Sample) -> list[Number]:
-    numbers = []
-    lost = any(answer is None for answer in sample.answers)
-    for errors in ERRORS if lost else ERRORS[:1]:
-        note = "not judged is wrong" if errors == "wrong" else "not judged is left out"
-        if any(sample.votes):
-            title = "Each person's vote"
-            result = agreement(sample, by_votes=True, errors=errors)
-            numbers.append(Number(f"agreement.votes.{errors}", title, result, note=note))
-        title = "The label" if not any(sample.votes) else "The majority of people"
-        result = agreement(sample, by_votes=False, errors=errors)
-        numbers.append(Number(f"agreement.label.{errors}", title, result, note=note))
-        more = _one_order if sample.pairs else _balanced
-        numbers += more(sample, errors, note)
+    voted = any(sample.votes)
+    label = "The majority of people" if voted else "The label"
+    ways = {"votes": ("Each person's vote", _agrees(sample, by_votes=True))} if voted else {}
+    ways["label"] = (label, _agrees(sample, by_votes=False))
+    if not sample.pairs:
+        title = "Balanced accuracy: the mean over the labels"
+        recalls = partial(metrics.balanced_accuracy, sample.verdicts, sample.labels)
+        ways["balanced"] = (title, partial(recalls, **sample.settings))
+    elif sample.asked_twice:
+        title = "The label, by one order alone (mean of both)"
+        ways["mean_of_orders"] = (title, _agrees_in_one_order(sample))
+    lost = None in sample.answers
+    numbers = [
+        Number(
+            f"agreement.{key}.{errors}",
+            title,
+            count(errors=errors),
+            note="not judged is wrong" if errors == "wrong" else "not judged is left out",
+        )
+        for errors in (ERRORS if lost else ERRORS[:1])
+        for key, (title, count) in ways.items()
+    ]
     kappa = metrics.cohen_kappa(sample.verdicts, sample.labels, **sample.settings)
-    numbers.append(Number("agreement.kappa", "Cohen's κ with the label", kappa, "number"))
-    return [*numbers, *_people(sample)]
+    return [*numbers, Number("agreement.kappa", "Cohen's κ with the label", kappa, "number")]
 
 
-def _one_order(sample: Sample, errors: Errors, note: str) -> list[Number]:
-    """The agreement of a judge asked once, of the rows that were asked in both orders."""
-    if not any(row.has_orders for row in sample.rows):
-        return []
+def _agrees(sample: Sample, *, by_votes: bool) -> Callable[..., Result]:
+    """Return what counts the agreement with each vote, or with the label."""
+    if by_votes:
+        return partial(metrics.vote_agreement, sample.verdicts, sample.votes, **sample.settings)
+    return partial(metrics.accuracy, sample.verdicts, sample.labels, **sample.settings)
+
+
+def _agrees_in_one_order(sample: Sample) -> Callable[..., Result]:
+    """Return what counts the agreement of a judge asked once, of the rows asked in both."""
     # A row that failed was asked in both orders.
     asked = [i for i, row in enumerate(sample.rows) if row.has_orders or row.answer is None]
     part = sample.part(asked)
-    result = metrics.order_accuracy(
-        *part.in_orders(), part.labels, "mean_of_orders", errors, **part.settings
+    orders = part.in_orders()
+    return partial(
+        metrics.order_accuracy, *orders, part.labels, "mean_of_orders", **part.settings
     )
-    title = "The label, by one order alone (mean of both)"
-    return [Number(f"agreement.mean_of_orders.{errors}", title, result, note=note)]
-
-
-def _balanced(sample: Sample, errors: Errors, note: str) -> list[Number]:
-    """The mean over the classes of the share that is found, for judges of one text."""
-    title = "Balanced accuracy: the mean over the labels"
-    result = metrics.balanced_accuracy(
-        sample.verdicts, sample.labels, errors, **sample.settings
-    )
-    return [Number(f"agreement.balanced.{errors}", title, result, note=note)]
 
 
 def _people(sample: Sample) -> list[Number]:
@@ -97,21 +96,25 @@ def _people(sample: Sample) -> list[Number]:
     if math.isnan(people):
         return numbers
     first = second = sample.answers
-    if any(row.has_orders for row in sample.rows):
+    if sample.asked_twice:
         first, second = (
-            [row.in_order(order) if row.has_orders else row.answer for row in sample.rows]
-            for order in ORDERS
+            [
+                own if row.has_orders else row.answer
+                for row, own in zip(sample.rows, side, strict=True)
+            ]
+            for side in sample.in_orders()
         )
     beside = metrics.beside_people(first, sample.votes, second, **sample.settings)
-    lead_title = "Over people among themselves, every row counted alike"
+    alike = "every row counted alike"
     return [
         *numbers,
+        Number("agreement.people_rows", f"People among themselves, {alike}", beside.people),
         Number(
-            "agreement.people_rows",
-            "People among themselves, every row counted alike",
-            beside.people,
+            "agreement.over_people",
+            f"Over people among themselves, {alike}",
+            beside.lead,
+            "points",
         ),
-        Number("agreement.over_people", lead_title, beside.lead, "points"),
         Number(
             "agreement.winning_rate",
             "Annotators that it could replace (winning rate ω of the alt-test)",
@@ -121,70 +124,6 @@ def _people(sample: Sample) -> list[Number]:
     ]
 
 
-def _baselines(sample: Sample) -> list[Number]:
-    """What needs no judge to be right, by the rule that counts the judge's mistakes."""
-    if not any(label is not None for label in sample.labels):
-        return []
-    answers, titles = _answers_without_judge(sample)
-    numbers, rights = [], {}
-    for name, own in answers.items():
-        known = [answer is not None for answer in own]
-        rights[name] = [
-            None if miss is None or not there else 1 - miss
-            for miss, there in zip(sample.missed(own), known, strict=True)
-        ]
-        result = metrics.rate(rights[name], **sample.settings)
-        note = "" if all(known) else f"of the {sum(known):,} rows with texts"
-        numbers.append(Number(f"baseline.{name}", titles[name], result, note=note))
-    best = max(numbers, key=lambda number: number.result)
-    theirs = rights[best.key.partition(".")[2]]
-    lead = metrics.paired_difference(sample.rights, theirs, **sample.settings)
-    title = "The judge's lead over the best of these"
-    return [*numbers, Number("baseline.lead", title, lead, "points", best.title)]
-
-
-def _answers_without_judge(
-    sample: Sample,
-) -> tuple[dict[str, list[Label | None]], dict[str, str]]:
-    """Return by baseline its answer to each row, None where it has none, and its title."""
-    count = len(sample.rows)
-    answers: dict[str, list[Label | None]] = {}
-    if sample.pairs and sample.texts:
-        answers["length"] = [None] * count
-        for place, a, b in zip(sample.with_texts, *sample.lengths, strict=True):
-            answers["length"][place] = "A" if a > b else "B" if b > a else "tie"
-    if sample.pairs:
-        answers["first_slot"] = ["A"] * count
-    common = Counter(v for v in sample.labels if v is not None).most_common(1)[0][0]
-    answers["majority"] = [common] * count
-    return answers, {
-        "length": "Always the longer text",
-        "first_slot": "Always the first text (A)",
-        "majority": f"Always the commonest label ({common})",
-    }
-
-
-def _failures(sample: Sample) -> list[Number]:
-    readings = [value_of(verdict) for verdict in sample.verdicts]
-    reasons = [reason if answer is None else "" for answer, reason in readings]
-    failed = metrics.rate([bool(reason) for reason in reasons], **sample.settings)
-    numbers = [Number("failures.failed", "Not judged", failed)]
-    for name in sorted({*reasons} - {""}):
-        result = metrics.rate([reason == name for reason in reasons], **sample.settings)
-        numbers.append(Number(f"failures.reason.{name}", f"Not judged: {name}", result))
-    abstained = [bool(row.target) for row in sample.rows if is_abstention(row.verdict)]
-    if abstained:
-        title = "Cannot be assessed for the judge, and labelled by people"
-        result = metrics.rate(abstained, confidence=sample.confidence)
-        numbers.append(Number("failures.abstained.labelled", title, result))
-    if sample.pairs:
-        both = zip(sample.verdicts, sample.answers, strict=True)
-        tied = [verdict if answer is None else answer == "tie" for verdict, answer in both]
-        ties = metrics.rate(tied, **sample.settings)
-        numbers.append(Number("failures.ties", "Verdicts that are ties", ties))
-    return numbers
-
-
 def _categories(sample: Sample) -> list[Number]:
     places: dict[str, list[int]] = {}
     for place, row in enumerate(sample.rows):
@@ -192,56 +131,232 @@ def _categories(sample: Sample) -> list[Number]:
             places.setdefault(row.category, []).append(place)
     ranked = sorted(places.items(), key=lambda pair: -len(pair[1]))
     return [
-        Number(f"category.{name}", name, agreement(sample.part(own), by_votes=sample.by_votes))
+        Number(f"category.{name}", name, _agrees(sample.part(own), by_votes=sample.by_votes)())
         for name, own in ranked
     ]
 
 
-def agreement(sample: Sample, *, by_votes: bool, errors: Errors = "wrong") -> Result:
-    """Return the headline number: agreement with each vote, or with the label."""
-    if by_votes:
-        return metrics.vote_agreement(
-            sample.verdicts, sample.votes, errors=errors, **sample.settings
+# ---- what needs no judge
+
+
+def _baselines(sample: Sample) -> list[Number]:
+    """What needs no judge to be right, by the rule that counts the judge's mistakes."""
+    if not any(label is not None for label in sample.labels):
+        return []
+    numbers, rights = [], {}
+    for name, (title, answers) in _answers_without_judge(sample).items():
+        known = [answer is not None for answer in answers]
+        rights[name] = [
+            None if miss is None or not there else 1 - miss
+            for miss, there in zip(sample.missed(answers), known, strict=True)
+        ]
+        result = metrics.rate(rights[name], **sample.settings)
+        note = "" if all(known) else f"of the {sum(known):,} rows with texts"
+        numbers.append(Number(f"baseline.{name}", title, result, note=note))
+    best = max(numbers, key=lambda number: number.result)
+    theirs = rights[best.key.partition(".")[2]]
+    lead = metrics.paired_difference(sample.rights, theirs, **sample.settings)
+    title = "The judge's lead over the best of these"
+    return [*numbers, Number("baseline.lead", title, lead, "points", best.title)]
+
+
+def _answers_without_judge(sample: Sample) -> dict[str, tuple[str, list[Label | None]]]:
+    """Return by baseline its title and its answer to each row, None where it has none."""
+    count = len(sample.rows)
+    answers: dict[str, tuple[str, list[Label | None]]] = {}
+    if sample.pairs and sample.texts:
+        longer: list[Label | None] = [None] * count
+        for place, a, b in zip(sample.with_texts, *sample.lengths, strict=True):
+            longer[place] = "A" if a > b else "B" if b > a else "tie"
+        answers["length"] = ("Always the longer text", longer)
+    if sample.pairs:
+        answers["first_slot"] = ("Always the first text (A)", ["A"] * count)
+    common = Counter(v for v in sample.labels if v is not None).most_common(1)[0][0]
+    answers["majority"] = (f"Always the commonest label ({common})", [common] * count)
+    return answers
+
+
+# ---- biases
+
+
+def _position(sample: Sample) -> list[Number]:
+    """Return how often verdicts change with the places of the texts, and which slot gains."""
+    title = "Flips when the texts swap places"
+    if not sample.asked_twice:
+        flips = [row.verdict.get("flipped") for row in sample.rows]
+        rate = Result.undefined("one order was asked")
+        if any(flip is not None for flip in flips):
+            # What each order came to is not kept; whether they disagreed is.
+            rate = metrics.rate(flips, **sample.settings)
+        return [Number("bias.flips", title, rate)]
+    orders = sample.in_orders()
+    bias = metrics.position_bias(*orders, **sample.settings)
+    other: list[float | None] = []
+    undecided: list[float | None] = []
+    for pair in zip(*orders, strict=True):
+        differ = None not in pair and pair[0] != pair[1]
+        other.append(None if None in pair else float(differ and "tie" not in pair))
+        undecided.append(None if None in pair else float(differ and "tie" in pair))
+    return [
+        Number("bias.flips", title, bias.flip_rate),
+        Number(
+            "bias.flips.other",
+            "… of these, each order names another text",
+            metrics.rate(other, **sample.settings),
+        ),
+        Number(
+            "bias.flips.undecided",
+            "… of these, one order names none",
+            metrics.rate(undecided, **sample.settings),
+        ),
+        Number(
+            "bias.first_slot_rate",
+            "Winners that were shown first",
+            bias.first_slot_rate,
+            note="no bias: 50 %",
+        ),
+    ]
+
+
+def _length(sample: Sample) -> list[Number]:
+    """Return how often the shorter text is missed where it is preferred, and the longer."""
+    if not sample.texts:
+        undefined = Result.undefined("the texts are not known")
+        return [Number("bias.length", "Shorter text missed", undefined)]
+    part = sample.part(sample.with_texts)
+    a, b = part.lengths
+    whom = "people prefer" if sample.whom == "people" else "the label prefers"
+    ways = {"length": ("Shorter", a, b), "length.longer": ("Longer", b, a)}
+    return [
+        Number(
+            f"bias.{key}",
+            f"{which} text missed",
+            metrics.length_bias(part.verdicts, part.targets, first, second, **part.settings),
+            note=f"not the {which.lower()} text, where {whom} it",
         )
-    return metrics.accuracy(sample.verdicts, sample.labels, errors=errors, **sample.settings)
+        for key, (which, first, second) in ways.items()
+    ]
+
+
+# ---- ratings, criteria, confidence
+
+
+def ratings(sample: Sample) -> list[Number]:
+    """Return how ratings of single texts go with people's; nothing of other labels."""
+    if not sample.rated:
+        return []
+    columns = sample.answers, sample.labels
+    order = metrics.correlate(*columns, "spearman", **sample.settings)
+    kappa = metrics.cohen_kappa(*columns, weights="quadratic", **sample.settings)
+    title = f"Rank correlation with {sample.whom} (Spearman)"
+    return [
+        Number("ratings.spearman", title, order, "number"),
+        Number("ratings.kappa", "Cohen's κ, weighted by squared distance", kappa, "number"),
+    ]
 
 
 def criteria(sample: Sample) -> list[Number]:
     """Return how the judge's labels go with people's, criterion by criterion."""
-    return [number for name in sample.criteria for number in _one(sample, name)]
+    numbers = []
+    for name in sample.criteria:
+        part = sample.by_criterion(name)
+        kappa = metrics.cohen_kappa(part.answers, part.labels, **part.settings)
+        same = metrics.accuracy(part.answers, part.labels, **part.settings)
+        own = ratings(part) or [Number("ratings.kappa", "Cohen's κ", kappa, "number")]
+        numbers += [
+            replace(
+                number,
+                key=f"criterion.{name}.{number.key.partition('.')[2]}",
+                title=f"{name}: {number.title}",
+            )
+            for number in [*own, Number("ratings.agreement", "The same label", same)]
+        ]
+    return numbers
 
 
-def criterion_key(name: str, measure: str) -> str:
-    """Return the key of a number by one criterion."""
-    return f"criterion.{name}.{measure}"
-
-
-def least(sample: Sample, numbers: Mapping[str, Number]) -> Number | None:
-    """Return the number of the criterion on which the judge goes least with people."""
-    if not sample.criteria:
-        return None
-    measured = [main_number(numbers, name) for name in sample.criteria]
-    defined = [number for number in measured if not math.isnan(number.result)]
-    return min(defined or measured, key=lambda number: number.result)
-
-
-def main_number(numbers: Mapping[str, Number], name: str) -> Number:
-    """Return a criterion's rank correlation, or κ where its labels are words."""
-    ordered = criterion_key(name, "spearman")
-    return numbers[ordered if ordered in numbers else criterion_key(name, "kappa")]
-
-
-def _one(sample: Sample, name: str) -> list[Number]:
-    part = sample.by_criterion(name)
-    kappa = metrics.cohen_kappa(part.answers, part.labels, **part.settings)
-    numbers = ratings(part) or [Number("ratings.kappa", "Cohen's κ", kappa, "number")]
-    same = metrics.accuracy(part.answers, part.labels, **part.settings)
-    numbers.append(Number("ratings.agreement", "The same label", same))
+def _calibration(sample: Sample) -> list[Number]:
+    """Return whether the judge is right as often as it says, where it has a confidence."""
+    if not sample.has_confidence:
+        return []
+    fit = metrics.confidence_calibration(
+        sample.verdicts, sample.labels, sample.confidences, **sample.settings
+    )
     return [
-        replace(
-            number,
-            key=criterion_key(name, number.key.partition(".")[2]),
-            title=f"{name}: {number.title}",
-        )
-        for number in numbers
+        Number(
+            "confidence.ece",
+            "Distance of confidence from agreement (ECE)",
+            fit.ece,
+            "number",
+            f"right as often as it says: 0, and by chance alone up to {fit.ece_by_chance:.2f}",
+        ),
+        Number(
+            "confidence.brier",
+            "Squared error of the confidence (Brier)",
+            fit.brier,
+            "number",
+            "0 is best; always saying 50 % makes 0.25",
+        ),
+        Number(
+            "confidence.auc",
+            "Right answers have more confidence than wrong ones",
+            fit.auc,
+            note="confidence that says nothing: 50 %",
+        ),
     ]
+
+
+# ---- rows without a label, and without a verdict
+
+
+def _corrected(sample: Sample) -> list[Number]:
+    """Return what people would say of all rows, where only some of them have a label."""
+    judge = [_points(sample, [] if a is None else [a]) for a in sample.answers]
+    people = [_points(sample, target) for target in sample.targets]
+    both = [i for i, value in enumerate(people) if value is not None]
+    alone = [i for i, value in enumerate(people) if value is None]
+    labels, rest = (sum(judge[i] is not None for i in own) for own in (both, alone))
+    if min(labels, rest) < LEAST_ROWS:
+        return []
+    result: Result = metrics.ppi_mean(
+        [people[i] for i in both],
+        [judge[i] for i in both],
+        [judge[i] for i in alone],
+        groups=sample.groups and [sample.groups[i] for i in both],
+        confidence=sample.confidence,
+    )
+    what = "A's win rate" if sample.pairs else "Share of label 1"
+    title = f"{what} on all rows, as people would say"
+    note = f"judgments of all rows, corrected by the {labels:,} labels (PPI++)"
+    return [Number("people.corrected", title, result, note=note)]
+
+
+def _points(sample: Sample, answers: Sequence[object]) -> float | None:
+    if sample.pairs:
+        return preference_points(answers)
+    if len(answers) == 1 and isinstance(answers[0], int | float) and answers[0] in (0, 1):
+        return float(answers[0])
+    return None
+
+
+def _failures(sample: Sample) -> list[Number]:
+    readings = [value_of(verdict) for verdict in sample.verdicts]
+    reasons = [reason if answer is None else "" for answer, reason in readings]
+    titles = {"failed": "Not judged"}
+    hits: dict[str, list[Judgment]] = {"failed": [bool(reason) for reason in reasons]}
+    for name in sorted({*reasons} - {""}):
+        titles[f"reason.{name}"] = f"Not judged: {name}"
+        hits[f"reason.{name}"] = [reason == name for reason in reasons]
+    if sample.pairs:
+        both = zip(sample.verdicts, sample.answers, strict=True)
+        titles["ties"] = "Verdicts that are ties"
+        hits["ties"] = [v if answer is None else answer == "tie" for v, answer in both]
+    numbers = [
+        Number(f"failures.{key}", titles[key], metrics.rate(own, **sample.settings))
+        for key, own in hits.items()
+    ]
+    abstained = [bool(row.target) for row in sample.rows if is_abstention(row.verdict)]
+    if abstained:
+        title = "Cannot be assessed for the judge, and labelled by people"
+        result = metrics.rate(abstained, confidence=sample.confidence)
+        numbers.append(Number("failures.abstained.labelled", title, result))
+    return numbers

@@ -9,7 +9,7 @@ import re
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from io import StringIO
@@ -17,15 +17,18 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import TypedDict
+
 from langchain_judges.errors import InputError, needs
 from langchain_judges.escaping import clean, inert_cell, inert_json
+from langchain_judges.metrics import Result
 from langchain_judges.orders import OrderRule, orders_of
-from langchain_judges.report.answers import MARGIN, MOST_WRONG
+from langchain_judges.report.answers import MARGIN, MOST_WRONG, with_range
 from langchain_judges.report.content import Contest, ReportContent
-from langchain_judges.report.number import range_text, value_text
+from langchain_judges.report.number import Number, percent, range_text, value_text
 from langchain_judges.report.rows import JudgedRow, join, judges_of, rows_in
 from langchain_judges.report.sample import Sample
-from langchain_judges.report.watch import BarCheck, answers_of, drift
+from langchain_judges.report.watch import answers_of, drift
 from langchain_judges.runs.rows import JUDGED
 
 if TYPE_CHECKING:
@@ -40,12 +43,12 @@ class WrittenReport(ABC):
         """Return plain JSON data."""
 
     @abstractmethod
-    def to_dataframe(self) -> DataFrame:
-        """Return the numbers, one a row: judge, key, value, interval, n and how many failed."""
-
-    @abstractmethod
     def _shown(self) -> tuple[Sequence[ReportContent], Sequence[Contest]]:
         """Return what a page shows: the reports, and the tests between their judges."""
+
+    def to_dataframe(self) -> DataFrame:
+        """Return the numbers, one a row: judge, key, value, interval, n and how many failed."""
+        return frame(number_rows(self._shown()[0]))
 
     def to_csv(self, path: str | PathLike[str] | None = None) -> str:
         """Return the numbers as CSV, and write them to a file if there is a path."""
@@ -135,7 +138,54 @@ def command_text(arguments: Sequence[str]) -> str:
     return shlex.join(["langchain-judges", *words])
 
 
-def markdown(report: ReportContent, checks: Sequence[BarCheck] = ()) -> str:
+@dataclass(frozen=True)
+class BarCheck:
+    """One bar."""
+
+    title: str
+    value: str
+    """What was measured, in words."""
+    bar: str
+    passed: bool
+
+
+def gates(
+    report: ReportContent, min_agreement: float | None = None, max_flips: float | None = None
+) -> list[BarCheck]:
+    """Check a report against limits; an unknown number fails.
+
+    Args:
+        report: The report; with an earlier one beside it (`report.drift`) it must not be
+            clearly worse.
+        min_agreement: The lowest share of agreement, a failed judgment counted as wrong; of
+            ratings the lowest rank correlation, by several criteria of the worst of them.
+        max_flips: The highest share of verdicts that change when the texts swap places.
+    """
+    checks = []
+    if min_agreement is not None:
+        headline = report.headline
+        rated = headline.unit == "number"
+        title = "rank correlation" if rated else "agreement"
+        if report.sample.by_criteria:
+            title = headline.title
+        bar = f"at least {min_agreement if rated else f'{percent(min_agreement)} %'}"
+        # No number is at least a limit, and none is at most one.
+        passed = headline.result >= min_agreement
+        checks.append(BarCheck(title, with_range(headline), bar, passed))
+    if max_flips is not None:
+        unknown = Number("bias.flips", "", Result.undefined("unknown"))
+        flips = report.numbers.get("bias.flips", unknown)
+        bar = f"at most {percent(max_flips)} %"
+        checks.append(BarCheck("flips", with_range(flips), bar, flips.result <= max_flips))
+    if report.drift is not None:
+        change = Number("drift", "", report.drift.change, "points")
+        title = f"change since {report.drift.since or 'the baseline'} (n = {change.result.n:,})"
+        passed = not report.drift.worse
+        checks.append(BarCheck(title, with_range(change), "not clearly worse", passed))
+    return checks
+
+
+def markdown(report: ReportContent, checks: Sequence[BarCheck]) -> str:
     """Return a short summary of a report in Markdown, the bars first."""
     lines = [f"### May I trust {_escaped(report.name)}?", "", _escaped(report.sentence), ""]
     if checks:
@@ -156,7 +206,7 @@ def markdown(report: ReportContent, checks: Sequence[BarCheck] = ()) -> str:
     ]
     if report.left_out or report.notes:
         lines += ["", _escaped(" ".join(filter(None, [report.left_out, *report.notes])))]
-    return "\n".join(lines) + "\n"
+    return clean("\n".join(lines) + "\n")
 
 
 def _escaped(text: str) -> str:
@@ -191,14 +241,6 @@ class TrustReport(ReportContent, WrittenReport):
             "answers": answers_of(self.sample),
         }
 
-    def to_dataframe(self) -> DataFrame:
-        """Return the numbers, one a row: judge, key, value, interval, n and how many failed."""
-        return frame([self])
-
-    def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
-        """Return a short summary in Markdown, and write it to a file if there is a path."""
-        return written(markdown(self), path)
-
     def _shown(self) -> tuple[Sequence[ReportContent], Sequence[Contest]]:
         return [self], ()
 
@@ -212,12 +254,12 @@ def number_rows(reports: Sequence[ReportContent]) -> list[dict[str, object]]:
     ]
 
 
-def frame(reports: Sequence[TrustReport]) -> DataFrame:
-    """Return the numbers of reports as a data frame."""
+def frame(rows: Sequence[Mapping[str, object]]) -> DataFrame:
+    """Return rows as a data frame."""
     with needs("trust", "A data frame"):
         from pandas import DataFrame
 
-    return DataFrame(number_rows(reports))
+    return DataFrame(rows)
 
 
 def _check_shared(sample: Sample) -> None:
@@ -241,6 +283,18 @@ def _check_shared(sample: Sample) -> None:
             f"the judge's labels and people's have no label in common: the judge says {mine}, "
             f"people say {theirs}; give both the same names"
         )
+
+
+class TrustOptions(TypedDict, total=False):
+    """What reports on one judge and on several take; see `trust`."""
+
+    data_name: str
+    disagreements: int
+    margin: float
+    max_wrong: float
+    orders: OrderRule | None
+    provenance: Mapping[str, str] | None
+    confidence: float
 
 
 def trust(  # noqa: PLR0913 - options
@@ -316,5 +370,5 @@ def trust(  # noqa: PLR0913 - options
     report.left_out = " ".join(filter(None, (joined.left_out, said)))
     report.provenance = provenance_of(joined.rows, table, provenance or {})
     if baseline is not None:
-        report.drift = drift(report, baseline)
+        report.drift = drift(sample, report.uses, baseline)
     return report

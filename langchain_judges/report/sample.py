@@ -151,6 +151,11 @@ class Sample:
         """Whether the judge is compared with each vote, as people are with each other."""
         return any(len(votes) > 1 for votes in self.votes)
 
+    @cached_property
+    def asked_twice(self) -> bool:
+        """Whether of some rows the answers in both orders are known."""
+        return any(row.has_orders for row in self.rows)
+
     @property
     def settings(self) -> MetricSettings:
         """The keywords of every metric."""
@@ -264,14 +269,6 @@ def _systems(row: Mapping[str, Any], size: int) -> tuple[str | None, ...]:
     if not isinstance(names, list | tuple) or len(names) != size:
         return (None,) * size
     return tuple(None if name is None else str(name) for name in names)
-
-
-def gaps(answers: Sequence[Label | None], labels: Sequence[Label | None]) -> list[float | None]:
-    """Return how far each rating of the judge is above people's."""
-    return [
-        None if answer is None or label is None else float(answer) - float(label)
-        for answer, label in zip(answers, labels, strict=True)
-    ]
 
 
 def are_numbers(values: Iterable[object]) -> bool:

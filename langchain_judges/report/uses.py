@@ -225,7 +225,7 @@ def _person(sample: Sample, numbers: Mapping[str, Number]) -> UseAnswer:
         reason = "no row has answers of two people (column human_votes)"
         return UseAnswer("person", "not measured", reason, limit=limit)
     word = decided(gap.result, limit)
-    twice = any(row.has_orders for row in sample.rows)
+    twice = sample.asked_twice
     alone = " (each of its two answers by itself)" if twice else ""
     people = numbers["agreement.people_rows"].result
     reason = (

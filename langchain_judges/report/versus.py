@@ -8,12 +8,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import Unpack
+
 from langchain_judges import metrics
-from langchain_judges.errors import InputError, needs
-from langchain_judges.orders import OrderRule
-from langchain_judges.report.answers import MARGIN, MOST_WRONG
+from langchain_judges.errors import InputError
 from langchain_judges.report.content import Contest
-from langchain_judges.report.report import TrustReport, WrittenReport, frame, trust
+from langchain_judges.report.report import (
+    TrustOptions,
+    TrustReport,
+    WrittenReport,
+    frame,
+    trust,
+)
 from langchain_judges.report.rows import rows_in
 
 if TYPE_CHECKING:
@@ -47,32 +53,18 @@ class ComparisonReport(WrittenReport):
             "contests": [contest.to_dict() for contest in self.contests],
         }
 
-    def to_dataframe(self) -> DataFrame:
-        """Return the numbers of all judges, one a row."""
-        return frame(self.reports)
-
     def contests_dataframe(self) -> DataFrame:
         """Return the paired tests, one pair of judges a row."""
-        with needs("trust", "A data frame"):
-            from pandas import DataFrame
-
-        return DataFrame([contest.to_dict() for contest in self.contests])
+        return frame([contest.to_dict() for contest in self.contests])
 
     def _shown(self) -> tuple[Sequence[TrustReport], Sequence[Contest]]:
         return self.reports, self.contests
 
 
-def compare(  # noqa: PLR0913 - options
+def compare(
     runs: Mapping[str, Iterable[Mapping[str, Any]]],
     data: Iterable[Mapping[str, Any]] | None = None,
-    *,
-    data_name: str = "",
-    disagreements: int = 10,
-    margin: float = MARGIN,
-    max_wrong: float = MOST_WRONG,
-    orders: OrderRule | None = None,
-    provenance: Mapping[str, str] | None = None,
-    confidence: float = 0.95,
+    **options: Unpack[TrustOptions],
 ) -> ComparisonReport:
     """Report on several judges side by side, with paired tests on the rows they share.
 
@@ -82,38 +74,18 @@ def compare(  # noqa: PLR0913 - options
     Args:
         runs: By the name of a judge its rows; see `trust`.
         data: The rows that were judged.
-        data_name: What the data are called.
-        disagreements: How many are shown of each judge.
-        margin: As for `trust`.
-        max_wrong: As for `trust`.
-        orders: As for `trust`.
-        provenance: As for `trust`.
-        confidence: The level of the intervals.
+        options: As for `trust`.
 
     Raises:
         InputError: As `trust`, or judges of pairs and of single texts are mixed.
     """
     table = None if data is None else rows_in(data, "data")
-    reports = [
-        trust(
-            rows,
-            table,
-            name=name,
-            data_name=data_name,
-            disagreements=disagreements,
-            margin=margin,
-            max_wrong=max_wrong,
-            orders=orders,
-            provenance=provenance,
-            confidence=confidence,
-        )
-        for name, rows in runs.items()
-    ]
+    reports = [trust(rows, table, name=name, **options) for name, rows in runs.items()]
     if not reports:
         raise InputError("there is no judge to report on")
     if len({report.sample.pairs for report in reports}) > 1:
         raise InputError("judges of pairs and of single texts cannot be compared")
-    return ComparisonReport(reports, confidence)
+    return ComparisonReport(reports, options.get("confidence", 0.95))
 
 
 def _rank(report: TrustReport) -> float:
@@ -133,13 +105,9 @@ def _adjusted(p_values: Sequence[float]) -> list[float]:
 
     Written out, for loading statsmodels takes a second.
     """
-    adjusted, highest = list(p_values), 0.0
-    places = [place for place, p in enumerate(p_values) if not math.isnan(p)]
-    places.sort(key=p_values.__getitem__)
-    for rank, place in enumerate(places):
-        highest = max(highest, min(1.0, (len(places) - rank) * p_values[place]))
-        adjusted[place] = highest
-    return adjusted
+    known = sorted(p for p in p_values if not math.isnan(p))
+    steps = [(p, min(1.0, (len(known) - rank) * p)) for rank, p in enumerate(known)]
+    return [max((step for own, step in steps if own <= p), default=p) for p in p_values]
 
 
 def _contest(first: TrustReport, second: TrustReport, confidence: float) -> dict[str, Any]:

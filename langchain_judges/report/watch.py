@@ -1,9 +1,8 @@
-"""The same rows judged again later: did the judge change, and does it meet its limits?"""
+"""The same rows judged again later: did the judge change?"""
 
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,10 +14,56 @@ from typing_extensions import TypedDict
 
 from langchain_judges import metrics
 from langchain_judges.errors import InputError
-from langchain_judges.report.content import Drift, ReportContent
-from langchain_judges.report.number import Number, percent, range_text, value_text
+from langchain_judges.metrics import Result
+from langchain_judges.report.answers import TITLES, Use, UseAnswer
+from langchain_judges.report.number import Number, range_text, value_text
 from langchain_judges.report.sample import MetricSettings, Sample
 from langchain_judges.verdict import Label
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A report beside an earlier one, on the rows that both have."""
+
+    since: str
+    """When the earlier report was made."""
+    change: Result
+    """Agreement now − agreement then, in [−1, 1], paired by row."""
+    changed: Result
+    """The share of rows on which the judge says something else now."""
+    words: dict[Use, tuple[str, str]]
+    """By use its answer then and now, where that is another one."""
+
+    @property
+    def sentence(self) -> str:
+        """What changed for each use, and how often the judge is right now beside then."""
+        since = f"Since {self.since}" if self.since else "Since the baseline"
+        uses = [f"{TITLES[use]}: {a} → {b}" for use, (a, b) in self.words.items()]
+        answers = "; ".join(uses) or "the same answer for every use"
+        change = Number("", "", self.change, "points")
+        moved = f"{value_text(change)} ({range_text(change) or 'no range'})"
+        other = f"another answer on {value_text(Number('', '', self.changed), 0)}"
+        word = "worse" if self.worse else "not shown to be worse"
+        return (
+            f"{since}: {answers}. Right on the same {self.change.n:,} rows {moved}, {other}: "
+            f"{word}."
+        )
+
+    @property
+    def worse(self) -> bool:
+        """Whether the whole interval of the change is below 0."""
+        return self.change.interval is not None and self.change.interval.high < 0
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain JSON data."""
+        return {
+            "since": self.since,
+            "worse": self.worse,
+            "sentence": self.sentence,
+            "words": {use: list(pair) for use, pair in self.words.items()},
+            "change": self.change.to_dict(),
+            "changed": self.changed.to_dict(),
+        }
 
 
 class RowAnswer(TypedDict):
@@ -44,11 +89,12 @@ def answers_of(sample: Sample) -> list[RowAnswer]:
     return answers
 
 
-def drift(report: ReportContent, earlier: Mapping[str, Any]) -> Drift:
-    """Compare a report with an earlier one, row by row.
+def drift(sample: Sample, uses: Mapping[Use, UseAnswer], earlier: Mapping[str, Any]) -> Drift:
+    """Compare the rows of now with an earlier report, one by one.
 
     Args:
-        report: The report of now.
+        sample: The judged rows.
+        uses: The answers of now.
         earlier: What `to_dict` or the JSON of a report gives.
 
     Raises:
@@ -57,31 +103,27 @@ def drift(report: ReportContent, earlier: Mapping[str, Any]) -> Drift:
     _check_report(earlier, "the baseline")
     before = {each["row"]: each for each in earlier["answers"]}
     then = {each["use"]: each["answer"] for each in earlier["uses"]}
-    now = answers_of(report.sample)
     pairs = [
-        (i, each, before[each["row"]]) for i, each in enumerate(now) if each["row"] in before
+        (i, now, before[now["row"]])
+        for i, now in enumerate(answers_of(sample))
+        if now["row"] in before
     ]
     if not pairs:
         raise InputError("no row of the baseline is in this run")
-    groups = report.sample.groups
     settings: MetricSettings = {
-        "groups": groups and [groups[i] for i, _, _ in pairs],
-        "confidence": report.sample.confidence,
+        "groups": sample.groups and [sample.groups[i] for i, _, _ in pairs],
+        "confidence": sample.confidence,
     }
+    rights = [[each["right"] for each in side] for side in list(zip(*pairs, strict=True))[1:]]
+    moved = [float(new["answer"] != old["answer"]) for _, new, old in pairs]
     return Drift(
         since=earlier["provenance"].get("date", ""),
-        change=metrics.paired_difference(
-            [new["right"] for _, new, _ in pairs],
-            [old["right"] for _, _, old in pairs],
-            **settings,
-        ),
-        changed=metrics.rate(
-            [float(new["answer"] != old["answer"]) for _, new, old in pairs], **settings
-        ),
+        change=metrics.paired_difference(*rights, **settings),
+        changed=metrics.rate(moved, **settings),
         words={
-            use: (then[use], now_answer.word)
-            for use, now_answer in report.uses.items()
-            if then.get(use, now_answer.word) != now_answer.word
+            use: (then[use], now.word)
+            for use, now in uses.items()
+            if then.get(use, now.word) != now.word
         },
     )
 
@@ -106,57 +148,3 @@ def _check_report(earlier: object, name: str) -> None:
         isinstance(earlier.get(part), kind) for part, kind in parts.items()
     ):
         raise InputError(f"{name} is not a report: create one with `trust --json`")
-
-
-@dataclass(frozen=True)
-class BarCheck:
-    """One bar."""
-
-    title: str
-    value: str
-    """What was measured, in words."""
-    bar: str
-    passed: bool
-
-
-def gates(
-    report: ReportContent, min_agreement: float | None = None, max_flips: float | None = None
-) -> list[BarCheck]:
-    """Check a report against limits; an unknown number fails.
-
-    Args:
-        report: The report; with an earlier one beside it (`report.drift`) it must not be
-            clearly worse.
-        min_agreement: The lowest share of agreement, a failed judgment counted as wrong; of
-            ratings the lowest rank correlation, by several criteria of the worst of them.
-        max_flips: The highest share of verdicts that change when the texts swap places.
-    """
-    checks = []
-    if min_agreement is not None:
-        share = report.headline.result
-        passed = not math.isnan(share) and share >= min_agreement
-        rated = report.headline.unit == "number"
-        title = "rank correlation" if rated else "agreement"
-        if report.sample.by_criteria:
-            title = report.headline.title
-        bar = f"at least {min_agreement if rated else f'{percent(min_agreement)} %'}"
-        checks.append(BarCheck(title, _text(report.headline), bar, passed))
-    if max_flips is not None:
-        flips = report.numbers.get("bias.flips")
-        passed = flips is not None and not math.isnan(flips.result)
-        passed = passed and flips is not None and flips.result <= max_flips
-        text = "unknown" if flips is None else _text(flips)
-        checks.append(BarCheck("flips", text, f"at most {percent(max_flips)} %", passed))
-    if report.drift is not None:
-        change = Number("drift", "", report.drift.change, "points")
-        since = f"since {report.drift.since}" if report.drift.since else "since the baseline"
-        title = f"change {since} (n = {report.drift.change.n:,})"
-        checks.append(
-            BarCheck(title, _text(change), "not clearly worse", not report.drift.worse)
-        )
-    return checks
-
-
-def _text(number: Number) -> str:
-    span = range_text(number)
-    return f"{value_text(number)} ({span})" if span else value_text(number)
