@@ -309,13 +309,13 @@ def _audit_settings(flags: AuditFlags, auditor: str, own: list[str]) -> dict[str
 def _tell_rounds(calls: int, settings: Mapping[str, Any], errors: Console) -> None:
     """Say what the rounds after the first may ask, and the auditor if it is a model."""
     from langchain_judges.methods.allure.state import AuditOptions
-    from langchain_judges.report.number import count_text
+    from langchain_judges.runs.decision import counted
 
     rounds = settings.get("max_rounds", AuditOptions.defaults()["max_rounds"])
     if rounds > 1:
         errors.print(
             f"That is the first round; a later one judges again what its examples may change, "
-            f"so {rounds} rounds make at most {count_text(rounds * calls, 'call')}."
+            f"so {rounds} rounds make at most {counted(rounds * calls, 'call')}."
         )
     if settings["dev"] is not None:
         errors.print("Beside these, examples are tried on the items held out by --dev.")

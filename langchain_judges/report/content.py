@@ -11,14 +11,16 @@ from langchain_judges.metrics import Result
 from langchain_judges.report.answers import (
     MARGIN,
     MOST_WRONG,
+    Number,
     Use,
     UseAnswer,
     labels_to_settle,
+    range_text,
+    value_text,
     with_range,
 )
 from langchain_judges.report.evidence import costliest
 from langchain_judges.report.measure import headline_key, measure
-from langchain_judges.report.number import Number, range_text, value_text
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.uses import answers_of
 from langchain_judges.report.watch import Drift

@@ -11,19 +11,22 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from langchain_judges.metrics import Result
-from langchain_judges.report.answers import Use, UseAnswer, Word, with_range
-from langchain_judges.report.content import Contest, ReportContent
-from langchain_judges.report.number import (
+from langchain_judges.report.answers import (
     NO_BREAK,
     Number,
-    count_text,
+    Use,
+    UseAnswer,
+    Word,
     p_text,
     percent,
     range_text,
     value_text,
+    with_range,
 )
+from langchain_judges.report.content import Contest, ReportContent
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.single import BALANCED
+from langchain_judges.runs.decision import counted
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
@@ -149,7 +152,7 @@ def _label_first(sample: Sample) -> str:
     if not open_rows:
         return "new rows, the same for every question, for all of these have a label"
     if doubtful:
-        rows = count_text(doubtful, "row")
+        rows = counted(doubtful, "row")
         return f"first {rows} without a label whose two orders disagree (`label` picks them)"
     return f"some of the {len(open_rows):,} rows without one (`label` picks them)"
 

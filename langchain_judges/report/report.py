@@ -23,9 +23,16 @@ from langchain_judges.errors import InputError, needs
 from langchain_judges.escaping import clean, inert_cell, inert_json
 from langchain_judges.metrics import Result
 from langchain_judges.orders import OrderRule, orders_of
-from langchain_judges.report.answers import MARGIN, MOST_WRONG, with_range
+from langchain_judges.report.answers import (
+    MARGIN,
+    MOST_WRONG,
+    Number,
+    percent,
+    range_text,
+    value_text,
+    with_range,
+)
 from langchain_judges.report.content import Contest, ReportContent
-from langchain_judges.report.number import Number, percent, range_text, value_text
 from langchain_judges.report.rows import JudgedRow, join, judges_of, rows_in
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.watch import answers_of, drift

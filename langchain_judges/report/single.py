@@ -14,16 +14,18 @@ from langchain_judges.report.answers import (
     LEAST_OF_A_LABEL,
     MOST_LABELS,
     MOST_WRONG,
+    Number,
     UseAnswer,
     Word,
     decided,
     labels_to_settle,
     percent_text,
+    range_text,
+    rounded,
     rounded_up,
     settled,
     with_range,
 )
-from langchain_judges.report.number import Number, range_text, rounded
 from langchain_judges.report.sample import Sample
 
 

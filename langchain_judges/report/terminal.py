@@ -13,9 +13,9 @@ from rich.text import Text
 
 from langchain_judges.escaping import clean, shortened
 from langchain_judges.report.evidence import TextTable, own_evidence
-from langchain_judges.report.number import count_text
 from langchain_judges.rows.checks import kind_of_result
 from langchain_judges.rows.texts import judged, transcript
+from langchain_judges.runs.decision import counted
 
 if TYPE_CHECKING:
     from langchain_judges.runs.comparison import Comparison, Rate, Standing
@@ -65,8 +65,8 @@ def _costs(outcome: Mapping[str, Any]) -> list[RenderableType]:
         clean(f"! {f['step']} {f['unit']}: {f['reason']}: {f['detail']}"[:200])
         for f in outcome["failures"]
     ]
-    calls = count_text(usage["calls"], "call")
-    cost = Text(f"{calls}, {count_text(tokens, 'token')}", style="dim")
+    calls = counted(usage["calls"], "call")
+    cost = Text(f"{calls}, {counted(tokens, 'token')}", style="dim")
     return [*(Text(each, style="red") for each in lines), cost]
 
 
@@ -99,7 +99,7 @@ def _recalled(row: Mapping[str, Any]) -> Text:
     recalled = row.get("recalled") or {}
     leak = recalled.get("allow_leak")
     ids = row["verdict"].get("recalled") or recalled.get("ids") or ()
-    note = f"shown {count_text(len(ids), 'remembered example')}"
+    note = f"shown {counted(len(ids), 'remembered example')}"
     if leak:
         note += "; those of the item's own group were allowed, so this is no test"
     return Text(note, style="yellow" if leak else "dim")
@@ -321,7 +321,7 @@ def _section(name: str, text: str, whole: bool, style: str = "") -> Text:
         left_out = max(0, len(lines) - _LINES)
         lines = cut[:_LINES]
     if left_out:
-        lines.append(f"… {count_text(left_out, 'more line')}")
+        lines.append(f"… {counted(left_out, 'more line')}")
     return Text.assemble((f"{name}\n", "bold"), ("\n".join(lines), style), "\n")
 
 
@@ -407,7 +407,7 @@ def _waiting(result: Mapping[str, Any]) -> list[RenderableType]:
 
 
 def _wait(count: int) -> str:
-    return count_text(count, "accepted example waits", "accepted examples wait")
+    return counted(count, "accepted example waits", "accepted examples wait")
 
 
 def audit_report(result: Mapping[str, Any]) -> RenderableType:

@@ -19,28 +19,26 @@ from langchain_judges.report.answers import (
     LEAST_IN_ORDER,
     MARGIN,
     MOST_WRONG,
+    NO_BREAK,
     TITLES,
+    Number,
     Use,
     UseAnswer,
     Word,
     decided,
     labels_to_settle,
-    percent_text,
-    settled,
-    with_range,
-)
-from langchain_judges.report.number import (
-    NO_BREAK,
-    Number,
-    count_text,
     percent,
+    percent_text,
     range_text,
     rounded,
+    settled,
     value_text,
+    with_range,
 )
 from langchain_judges.report.rows import preference_points
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.single import single
+from langchain_judges.runs.decision import counted
 
 
 def answers_of(
@@ -286,14 +284,14 @@ def _of_systems(sample: Sample) -> UseAnswer:
     neighbours = sum(_apart(pair.judge) for pair in order.neighbours)
     word: Word = "no" if turned else "yes" if told and same == len(told) else "not yet"
     reason = (
-        f"by {sample.whom} {len(told)} of {count_text(len(order.pairs), 'pair')} of systems "
+        f"by {sample.whom} {len(told)} of {counted(len(order.pairs), 'pair')} of systems "
         f"can be told apart, and the judge has {same} of these in the same order"
     )
     if turned:
         pairs = ", ".join(f"{p.first} and {p.second}" for p in turned[:3])
         reason += f". It turns round {pairs}"
     reason += (
-        f". Of {count_text(len(order.neighbours), 'step')} in the ranking it can tell "
+        f". Of {counted(len(order.neighbours), 'step')} in the ranking it can tell "
         f"{neighbours} apart"
     )
     labels = None
@@ -305,7 +303,7 @@ def _of_systems(sample: Sample) -> UseAnswer:
             if pair.matches is None
         ]
         labels = min((each for each in candidates if each is not None), default=None)
-    brief = f"{same} of {count_text(len(told), 'pair')} of systems"
+    brief = f"{same} of {counted(len(told), 'pair')} of systems"
     return UseAnswer("ordering", word, reason, labels=labels, brief=brief)
 
 

@@ -15,8 +15,14 @@ from typing_extensions import TypedDict
 from langchain_judges import metrics
 from langchain_judges.errors import InputError
 from langchain_judges.metrics import Result
-from langchain_judges.report.answers import TITLES, Use, UseAnswer
-from langchain_judges.report.number import Number, range_text, value_text
+from langchain_judges.report.answers import (
+    TITLES,
+    Number,
+    Use,
+    UseAnswer,
+    range_text,
+    value_text,
+)
 from langchain_judges.report.sample import MetricSettings, Sample
 from langchain_judges.verdict import Label
 
