@@ -255,11 +255,7 @@ CASES: dict[str, Case] = {
     "rubric + abstain": Case("rubric", {"abstain": True}),
     "rubric + claims": Case("rubric", {"claims": True}),
     "rubric + claims, source": Case(
-        "rubric", {"claims": True, "explain": "after"}, {**SOURCE, "expected": None}
-    ),
-    "rubric + draft": Case("rubric", {"draft": 3}),
-    "rubric + draft, own, memory": Case(
-        "rubric", {"draft": True, "rubric": CRITERIA}, memory=True
+        "rubric", {"claims": True, "explain": "none"}, {**SOURCE, "expected": None}
     ),
     "rubric + each, memory": Case("rubric", {"rubric": CRITERIA, "each": True}, memory=True),
     "rubric + several, memory": Case("rubric", {"rubric": CRITERIA}, memory=True),

@@ -143,7 +143,7 @@ def test_the_memory_says_what_is_shown_unless_the_judge_is_told():
     ids = memory.remember([example(f"No {n}. " + "x" * 400, 0) for n in range(9)])
     verdict = judged_with(memory)
     assert verdict["recalled"] == ids[-2:]
-    assert "7 do not fit" in verdict["failures"][0]["detail"]
+    assert "7 of 9 recalled examples are left out" in verdict["failures"][0]["detail"]
     assert len(judged_with(memory, recall="knn:1")["recalled"]) == 1
 
 
@@ -152,7 +152,7 @@ def test_labels_of_another_kind_stay_out():
     verdict = judged_with(memory)
     assert verdict["recalled"] == ids_in(memory)[:1]
     assert [failure["reason"] for failure in verdict["failures"]] == ["input_cut"]
-    assert "1 of 2 examples are not shown" in verdict["failures"][0]["detail"]
+    assert "1 of 2 recalled examples are left out" in verdict["failures"][0]["detail"]
 
 
 def test_examples_beyond_the_context_are_cut_visibly():
@@ -162,7 +162,7 @@ def test_examples_beyond_the_context_are_cut_visibly():
     verdict = create_allure_judge(model, memory=memory, recall="all").invoke(ITEM)["verdict"]
     assert 0 < len(verdict["recalled"]) < 9
     assert verdict["recalled"] == ids_in(memory)[-len(verdict["recalled"]) :]
-    assert "do not fit the context" in verdict["failures"][0]["detail"]
+    assert "there is no room" in verdict["failures"][0]["detail"]
     assert verdict["label"] == 1
 
 

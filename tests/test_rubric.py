@@ -19,9 +19,8 @@ from langchain_judges.integrations.evaluators import SCORES
 from langchain_judges.methods.rubric import Criterion
 from langchain_judges.methods.rubric.criteria import ready_names, ready_rubrics
 from langchain_judges.methods.rubric.replies import parse_label
-from langchain_judges.methods.rubric.tally import subscore, total_verdict
+from langchain_judges.methods.rubric.tally import subscore
 from langchain_judges.testing import with_logprobs
-from langchain_judges.verdict import no_usage
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, unfenced
 from tests.judges import answer
@@ -148,43 +147,19 @@ def test_a_criterion_that_failed_is_left_out_and_named_while_a_quorum_remains():
     assert judged([1, 9, 1], rubric=rubric, min_valid=3)["verdict"]["label"] is None
 
 
-@for_each(("score", "total"), [("mean", 0.875), ("mode", 1.0)])
-def test_the_score_is_the_mean_of_the_labels_by_their_probability(score, total):
+def test_the_score_is_the_mean_of_the_labels_by_their_probability():
     tokens: list[Any] = [
         ('{"criterion_1": {"explanation": "x", "label": "', 1),
         ("1", 0.75, {"1": 0.75, "0": 0.25}),
         ('"}, "criterion_2": {"explanation": "y", "label": "', 1),
-        ("1", 1, {"1": 1, "0": 1e-12}),
+        ("1", 0.5, {"1": 0.5, "0": 0.5}),
         ('"}}', 1),
     ]
     model = FakeChatModel(replies=lambda _: with_logprobs(*tokens))
-    judge = create_rubric_judge(model, rubric=["Tone", "Wit"], score=score)
-    # Tone: 0.75 of 1 and 0.25 of 0; Wit: 1.
-    verdict = judge.invoke(ITEM)["verdict"]
-    assert verdict["score"] == total
-    # Both labels are 1 by 0.75.
-    assert verdict["confidence"] == pytest.approx(0.75)
-
-
-def chances_of(*criteria, score="mode"):
-    """Return the confidence of a total; of each criterion its weight, p(1), and required."""
-    rubric = [
-        Criterion(name=str(n), weight=c[0], required=c[2]) for n, c in enumerate(criteria)
-    ]
-    parts = [
-        subscore(criterion, {"label": str(int(p > 0.5))}, {"0": 1 - p, "1": p}, score)
-        for criterion, (_, p, _) in zip(rubric, criteria, strict=True)
-    ]
-    return total_verdict(rubric, parts, 1, [], no_usage())["confidence"]
-
-
-@for_each("score", ["mean", "mode"])
-@for_each("required", [False, True])
-def test_a_total_is_as_probable_as_the_labels_that_come_to_it(score, required):
-    # Labels 1, 1, 0 come to 2 + 1 + 0 = 3, and so do 1, 0, 1:
-    # 0.75 (0.6 * 0.8 + 0.4 * 0.2) = 0.42.
-    chance = chances_of((2, 0.75, required), (1, 0.6, False), (1, 0.2, False), score=score)
-    assert chance == pytest.approx(0.42)
+    verdict = create_rubric_judge(model, rubric=["Tone", "Wit"]).invoke(ITEM)["verdict"]
+    assert verdict["score"] == (0.75 + 0.5) / 2
+    # Both labels are right by 0.75 * 0.5.
+    assert verdict["confidence"] == pytest.approx(0.375)
 
 
 def test_an_evaluator_gives_feedback_for_the_total_and_for_each_criterion():
@@ -319,10 +294,8 @@ def test_the_chance_of_an_abstention_lowers_the_confidence_and_not_the_score():
         Criterion(name="Tone"),
         {"label": "1", "explanation": ""},
         {"0": 0.2, "1": 0.6, "cannot_assess": 0.2},
-        "mean",
     )
     assert (part["confidence"], part["score"]) == (0.6, pytest.approx(0.75))
-    assert part["chances"] == pytest.approx({"0": 0.25, "1": 0.75})
 
 
 def test_abstentions_are_counted_apart_and_asked_once(tmp_path):

@@ -287,8 +287,7 @@ def criteria_of(outcome: JudgmentResult, key: str) -> list[CriterionScore]:
     parts = outcome.get("subscores") or []
     if len(parts) < 2 or kind_of_verdict(parts[0]) == "pair":
         return []
-    # Questions drafted from a task are specific to it: no columns for a data set.
-    return [part for part in parts if not part.get("drafted") and part["criterion"] != key]
+    return [part for part in parts if part["criterion"] != key]
 
 
 def reason_for(subscore: CriterionScore) -> str:

@@ -183,11 +183,14 @@ def recaller(
 
 
 def cut_failures(report: RecallReport) -> list[Failure]:
-    """Return a failure for examples that did not fit, so that the cut is visible."""
+    """Return a failure for examples that are not shown, so that the cut is visible."""
     if not report["left_out"]:
         return []
     count = len(report["ids"]) + report["left_out"]
-    detail = f"{report['left_out']} of {count} recalled examples had no room and were left out"
+    detail = (
+        f"{report['left_out']} of {count} recalled examples are left out: there is no room, or "
+        "their labels are others or contradicted"
+    )
     return [{"step": "recall", "unit": "examples", "reason": "input_cut", "detail": detail}]
 
 

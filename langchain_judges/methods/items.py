@@ -87,7 +87,7 @@ class ItemSteps(RowSteps):
         """Recall the audited mistakes that fit the item."""
         item, recaller = item_of(state), self.recaller
         recalled = yield from recaller.fetch(item)
-        examples, failures = self.fitting(item, recalled)
+        examples = self.fitting(item, recalled)
         ids = [str(example["id"]) for example in examples]
         report: RecallReport = {
             "ids": ids,
@@ -97,12 +97,11 @@ class ItemSteps(RowSteps):
             "version": str(recaller.memory.version),
         }
         shown: RecalledExamples = {"examples": examples, "report": report}
-        return {"shown": shown, "recalled": report, "failures": failures}
+        return {"shown": shown, "recalled": report, "failures": cut_failures(report)}
 
-    def fitting(self, item: Item, recalled: Recalled) -> tuple[list[Example], list[Failure]]:
-        """Return the examples that can be shown, and a note for those that cannot."""
-        shown = self.recaller.fit(recalled, item)
-        return shown["examples"], cut_failures(shown["report"])
+    def fitting(self, item: Item, recalled: Recalled) -> list[Example]:
+        """Return the examples that can be shown."""
+        return self.recaller.fit(recalled, item)["examples"]
 
 
 def item_of(state: Mapping[str, object]) -> Item:

@@ -39,7 +39,7 @@ class Kind(NamedTuple):
 
 KINDS = {
     "label": Kind(
-        label_shape((0, 1), "after"),
+        label_shape((0, 1), "first"),
         partial(parse_label, labels=(0, 1)),
         "explanation",
         {"label": "0"},

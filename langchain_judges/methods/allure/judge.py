@@ -112,19 +112,10 @@ class ALLURE(LabelOptions):
         return self.labels
 
     @property
-    def shows_criteria(self) -> bool:
-        """Whether the prompt says what is judged."""
-        return self.instruct != "bare"
-
-    @property
-    def shows_steps(self) -> bool:
-        """Whether the prompt says how to judge."""
-        return self.instruct == "steps"
-
-    @property
-    def shows_task(self) -> bool:
-        """Whether the prompt shows the task."""
-        return self.show_task
+    def shown(self) -> frozenset[str]:
+        """What a prompt shows beside the response."""
+        parts = {"bare": (), "criteria": ("criteria",), "steps": ("criteria", "steps")}
+        return frozenset([*parts[self.instruct], *["task"] * self.show_task])
 
     def recaller(self, contexts: Sequence[int | None]) -> Recaller | None:
         """Return how the judge asks its memory; None without one.

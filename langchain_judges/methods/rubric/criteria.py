@@ -22,8 +22,8 @@ from langchain_judges.verdict import Label
 
 LabelsLike = Sequence[Label] | Mapping[Label, str]
 """Labels from lowest to highest, or each with what it means."""
-Explain = Literal["after", "first", "none"]
-"""Whether a reply gives its reason after the label, before it, or not at all."""
+Explain = Literal["first", "none"]
+"""Whether a reply gives its reason before the label, or not at all."""
 
 YES_NO: Mapping[Label, str] = {
     0: "no, the response does not meet it",
@@ -256,8 +256,6 @@ def _criterion(criterion: object) -> Criterion:
 Needs = Literal["expected", "source"]
 """What a row must bring beside task and output."""
 _FOLDER = files("langchain_judges.methods.rubric") / "ready"
-_LONGEST = 1_000_000
-"""Characters of a file; a rubric is a page."""
 
 
 class Rubric(Options):
@@ -301,8 +299,6 @@ def load_rubric(path: str | PathLike[str]) -> Rubric:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:
         raise OptionError(f"`file`: {Path(path)} cannot be read: {exc}") from exc
-    if len(text) > _LONGEST:
-        raise OptionError(f"`file`: {Path(path)} has {len(text):,} characters; no rubric has")
     try:
         return _read(text)
     except yaml.YAMLError as exc:

@@ -9,17 +9,12 @@ from langgraph.constants import END, START
 
 from langchain_judges.asking.nodes import in_one
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.context import JudgeContext, StateSchema
+from langchain_judges.methods.context import JudgeContext, StateSchema, begin
 from langchain_judges.methods.rubric.claims import CLAIM_SCHEMA, ClaimSteps, claims_graph
 from langchain_judges.methods.rubric.options import LabelOptions, RubricOptions
-from langchain_judges.methods.rubric.prompts import (
-    ANSWER_PROMPTS,
-    CLAIM_PROMPTS,
-    DRAFT_PROMPTS,
-    PROMPTS,
-)
+from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS, CLAIM_PROMPTS, PROMPTS
 from langchain_judges.methods.rubric.replies import RubricResult, RubricState
-from langchain_judges.methods.rubric.steps import DraftSteps, LabelSteps
+from langchain_judges.methods.rubric.steps import LabelSteps
 from langchain_judges.options import factory
 from langchain_judges.verdict import Item
 
@@ -39,7 +34,7 @@ def label_graph(steps: LabelSteps, **marks: object) -> JudgeGraph:
     """
     context = steps.context
     if steps.options.memory is not None:
-        step = "evaluate" if steps.options.shows_task else "answer"
+        step = "evaluate" if "task" in steps.options.shown else "answer"
         place = "examples" if steps.options.explain == "none" else "instructions"
         if place not in context.prompts[step].input_variables:
             raise OptionError(
@@ -47,7 +42,7 @@ def label_graph(steps: LabelSteps, **marks: object) -> JudgeGraph:
             )
     graph = context.graph()
     evaluate = context.asks(steps.evaluate, steps.evaluated)
-    if not context.recaller and not isinstance(steps, DraftSteps):
+    if not context.recaller:
         # One round of calls is one node: LangGraph would take longer than all else of ours.
         one_round = in_one(steps.begin, steps.ask, evaluate, steps.total)
         graph.add_node("evaluate", context.node(one_round))
@@ -56,28 +51,24 @@ def label_graph(steps: LabelSteps, **marks: object) -> JudgeGraph:
         return context.finish(graph, **marks)
     graph.add_node("evaluate", evaluate)
     graph.add_node("total", context.plain(steps.total))
-    steps.start(graph)
+    begin(graph, steps, steps.ask, ["evaluate"])
     graph.add_edge("evaluate", "total")
     graph.add_edge("total", END)
     return context.finish(graph, **marks)
 
 
 def label_context(
-    options: LabelOptions,
-    model: str | BaseChatModel,
-    schema: StateSchema,
-    drafts: bool = False,
+    options: LabelOptions, model: str | BaseChatModel, schema: StateSchema
 ) -> JudgeContext:
     """Return what the steps of a judge that labels one text work with."""
-    others = dict.fromkeys(["draft", "evaluate"] if drafts else ["evaluate"])
-    alone = PROMPTS if options.shows_task else ANSWER_PROMPTS
-    templates = DRAFT_PROMPTS if drafts else alone
     return JudgeContext.of(
-        options, model, others, schema, examples_in=("evaluate",), templates=templates
+        options,
+        model,
+        {"evaluate": None},
+        schema,
+        examples_in=("evaluate",),
+        templates=PROMPTS if "task" in options.shown else ANSWER_PROMPTS,
     )
-
-
-_SCHEMA = StateSchema(RubricState, RubricResult, Item)
 
 
 def build(options: RubricOptions, model: str | BaseChatModel) -> JudgeGraph:
@@ -86,15 +77,9 @@ def build(options: RubricOptions, model: str | BaseChatModel) -> JudgeGraph:
         others = dict.fromkeys(CLAIM_PROMPTS)
         context = JudgeContext.of(options, model, others, CLAIM_SCHEMA, templates=CLAIM_PROMPTS)
         return claims_graph(ClaimSteps(context, options), **options.marks())
-    if options.draft:
-        context = label_context(options, model, _SCHEMA, drafts=True)
-        steps: LabelSteps = DraftSteps(
-            context, options, options.each, options.min_valid, most=options.draft
-        )
-    else:
-        steps = LabelSteps(
-            label_context(options, model, _SCHEMA), options, options.each, options.min_valid
-        )
+    schema = StateSchema(RubricState, RubricResult, Item)
+    context = label_context(options, model, schema)
+    steps = LabelSteps(context, options, options.each, options.min_valid)
     return label_graph(steps, **options.marks())
 
 

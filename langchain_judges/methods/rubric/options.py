@@ -8,8 +8,8 @@ from functools import cached_property
 from os import PathLike
 from typing import Annotated, Any
 
-from annotated_types import Ge, Le
-from pydantic import BeforeValidator, SkipValidation, model_validator
+from annotated_types import Ge
+from pydantic import SkipValidation, model_validator
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.declaration import EvidenceTable, JudgeOptions, check_quorum
@@ -28,8 +28,7 @@ from langchain_judges.methods.rubric.criteria import (
     ready,
     ready_names,
 )
-from langchain_judges.methods.rubric.prompts import CLAIM_PROMPTS, DRAFT_PROMPTS, PROMPTS
-from langchain_judges.methods.rubric.tally import Scoring
+from langchain_judges.methods.rubric.prompts import CLAIM_PROMPTS, PROMPTS
 from langchain_judges.options import Owner, Rule
 from langchain_judges.rows.checks import expected_answers, fields_of
 from langchain_judges.rows.documents import CONTEXTS, OF_OUTPUT
@@ -56,13 +55,10 @@ class LabelOptions(JudgeOptions):
     steps: Annotated[Sequence[str] | None, Rule("a list of texts")] = None
     """How to judge, step by step; default the rubric's own steps."""
     explain: Explain = "first"
-    """When the reason is asked: `"first"`, before the label, `"after"` or `"none"`."""
+    """When the reason is asked: `"first"`, before the label, or `"none"`."""
     abstain: bool = False
     """Let the model say that the material does not suffice: no label, reason
     `cannot_assess`."""
-    score: Scoring = "mean"
-    """With log-probabilities: `"mean"` of the labels by probability (arXiv:2503.03064), or
-    `"mode"`, only the label."""
     last_turn: bool = False
     """Judge only the last reply of a conversation."""
 
@@ -77,19 +73,9 @@ class LabelOptions(JudgeOptions):
         """Labels of criteria without their own, and of ready rubrics."""
 
     @property
-    def shows_criteria(self) -> bool:
-        """Whether the prompt says what is judged."""
-        return True
-
-    @property
-    def shows_steps(self) -> bool:
-        """Whether the prompt says how to judge."""
-        return True
-
-    @property
-    def shows_task(self) -> bool:
-        """Whether the prompt shows the task; the paper's prompts do not."""
-        return True
+    def shown(self) -> frozenset[str]:
+        """What a prompt shows beside the response; the paper's prompts show no task."""
+        return frozenset({"task", "criteria", "steps"})
 
     @property
     def needs_source(self) -> bool:
@@ -209,8 +195,6 @@ CLAIMS = EvidenceTable(
     (("claim", "Claim"), ("of", "Of"), ("supported", "Supported"), ("reason", "Reason")),
 )
 """The claims on a page."""
-USUAL = 8
-"""Questions drafted at most where the caller names no number."""
 
 
 class RubricOptions(LabelOptions):
@@ -246,7 +230,7 @@ class RubricOptions(LabelOptions):
     summary = "Rubric: one text by criteria of your own, or by a ready rubric."
     presets = {name: {"rubric": name} for name in ready_names()}
     evidence = (SUBSCORES, CLAIMS)
-    templates = {**DRAFT_PROMPTS, **CLAIM_PROMPTS}
+    templates = {**PROMPTS, **CLAIM_PROMPTS}
 
     rubric: Annotated[
         RubricLike | PathLike[str] | None,
@@ -266,16 +250,6 @@ class RubricOptions(LabelOptions):
     """Fewest criteria that must be judged for a verdict; default more than half."""
     claims: bool = False
     """Judge correctness or groundedness claim by claim, in two calls (arXiv:2509.16093)."""
-
-    draft: Annotated[
-        int,
-        Ge(0),
-        Le(30),
-        BeforeValidator(lambda most: USUAL if most is True else 0 if most is False else most),
-        Rule("a whole number from 0 to 30, True or False"),
-    ] = 0
-    """Draft at most this many yes/no questions from the task (`True`: eight), beside `rubric`
-    (TICK, arXiv:2410.03608)."""
 
     @model_validator(mode="before")
     @classmethod
@@ -303,7 +277,7 @@ class RubricOptions(LabelOptions):
             raise OptionError(
                 "`claims` goes with the ready rubrics 'correctness' and 'groundedness'"
             )
-        for name in ("abstain", "draft", "each", "labels", "memory", "min_valid", "steps"):
+        for name in ("abstain", "each", "labels", "memory", "min_valid", "steps"):
             if getattr(self, name):
                 raise OptionError(f"`{name}` does not go with `claims`")
 
@@ -326,15 +300,13 @@ class RubricOptions(LabelOptions):
     @property
     def human_labels(self) -> tuple[Label, ...]:
         """What people's labels of a text may be; empty: anything, where there is a total."""
-        return () if self.claims or self.draft else super().human_labels
+        return () if self.claims else super().human_labels
 
     @property
     def parts(self) -> tuple[str, ...]:
         """The sub-scores that every row gets beside its total, by name."""
-        if not self.own_rubric or not (self.claims or self.draft):
+        if not self.own_rubric or not self.claims:
             return super().parts
-        if self.draft:
-            return tuple(criterion.name for criterion in self.own_rubric.criteria)
         return ("precision", "recall") if self.own_rubric.needs == "expected" else ()
 
     def check(self, item: Mapping[str, object]) -> None:
@@ -343,8 +315,7 @@ class RubricOptions(LabelOptions):
         Raises:
             InputError: It does not, so any verdict would be a guess.
         """
-        if self.own_rubric or item.get("rubric") or not self.draft:
-            super().check(item)
+        super().check(item)
         if self.claims:
             _check_claims(self.rubric_of(item), item)
 
@@ -356,14 +327,13 @@ class RubricOptions(LabelOptions):
     @property
     def _most(self) -> int:
         """The most criteria that an item is judged by."""
-        count = len(self.own_rubric.criteria) if self.own_rubric else 0
-        return count + self.draft or 1
+        return len(self.own_rubric.criteria) if self.own_rubric else 1
 
     def calls(self) -> int:
         """Return the calls for one item, excluding repairs."""
         if self.claims:
             return 2
-        return (self._most if self.each else 1) + bool(self.draft)
+        return self._most if self.each else 1
 
     def marks(self) -> dict[str, Any]:
         """Return what decides verdicts beside the options: what a name or a file says."""

@@ -72,7 +72,6 @@ CRITERIA = chat_prompt(
 
 ASK: Mapping[Explain, str] = {
     "first": "Give your reason in one or two sentences, then the label{each}.",
-    "after": "Give the label, then your reason in one or two sentences{each}.",
     "none": "Give the label{each}.",
 }
 """How a label is asked for; `{each}` of several criteria."""
@@ -124,24 +123,6 @@ COVERED = """Claims whose names begin with `expected` are of the expected answer
 claim 1 if the response says it, in whatever words, and 0 if it does not."""
 """How claims of the expected answer are labelled."""
 
-DRAFT = chat_prompt(
-    "You write the checklist by which responses to a request will be judged: at most {most} "
-    "questions to which yes is the good answer, the most important first. If the request has a "
-    "right answer, ask first whether the response gets it right; then ask what the request "
-    "demands and what a good response needs. Each question asks one thing that no other asks, "
-    "fits any response, and can be answered from the request and one response. Do not do what "
-    "the request asks, and name no result that it does not state. "
-    + MATERIAL_RULE
-    + "{criteria}{instructions}",
-    """<request-{fence}>
-{task}
-</request-{fence}>
-
-Write the checklist for responses to this request.""",
-)
-"""Asks for yes/no questions about any response to a task. Returns `draft_shape`."""
-ASKED_ALREADY = "\n\nThese criteria are asked anyway; ask nothing that they ask:\n{criteria}"
-"""Added where the caller has criteria of their own."""
 WHOLE = """
 
 The corrections below are of responses as a whole: a label in them says nothing of any one \
@@ -155,8 +136,6 @@ ANSWER_PROMPTS = {
     **{"answer": ANSWER, "answer_example": ANSWER_EXAMPLE},
 }
 """Every prompt of a judge by one criterion that may leave out the task."""
-DRAFT_PROMPTS = {**PROMPTS, "draft": DRAFT}
-"""Every prompt of a judge that drafts criteria."""
 CLAIM_PROMPTS = {"split": SPLIT, "check": CHECK}
 """Every prompt that asks claim by claim."""
 

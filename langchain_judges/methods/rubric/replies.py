@@ -42,18 +42,12 @@ class CriterionScore(TypedDict):
     reason: str
     confidence: float | None
     confidence_source: ConfidenceSource
-    chances: NotRequired[dict[str, float]]
-    """The probability of each label, where the model gives them all."""
-    drafted: NotRequired[bool]
-    """Whether it was drafted from the task."""
 
 
 class RubricState(ItemState, total=False):
     """State of the graph; every value is plain JSON."""
 
     subscores: Gathered[CriterionScore]
-    drafted: list[str]
-    """Questions drafted from the task, where criteria are drafted."""
 
 
 class RubricResult(ItemResult):
@@ -68,8 +62,7 @@ class CriteriaWork(TypedDict):
 
     item: Item
     positions: list[int]
-    """Of the criteria, those of the rubric before those drafted."""
-    drafted: list[str]
+    """Which of the criteria."""
     examples: list[Example]
 
 
@@ -89,9 +82,8 @@ def _label_shape(names: tuple[str, ...], explain: Explain) -> type[BaseModel]:
         return by_name.get(str(value).strip().casefold(), value)
 
     choice: Any = Annotated[Literal[names], BeforeValidator(as_text)]
-    label, reason = {"label": choice}, {"explanation": str}
-    fields = {"after": {**label, **reason}, "first": {**reason, **label}, "none": label}
-    return shape_of("Labelled", fields[explain])
+    reason = {"explanation": str} if explain == "first" else {}
+    return shape_of("Labelled", {**reason, "label": choice})
 
 
 def units_of(criteria: Sequence[Criterion]) -> list[str]:

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 from langchain_core.messages import BaseMessage
-from langgraph.constants import END
 from langgraph.types import Overwrite, Send
-from pydantic import BaseModel, Field, create_model
 
-from langchain_judges.asking.ask import ask
-from langchain_judges.asking.nodes import Call, Next, Route
+from langchain_judges.asking.nodes import Call, Next
 from langchain_judges.asking.reading import check, lax_shape
 from langchain_judges.asking.send import Question, Reply
-from langchain_judges.asking.steps import SingleFlight, Steps, Update
+from langchain_judges.asking.steps import Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import Recaller, block, fitting, length_of, nearest_last
-from langchain_judges.methods.context import begin
 from langchain_judges.methods.items import SOURCE, ItemSteps, item_of, material
 from langchain_judges.methods.pairs import examples_in, instructions_block
 from langchain_judges.methods.rubric.criteria import Criterion
@@ -29,7 +25,6 @@ from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.prompts import (
     ABSTAIN,
     ASK,
-    ASKED_ALREADY,
     CANNOT_ASSESS,
     LABELLED,
     ONE,
@@ -43,7 +38,6 @@ from langchain_judges.methods.rubric.replies import (
     CriteriaWork,
     CriterionScore,
     RubricState,
-    distinct_lines,
     label_shape,
     labels_shape,
     parse_label,
@@ -52,12 +46,11 @@ from langchain_judges.methods.rubric.replies import (
     units_of,
 )
 from langchain_judges.methods.rubric.tally import one_verdict, subscore, total_verdict
-from langchain_judges.rows.fences import fence
 from langchain_judges.rows.texts import shown_task, transcript
-from langchain_judges.verdict import Failure, Item, Label, add_usage, cached_usage, not_labelled
+from langchain_judges.verdict import Failure, Item, Label, add_usage
 
 if TYPE_CHECKING:
-    from langgraph.graph import StateGraph
+    pass
 
 
 class ShownExample(Example):
@@ -94,7 +87,7 @@ def case(
         also: Further texts that the same fence encloses.
     """
     parts = material(record, also)
-    if options.shows_task:
+    if "task" in options.shown:
         return parts
     source = record.get("source_text" if "corrected" in record else "source")
     if not source and options.needs_source:
@@ -114,25 +107,6 @@ def shaped_as(item: Item, example: Example) -> Example | ShownExample:
     if not source or source == task or not example_task.startswith(beginning):
         return example
     return {**example, "input": task, "source_text": example_task.removeprefix(beginning)}
-
-
-def left_out(recalled: int, fitting: int, count: int) -> list[Failure]:
-    """Return a note of the examples that were recalled and are not shown.
-
-    Args:
-        recalled: How many were recalled.
-        fitting: How many of them carry a label of the judge and are not contradicted.
-        count: How many are shown.
-    """
-    if count == recalled:
-        return []
-    why = [f"{recalled - count} of {recalled} examples are not shown"]
-    if unfit := recalled - fitting:
-        why.append(f"{unfit} carry another kind of label, or are contradicted")
-    if fitting > count:
-        why.append(f"{fitting - count} do not fit the context")
-    detail = "; ".join(why)
-    return [Failure(step="recall", unit="examples", reason="input_cut", detail=detail)]
 
 
 def _content(example: Example) -> str:
@@ -157,32 +131,24 @@ class LabelSteps(ItemSteps):
     """Whether each criterion is asked in a call of its own."""
     min_valid: int | None = None
     """Fewest criteria that must be judged; default more than half."""
-    whole: ClassVar[bool] = False
-    """Whether there is a total even of one criterion."""
 
     def check(self, item: Item) -> None:
         """Check that an item brings what its rubric needs."""
         self.options.check(item)
 
-    def criteria(self, item: Item, drafted: Sequence[str] = ()) -> tuple[Criterion, ...]:
+    def criteria(self, item: Item) -> tuple[Criterion, ...]:
         """Return the criteria that an item is judged by."""
         return self.options.rubric_of(item).criteria
 
-    def start(self, graph: StateGraph[Any]) -> None:
-        """Add how a judgment begins."""
-        begin(graph, self, self.ask, ["evaluate"])
-
     def ask(self, state: RubricState) -> Next:
         """Send the criteria to be asked: all at once, or each in a call of its own."""
-        item, drafted = item_of(state), state.get("drafted") or []
-        positions = list(range(len(self.criteria(item, drafted))))
+        item, examples = item_of(state), examples_in(state)
+        positions = list(range(len(self.criteria(item))))
         parts = [[position] for position in positions] if self.each else [positions]
-        examples = examples_in(state)
-        works = [
-            CriteriaWork(item=item, positions=part, drafted=drafted, examples=examples)
+        return [
+            Send("evaluate", CriteriaWork(item=item, positions=part, examples=examples))
             for part in parts
         ]
-        return [Send("evaluate", work) for work in works]
 
     def evaluate(self, work: CriteriaWork) -> Call:
         """Ask for the label of the response by one criterion or by several."""
@@ -221,7 +187,7 @@ class LabelSteps(ItemSteps):
                 failures.append(part_failure("evaluate", criterion.name, problem))
                 continue
             probabilities = reply.measured.get(unit) or {}
-            found = subscore(criterion, data, probabilities, self.options.score)
+            found = subscore(criterion, data, probabilities)
             subscores.append(found)
             if found["label"] is None:
                 failures.append(_abstained(criterion, found["reason"]))
@@ -230,12 +196,9 @@ class LabelSteps(ItemSteps):
     def total(self, state: RubricState) -> Update:
         """Return the verdict, and what was found by each criterion in its order."""
         item = item_of(state)
-        criteria = self.criteria(item, state.get("drafted") or ())
+        criteria = self.criteria(item)
         by_name = {each["criterion"]: each for each in state["subscores"]}
-        subscores = [
-            by_name.get(each.name) or subscore(each, None, {}, self.options.score)
-            for each in criteria
-        ]
+        subscores = [by_name.get(each.name) or subscore(each, None, {}) for each in criteria]
         failures, usage = state["failures"], add_usage(state["usages"])
         recalled = [str(example["id"]) for example in examples_in(state)]
         if not self._is_whole(item):
@@ -248,24 +211,21 @@ class LabelSteps(ItemSteps):
             "subscores": Overwrite(subscores),
         }
 
-    def fitting(self, item: Item, recalled: Recalled) -> tuple[list[Example], list[Failure]]:
-        """Return the examples that can be shown, and a note for those that cannot."""
+    def fitting(self, item: Item, recalled: Recalled) -> list[Example]:
+        """Return the examples that can be shown."""
         if self._is_whole(item):
             return super().fitting(item, recalled)
-        recaller = self.context.recaller
-        assert recaller  # noqa: S101 - the node exists only with a memory
-        fit = usable(recalled, self.criteria(item)[0].names)
+        recaller = self.recaller
         selection = fitting(
-            fit,
+            usable(recalled, self.criteria(item)[0].names),
             self._room(item, recaller),
             lambda example: self._length(item, example),
             newest=recaller.how.kind == "all",
         )
-        ordered = nearest_last(selection, recaller.how)
-        return ordered, left_out(len(recalled), len(fit), len(selection))
+        return nearest_last(selection, recaller.how)
 
     def _criteria_of(self, work: CriteriaWork) -> Sequence[Criterion]:
-        criteria = self.criteria(work["item"], work["drafted"])
+        criteria = self.criteria(work["item"])
         return [criteria[position] for position in work["positions"]]
 
     def _question(self, criteria: Sequence[Criterion], item: Item) -> Question:
@@ -283,7 +243,7 @@ class LabelSteps(ItemSteps):
             alternatives=_ALTERNATIVES,
         )
         if len(criteria) == 1:
-            step = "evaluate" if self.options.shows_task else "answer"
+            step = "evaluate" if "task" in self.options.shown else "answer"
             prompt = self.context.prompts[
                 "each" if self.each and self._is_whole(item) else step
             ]
@@ -305,11 +265,11 @@ class LabelSteps(ItemSteps):
         if len(criteria) > 1:
             return {"criteria": f"\n\n{listed_criteria(criteria)}"}
         words = ONE.format(criterion=criterion_words(criteria[0]))
-        shown = words if self.options.shows_criteria else ""
+        shown = words if "criteria" in self.options.shown else ""
         return {"labels": label_words(criteria[0]), "criteria": shown}
 
     def _steps(self, item: Item, note: str) -> str:
-        steps = self.steps_of(item) if self.options.shows_steps else ()
+        steps = self.steps_of(item) if "steps" in self.options.shown else ()
         return numbered_steps(steps, note)
 
     def steps_of(self, item: Item) -> Sequence[str]:
@@ -318,7 +278,7 @@ class LabelSteps(ItemSteps):
 
     def _is_whole(self, item: Item) -> bool:
         """Return whether a label of a person is of more than one criterion."""
-        return self.whole or len(self.criteria(item)) > 1
+        return len(self.criteria(item)) > 1
 
     @property
     def instructions(self) -> str:
@@ -336,7 +296,7 @@ class LabelSteps(ItemSteps):
     def _turns(self, item: Item, examples: Sequence[Example]) -> list[BaseMessage]:
         """Return each example as the two turns it would have been."""
         prompt = self.context.prompts[
-            "example" if self.options.shows_task else "answer_example"
+            "example" if "task" in self.options.shown else "answer_example"
         ]
         ask_words = ASK["none"].format(each="")
         cases = [(shaped_as(item, each), reply_to(each)) for each in examples]
@@ -369,86 +329,3 @@ def _abstained(criterion: Criterion, reason: str) -> Failure:
     """Return the note that a criterion cannot be assessed, with what is missing."""
     unit = criterion.name
     return {"step": "evaluate", "unit": unit, "reason": "cannot_assess", "detail": reason}
-
-
-@dataclass(frozen=True)
-class DraftSteps(LabelSteps):
-    """The steps of a judge that drafts criteria: draft → evaluate → total."""
-
-    most: int = 0
-    """Questions drafted at most."""
-    drafts: SingleFlight[Reply] = field(default_factory=SingleFlight)
-    whole = True
-
-    def start(self, graph: StateGraph[Any]) -> None:
-        """Add how a judgment begins: with the draft."""
-        graph.add_node("draft", self.context.node(self.draft))
-        begin(graph, self, lambda _: "draft", ["draft"])
-        graph.add_conditional_edges("draft", Route(self.ask_what_there_is), ["evaluate", END])
-
-    def draft(self, state: RubricState) -> Steps[Update]:
-        """Draft questions from the task, once for each task and what is asked of it anyway."""
-        item = item_of(state)
-        task, criteria = shown_task(item["input"]), self.criteria(item)
-        lines = "\n".join(f"- {criterion_words(criterion)}" for criterion in criteria)
-        variables = {
-            "fence": fence(task),
-            "task": task,
-            "most": self.most,
-            "criteria": ASKED_ALREADY.format(criteria=lines) if criteria else "",
-            "instructions": self.instructions,
-        }
-        question = self.context.question("draft", draft_shape(self.most))
-        reply, is_cached = yield from self.drafts.get(
-            json.dumps([task, lines]),
-            lambda: ask(question, variables),
-            lambda reply: reply.data is not None,
-        )
-        usage = cached_usage("draft") if is_cached else reply.usage
-        update: Update = {"failures": reply.failures, "usages": [usage]}
-        questions = reply.data["questions"] if reply.data else ()
-        drafted = _new_questions(questions, criteria)[: self.most]
-        if criteria or drafted:
-            return {**update, "drafted": drafted}
-        failures = [*state["failures"], *reply.failures]
-        total = add_usage([*state["usages"], usage])
-        why = "" if reply.failures else "Not judged: no question was drafted for the task."
-        return {**update, "verdict": not_labelled(failures, total, why)}
-
-    def ask_what_there_is(self, state: RubricState) -> Next:
-        """Send the criteria to be asked; without any the verdict is there already."""
-        return END if state.get("verdict") else self.ask(state)
-
-    def criteria(self, item: Item, drafted: Sequence[str] = ()) -> tuple[Criterion, ...]:
-        """Return the criteria of the caller, then those drafted."""
-        has_rubric = item.get("rubric") or self.options.own_rubric
-        criteria = self.options.rubric_of(item).criteria if has_rubric else ()
-        return (*criteria, *(Criterion(name=question) for question in drafted))
-
-    def steps_of(self, item: Item) -> Sequence[str]:
-        """Return how to judge: those of a rubric speak of its own criteria alone."""
-        return self.options.steps or ()
-
-    def total(self, state: RubricState) -> Update:
-        """Return the verdict, and which of the criteria were drafted."""
-        update = super().total(state)
-        drafted = set(state.get("drafted") or ())
-        marked = [
-            {**each, "drafted": True} if each["criterion"] in drafted else each
-            for each in update["subscores"].value
-        ]
-        return {**update, "subscores": Overwrite(marked)}
-
-
-@cache
-def draft_shape(most: int) -> type[BaseModel]:
-    """Return the shape of a draft: questions, at most `most`; of more the first are kept."""
-    limit = Field(min_length=1, json_schema_extra={"maxItems": most})
-    return create_model("Checklist", questions=(list[str], limit))
-
-
-def _new_questions(questions: Sequence[str], criteria: Sequence[Criterion]) -> list[str]:
-    """Return questions on one line each, without those that are asked anyway."""
-    lines = distinct_lines(" ".join(question.split())[:300] for question in questions)
-    names = {criterion.name.casefold() for criterion in criteria}
-    return [line for line in lines if line.casefold() not in names]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
+from collections.abc import Mapping, Sequence
 from math import fsum, prod
 from typing import Literal
 
@@ -11,19 +10,13 @@ from typing_extensions import TypedDict
 
 from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.replies import CriterionScore
-from langchain_judges.verdict import Failure, Label, LabelVerdict, Usage, not_labelled
-
-Scoring = Literal["mean", "mode"]
-"""Whether a score is the mean of the labels by their probability, or the label given."""
-_LEAST = 1e-5
-"""Criteria with odd weights have no sums in common; the improbable ones are left out."""
+from langchain_judges.verdict import Failure, LabelVerdict, Usage, not_labelled
 
 
 def subscore(
     criterion: Criterion,
     answer: Mapping[str, object] | None,
     probabilities: Mapping[str, float],
-    scoring: Scoring,
 ) -> CriterionScore:
     """Return what was found by one criterion.
 
@@ -31,20 +24,22 @@ def subscore(
         criterion: The criterion.
         answer: The label and the reason; None: it was not judged. Another label than those
             of the criterion says that it cannot be assessed.
-        probabilities: Of the labels, where the model gave any. Those of a judge that may
-            abstain hold the probability of that too: it lowers the confidence, and the score
-            is the mean of the other labels.
-        scoring: Whether they decide the score (arXiv:2503.03064) or the label alone does.
+        probabilities: Of the labels, where the model gave any: the score is then their mean
+            (arXiv:2503.03064). Those of a judge that may abstain hold the probability of that
+            too: it lowers the confidence, and the score is the mean of the other labels.
     """
     label = None
     if answer is not None:
         label = {str(each): each for each in criterion.names}.get(str(answer["label"]))
     confidence = probabilities.get(str(label))
-    probabilities = _of_labels(criterion, probabilities)
-    part: CriterionScore = {
+    score = None if label is None else criterion.position(label)
+    known = _of_labels(criterion, probabilities)
+    if label is not None and len(known) == len(criterion.names):
+        score = fsum(criterion.position(each) * known[str(each)] for each in criterion.names)
+    return {
         "criterion": criterion.name,
         "label": label,
-        "score": None if label is None else _score(criterion, label, probabilities, scoring),
+        "score": score,
         "weight": criterion.weight,
         "holds": None if label is None else criterion.holds(label),
         "required": criterion.required,
@@ -52,9 +47,6 @@ def subscore(
         "confidence": confidence,
         "confidence_source": "none" if confidence is None else "logprobs",
     }
-    if label is not None and len(probabilities) == len(criterion.names):
-        part["chances"] = dict(probabilities)
-    return part
 
 
 def _of_labels(criterion: Criterion, probabilities: Mapping[str, float]) -> dict[str, float]:
@@ -65,14 +57,6 @@ def _of_labels(criterion: Criterion, probabilities: Mapping[str, float]) -> dict
         return dict(probabilities)
     total = fsum(listed.values())
     return {name: chance / total for name, chance in listed.items()} if total else {}
-
-
-def _score(
-    criterion: Criterion, label: Label, probabilities: Mapping[str, float], scoring: Scoring
-) -> float:
-    if scoring == "mode" or len(probabilities) < len(criterion.names):
-        return criterion.position(label)
-    return fsum(criterion.position(each) * probabilities[str(each)] for each in criterion.names)
 
 
 def one_verdict(
@@ -103,9 +87,9 @@ def total_verdict(
 ) -> LabelVerdict:
     """Return the verdict of a rubric with several criteria.
 
-    Its label and its score are the mean of the scores, weighed; 0 where a
-    required criterion does not hold. Its confidence is how probable it is that the
-    labels come to the same, whatever decides the scores.
+    Its label and its score are the mean of the scores, weighed; 0 where a required criterion
+    does not hold. Its confidence is how probable it is that all labels that decide it are
+    right, each independently of the others.
 
     Args:
         criteria: The criteria.
@@ -130,12 +114,14 @@ def total_verdict(
     weights = fsum(criterion.weight for criterion, _ in valid)
     points = fsum(c.weight * (each["score"] or 0.0) for c, each in valid)
     total = 0.0 if broken else round(points / weights, 4)
-    chance = total_chance(valid)
+    confidences = [each["confidence"] for each in broken or [each for _, each in valid]]
+    known = [each for each in confidences if each is not None]
+    confidence = prod(known) if len(known) == len(confidences) else None
     return {
         "label": total,
         "score": total,
-        "confidence": chance,
-        "confidence_source": "none" if chance is None else "logprobs",
+        "confidence": confidence,
+        "confidence_source": "none" if confidence is None else "logprobs",
         "rationale": _rationale(total, subscores, broken),
         "failures": list(failures),
         "usage": usage,
@@ -155,73 +141,6 @@ def _rationale(
         for each in subscores
     ]
     return f"Total {total:.2f} of 1. " + "; ".join(parts) + "."
-
-
-def total_chance(valid: Sequence[tuple[Criterion, CriterionScore]]) -> float | None:
-    """Return the probability that drawn labels give the same result as those of the reply.
-
-    Each label is drawn from its own probabilities, independently of the others (ours). What
-    fails a required criterion counts 0.
-
-    Args:
-        valid: The criteria that have a label, and what was found by each.
-
-    Returns:
-        None where the probabilities of a label are not known.
-    """
-    if not valid or any("chances" not in part for _, part in valid):
-        return None
-    by_sum = _sum_chances((_points(*each) for each in valid), _LEAST)
-    if all(part["holds"] or not part["required"] for _, part in valid):
-        labels = [(c, part["label"]) for c, part in valid]
-        total = fsum(_value(c, label) for c, label in labels if label is not None)
-        return _near(by_sum, total)
-    passing = prod(
-        fsum(_points(criterion, part).values()) for criterion, part in valid if part["required"]
-    )
-    return 1 - passing + _near(by_sum, 0.0)
-
-
-def _points(criterion: Criterion, part: CriterionScore) -> dict[float, float]:
-    """Return the probability of each sum that a criterion can add to a text that may pass."""
-    chances = part["chances"]
-    return {
-        _value(criterion, label): chances[str(label)]
-        for label in criterion.names
-        if not criterion.required or criterion.holds(label)
-    }
-
-
-def _value(criterion: Criterion, label: Label) -> float:
-    return criterion.weight * criterion.position(label)
-
-
-def _near(by_sum: dict[float, float], target: float) -> float:
-    # Each step rounds to six places.
-    return fsum(p for total, p in by_sum.items() if abs(total - target) < 1e-4)
-
-
-def _sum_chances(
-    parts: Iterable[Mapping[float, float]], least: float = 0.0
-) -> dict[float, float]:
-    """Return the probability of each sum of numbers that are drawn independently.
-
-    Args:
-        parts: Of each number, the probability of each of its values.
-        least: Sums of the first numbers that are less probable are left out, so that numbers
-            without common sums stay few.
-
-    >>> _sum_chances([{0: 0.5, 1: 0.5}, {0: 0.5, 1: 0.5}])
-    {0.0: 0.25, 1.0: 0.5, 2.0: 0.25}
-    """
-    sums = {0.0: 1.0}
-    for part in parts:
-        longer: dict[float, float] = {}
-        for (before, chance), (value, share) in product(sums.items(), part.items()):
-            to = round(before + value, 6)
-            longer[to] = longer.get(to, 0.0) + chance * share
-        sums = {total: chance for total, chance in longer.items() if chance >= least}
-    return sums
 
 
 ClaimSide = Literal["response", "expected"]
