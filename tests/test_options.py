@@ -15,6 +15,7 @@ from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.options import (
+    Group,
     NotSerialisable,
     Options,
     Owner,
@@ -22,7 +23,6 @@ from langchain_judges.options import (
     Scale,
     check_client,
     factory,
-    group,
 )
 from langchain_judges.runs import on_ray
 from langchain_judges.runs.summary import Summary
@@ -68,7 +68,7 @@ class Kettle(Options):
     fire: Annotated[object, NotSerialisable(), Rule("a fire")] = None
     """What heats."""
     timer: Annotated[
-        bool | Timer | Mapping[str, Any], group(Timer), Rule("true, false or a Timer")
+        bool | Timer | Mapping[str, Any], Group(Timer), Rule("true, false or a Timer")
     ] = False
     """What ends it."""
     herbs: Annotated[list[str] | str, Owner(but=list)] = ""
@@ -98,7 +98,7 @@ def test_a_message_names_option_rule_and_value(option, value, rule):
 class Tray(Options):
     """A kettle on a tray."""
 
-    kettle: Annotated[Kettle | Mapping[str, Any], group(Kettle), Rule("a Kettle")] = Kettle()
+    kettle: Annotated[Kettle | Mapping[str, Any], Group(Kettle), Rule("a Kettle")] = Kettle()
     """What stands on it."""
 
 
@@ -160,9 +160,9 @@ def test_a_factory_shows_every_option_to_help_and_editors():
     make: Any = brew
     assert make("rain", degrees=80) == make(water="rain", degrees=80) == ("rain", 80)
     for wrong, message in (
-        (lambda: make(), "needs `water`"),
-        (lambda: make("rain", water="tap"), "got `water` twice"),
-        (lambda: make("rain", 80), "takes `water` and options by name"),
+        (lambda: make(), "missing a required argument: 'water'"),
+        (lambda: make("rain", water="tap"), "multiple values for argument 'water'"),
+        (lambda: make("rain", 80), "too many positional arguments"),
     ):
         with pytest.raises(TypeError, match=message):
             wrong()

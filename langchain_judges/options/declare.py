@@ -48,7 +48,11 @@ class Owner:
 
 @dataclass(frozen=True)
 class Group:
-    """Marks an option that is a group of options; see `group`."""
+    """Takes a group of options as itself, or as a mapping of its fields by name.
+
+    For a field such as `panel: Annotated[Panel | Mapping[str, Any], Group(Panel)] = Panel()`,
+    which then always holds a `Panel`.
+    """
 
     kind: type[Options]
 
@@ -131,20 +135,24 @@ def _single(metadata: Sequence[object]) -> Iterator[object]:
         yield from mark if isinstance(mark, bounds.GroupedMetadata) else (mark,)
 
 
+_BOUNDS: Mapping[str, tuple[type, str]] = {
+    "ge": (bounds.Ge, "at least"),
+    "gt": (bounds.Gt, "above"),
+    "le": (bounds.Le, "at most"),
+    "lt": (bounds.Lt, "below"),
+}
+
+
 def _limits(metadata: Sequence[object]) -> str:
-    low = high = ""
-    for each in _single(metadata):
-        if isinstance(each, bounds.Ge):
-            low = f"at least {each.ge}"
-        elif isinstance(each, bounds.Gt):
-            low = f"above {each.gt}"
-        elif isinstance(each, bounds.Le):
-            high = f"at most {each.le}"
-        elif isinstance(each, bounds.Lt):
-            high = f"below {each.lt}"
-    limits = " and ".join(filter(None, [low, high]))
-    glue = " " if low.startswith("above") or (not low and high.startswith("below")) else " of "
-    return glue + limits if limits else ""
+    marks = list(_single(metadata))
+    limits = [
+        f"{words} {getattr(mark, name)}"
+        for name, (kind, words) in _BOUNDS.items()
+        for mark in marks
+        if isinstance(mark, kind)
+    ]
+    glue = " of " if "at " in "".join(limits[:1]) else " "
+    return glue + " and ".join(limits) if limits else ""
 
 
 def written(annotation: object) -> str:
@@ -259,15 +267,6 @@ def check_value(name: str, value: object, kind: Any) -> None:
         raise OptionError(f"`{name}` must be {wording(kind)}, got {value!r}") from None
 
 
-def group(kind: type[Options]) -> Group:
-    """Take a group of options as itself, or as a mapping of its fields by name.
-
-    For a field such as `panel: Annotated[Panel | Mapping[str, Any], group(Panel)] = Panel()`,
-    which then always holds a `Panel`.
-    """
-    return Group(kind)
-
-
 def refusal(
     kind: type[Options], error: ValidationError, values: Mapping[str, object]
 ) -> OptionError:
@@ -285,12 +284,9 @@ def refusal(
     return OptionError(f"`{name}` must be {rule_of(kind, name)}, got {values.get(name)!r}")
 
 
-_MEANT = {
-    **dict.fromkeys(("criteria", "criterion", "prompt", "metric"), ("rubric", "instructions")),
-    **dict.fromkeys(("choices", "categories"), ("labels",)),
-    "feedback_key": ("name",),
-    "few_shot_examples": ("memory",),
-}
+_MEANT = dict.fromkeys(
+    ("criteria", "criterion", "prompt", "metric"), ("rubric", "instructions")
+)
 """What other packages call an option."""
 
 

@@ -44,21 +44,17 @@ def factory(
         needed: Whether there must be one; otherwise `make` gets None.
     """
     options = cast("type[Options]", kind)
+    default = inspect.Parameter.empty if needed else None
+    head = inspect.Parameter(first, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
 
     def create(*args: Any, **values: Any) -> T:
-        if len(args) > 1:
-            raise TypeError(f"{name}() takes `{first}` and options by name, got {len(args)}")
-        if args and first in values:
-            raise TypeError(f"{name}() got `{first}` twice")
-        if needed and not args and first not in values:
-            raise TypeError(f"{name}() needs `{first}`")
-        what = args[0] if args else values.pop(first, None)
+        [what], values = _split([head], args, values)
         return make(cast("Declared", options(**values)), what)
 
     create.__name__ = create.__qualname__ = name
     create.__module__ = make.__module__
     create.__doc__ = _docstring(options, first)
-    create.__signature__ = _signature(options, first, needed)  # type: ignore[attr-defined]
+    create.__signature__ = _signature(options, [head])  # type: ignore[attr-defined]
     return cast("Callable[Concatenate[A, P], T]", create)
 
 
@@ -77,30 +73,35 @@ def with_options(
 
     def decorate(function: Callable[[A, B, Declared], T]) -> Callable[Concatenate[A, B, P], T]:
         own = list(inspect.signature(function).parameters.values())[:2]
-        heads = inspect.Signature(own)
 
         @functools.wraps(function)
         def call(*args: Any, **values: Any) -> T:
-            keywords = {each.name: values.pop(each.name) for each in own if each.name in values}
-            bound = heads.bind(*args, **keywords)
-            first, second = bound.args
+            [first, second], values = _split(own, args, values)
             return function(first, second, cast("Declared", options(**values)))
 
         lines = "\n".join(f"    {line}" for line in _option_lines(options))
         text = inspect.cleandoc(function.__doc__ or "")
         call.__doc__ = re.sub(r"(?m)^ +options:.*$", lambda _: lines, text)
-        call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [*own, *_keywords(options)]
-        )
+        call.__signature__ = _signature(options, own)  # type: ignore[attr-defined]
         return cast("Callable[Concatenate[A, B, P], T]", call)
 
     return decorate
 
 
-def _signature(kind: type[Options], first: str, needed: bool) -> inspect.Signature:
-    default = inspect.Parameter.empty if needed else None
-    head = inspect.Parameter(first, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
-    return inspect.Signature([head, *_keywords(kind)])
+def _split(
+    heads: list[inspect.Parameter], args: tuple[Any, ...], values: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return the values of a call's first parameters, and the options beside them."""
+    names = [head.name for head in heads]
+    own = {name: value for name, value in values.items() if name in names}
+    bound = inspect.Signature(heads).bind(*args, **own)
+    bound.apply_defaults()
+    rest = {name: value for name, value in values.items() if name not in names}
+    return list(bound.arguments.values()), rest
+
+
+def _signature(kind: type[Options], heads: list[inspect.Parameter]) -> inspect.Signature:
+    return inspect.Signature([*heads, *_keywords(kind)])
 
 
 def _keywords(kind: type[Options]) -> list[inspect.Parameter]:

@@ -20,7 +20,7 @@ from langchain_judges.methods.declaration import (
 from langchain_judges.methods.drpe import prompts as texts
 from langchain_judges.methods.drpe.roles import SETS, RoleLike, manual_roles, read_roles
 from langchain_judges.methods.tasks import TASKS, AutoTask, Task
-from langchain_judges.options import NotSerialisable, Options, Rule, group
+from langchain_judges.options import Group, NotSerialisable, Options, Rule
 from langchain_judges.orders import Order, OrderRule
 from langchain_judges.verdict import Role
 
@@ -222,11 +222,11 @@ class DRPE(JudgeOptions):
     templates = texts.PROMPTS
 
     panel: Annotated[
-        Panel | Mapping[str, Any], group(Panel), Rule("a Panel or its fields by name")
+        Panel | Mapping[str, Any], Group(Panel), Rule("a Panel or its fields by name")
     ] = Panel()
     """Who is on the panel: a `Panel`, or its fields by name."""
     voting: Annotated[
-        Voting | Mapping[str, Any], group(Voting), Rule("a Voting or its fields by name")
+        Voting | Mapping[str, Any], Group(Voting), Rule("a Voting or its fields by name")
     ] = Voting()
     """How the panel votes: a `Voting`, or its fields by name."""
     task: AutoTask = "auto"
