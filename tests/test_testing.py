@@ -4,7 +4,6 @@ import threading
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
 
 from langchain_judges import create_bsm_judge, create_direct_judge, judge_many
 from langchain_judges.errors import ModelAccessError
@@ -57,14 +56,6 @@ def test_a_server_replies_by_a_list_and_then_says_that_it_ended():
     assert PAIR["input"] in server.calls[1].prompt
 
 
-def test_calls_of_tools_come_from_a_server():
-    call = {"name": "track", "args": {"parcel": 7}, "id": "1", "type": "tool_call"}
-    with FakeModelServer([AIMessage("", tool_calls=[call])]) as server:
-        answer = server.chat().invoke("Where is it?")
-    assert answer.tool_calls == [call]
-    assert answer.response_metadata["finish_reason"] == "tool_calls"
-
-
 def test_a_reply_fits_the_schema_wherever_the_request_has_it():
     with FakeModelServer(fitting_reply) as server:
         assert verdict_of(server.chat())["preference"] in {"A", "B", "tie"}
@@ -107,19 +98,12 @@ def test_a_replayed_judge_gives_the_verdict_that_was_recorded(path):
     assert len(path.read_text().splitlines()) == 8
 
 
-def test_a_keyword_that_the_model_does_not_take_is_recorded_but_not_sent(path):
-    fake, model = recording(path, ["yes"], not_sent=["seed"])
-    model.invoke("Hi", seed=3, temperature=1)
-    assert fake.settings == [{"temperature": 1}]
-    assert ReplayChatModel(path=path).invoke("Hi", seed=3, temperature=1).text == "yes"
-
-
 def test_another_request_is_refused_in_a_sentence_that_says_how_to_record_it(path):
     recording(path, ["yes"])[1].invoke("Is 2 + 2 = 4?", seed=1)
     model = ReplayChatModel(path=path)
-    with pytest.raises(NotRecorded, match=r"at '5\?.*recorded: '4\?.*RecordingChatModel\("):
+    with pytest.raises(NotRecorded, match=r"'Is 2 \+ 2 = 5\?'.*RecordingChatModel\("):
         model.invoke("Is 2 + 2 = 5?", seed=1)
-    with pytest.raises(NotRecorded, match=r"at '2\}', recorded: '1\}'"):
+    with pytest.raises(NotRecorded, match=r"'seed': 2"):
         model.invoke("Is 2 + 2 = 4?", seed=2)
 
 
@@ -127,7 +111,7 @@ def test_a_run_ends_at_a_request_that_is_not_recorded(path):
     path.parent.mkdir()
     path.write_text("")
     judge = create_direct_judge(ReplayChatModel(path=path), orders="none")
-    with pytest.raises(ModelAccessError, match=r"holds no recorded reply\. To record it"):
+    with pytest.raises(ModelAccessError, match=r"holds no reply to this .* To record it"):
         list(judge_many(judge, [PAIR], progress=False))
 
 

@@ -5,60 +5,42 @@ message that names option, rule and value, the plain JSON that traces and specs 
 command line or a preset may set, and what a client of a server may set.
 """
 
-from langchain_judges.options.clients import (
-    check_client as check_client,
-)
-from langchain_judges.options.clients import (
-    client_schema as client_schema,
-)
-from langchain_judges.options.clients import (
-    settable as settable,
-)
+from langchain_judges.options.clients import check_client, client_schema, settable
 from langchain_judges.options.declare import (
-    Count as Count,
+    Count,
+    Group,
+    NotSerialisable,
+    Options,
+    Owner,
+    Rule,
+    Scale,
+    Share,
+    check_value,
+    described,
+    refusal,
+    rule_of,
+    unknown_option,
 )
-from langchain_judges.options.declare import (
-    Group as Group,
-)
-from langchain_judges.options.declare import (
-    NotSerialisable as NotSerialisable,
-)
-from langchain_judges.options.declare import (
-    Options as Options,
-)
-from langchain_judges.options.declare import (
-    Owner as Owner,
-)
-from langchain_judges.options.declare import (
-    Rule as Rule,
-)
-from langchain_judges.options.declare import (
-    Scale as Scale,
-)
-from langchain_judges.options.declare import (
-    Share as Share,
-)
-from langchain_judges.options.declare import (
-    check_value as check_value,
-)
-from langchain_judges.options.declare import (
-    described as described,
-)
-from langchain_judges.options.declare import (
-    refusal as refusal,
-)
-from langchain_judges.options.declare import (
-    rule_of as rule_of,
-)
-from langchain_judges.options.declare import (
-    unknown_option as unknown_option,
-)
-from langchain_judges.options.signatures import (
-    factory as factory,
-)
-from langchain_judges.options.signatures import (
-    type_of as type_of,
-)
-from langchain_judges.options.signatures import (
-    with_options as with_options,
-)
+from langchain_judges.options.signatures import factory, type_of, with_options
+
+__all__ = [
+    "Count",
+    "Group",
+    "NotSerialisable",
+    "Options",
+    "Owner",
+    "Rule",
+    "Scale",
+    "Share",
+    "check_client",
+    "check_value",
+    "client_schema",
+    "described",
+    "factory",
+    "refusal",
+    "rule_of",
+    "settable",
+    "type_of",
+    "unknown_option",
+    "with_options",
+]

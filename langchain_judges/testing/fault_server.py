@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage, convert_to_openai_messages
+from langchain_core.messages import AIMessage
 
 from langchain_judges.testing.model import ScriptEnded, scripted
 
@@ -84,7 +84,7 @@ def reply(content: ReplyContent, finish: str = "stop", **message: Any) -> Server
     """Return a chat completion.
 
     Args:
-        content: The text; a dictionary is sent as JSON. A message's calls of tools and its
+        content: The text; a dictionary is sent as JSON. A message's
             log-probabilities (`with_logprobs`) come along.
         finish: Why it ended: `stop`, `length` for a reply that was cut, `content_filter`.
         message: Further fields of the message, such as `refusal` or `tool_calls`.
@@ -97,10 +97,6 @@ def reply(content: ReplyContent, finish: str = "stop", **message: Any) -> Server
     }
     if isinstance(content, AIMessage):
         choice["logprobs"] = content.response_metadata.get("logprobs")
-        if content.tool_calls:
-            calls = convert_to_openai_messages(content)["tool_calls"]
-            choice["message"] = {"tool_calls": calls, **choice["message"]}
-            choice["finish_reason"] = "tool_calls" if finish == "stop" else finish
     tokens = len((text or "").split()) + 1
     usage = {
         "prompt_tokens": 10,

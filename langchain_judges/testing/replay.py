@@ -7,25 +7,18 @@ import hashlib
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any, NotRequired
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.messages.ai import UsageMetadata
 from pydantic import PrivateAttr
-from typing_extensions import TypedDict
 
 from langchain_judges.asking.models import model_name, resolve_model
 from langchain_judges.testing.model import PlainModel
 
 _METADATA = ("finish_reason", "stop_reason", "logprobs")
 """What of a reply's metadata says how to read it; the rest, such as ids, is not recorded."""
-_HOW = (
-    "To record it, run the same code once with RecordingChatModel(model=..., path={path!r}), "
-    "where `model` is the chat model to ask."
-)
 
 
 class NotRecorded(LookupError):
@@ -35,30 +28,10 @@ class NotRecorded(LookupError):
     """Read by judges as a refusal of every call: a run ends instead of failing row by row."""
 
 
-class RecordedRequest(TypedDict):
-    """What a model is asked, as plain data."""
-
-    messages: list[list[object]]
-    """Type and content of each message."""
-    settings: dict[str, object]
-    """The keywords of the call, such as a temperature or a seed."""
-
-
-class RecordedReply(TypedDict):
-    """What a model replied."""
-
-    text: str
-    usage: NotRequired[UsageMetadata | None]
-    metadata: NotRequired[dict[str, object] | None]
-
-
-class RecordedCall(RecordedRequest):
-    """A line of a recorded file."""
-
-    key: str
-    model: str
-    date: str
-    reply: RecordedReply
+Recorded = dict[str, Any]
+"""A line of a recorded file: `key`, `model`, `date`, `messages` (type and content of each),
+`settings` (the keywords of the call, such as a seed) and `reply` (`text`, `usage`, `metadata`).
+"""
 
 
 class ReplayChatModel(PlainModel):
@@ -76,10 +49,10 @@ class ReplayChatModel(PlainModel):
 
     path: Path
     """A file of JSON lines, as `RecordingChatModel` writes it."""
-    _entries: dict[str, RecordedCall] | None = PrivateAttr(default=None)
+    _entries: dict[str, Recorded] | None = PrivateAttr(default=None)
 
     @property
-    def recorded(self) -> list[RecordedCall]:
+    def recorded(self) -> list[Recorded]:
         """The lines of the file: `key`, `model`, `date`, `messages`, `settings` and `reply`."""
         return list(self._read().values())
 
@@ -87,7 +60,7 @@ class ReplayChatModel(PlainModel):
     def _llm_type(self) -> str:
         return "replay"
 
-    def _read(self) -> dict[str, RecordedCall]:
+    def _read(self) -> dict[str, Recorded]:
         if self._entries is None:
             self._entries = entries_of(self.path)
         return self._entries
@@ -98,7 +71,13 @@ class ReplayChatModel(PlainModel):
         request = request_of(messages, stop, settings)
         entry = self._read().get(key_of(request))
         if entry is None:
-            raise NotRecorded(_refusal(request, self.recorded, self.path))
+            begin = f"{request['messages'][-1][1]!s:.60}"
+            raise NotRecorded(
+                f"{self.path} holds no reply to this request ({begin!r}, "
+                f"{request['settings']}). To record it, run the same code once with "
+                f"RecordingChatModel(model=..., path={str(self.path)!r}), where `model` is the "
+                "chat model to ask."
+            )
         return _message(entry["reply"])
 
 
@@ -114,11 +93,7 @@ class RecordingChatModel(PlainModel):
     """The model to ask: a chat model, or a name as the judges take it."""
     path: Path
     """The file to append to."""
-    answered_by: str | None = None
-    """How the file calls the model; by default its name."""
-    not_sent: Sequence[str] = ()
-    """Keywords that the model does not take, such as `seed`: recorded, but not sent on."""
-    _entries: dict[str, RecordedCall] | None = PrivateAttr(default=None)
+    _entries: dict[str, Recorded] | None = PrivateAttr(default=None)
     _chat: BaseChatModel | None = PrivateAttr(default=None)
     _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
 
@@ -138,24 +113,21 @@ class RecordingChatModel(PlainModel):
             entry, chat = self._entries.get(key), self._chat
         if entry is None:
             assert chat is not None  # noqa: S101 - for the type checker: resolved above
-            options = {
-                name: each for name, each in settings.items() if name not in self.not_sent
-            }
-            reply = chat.invoke(messages, stop=stop, **options)
+            reply = chat.invoke(messages, stop=stop, **settings)
             entry = self._record(key, request, reply, chat)
         return _message(entry["reply"])
 
     def _record(
-        self, key: str, request: RecordedRequest, reply: AIMessage, chat: BaseChatModel
-    ) -> RecordedCall:
+        self, key: str, request: Recorded, reply: AIMessage, chat: BaseChatModel
+    ) -> Recorded:
         metadata = {
             name: reply.response_metadata[name]
             for name in _METADATA
             if reply.response_metadata.get(name) is not None
         }
-        entry: RecordedCall = {
+        entry: Recorded = {
             "key": key,
-            "model": self.answered_by or model_name(chat),
+            "model": model_name(chat),
             "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
             **request,
             "reply": {"text": reply.text, "usage": reply.usage_metadata, "metadata": metadata},
@@ -171,7 +143,7 @@ class RecordingChatModel(PlainModel):
 
 def request_of(
     messages: Sequence[BaseMessage], stop: Sequence[str] | None, settings: Mapping[str, object]
-) -> RecordedRequest:
+) -> Recorded:
     """Return a request as plain data: what the model is shown, and the keywords of the call."""
     options = {**settings, **({"stop": list(stop)} if stop else {})}
     return {
@@ -180,13 +152,13 @@ def request_of(
     }
 
 
-def key_of(request: RecordedRequest) -> str:
+def key_of(request: Recorded) -> str:
     """Return the hash by which a request is found."""
     text = json.dumps([request["messages"], request["settings"]], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def entries_of(path: Path) -> dict[str, RecordedCall]:
+def entries_of(path: Path) -> dict[str, Recorded]:
     """Return the lines of a recorded file by the hash of their request.
 
     The hash is computed from the request, so a file edited by hand cannot answer another one.
@@ -196,34 +168,9 @@ def entries_of(path: Path) -> dict[str, RecordedCall]:
     return {key_of(entry): entry for entry in entries}
 
 
-def _message(reply: RecordedReply) -> AIMessage:
+def _message(reply: Recorded) -> AIMessage:
     return AIMessage(
         reply["text"],
         usage_metadata=reply.get("usage"),
         response_metadata=reply.get("metadata") or {},
     )
-
-
-def _refusal(request: RecordedRequest, entries: Sequence[RecordedRequest], path: Path) -> str:
-    """Say where a request differs from the nearest one in the file, and how to record it."""
-    how = _HOW.format(path=str(path))
-    if not entries:
-        return f"{path} holds no recorded reply. {how}"
-    text = _text(request)
-
-    def likeness(entry: RecordedRequest) -> float:
-        return SequenceMatcher(None, text, _text(entry)).quick_ratio()
-
-    nearest = _text(max(entries, key=likeness))
-    start = 0
-    while text[start : start + 1] == nearest[start : start + 1] != "":
-        start += 1
-    return (
-        f"{path} holds no reply to this request. It differs from the nearest recorded one at "
-        f"{text[start : start + 60]!r}, recorded: {nearest[start : start + 60]!r}. {how}"
-    )
-
-
-def _text(request: RecordedRequest) -> str:
-    messages = "\n".join(str(content) for _, content in request["messages"])
-    return f"{messages}\n{json.dumps(request['settings'], sort_keys=True)}"
