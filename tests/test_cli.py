@@ -270,8 +270,7 @@ NO_ROW = "has no good row; nothing was asked."
         ("in.csv", b"question,reply\nq,a\n", "these rows are single texts"),
         ("in.jsonl", b"", "has no pair to judge"),
         ("in.csv", b"input,output_a,output_b\n", "has no pair to judge"),
-        ("in.jsonl.gz", b"no gzip", "cannot be read: Not a gzipped file"),
-        ("in.jsonl", b"[\n {}\n]", "is a JSON array; put one object on each line"),
+        ("in.jsonl.gz", b"no gzip", "does not match its suffix (Not a gzipped file"),
         ("in.txt", b"hello", "must end in one of"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import resource
 import signal
 import sys
 from collections.abc import Iterable
@@ -18,6 +19,7 @@ from zipfile import ZipFile
 import pandas as pd
 import pyarrow as pa
 import pytest
+from langchain_core.runnables import RunnableLambda
 from langsmith import Client
 from pyarrow import parquet
 from typer.testing import CliRunner
@@ -28,6 +30,7 @@ from langchain_judges.errors import InputError, OptionError, OutputError
 from langchain_judges.runs.columns import understood
 from langchain_judges.runs.shards import merge
 from langchain_judges.testing import reply
+from langchain_judges.verdict import no_usage
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import answer
@@ -396,6 +399,8 @@ def test_the_table_of_another_judge_or_of_more_rows_is_not_written_over(tmp_path
         list(judge_many(polite(temperature=1.0), REPLIES, out=out, progress=False))
     with pytest.raises(OutputError, match="a table of 3 rows, and this run has 1;"):
         list(judge_many(polite(), REPLIES[:1], out=out, progress=False))
+    with pytest.raises(OutputError, match="a table of 3 rows, and this run has 1;"):
+        list(judge_many(polite(), (row for row in REPLIES[:1]), out=out, progress=False))
     assert out.read_bytes() == before
     out.unlink()
     list(judge_many(polite(), REPLIES[:1], out=out, progress=False))
@@ -666,3 +671,39 @@ def test_a_run_killed_fifteen_times_ends_in_one_whole_table(serve, tmp_path):
     assert len(rows) <= calls + len(server.calls) <= len(rows) + 15 * 3
     left = {path.name for path in (tmp_path / ".s.csv.run").iterdir()}
     assert left == {"records.jsonl", "table.json"}
+
+
+def resident_megabytes() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20
+
+
+@pytest.mark.figures
+def test_a_hundred_thousand_rows_of_parquet_come_back_in_flat_memory(tmp_path):
+    source, out, count = tmp_path / "r.parquet", tmp_path / "s.parquet", 100_000
+    days = pa.array(
+        [None if n % 7 == 0 else datetime(2026, 1, 1 + n % 28) for n in range(count)]
+    )
+    own = pa.table(
+        {
+            "question": [f"Why {n}?" for n in range(count)],
+            "reply": ["So. " * 50] * count,
+            "code": [f"{n:07}" for n in range(count)],
+            "day": days.cast(pa.date32()),
+            "tags": [["a", "b"][: n % 3] for n in range(count)],
+        }
+    )
+    parquet.write_table(own, source)
+    verdict = {"label": 1, "score": 1.0, "failures": [], "usage": no_usage()}
+    judge = RunnableLambda(lambda _: {"verdict": verdict}).with_config(
+        metadata={"method": "always", "takes": "item"}
+    )
+    sizes = []
+    for number, _ in enumerate(judge_many(judge, source, out=out, progress=False)):
+        if number in (10_000, count - 1):
+            sizes.append(resident_megabytes())
+    table = parquet.read_table(out)
+    assert table.select(own.column_names).equals(own)
+    assert table["label"].to_pylist() == [1] * count
+    # Of each row its key is kept, about 100 bytes.
+    assert sizes[1] - sizes[0] < 30

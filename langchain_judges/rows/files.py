@@ -69,7 +69,11 @@ def _sound(
     try:
         for number, record in enumerate(records, 1):
             problem = ""
-            if not isinstance(record, dict):
+            if isinstance(record, InputError):
+                if bad is None:
+                    raise record
+                problem = str(record)
+            elif not isinstance(record, dict):
                 problem = "not an object"
             elif None in record:
                 problem = "more cells than columns"
@@ -143,20 +147,13 @@ def plain_cell(value: object) -> object:
     return value if value is not None and (value == value) is True else None
 
 
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Read JSON objects, one on each line, from a file that may be gzipped.
-
-    Raises:
-        InputError: A line is not a JSON object.
-    """
+def read_lines(path: Path) -> Iterator[Any]:
+    """Read what stands on each line of JSONL, which may be gzipped; a bad line is its error."""
     with open_bytes(path) as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
             try:
-                record = json.loads(line.removeprefix(b"\xef\xbb\xbf"))
-            except ValueError as exc:
-                raise InputError(f"{path}, line {number}: not JSON ({exc})") from exc
-            if not isinstance(record, dict):
-                raise InputError(f"{path}, line {number}: not an object")
-            yield record
+                yield json.loads(line.removeprefix(b"\xef\xbb\xbf"))
+            except (ValueError, RecursionError) as exc:
+                yield InputError(f"{path}, line {number}: not JSON ({exc})")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.checks import kind_in
 from langchain_judges.rows.fields import plain_row
-from langchain_judges.rows.files import nearest_file, open_bytes, plain_cell, read_table
+from langchain_judges.rows.files import nearest_file, plain_cell, read_table
 from langchain_judges.runs.columns import Columns, SourceRecord, TableForm, understood
 
 if TYPE_CHECKING:
@@ -209,34 +207,13 @@ def _named(name: str | os.PathLike[str], client: Client | None) -> Source:
     path = Path(name)
     if path.is_file():
         is_lines = path.name.removesuffix(".gz").rpartition(".")[2] in ("jsonl", "ndjson")
-        read = _of_lines if is_lines else partial(read_table, bad=BadRecord)
-        return Source(_Again(lambda: read(path)), not is_lines, is_file=True)
+        read = partial(read_table, path, bad=BadRecord)
+        return Source(_Again(read), not is_lines, is_file=True)
     if client is None:
         raise InputError(
             f"there is no file {name}{nearest_file(path)}; a LangSmith data set needs `client`"
         )
     return Source(_Again(lambda: _of_langsmith(str(name), client)), True)
-
-
-def _of_lines(path: Path) -> Iterator[object]:
-    """Yield what stands on each line of a JSONL file; a damaged line costs only itself."""
-    try:
-        with open_bytes(path) as file:
-            for number, line in enumerate(file):
-                text = line if number else line.removeprefix(b"\xef\xbb\xbf")
-                if not number and text.strip() == b"[":
-                    raise InputError(f"{path} is a JSON array; put one object on each line")
-                if text.strip():
-                    yield _parsed(text)
-    except (OSError, EOFError, zlib.error) as exc:
-        raise InputError(f"{path} cannot be read: {exc}") from exc
-
-
-def _parsed(line: bytes) -> object:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError) as exc:
-        return BadRecord(f"not JSON ({exc})")
 
 
 def _of_pandas(frame: Any) -> Iterator[SourceRecord]:

@@ -6,32 +6,23 @@ import csv
 import hashlib
 import json
 import os
-import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from langchain_judges.errors import OutputError, needs
 from langchain_judges.escaping import clean, inert_cell, inert_json
 from langchain_judges.rows.checks import kind_of_result
-from langchain_judges.rows.files import LARGEST_CELL
 from langchain_judges.rows.labels import ANNOTATIONS
 from langchain_judges.runs.results import line_of, locked_folder
 from langchain_judges.runs.rows import JUDGED, ResultRow, outcome_of
 
-_AT_ONCE = 10_000
+_AT_ONCE = 1_000
 """Rows of a group in a Parquet file."""
-_TYPES = {
-    "score": "double",
-    "confidence": "double",
-    "flipped": "bool",
-    "calls": "int64",
-    "cost": "double",
-}
-"""Types of the judge's columns in Parquet; the others are texts, labels may be numbers."""
-
-
-_PREFIXES = re.compile(r"^(?:judge\.)+")
+_NUMBERS = ("score", "confidence", "cost")
+"""Columns of the judge that hold numbers, even where all are missing."""
 
 
 def judged_cells(result: ResultRow, systems: Sequence[str] | None = None) -> dict[str, object]:
@@ -126,203 +117,139 @@ def _valid(text: str) -> str:
 
 
 class TableFile:
-    """A table that is being written: the user's own columns, and those of the judge."""
+    """A table that is being written: the user's own columns, and those of the judge.
 
-    def __init__(self, path: Path) -> None:
-        """Name the file."""
-        self._path = path
+    Rows wait in a file without a name, for a column may come late; the table is written when
+    it is closed. A column of the judge gives way to one's own of that name as `judge.NAME`.
+
+    Args:
+        path: The table.
+        form: The ending that says its form; default: that of `path`.
+    """
+
+    def __init__(self, path: Path, form: str = "") -> None:
+        """Open the file in which rows wait."""
+        self._path, self._form = path, form or path.suffix
         self._own: dict[str, None] = {}
-        """The user's own columns so far."""
-        self._judged: set[str] = set()
-        """The judge's columns so far."""
+        self._judged: dict[str, None] = {}
+        self._waiting: Any = TemporaryFile("wb+", dir=path.parent)  # noqa: SIM115 - see `close`
+        path.touch()  # one that cannot be written is found before anything is paid
 
     def write(self, own: Mapping[str, object], judged: Mapping[str, object]) -> None:
-        """Write a row: the user's own cells as they are, and the judge's.
-
-        A column of the judge gives its name to a column of one's own that comes later.
-        """
-        taken = own.keys() & self._judged
+        """Take a row: the user's own cells as they are, and the judge's."""
         self._own |= dict.fromkeys(own)
-        if taken:
-            self._rename({name: _free_name(name, self._own) for name in taken})
-            self._judged -= taken
-        cells = named_cells(self._own, judged)
-        self._judged |= cells.keys()
-        self._put(own, cells)
-
-    def _put(self, own: Mapping[str, object], judged: Mapping[str, object]) -> None:
-        raise NotImplementedError
-
-    def _rename(self, names: Mapping[str, str]) -> None:
-        """Give columns of the rows before other names."""
-        raise NotImplementedError
+        self._judged |= dict.fromkeys(judged)
+        self._wait(own, {name: _readable(cell) for name, cell in judged.items()})
 
     def close(self) -> None:
-        """Write what is left."""
-        raise NotImplementedError
+        """Write the table."""
+        with self._waiting:
+            self._finish({name: _free_name(name, self._own) for name in self._judged})
+
+    def _wait(self, own: Mapping[str, object], judged: Mapping[str, object]) -> None:
+        self._waiting.write(json.dumps([own, judged], default=str).encode() + b"\n")
+
+    def _finish(self, names: Mapping[str, str]) -> None:
+        """Write the table, with the judge's columns under these names."""
+        self._waiting.seek(0)
+        rows = map(json.loads, self._waiting)
+        with self._path.open("w", encoding="utf-8", newline="", errors="surrogatepass") as file:
+            if self._form == ".jsonl":
+                for own, judged in rows:
+                    cells = own | {names[name]: cell for name, cell in judged.items()}
+                    file.write(inert_json(json.dumps(cells, ensure_ascii=False)) + "\n")
+                return
+            writer = csv.writer(file, delimiter="\t" if self._form == ".tsv" else ",")
+            writer.writerow([*self._own, *names.values()])
+            for own, judged in rows:
+                # One's own cells stay as they are; the judge's run in no spreadsheet.
+                safe = [inert_cell(_text(judged.get(name))) for name in names]
+                writer.writerow([*(_text(own.get(name)) for name in self._own), *safe])
 
 
-class Delimited(TableFile):
-    """A CSV or TSV file; a column that appears later is added to the rows before."""
+class ParquetFile(TableFile):
+    """A Parquet file; rows wait as Arrow tables, each with the types of its cells."""
 
-    def __init__(self, path: Path) -> None:
-        """Open the file."""
-        super().__init__(path)
-        self._delimiter = "\t" if path.suffix == ".tsv" else ","
-        self._columns: list[str] = []
-        self._known: set[str] = set()
-        self._file = self._opened(path, "w")
-
-    @staticmethod
-    def _opened(path: Path, mode: str) -> Any:
-        return path.open(mode, encoding="utf-8", newline="", errors="surrogatepass")
-
-    def _put(self, own: Mapping[str, object], judged: Mapping[str, object]) -> None:
-        """Write a row; own cells stay as they are, the judge's run in no spreadsheet."""
-        if not own.keys() | judged.keys() <= self._known:
-            rest = [name for name in (*self._columns, *judged) if name not in self._own]
-            self._copy([*self._own, *dict.fromkeys(rest)], {})
-        safe = {name: inert_cell(_text(cell)) for name, cell in judged.items()}
-        self._writer().writerow({name: _text(cell) for name, cell in own.items()} | safe)
-
-    def _writer(self) -> csv.DictWriter[str]:
-        return csv.DictWriter(self._file, self._columns, delimiter=self._delimiter)
-
-    def _rename(self, names: Mapping[str, str]) -> None:
-        self._copy([names.get(name, name) for name in self._columns], names)
-
-    def _copy(self, columns: list[str], names: Mapping[str, str]) -> None:
-        """Write the rows so far again, under other columns."""
-        self._file.close()
-        before, self._columns, self._known = bool(self._columns), columns, set(columns)
-        copy = self._path.with_name(f"{self._path.name}.wide")
-        csv.field_size_limit(LARGEST_CELL)
-        with self._opened(self._path, "r") as old:
-            rows = csv.DictReader(old, delimiter=self._delimiter) if before else ()
-            self._file = self._opened(copy, "w")
-            self._writer().writeheader()
-            self._writer().writerows({names.get(n, n): c for n, c in r.items()} for r in rows)
-        copy.replace(self._path)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-
-class Parquet(TableFile):
-    """A Parquet file; its columns are those of its first ten thousand rows."""
-
-    def __init__(self, path: Path) -> None:
-        """Open nothing yet: the types of columns are those of their cells."""
-        super().__init__(path)
+    def __init__(self, path: Path, form: str = "") -> None:
+        """Open the file in which rows wait."""
         with needs("hub", "Writing Parquet"):
             import pyarrow
             from pyarrow import parquet
+        super().__init__(path, form)
         self._arrow, self._parquet = pyarrow, parquet
-        self._rows: list[dict[str, object]] = []
-        self._writer: Any = None
+        self._rows: list[dict[tuple[bool, str], object]] = []
+        self._types: dict[tuple[bool, str], Any] = {}
+        """The type of each column, own or the judge's, as far as all cells have one."""
 
-    def _put(self, own: Mapping[str, object], judged: Mapping[str, object]) -> None:
-        """Keep a row; ten thousand are written together."""
-        self._rows.append({**own, **judged})
+    def _wait(self, own: Mapping[str, object], judged: Mapping[str, object]) -> None:
+        row = {(True, name): cell for name, cell in own.items()}
+        self._rows.append(row | {(False, name): cell for name, cell in judged.items()})
         if len(self._rows) == _AT_ONCE:
             self._flush()
 
-    def _rename(self, names: Mapping[str, str]) -> None:
-        if self._writer is not None:
-            raise self._late(names)
-        self._rows = [{names.get(n, n): c for n, c in row.items()} for row in self._rows]
-
-    def _late(self, names: Iterable[str]) -> OutputError:
-        return OutputError(
-            f"{self._path.name}: the columns {sorted(names)!r} come too late for Parquet; "
-            "write .csv or .jsonl"
-        )
-
     def _flush(self) -> None:
-        if self._writer is None:
-            self._schema = self._schema_of(self._rows)
-            self._writer = self._parquet.ParquetWriter(
-                self._path, self._schema, compression="zstd"
-            )
-        late = {name for row in self._rows for name in row} - set(self._schema.names)
-        if late:
-            raise self._late(late)
-        self._writer.write_table(self._table(self._rows, self._schema))
+        pa = self._arrow
+        columns = {}
+        for key in dict.fromkeys(key for row in self._rows for key in row):
+            array = self._array([row.get(key) for row in self._rows])
+            columns[json.dumps(key)] = array
+            self._types[key] = self._common(self._types.get(key, pa.null()), array.type)
+        table = pa.table(columns or {"": pa.nulls(len(self._rows))})
+        with pa.ipc.new_stream(self._waiting, table.schema) as stream:
+            stream.write_table(table)
         self._rows.clear()
 
-    def _schema_of(self, rows: Sequence[Mapping[str, object]]) -> Any:
-        pa, fields = self._arrow, []
-        names = dict.fromkeys(name for row in rows for name in row)
-        for name in [*self._own, *(name for name in names if name not in self._own)]:
-            cells = [row.get(name) for row in rows]
-            plain = _PREFIXES.sub("", name) if name not in self._own else ""
-            if plain in _TYPES:
-                fields.append((name, pa.type_for_alias(_TYPES[plain])))
-                continue
-            try:
-                kind = pa.infer_type(cells)
-                pa.array(cells, kind)
-            except (pa.ArrowInvalid, pa.ArrowTypeError):
-                kind = pa.string()
-            fields.append((name, pa.string() if pa.types.is_null(kind) else kind))
-        return pa.schema(fields)
+    def _array(self, cells: Sequence[object]) -> Any:
+        pa = self._arrow
+        with suppress(pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError):
+            return pa.array(cells)
+        return pa.array([None if cell is None else _valid(str(_text(cell))) for cell in cells])
 
-    def _table(self, rows: Sequence[Mapping[str, object]], schema: Any) -> Any:
-        pa, columns = self._arrow, []
-        for field in schema:
-            cells = [row.get(field.name) for row in rows]
-            if pa.types.is_string(field.type):
-                cells = [None if cell is None else _valid(str(_text(cell))) for cell in cells]
-            columns.append(pa.array(cells, field.type))
-        return pa.Table.from_arrays(columns, schema=schema)
+    def _common(self, one: Any, other: Any) -> Any:
+        """Return a type that holds the cells of both; that of texts holds all."""
+        pa = self._arrow
+        both = [pa.schema([("", each)]) for each in (one, other)]
+        with suppress(pa.ArrowTypeError):
+            return pa.unify_schemas(both, promote_options="permissive").field(0).type
+        return pa.string()
 
-    def close(self) -> None:
-        """Write the rows that are left."""
+    def _finish(self, names: Mapping[str, str]) -> None:
+        pa = self._arrow
         self._flush()
-        self._writer.close()
+        fields = {}
+        for own, name in [*((True, n) for n in self._own), *((False, n) for n in names)]:
+            kind = self._types[own, name]
+            if pa.types.is_null(kind):
+                kind = pa.float64() if not own and name in _NUMBERS else pa.string()
+            fields[json.dumps([own, name])] = pa.field(name if own else names[name], kind)
+        schema = pa.schema(list(fields.values()))
+        self._waiting.seek(0)
+        with self._parquet.ParquetWriter(self._path, schema, compression="zstd") as writer:
+            while self._waiting.peek(1):
+                table = pa.ipc.open_stream(self._waiting).read_all()
+                columns = [self._cast(table, key, each.type) for key, each in fields.items()]
+                writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+
+    def _cast(self, table: Any, key: str, kind: Any) -> Any:
+        """Return a column of some rows in its type."""
+        pa = self._arrow
+        if key not in table.column_names:
+            return pa.nulls(len(table), kind)
+        if table[key].type == kind:
+            return table[key]
+        cells = table[key].to_pylist()
+        if pa.types.is_string(kind):
+            cells = [None if cell is None else str(_text(cell)) for cell in cells]
+        return pa.array(cells, kind)
 
 
-class Lines(TableFile):
-    """A JSONL file with an object of the same columns for each row."""
-
-    def __init__(self, path: Path) -> None:
-        """Open the file."""
-        super().__init__(path)
-        self._file = path.open("w", encoding="utf-8")
-
-    def _put(self, own: Mapping[str, object], judged: Mapping[str, object]) -> None:
-        """Write a row."""
-        data = json.dumps({**own, **judged}, ensure_ascii=False, default=str)
-        self._file.write(inert_json(data) + "\n")
-
-    def _rename(self, names: Mapping[str, str]) -> None:
-        self._file.close()
-        copy = self._path.with_name(f"{self._path.name}.named")
-        with self._path.open(encoding="utf-8") as old:
-            self._file = copy.open("w", encoding="utf-8")
-            for row in map(json.loads, old):
-                self._put({}, {names.get(name, name): cell for name, cell in row.items()})
-        copy.replace(self._path)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-
-FORMS: dict[str, Callable[[Path], TableFile]] = {
-    ".csv": Delimited,
-    ".tsv": Delimited,
-    ".parquet": Parquet,
-    ".jsonl": Lines,
+FORMS: dict[str, type[TableFile]] = {
+    ".csv": TableFile,
+    ".tsv": TableFile,
+    ".parquet": ParquetFile,
+    ".jsonl": TableFile,
 }
 """What writes a table, by the ending of its name."""
-
-
-def _write_lines(path: Path, results: Iterable[ResultRow]) -> None:
-    with path.open("wb") as file:
-        for result in results:
-            file.write(line_of(result))
 
 
 def write_results(path: Path, form: str, results: Iterable[ResultRow]) -> None:
@@ -334,9 +261,10 @@ def write_results(path: Path, form: str, results: Iterable[ResultRow]) -> None:
         results: Rows of `judge_many`.
     """
     if form == ".jsonl":
-        _write_lines(path, results)
+        with path.open("wb") as lines:
+            lines.writelines(map(line_of, results))
         return
-    file = FORMS[form](path)
+    file = FORMS[form](path, form)
     try:
         for result in results:
             known = {name: _readable(cell) for name, cell in known_cells(result).items()}
@@ -367,7 +295,8 @@ class TableOut:
         self._file: TableFile | None = None
         self._lock: int | None = None
         self._mark = ""
-        self._rows = 0
+        self._rows = self._least = 0
+        """Rows that were written, and those of the table that is there."""
         self._broken = False
 
     def open(self, mark: str, size: int | None) -> None:
@@ -408,13 +337,21 @@ class TableOut:
                 f"{self._path} was changed since a run wrote it; move it away, and the same "
                 "call resumes into a new one"
             )
-        what = ""
         if known["mark"] != self._mark:
-            what = "the table of another judge, or of other settings"
-        elif size is not None and size < known["rows"]:
-            what = f"a table of {known['rows']:,} rows, and this run has {size:,}"
-        if what:
-            raise OutputError(f"{self._path} is {what}; name another file, or move it away")
+            raise OutputError(
+                f"{self._path} is the table of another judge, or of other settings; name "
+                "another file, or move it away"
+            )
+        self._least = known["rows"]
+        if size is not None:
+            self._check_rows(size)
+
+    def _check_rows(self, rows: int) -> None:
+        if rows < self._least:
+            raise OutputError(
+                f"{self._path} is a table of {self._least:,} rows, and this run has {rows:,}; "
+                "name another file, or move it away"
+            )
 
     def write(self, own: Mapping[str, object], judged: Mapping[str, object]) -> None:
         """Write a row."""
@@ -431,6 +368,7 @@ class TableOut:
             if file is not None:
                 file.close()
                 if whole and not self._broken:
+                    self._check_rows(self._rows)
                     self._put_in_place()
         finally:
             self._draft.unlink(missing_ok=True)
