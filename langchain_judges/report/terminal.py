@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -29,16 +30,20 @@ def verdict_panel(row: Mapping[str, Any]) -> RenderableType:
     parts: list[RenderableType] = [Text(clean(verdict["rationale"]))]
     for found in own_evidence(row):
         parts += [Text(clean(found.title), style="bold"), _own_table(found)]
-    if (row.get("recalled") or {}).get("allow_leak") or verdict.get("recalled"):
-        parts.append(_recalled(row))
-    return _panel(row, kind_of_result(row), _headline(verdict), [*parts, *_costs(verdict)])
+    recalled = row.get("recalled") or {}
+    if recalled.get("allow_leak") or verdict.get("recalled"):
+        ids = verdict.get("recalled") or recalled.get("ids") or ()
+        note = Text(f"shown {counted(len(ids), 'remembered example')}", style="dim")
+        if recalled.get("allow_leak"):
+            leak = "; those of the item's own group were allowed, so this is no test"
+            note.append(leak, style="yellow")
+        parts.append(note)
+    return _panel(row, kind_of_result(row), _headline(verdict), parts, verdict)
 
 
 def _own_table(found: TextTable) -> Table:
     """Render what a method found: votes, scores, tables."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in found.head:
-        table.add_column(name)
+    table = Table(*found.head, box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for row in found.rows:
         table.add_row(*(Text(clean(shortened(cell, 120))) for cell in row))
     return table
@@ -55,66 +60,45 @@ def text_panel(row: Mapping[str, Any]) -> RenderableType:
             parts.append(Text(clean(loss), style="yellow"))
     total = len(row.get("concepts") or [])
     headline = f"{total - len(omissions)} of {total} concepts" if text else "not written"
-    return _panel(row, "text", headline, [*parts, *_costs(row)])
-
-
-def _costs(outcome: Mapping[str, Any]) -> list[RenderableType]:
-    usage = outcome["usage"]
-    tokens = usage["input_tokens"] + usage["output_tokens"]
-    lines = [
-        clean(f"! {f['step']} {f['unit']}: {f['reason']}: {f['detail']}"[:200])
-        for f in outcome["failures"]
-    ]
-    calls = counted(usage["calls"], "call")
-    cost = Text(f"{calls}, {counted(tokens, 'token')}", style="dim")
-    return [*(Text(each, style="red") for each in lines), cost]
+    return _panel(row, "text", headline, parts, row)
 
 
 def _panel(
-    row: Mapping[str, Any], kind: str, headline: str, parts: list[RenderableType]
+    row: Mapping[str, Any],
+    kind: str,
+    headline: str,
+    parts: Sequence[RenderableType],
+    outcome: Mapping[str, Any],
 ) -> RenderableType:
+    """Render what a row came to, with its failures and its cost below."""
+    failures = [
+        Text(clean(f"! {f['step']} {f['unit']}: {f['reason']}: {f['detail']}"[:200]), "red")
+        for f in outcome["failures"]
+    ]
+    usage = outcome["usage"]
+    tokens = usage["input_tokens"] + usage["output_tokens"]
+    cost = Text(f"{counted(usage['calls'], 'call')}, {counted(tokens, 'token')}", "dim")
     own = row.get("id")
     name = f"{kind} {row.get('index', 0)}" if own in (None, "") else str(own)
     # Text, not str: ids and criteria may hold what looks like markup.
     title = Text(clean(f"{name}: {headline}"))
-    return Panel(Group(*parts), title=title, title_align="left")
+    return Panel(Group(*parts, *failures, cost), title=title, title_align="left")
 
 
 def _headline(verdict: Mapping[str, Any]) -> str:
+    score = "" if verdict["score"] is None else f", score {verdict['score']:.2f}"
     if verdict.get("label") is not None:
-        return f"label {verdict['label']}{_score(verdict)}"
+        return f"label {verdict['label']}{score}"
     preference = verdict.get("preference")
     if preference is None:
         return "not judged"
     word = "tie" if preference == "tie" else f"{preference} preferred"
     flip = {True: ", the orders disagree", False: ", both orders agree", None: ""}
-    return f"{word}{_score(verdict)}{flip[verdict['flipped']]}"
+    return f"{word}{score}{flip[verdict['flipped']]}"
 
 
-def _score(verdict: Mapping[str, Any]) -> str:
-    return "" if verdict["score"] is None else f", score {verdict['score']:.2f}"
-
-
-def _recalled(row: Mapping[str, Any]) -> Text:
-    recalled = row.get("recalled") or {}
-    leak = recalled.get("allow_leak")
-    ids = row["verdict"].get("recalled") or recalled.get("ids") or ()
-    note = f"shown {counted(len(ids), 'remembered example')}"
-    if leak:
-        note += "; those of the item's own group were allowed, so this is no test"
-    return Text(note, style="yellow" if leak else "dim")
-
-
-def _add_cost(table: Table, summary: Summary) -> None:
-    table.add_row("calls", f"{summary.calls:,}", "")
-    if summary.live:
-        of = "of these by ordinary calls, for batch jobs had not answered"
-        table.add_row("live", f"{summary.live:,}", of)
-    table.add_row("tokens", f"{summary.tokens:,}", "")
-    if summary.prices:
-        unpriced = f"; no price is known for {summary.unpriced:,} calls"
-        of = f"by {summary.prices}{unpriced if summary.unpriced else ''}"
-        table.add_row("dollars", f"{summary.cost:,.4f}", of)
+Line = tuple[str, str, str]
+"""What is counted, the count, and what it is out of."""
 
 
 def summary_table(summary: Summary) -> Table:
@@ -123,46 +107,60 @@ def summary_table(summary: Summary) -> Table:
     table.add_column(style="bold")
     table.add_column(justify="right")
     table.add_column()
-    _add_outcomes(table, summary)
-    failures = ", ".join(f"{n} {reason}" for reason, n in summary.failures.most_common())
-    table.add_row("failures", f"{sum(summary.failures.values()):,}", failures)
-    _add_cost(table, summary)
-    table.add_row("seconds", f"{summary.seconds:,.1f}", "")
-    for stage, rows in summary.stages.most_common():
-        table.add_row("decided", f"{rows:,}", f"of {summary.rows:,} rows by {stage}")
-    if summary.labelled:
-        of = f"of {summary.labelled:,} judged rows with a label"
-        table.add_row("as labelled", f"{summary.agreed:,}", of)
-    if summary.leaks:
-        of = "rows were judged with an example of their own group (`allow_leak`)"
-        table.add_row("leaks", f"{summary.leaks:,}", of)
-    if summary.resumed:
-        table.add_row("resumed", f"{summary.resumed:,}", "rows of an earlier run")
-    if summary.others:
-        table.add_row("others", f"{summary.others:,}", "rows of other judges in the file")
+    for line in _lines(summary):
+        table.add_row(*line)
     return table
 
 
-def _add_outcomes(table: Table, summary: Summary) -> None:
-    """Add what the verdicts or the written texts are, and how many rows have none."""
-    reasons = ", ".join(f"{n} {reason}" for reason, n in summary.not_judged.most_common())
-    undone = f"{sum(summary.not_judged.values()):,}"
+def _lines(summary: Summary) -> Iterator[Line]:
+    yield from _outcomes(summary)
+    yield "failures", f"{summary.failures.total():,}", _by_kind(summary.failures)
+    yield "calls", f"{summary.calls:,}", ""
+    if summary.live:
+        of = "of these by ordinary calls, for batch jobs had not answered"
+        yield "live", f"{summary.live:,}", of
+    yield "tokens", f"{summary.tokens:,}", ""
+    if summary.prices:
+        unpriced = f"; no price is known for {summary.unpriced:,} calls"
+        of = f"by {summary.prices}{unpriced if summary.unpriced else ''}"
+        yield "dollars", f"{summary.cost:,.4f}", of
+    yield "seconds", f"{summary.seconds:,.1f}", ""
+    for stage, rows in summary.stages.most_common():
+        yield "decided", f"{rows:,}", f"of {summary.rows:,} rows by {stage}"
+    if summary.labelled:
+        of = f"of {summary.labelled:,} judged rows with a label"
+        yield "as labelled", f"{summary.agreed:,}", of
+    if summary.leaks:
+        of = "rows were judged with an example of their own group (`allow_leak`)"
+        yield "leaks", f"{summary.leaks:,}", of
+    if summary.resumed:
+        yield "resumed", f"{summary.resumed:,}", "rows of an earlier run"
+    if summary.others:
+        yield "others", f"{summary.others:,}", "rows of other judges in the file"
+
+
+def _outcomes(summary: Summary) -> Iterator[Line]:
+    """Yield what the verdicts or the written texts are, and how many rows have none."""
+    undone = f"{summary.not_judged.total():,}", _by_kind(summary.not_judged)
     if summary.wrote:
-        table.add_row("all concepts", f"{summary.complete:,}", f"of {summary.texts:,} texts")
+        yield "all concepts", f"{summary.complete:,}", f"of {summary.texts:,} texts"
         by_step = ", ".join(f"{n:,} in {step}" for step, n in summary.lost.most_common())
         details = f"of {summary.concepts:,} concepts{by_step and ': '}{by_step}"
-        table.add_row("missing", f"{sum(summary.lost.values()):,}", details)
-        table.add_row("not written", undone, reasons)
-    else:
-        for preference in summary.sides():
-            table.add_row(preference, f"{summary.preferences[preference]:,}", "")
-        table.add_row("not judged", undone, reasons)
-        if summary.abstained:
-            why = "what was shown does not suffice, says the judge"
-            table.add_row("cannot assess", f"{summary.abstained:,}", why)
-        if not summary.labels:
-            both = f"of {summary.both_orders:,} in both orders"
-            table.add_row("flips", f"{summary.flips:,}", both)
+        yield "missing", f"{summary.lost.total():,}", details
+        yield "not written", *undone
+        return
+    for preference in summary.sides():
+        yield preference, f"{summary.preferences[preference]:,}", ""
+    yield "not judged", *undone
+    if summary.abstained:
+        why = "what was shown does not suffice, says the judge"
+        yield "cannot assess", f"{summary.abstained:,}", why
+    if not summary.labels:
+        yield "flips", f"{summary.flips:,}", f"of {summary.both_orders:,} in both orders"
+
+
+def _by_kind(counts: Counter[str]) -> str:
+    return ", ".join(f"{n} {name}" for name, n in counts.most_common())
 
 
 def comparison_table(comparison: Comparison) -> Table:
@@ -174,7 +172,6 @@ def comparison_table(comparison: Comparison) -> Table:
     for method in methods:
         table.add_column(method, justify="right")
     lines = {
-        "settings": [_settings(each["options"]) for each in standings],
         "calls a pair": [f"{each['calls_each']:,}" for each in standings],
         **{
             side: [f"{each['verdicts'][side]:,}" for each in standings]
@@ -185,7 +182,9 @@ def comparison_table(comparison: Comparison) -> Table:
         "failures": [_failures(each["failures"]) for each in standings],
         "calls": [f"{each['calls']:,}" for each in standings],
         "tokens": [f"{each['tokens']:,}" for each in standings],
-        "dollars": [_dollars(each["dollars"]) for each in standings],
+        "dollars": [
+            "-" if each["dollars"] is None else f"{each['dollars']:,.4f}" for each in standings
+        ],
         "as labelled": [_rate(each["labelled"]) for each in standings],
     }
     # Each two methods stand once, above the diagonal.
@@ -198,19 +197,6 @@ def comparison_table(comparison: Comparison) -> Table:
     return table
 
 
-def _settings(options: Mapping[str, object]) -> str:
-    """Return options in a few words; the names of aspects and the like would fill the page."""
-    lines = []
-    for name, value in options.items():
-        if isinstance(value, Mapping):
-            lines += [f"{inner} {setting}" for inner, setting in value.items()]
-        elif isinstance(value, list | tuple):
-            lines.append(f"{len(value)} {name}")
-        else:
-            lines.append(f"{name} {str(value)[:20]}")
-    return "\n".join(lines) or "-"
-
-
 def _flips(standing: Standing) -> str:
     both = standing["both_orders"]
     return f"{standing['flips']:,} of {both:,}" if both else "-"
@@ -219,10 +205,6 @@ def _flips(standing: Standing) -> str:
 def _failures(failures: Mapping[str, int]) -> str:
     reasons = [f"{n} {reason}" for reason, n in sorted(failures.items())]
     return "\n".join([f"{sum(failures.values()):,}", *reasons])
-
-
-def _dollars(dollars: float | None) -> str:
-    return "-" if dollars is None else f"{dollars:,.4f}"
 
 
 def _rate(rate: Rate | None) -> str:
@@ -289,39 +271,36 @@ def proposal_screen(
         whole: Show long texts in full.
     """
     item = proposal["item"]
-    parts: list[RenderableType] = [_section("task", transcript(item["input"]), whole)]
-    if item.get("source") and item["source"] != item["input"]:
-        parts.append(_section("source", str(item["source"]), whole))
     expected = item.get("expected")
-    if expected is not None:
-        answers = [expected] if isinstance(expected, str) else expected
-        parts.append(_section("expected", "\n".join(map(str, answers)), whole, "green"))
-    parts.append(_section("response", judged(item["output"]), whole, "cyan"))
+    answers = [expected] if isinstance(expected, str) else expected or []
     score = proposal.get("score")
     sure = "" if score is None else f" (score {score:.2f})"
-    text = f"{proposal['label']}{sure}: {proposal['rationale']}"
-    parts.append(_section("judge", text, whole, "yellow"))
     drawn = proposal["proposed"] == proposal["label"]
+    source = str(item.get("source") or "")
     doubt = f"{proposal['proposed']}: {proposal['why']}"
-    parts.append(_section(f"check {proposal['check']}", doubt, whole, "magenta"))
-    if not drawn:
-        parts.append(_section("failure mode", proposal.get("mode") or "none suggested", whole))
-    if note:
-        parts.append(_section("note", note, whole))
+    mode = "" if drawn else proposal.get("mode") or "none suggested"
+    sections = (
+        ("task", transcript(item["input"]), ""),
+        ("source", "" if source == item["input"] else source, ""),
+        ("expected", "\n".join(map(str, answers)), "green"),
+        ("response", judged(item["output"]) or " ", "cyan"),
+        ("judge", f"{proposal['label']}{sure}: {proposal['rationale']}", "yellow"),
+        (f"check {proposal['check']}", doubt, "magenta"),
+        ("failure mode", mode, ""),
+        ("note", note, ""),
+    )
+    parts = [_section(name, text, whole, style) for name, text, style in sections if text]
     title = Text(f"{place}: {clean(str(proposal['id']))}, round {proposal['round']}")
     panel = Panel(Group(*parts), title=title, title_align="left")
     return Group(panel, _keys(_DRAWN if drawn else _DOUBTED))
 
 
-def _section(name: str, text: str, whole: bool, style: str = "") -> Text:
+def _section(name: str, text: str, whole: bool, style: str) -> Text:
     lines = clean(text.replace("\r", "")).strip("\n").splitlines() or [""]
-    left_out = 0
     if not whole:
-        cut = [line if len(line) <= _WIDTH else f"{line[:_WIDTH]} …" for line in lines]
-        left_out = max(0, len(lines) - _LINES)
-        lines = cut[:_LINES]
-    if left_out:
-        lines.append(f"… {counted(left_out, 'more line')}")
+        rest = len(lines) - _LINES
+        lines = [shortened(line, _WIDTH) for line in lines[:_LINES]]
+        lines += [f"… {counted(rest, 'more line')}"] if rest > 0 else []
     return Text.assemble((f"{name}\n", "bold"), ("\n".join(lines), style), "\n")
 
 
@@ -391,51 +370,36 @@ _WHY = {
 }
 
 
-def _waiting(result: Mapping[str, Any]) -> list[RenderableType]:
-    """Say which accepted examples wait, and of which families nobody knows what they do."""
-    lines: list[RenderableType] = []
+def audit_report(result: Mapping[str, Any]) -> RenderableType:
+    """Render the result of an audit."""
+    last = result["history"][-1] if result["history"] else {}
+    lines = [Text(_WHY.get(result["stopped"], ""))]
+    if dev := last.get("dev"):
+        interval = "no interval: fewer than five groups"
+        if dev["low"] is not None:
+            interval = f"{dev['low']:.2f} to {dev['high']:.2f}"
+        said = (
+            f"On {dev['n']} items of dev: balanced accuracy {dev['balanced_accuracy']:.2f} "
+            f"({interval}), accuracy {dev['accuracy']:.2f}; "
+            f"always the most frequent label: {dev['majority']:.2f}."
+        )
+        lines.append(Text(said))
+    wrong = sum(decision["answer"] == "check_wrong" for decision in result["decisions"])
+    if wrong:
+        said = f"Answers that the check was wrong: {wrong}. They show where to fix it."
+        lines.append(Text(said))
     fell = sum(each["why"] == "fell" for each in result["waiting"])
     if fell:
-        lines.append(Text(f"{_wait(fell)}: the dev score fell.", style="yellow"))
-    families = result["history"][-1]["unmeasured"] if result["history"] else []
-    if families:
-        family_names = ", ".join(clean(name or "(no family)") for name in families)
-        rest = len(result["waiting"]) - fell
-        text = f"{_wait(rest)}: no item of dev is of {family_names}."
-        lines.append(Text(text, style="yellow"))
-    return lines
+        lines.append(Text(f"{_wait(fell)}: the dev score fell.", "yellow"))
+    if families := last.get("unmeasured"):
+        names = ", ".join(clean(name or "(no family)") for name in families)
+        rest = _wait(len(result["waiting"]) - fell)
+        lines.append(Text(f"{rest}: no item of dev is of {names}.", "yellow"))
+    if result["leak_allowed"]:
+        said = "Examples of an item's own group were allowed: this is no test."
+        lines.append(Text(said, "yellow"))
+    return Group(*rounds_tables(result), *lines)
 
 
 def _wait(count: int) -> str:
     return counted(count, "accepted example waits", "accepted examples wait")
-
-
-def audit_report(result: Mapping[str, Any]) -> RenderableType:
-    """Render the result of an audit."""
-    parts: list[RenderableType] = [
-        *rounds_tables(result),
-        Text(_WHY.get(result["stopped"], "")),
-    ]
-    dev = result["history"][-1]["dev"] if result["history"] else None
-    if dev:
-        interval = "no interval: fewer than five groups"
-        if dev["low"] is not None:
-            interval = f"{dev['low']:.2f} to {dev['high']:.2f}"
-        parts.append(
-            Text(
-                f"On {dev['n']} items of dev: balanced accuracy {dev['balanced_accuracy']:.2f} "
-                f"({interval}), accuracy {dev['accuracy']:.2f}; "
-                f"always the most frequent label: {dev['majority']:.2f}."
-            )
-        )
-    wrong = sum(decision["answer"] == "check_wrong" for decision in result["decisions"])
-    if wrong:
-        parts.append(
-            Text(f"Answers that the check was wrong: {wrong}. They show where to fix it.")
-        )
-    parts += _waiting(result)
-    if result["leak_allowed"]:
-        parts.append(
-            Text("Examples of an item's own group were allowed: this is no test.", "yellow")
-        )
-    return Group(*parts)
