@@ -11,7 +11,6 @@ from cookbook.recorded_judges import recorded_judge
 from langchain_judges import judge_many, report
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError
-from langchain_judges.report.report import command_text
 from tests.cases import for_each
 from tests.judged_rows import data_of, run_of
 from tests.model_server import good, pairs, refusal
@@ -313,18 +312,8 @@ def test_the_command_exits_with_4_if_worse_than_the_baseline_which_it_may_replac
 
 
 def test_the_page_says_how_it_was_made():
-    trust_report = report.trust(
-        run_of(["A", "B"]), data_of(["A", "B"]), provenance={"command": "x"}
-    )
-    assert {"date", "langchain-judges", "data", "command"} <= set(trust_report.provenance)
-    other = report.trust(run_of(["A", "B"]), data_of(["B", "B"]))
-    assert trust_report.provenance["data"] != other.provenance["data"]
-    assert trust_report.provenance["data"] in trust_report.to_html()
-
-
-def test_a_command_is_told_without_keys():
-    command = ["x", "trust", "--base-url", "http://me:pw@h/v1", "--model-set", "api_key=abc"]
-    text = command_text(command)
-    assert "pw" not in text
-    assert "abc" not in text
-    assert "http://h/v1" in text
+    judge = {"method": "bsm", "model": "openai:gpt-5-mini", "mark": "0a1b2c"}
+    trust_report = report.trust(run_of(["A", "B"], judge=judge), data_of(["A", "B"]))
+    made = {"method": "bsm", "model": "openai:gpt-5-mini", "judge settings": "0a1b2c"}
+    assert made.items() <= trust_report.provenance.items()
+    assert "openai:gpt-5-mini" in trust_report.to_html()

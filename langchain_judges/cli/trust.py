@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -228,7 +227,6 @@ class Verdicts(NamedTuple):
 
     by_judge: Mapping[str, Sequence[ResultRow]]
     """Result rows."""
-    provenance: Mapping[str, str]
     budget_spent: bool = False
 
 
@@ -288,7 +286,7 @@ def trust(
         if report.baseline is not None:
             report.options()  # Read before anything is asked.
         if path is not None and judge.judge:
-            if not _written(_of_columns(path, judge, table, _options(report)), report):
+            if not _written(_of_columns(path, judge, table, report.options()), report):
                 raise typer.Exit(UNDER_BAR)
             return
         named = named_judge(judge) if judge.model is not None else None
@@ -300,10 +298,10 @@ def trust(
         if named is not None and rows is not None:
             judged = _judge_rows(named, rows, report.verdicts, run, errors)
         else:
-            judged = Verdicts(runs, {})
+            judged = Verdicts(runs)
         options = {
             "data_name": path.name if path else "",
-            **_options(report, judged.provenance),
+            **report.options(),
         }
         with busy("Computing the report"):
             answer = reports(judged.by_judge, rows, **options)
@@ -337,14 +335,6 @@ def _tell_first(
         path = beside.with_suffix(".label.jsonl")
         text = write_first(path, ({**rows[i], "doubt": kinds[i]} for i in places))
         error_console().print(text, markup=False)
-
-
-def _options(flags: ReportFlags, provenance: Mapping[str, str] | None = None) -> dict[str, Any]:
-    # Loaded here: a dry run needs nothing of it.
-    from langchain_judges.report.report import command_text
-
-    made_by = {"command": command_text(sys.argv), **(provenance or {})}
-    return {**flags.options(), "provenance": made_by}
 
 
 def _written(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> bool:
@@ -413,7 +403,6 @@ def _judge_rows(
 ) -> Verdicts:
     """Judge the rows; the verdicts are kept in `out`."""
     from langchain_judges.methods.describe import metadata_of
-    from langchain_judges.report.report import judge_provenance
     from langchain_judges.report.rows import judges_of
 
     judge = named.build()
@@ -435,7 +424,7 @@ def _judge_rows(
         errors.print("No row was asked: the budget is spent.", style="yellow")
         raise typer.Exit(SPENT)
     name = next(iter(judges_of(rows)))
-    return Verdicts({name: rows}, judge_provenance(marks), budget_spent=over_budget > 0)
+    return Verdicts({name: rows}, budget_spent=over_budget > 0)
 
 
 def _leave(judged: Verdicts, errors: Console, address: str, *, strict: bool) -> None:

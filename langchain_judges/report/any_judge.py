@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_judges.errors import InputError
 from langchain_judges.report.report import TrustReport, trust
-from langchain_judges.report.rows import rows_in
+from langchain_judges.report.rows import POINTS, rows_in
 from langchain_judges.report.versus import ComparisonReport, compare
 from langchain_judges.rows.labels import SIDES, read_label
 from langchain_judges.verdict import Label, no_usage
@@ -20,8 +20,6 @@ def trust_columns(
     rows: Table,
     judge: str | Sequence[str],
     label: str | Sequence[str],
-    *,
-    confidence_column: str | None = None,
     **options: Any,
 ) -> TrustReport | ComparisonReport:
     """Report on judges whose answers stand in a column of a table, beside people's.
@@ -34,7 +32,6 @@ def trust_columns(
         rows: A row for each item, such as of a CSV file; an empty cell is a missing answer.
         judge: The column of the judge's answers; several compare judges.
         label: The column of people's answers; several are the votes of several people.
-        confidence_column: How sure the judge is of each answer, in [0, 1].
         options: As for `trust` and `compare`.
 
     Raises:
@@ -44,8 +41,7 @@ def trust_columns(
     judges, people = (
         [name] if isinstance(name, str) else list(name) for name in (judge, label)
     )
-    sure = [confidence_column] if confidence_column else []
-    for name in [*judges, *people, *sure]:
+    for name in [*judges, *people]:
         if not any(name in row for row in table):
             there = ", ".join(dict.fromkeys(str(key) for row in table[:50] for key in row))
             raise InputError(f"no row has a column {name!r}; there are {there}")
@@ -58,10 +54,7 @@ def trust_columns(
     data = [_facts(row, i, own) for i, (row, own) in enumerate(zip(table, votes, strict=True))]
     pairs = read is read_label
     runs = {
-        name: [
-            _verdict(i, answer, _number(row.get(sure[0])) if sure else None, pairs=pairs)
-            for i, (row, answer) in enumerate(zip(table, answers[name], strict=True))
-        ]
+        name: [_verdict(i, answer, pairs=pairs) for i, answer in enumerate(answers[name])]
         for name in judges
     }
     if not any(value is not None for name in judges for value in answers[name]):
@@ -200,21 +193,18 @@ def _facts(
     return {**facts, "label": known[0] if known else None}
 
 
-def _verdict(
-    number: int, answer: Label | None, sure: float | None, *, pairs: bool
-) -> dict[str, Any]:
+def _verdict(number: int, answer: Label | None, *, pairs: bool) -> dict[str, Any]:
     """Return a row of a run that says no more than this answer."""
     failed = {"step": "judge", "unit": "", "reason": "empty", "detail": "no answer"}
     verdict: dict[str, Any] = {
-        "confidence": sure,
+        "confidence": None,
         "confidence_source": "none",
         "rationale": "",
         "failures": [failed] if answer is None else [],
         "usage": no_usage(),
     }
     if pairs:
-        points = {"A": 1.0, "tie": 0.5, "B": 0.0}.get(str(answer))
-        verdict |= {"preference": answer, "score": points, "flipped": None}
+        verdict |= {"preference": answer, "score": POINTS.get(answer), "flipped": None}
     else:
         score = answer if isinstance(answer, int | float) else None
         verdict |= {"label": answer, "score": score}

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
-import re
-import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +33,6 @@ from langchain_judges.report.content import Contest, ReportContent
 from langchain_judges.report.rows import JudgedRow, join, judges_of, rows_in
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.watch import answers_of, drift
-from langchain_judges.runs.rows import JUDGED
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -88,61 +84,18 @@ def written(text: str, path: str | PathLike[str] | None) -> str:
     return text
 
 
-def provenance_of(
-    rows: Sequence[JudgedRow],
-    data: Iterable[Mapping[str, Any]] | None,
-    more: Mapping[str, str],
-) -> dict[str, str]:
-    """Return date, package version, what the rows say of their judge, and the data's hash."""
-    judge = rows[0].row.get("judge")
-    description = judge if isinstance(judge, Mapping) else {}
+def _provenance(row: JudgedRow) -> dict[str, str]:
+    """Return date, package version, and what a row says of its judge."""
+    own = row.row.get("judge")
+    judge = own if isinstance(own, Mapping) else {}
     parts = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "langchain-judges": version("langchain-judges"),
-        "method": str(description.get("method", "")),
-        "model": str(description.get("model", "")),
-        "judge settings": str(description.get("mark", "")),
-        "data": data_hash(data if data is not None else [row.data_row for row in rows]),
-        **more,
+        "method": judge.get("method"),
+        "model": judge.get("model"),
+        "judge settings": judge.get("mark"),
     }
-    return {name: text for name, text in parts.items() if text}
-
-
-def data_hash(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return a short hash of the texts, labels and votes of rows, in their order."""
-    digest = hashlib.sha256()
-    for row in rows:
-        parts = [row.get(name) for name in (*JUDGED, "label", "human_votes")]
-        line = json.dumps(parts, sort_keys=True, default=str)
-        digest.update(line.encode() + b"\n")
-    return f"sha256:{digest.hexdigest()[:16]}"
-
-
-def judge_provenance(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Return method, options, models and prompt version of a judge, as texts.
-
-    Args:
-        metadata: `judge.config["metadata"]`.
-    """
-    options = metadata.get("options") or {}
-    models = metadata.get("model") or {}
-    parts = {
-        "method": metadata.get("method"),
-        "options": json.dumps(options, ensure_ascii=False, sort_keys=True, default=str),
-        "model": json.dumps(models, ensure_ascii=False, sort_keys=True, default=str),
-        "prompts": metadata.get("prompt_version"),
-    }
-    return {name: str(value) for name, value in parts.items() if value}
-
-
-_SECRET = re.compile(r"(\w*(?:key|token|secret|password)\w*=).*", re.IGNORECASE | re.DOTALL)
-_USER = re.compile(r"(//)[^/@\s]*@")
-
-
-def command_text(arguments: Sequence[str]) -> str:
-    """Return a command line as a shell takes it, without keys and passwords."""
-    words = [_USER.sub(r"\1", _SECRET.sub(r"\1…", part)) for part in arguments[1:]]
-    return shlex.join(["langchain-judges", *words])
+    return {name: str(text) for name, text in parts.items() if text}
 
 
 @dataclass(frozen=True)
@@ -277,19 +230,18 @@ def _check_shared(sample: Sample) -> None:
     Raises:
         InputError: The judge's labels and people's have none in common.
     """
-    if sample.pairs:
-        return
-    judge = {answer for answer in sample.answers if answer is not None}
+    judge = set(sample.answers) - {None}
     people = {label for target in sample.targets for label in target}
-    are_words = [{isinstance(label, str) for label in labels} for labels in (judge, people)]
-    if not judge or not people or judge & people or are_words == [{False}, {False}]:
+    if sample.pairs or not judge or not people or judge & people:
         return
-    if are_words[0] != are_words[1] or min(len(judge), len(people)) > 1:
-        mine, theirs = (", ".join(sorted(map(str, each))) for each in (judge, people))
-        raise InputError(
-            f"the judge's labels and people's have no label in common: the judge says {mine}, "
-            f"people say {theirs}; give both the same names"
-        )
+    mine, theirs = ({isinstance(label, str) for label in own} for own in (judge, people))
+    if mine == theirs and (mine == {False} or min(len(judge), len(people)) == 1):
+        return
+    said, right = (", ".join(sorted(map(str, own))) for own in (judge, people))
+    raise InputError(
+        f"the judge's labels and people's have no label in common: the judge says {said}, "
+        f"people say {right}; give both the same names"
+    )
 
 
 class TrustOptions(TypedDict, total=False):
@@ -300,7 +252,6 @@ class TrustOptions(TypedDict, total=False):
     margin: float
     max_wrong: float
     orders: OrderRule | None
-    provenance: Mapping[str, str] | None
     confidence: float
 
 
@@ -315,7 +266,6 @@ def trust(  # noqa: PLR0913 - options
     max_wrong: float = MOST_WRONG,
     baseline: Mapping[str, Any] | None = None,
     orders: OrderRule | None = None,
-    provenance: Mapping[str, str] | None = None,
     confidence: float = 0.95,
 ) -> TrustReport:
     """Report how far a judge can be trusted, from its verdicts on rows that people labelled.
@@ -343,8 +293,6 @@ def trust(  # noqa: PLR0913 - options
         orders: How two orders become one answer on the whole page: `strict` (a winner only
             where both agree), `lenient` (the sign of their sum) or `none` (the order with A
             first); by default as the judge itself combined them. Rows of one order stay.
-        provenance: What made the verdicts, such as options and command, to be shown beside
-            what the rows themselves say of it.
         confidence: The level of the intervals.
 
     Raises:
@@ -375,7 +323,7 @@ def trust(  # noqa: PLR0913 - options
     divided = sum(row.is_divided for row in joined.rows)
     said = f"Rows on which people differ, without a majority: {divided:,}." if divided else ""
     report.left_out = " ".join(filter(None, (joined.left_out, said)))
-    report.provenance = provenance_of(joined.rows, table, provenance or {})
+    report.provenance = _provenance(joined.rows[0])
     if baseline is not None:
         report.drift = drift(sample, report.uses, baseline)
     return report
