@@ -116,7 +116,6 @@ def _view(report: ReportContent, number: int) -> dict[str, object]:
         ],
         "then_tie": _splits_are_ties(sample),
         "sections": _sections(report),
-        "said": _said(report),
         "words": _words([report]),
         "by_label": _words_by_label(report.uses["single"]),
     }
@@ -212,34 +211,3 @@ def _limit_text(end: float, number: Number) -> str:
     """Return a limit as it is written under the chart."""
     text = value_text(replace(number, result=Result(end, n=0)), 0)
     return text.removesuffix(f"{NO_BREAK}points")
-
-
-def _said(report: ReportContent) -> dict[str, object]:
-    """Return a row for each answer of the judge: how often, and what people say there."""
-    table, answer = report.confusion, report.uses["single"]
-    parts = {part.key: part for part in answer.parts}
-    columns = [*zip(*table.counts, strict=True), table.not_judged]
-    rows = []
-    for name, counts in zip([*table.classes, None], columns, strict=True):
-        whole = sum(counts)
-        part = parts.get(f"single.{name}")
-        cells = [
-            {
-                "count": count,
-                "share": count / whole if whole else 0.0,
-                "kind": "right" if name == other else "wrong",
-            }
-            for count, other in zip(counts, table.classes, strict=True)
-        ]
-        title = "not judged" if name is None else f"it says {name}"
-        word = part and answer.word_of(part)
-        row = {"title": title, "cells": cells, "whole": whole, "part": part, "word": word}
-        rows += [row] if whole else []
-    balanced = parts.get(BALANCED)
-    return {
-        "classes": table.classes,
-        "rows": rows,
-        "by_label": 0 < len(table.classes) <= MOST_PARTS and balanced is not None,
-        "balanced": balanced if answer.number is balanced else None,
-        "balanced_word": answer.word,
-    }
