@@ -111,7 +111,7 @@ def test_rules_without_a_judge_are_counted_as_its_mistakes_are():
     # Of six verdicts four are right, one is A against a tie, and one is missing.
     assert numbers["baseline.lead"] == pytest.approx(4.5 / 6 - max(right.values()))
     assert numbers.uses["single"].number.result == pytest.approx(1.5 / 6)
-    counted = "Of 30, 5 are half wrong (only one side says tie), 5 not judged."
+    counted = "Of 30: 5 half wrong (only one side says tie), 5 not judged."
     assert counted in numbers.sentence
     assert numbers.n_disagreements == 5
 

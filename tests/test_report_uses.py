@@ -105,7 +105,7 @@ def test_a_label_is_answered_for_by_what_it_says(found, alarms, word, worst):
     trust_report = report.trust(items_of(answers), texts_of(labels))
     answer = trust_report.uses["single"]
     assert (answer.word, answer.number.result) == (word, pytest.approx(worst))
-    assert f"here it says unsafe, {alarms} of {found + alarms} are wrong (" in answer.text
+    assert f"here it says unsafe, {alarms} of {found + alarms} are wrong, " in answer.text
     assert (
         f"Where it says fine, {40 - found} of {400 - found - alarms} are wrong" in answer.text
     )
@@ -141,7 +141,7 @@ def test_a_tie_is_half_a_mistake_so_that_asking_twice_is_not_punished():
     run = run_of([("A", "A"), ("A", "B"), ("B", "B"), ("B", "A")] * 50)
     answer = uses(run, data_of(["A", "A", "B", "B"] * 50))["single"]
     assert answer.number.result == 0.25
-    assert "Of 200, 100 are half wrong (only one side says tie)" in answer.text
+    assert "Of 200: 100 half wrong (only one side says tie)" in answer.text
 
 
 def test_a_judge_that_is_no_better_than_a_rule_is_not_trusted_with_single_verdicts():

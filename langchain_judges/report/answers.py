@@ -153,22 +153,6 @@ class UseAnswer:
         return MEANINGS[self.use]
 
     @property
-    def asked(self) -> str:
-        """What is asked for, in a few words."""
-        end = next((end for end in reversed(self.limit) if math.isfinite(end)), None)
-        if end is None:
-            return "every pair that people tell apart"
-        unit = self.number.unit if self.number else "points" if end < 0.1 else "share"
-        limit = value_text(Number("", "", Result(abs(end), n=0), unit)).lstrip("+")
-        text = limit.replace(".0", "")
-        return {
-            "averages": f"up to {text} either way",
-            "single": f"at most {text} wrong",
-            "person": f"up to {text} below people",
-            "ordering": f"at least {text}",
-        }[self.use]
-
-    @property
     def more(self) -> str:
         """How many more labels would settle it, in a sentence."""
         if self.labels is None:
@@ -246,6 +230,6 @@ def percent_text(value: float) -> str:
 
 def with_range(number: Number, digits: int = 1) -> str:
     """Return a number with its range, or why it has none."""
-    span = range_text(number, digits) or number.result.no_interval or ""
-    value = value_text(number, digits)
+    value = value_text(number, digits).replace(f".0{NO_BREAK}%", f"{NO_BREAK}%")
+    span = range_text(number, digits) or number.result.no_interval
     return f"{value} ({span})" if span else value

@@ -14,7 +14,6 @@ from langchain_judges.metrics import Result
 from langchain_judges.report.answers import (
     NO_BREAK,
     Number,
-    Use,
     UseAnswer,
     Word,
     p_text,
@@ -89,8 +88,6 @@ def render(reports: Sequence[ReportContent], contests: Sequence[Contest] = ()) -
         views=[_view(report, number) for number, report in enumerate(reports, 1)],
         contests=contests,
         level=percent(reports[0].sample.confidence),
-        words=_words(reports),
-        asked=[_asked(reports, use) for use in reports[0].uses],
         css=Markup(template("report.css").render()),  # noqa: S704 - ours
     )
 
@@ -114,17 +111,9 @@ def _view(report: ReportContent, number: int) -> dict[str, object]:
             for key in ("bias.flips.other", "bias.flips.undecided")
             if key in report.numbers
         ],
-        "then_tie": _splits_are_ties(sample),
         "sections": _sections(report),
-        "words": _words([report]),
         "by_label": _words_by_label(report.uses["single"]),
     }
-
-
-def _words(reports: Sequence[ReportContent]) -> set[str]:
-    """Return the answers that a page has, parts included."""
-    answers = [answer for report in reports for answer in report.uses.values()]
-    return {a.word for a in answers} | {a.word_of(part) for a in answers for part in a.parts}
 
 
 def _words_by_label(answer: UseAnswer) -> list[tuple[str, Word]]:
@@ -138,29 +127,15 @@ def _words_by_label(answer: UseAnswer) -> list[tuple[str, Word]]:
     return words if mixed and words[0][1] == answer.word else []
 
 
-def _asked(reports: Sequence[ReportContent], use: Use) -> str:
-    """Return what is asked for in a use, by the first judge of which it is measured."""
-    answers = [report.uses[use] for report in reports]
-    return next((a for a in answers if a.word != "not measured"), answers[0]).asked
-
-
 def _label_first(sample: Sample) -> str:
-    """Say which rows to label first, where some have no label."""
+    """Say which rows to label first."""
     open_rows = [row for row in sample.rows if not row.target]
     doubtful = sum(bool(row.verdict.get("flipped")) for row in open_rows)
     if not open_rows:
         return "new rows, the same for every question, for all of these have a label"
-    if doubtful:
-        rows = counted(doubtful, "row")
-        return f"first {rows} without a label whose two orders disagree (`label` picks them)"
-    return f"some of the {len(open_rows):,} rows without one (`label` picks them)"
-
-
-def _splits_are_ties(sample: Sample) -> bool:
-    """Say whether the judge calls a tie wherever its two orders differ."""
-    both = [row for row in sample.rows if row.has_orders]
-    split = [row.answer for row in both if row.in_order("AB") != row.in_order("BA")]
-    return bool(split) and set(split) <= {"tie", None}
+    which = f" first {counted(doubtful, 'row')}" if doubtful else ""
+    why = " whose two orders disagree" if doubtful else ""
+    return f"{which or 'rows'} without a label{why} (`label` picks them)".strip()
 
 
 def _sections(report: ReportContent) -> list[tuple[str, list[Number]]]:
@@ -176,20 +151,15 @@ def _scale(answer: UseAnswer) -> dict[str, object] | None:
     number = answer.number
     if number is None or math.isnan(number.result):
         return None
-    interval = number.result.interval or (float(number.result),) * 2
+    value, share = float(number.result), number.unit == "share"
+    interval = number.result.interval or (value, value)
     limits = [end for end in answer.limit if math.isfinite(end)]
-    ends = [
-        *interval,
-        *limits,
-        float(number.result),
-        *([0.0] if number.unit != "share" else []),
-    ]
+    ends = [*interval, *limits, value, *([] if share else [0.0])]
     low, high = min(ends), max(ends)
     room = 0.12 * (high - low or 1.0)
-    if number.unit == "share":
-        low, high = max(0.0, low - room), min(1.0, high + room)
-    else:
-        low, high = low - room, high + room
+    low, high = low - room, high + room
+    if share:
+        low, high = max(0.0, low), min(1.0, high)
 
     def place(value: float) -> float:
         return round(100 * (min(max(value, low), high) - low) / (high - low), 2)
@@ -200,8 +170,8 @@ def _scale(answer: UseAnswer) -> dict[str, object] | None:
         "to": most,
         "low": place(interval[0]),
         "high": place(interval[1]),
-        "value": place(float(number.result)),
-        "zero": place(0.0) if number.unit != "share" else None,
+        "value": place(value),
+        "zero": None if share else place(0.0),
         "limits": [(place(end), _limit_text(end, number)) for end in limits],
         "spoken": f"{answer.title}: {value_text(number)} {range_text(number)}",
     }

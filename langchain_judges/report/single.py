@@ -42,41 +42,42 @@ def single(sample: Sample, numbers: Mapping[str, Number], most: float) -> UseAns
     limit = (-math.inf, most)
     wrong = metrics.rate(sample.misses, **sample.settings)
     number = Number("single.wrong", "Single verdicts that are wrong", wrong)
+    found = with_range(number)
+    reason = f"{found} are wrong; at most {percent_text(most)} may be. {_counted(sample)}"
     word = decided(wrong, limit)
-    found = f"{percent_text(wrong)} are wrong{_span(number)}"
-    reason = f"{found}; at most {percent_text(most)} may be. {_counted(sample)}"
-    brief = f"{percent_text(wrong)} wrong{_span(number)}"
+    answer = UseAnswer("single", word, reason, number, limit, brief=f"{found} wrong")
     lead = numbers.get("baseline.lead")
-    if word == "yes" and sample.pairs and lead is not None:
-        low, high = lead.result.interval or (-math.inf, math.inf)
-        if low <= 0:
-            word = "no" if high < 0 else "not yet"
-            verb = "Worse than" if high < 0 else "Not shown to be better than"
-            rule = f"{lead.note[0].lower()}{lead.note[1:]}"
-            reason += f". {verb} a rule that needs no judge: {rule} ({with_range(lead)})"
-            labels = labels_to_settle(lead.result, (0.0, math.inf))
-            return UseAnswer("single", word, reason, number, limit, labels, brief)
-    reason += _surest(sample)
-    return settled(UseAnswer("single", word, reason, number, limit, brief=brief))
+    ahead = "yes" if lead is None else decided(lead.result, AHEAD)
+    if word != "yes" or not sample.pairs or lead is None or ahead == "yes":
+        return settled(replace(answer, reason=reason + _surest(sample)))
+    worse = ahead == "no"
+    verb = "Worse than" if worse else "Not shown to be better than"
+    rule = f"{lead.note[0].lower()}{lead.note[1:]}"
+    return replace(
+        answer,
+        word="no" if worse else "not yet",
+        reason=f"{reason}. {verb} a rule that needs no judge: {rule} ({with_range(lead)})",
+        labels=labels_to_settle(lead.result, AHEAD),
+    )
 
 
-def _span(number: Number) -> str:
-    span = range_text(number)
-    return f" ({span})" if span else ""
+AHEAD = (0.0, math.inf)
+"""Where a lead must lie."""
 
 
 def _counted(sample: Sample) -> str:
     """Say of how many rows the verdict is wrong, or half wrong, or is none."""
-    labelled = sum(miss is not None for miss in sample.misses)
     half = sum(miss == 0.5 for miss in sample.misses)
     wrong = len(sample.mistakes) - half
-    far = f" by more than {rounded(sample.scale / 4, 1)}" if sample.rated else ""
     lost = sample.misses.count(1.0) - wrong
-    parts = [f"{wrong:,} are wrong{far}"] if wrong or not half else []
-    are = "" if parts else "are "
-    parts += [f"{half:,} {are}half wrong (only one side says tie)"] if half else []
-    parts += [f"{lost:,} not judged"] if lost else []
-    return f"Of {labelled:,}, {', '.join(parts)}"
+    far = f" by more than {rounded(sample.scale / 4, 1)}" if sample.rated else ""
+    parts = {
+        f"{wrong:,} wrong{far}": wrong or not half,
+        f"{half:,} half wrong (only one side says tie)": half,
+        f"{lost:,} not judged": lost,
+    }
+    labelled = sum(miss is not None for miss in sample.misses)
+    return f"Of {labelled:,}: {', '.join(text for text, there in parts.items() if there)}"
 
 
 # ---- by label
@@ -114,7 +115,7 @@ def _by_label(sample: Sample, most: float) -> UseAnswer:
         worst[0],
         limit,
         _labels(by_word["not yet"], counts.total(), limit) if word == "not yet" else None,
-        f"{percent_text(worst[0].result)} wrong {worst[0].title}{_span(worst[0])}",
+        f"{with_range(worst[0])} wrong {worst[0].title}",
         tuple(part for own in by_word.values() for part in own),
     )
 
@@ -136,7 +137,7 @@ def _parts(sample: Sample) -> list[Number]:
         right = metrics.precision(sample.answers, sample.labels, own, **settings)
         number = Number(f"single.{own}", f"where it says {own}", _complement(right))
         count = f"{round(number.result * right.n):,} of {right.n:,} are wrong"
-        parts.append(replace(number, note=f"{number.title}, {count} ({_with_span(number)})"))
+        parts.append(replace(number, note=f"{number.title}, {count}, {with_range(number)}"))
     right = metrics.balanced_accuracy(sample.verdicts, sample.labels, "wrong", **settings)
     number = Number(BALANCED, "with every label weighed alike", _complement(right))
     rare = sample.rare_label
@@ -144,16 +145,11 @@ def _parts(sample: Sample) -> list[Number]:
     # A row that was not judged is missed, here as in the share.
     labelled = sum(label == rare for label in sample.labels)
     count = f"of {labelled:,} with the label {rare} it finds {round(found * found.n):,}"
-    note = f"{number.title} it misses {percent_text(number.result)}{_span(number)}: {count}"
+    note = f"{number.title} it misses {with_range(number)}: {count}"
     return [*parts, replace(number, note=note)]
 
 
 BALANCED = "single.balanced"
-
-
-def _with_span(number: Number) -> str:
-    span = range_text(number)
-    return percent_text(number.result) + (f", {span}" if span else "")
 
 
 def _complement(right: Result) -> Result:
