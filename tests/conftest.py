@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import gzip
-import json
 import os
 import shutil
 import subprocess
@@ -125,29 +123,6 @@ def letter_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
 def small_sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder of public sets in small, in the files of the real ones."""
     return write_sets(tmp_path_factory.mktemp("sets"))
-
-
-@pytest.fixture
-def hub_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """Return a function that writes a copy of a hub repository."""
-    loader = pytest.importorskip("datasets")
-    monkeypatch.setattr(loader.config, "HF_DATASETS_CACHE", tmp_path / "cache")
-    root = tmp_path / "repository"
-
-    def write(file: str, records: list[dict], split: str | None = None) -> Path:
-        path = root / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.suffix == ".parquet":
-            loader.Dataset.from_list(records).to_parquet(path)
-        else:
-            text = "".join(json.dumps(record) + "\n" for record in records)
-            path.write_bytes(gzip.compress(text.encode()) if ".gz" in file else text.encode())
-        if split:
-            card = f"---\nconfigs:\n- config_name: default\n  data_files:\n  - split: {split}\n"
-            (root / "README.md").write_text(f"{card}    path: {file}\n---\n")
-        return root
-
-    return write
 
 
 def chat(server: FakeModelServer, **options: object) -> ChatOpenAI:

@@ -214,9 +214,6 @@ CASES: dict[str, Case] = {
     "bsm repaired in text": Case(
         "bsm", FEW["bsm"], model=lambda recorder: TextModel(recorder=recorder, spoil=_once)
     ),
-    "drpe + long article": Case(
-        "drpe", FEW["drpe"], {"input": "Basil is an herb. " * 200}, model=short_of_context
-    ),
     "relative + memory cut": Case("relative", memory=True, model=short_of_context),
     "allure + memory cut": Case("allure", memory=True, model=short_of_context),
     "identical texts": Case("bsm", {}, {"output_b": PAIR["output_a"]}),

@@ -38,22 +38,6 @@ def sampling(script, prompt="cot", **options):
     return judge.invoke(PAIR), len(model.prompts)
 
 
-@for_each(
-    ("counts", "remaining", "labels", "ends"),
-    [
-        ({"A": 3}, 2, "AB", {"A"}),
-        ({"A": 3}, 3, "AB", {"A", "tie"}),
-        # One to one and one left: the tie label makes three labels with a vote each.
-        ({"A": 1, "B": 1}, 1, ["A", "B", "tie"], {"A", "B", "tie"}),
-        ({}, 0, "AB", {"tie"}),
-    ],
-)
-def test_an_order_can_become_what_the_votes_that_are_left_make_of_it(
-    counts, remaining, labels, ends
-):
-    assert outcomes(counts, remaining, labels) == ends
-
-
 @given(st.lists(st.sampled_from(["A", "B", "tie"]), min_size=1, max_size=6), st.integers(0, 6))
 def test_the_verdict_of_all_votes_is_among_those_that_are_possible_early(votes, asked):
     labels: Any = ["A", "B", "tie"]
@@ -70,18 +54,6 @@ def test_five_of_eight_that_agree_are_enough():
     assert result["verdict"]["confidence"] == 1
     assert result["not_asked"] == ["sample 6", "sample 7", "sample 8"]
     assert "could not change the verdict: sample 6, sample 7" in result["verdict"]["rationale"]
-
-
-def test_of_two_orders_only_the_open_one_is_asked_further():
-    # Five samples each: three that agree settle an order, and strict needs both for a winner.
-    said = {"AB": "AAA", "BA": "ABAA"}
-    result, calls = sampling(said, prompt="relative", orders="strict", adaptive=True)
-    assert (calls, result["verdict"]["preference"]) == (7, "A")
-    assert result["not_asked"] == [
-        "sample 4 (A first)",
-        "sample 5 (A first)",
-        "sample 5 (B first)",
-    ]
 
 
 def test_samples_that_stop_early_are_streamed_one_by_one_on_every_run_of_a_thread():

@@ -3,7 +3,7 @@
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from langgraph.graph import START, StateGraph
@@ -16,8 +16,7 @@ from langchain_judges import (
 )
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm import prompts as texts
-from langchain_judges.methods.registry import BUILDERS, COMBINATIONS, METHODS
-from langchain_judges.methods.sc2 import learn_aspects
+from langchain_judges.methods.registry import BUILDERS, METHODS
 from langchain_judges.testing import check_method
 from tests import judges
 from tests.cases import for_each
@@ -34,17 +33,6 @@ def test_every_method_keeps_the_contract(method):
 def test_a_replaced_prompt_must_belong_to_a_step():
     with pytest.raises(OptionError, match=r"`prompts` takes \['branch', .*'solve'\], got 'x'"):
         create_bsm_judge(FakeChatModel(), prompts={"x": texts.BRANCH})
-
-
-@for_each("option", ["cache", "instructions", "prompts", "repairs"])
-def test_learning_aspects_checks_what_factories_check(option):
-    with pytest.raises(OptionError, match=f"`{option}` must be "):
-        learn_aspects(FakeChatModel(), ["a text"], **cast("Any", {option: 5.5}))
-
-
-def test_every_method_stands_in_the_table_under_its_own_name():
-    judges = METHODS | COMBINATIONS
-    assert [kind.method for kind in judges.values()] == list(judges)
 
 
 def judge():
@@ -98,9 +86,3 @@ def test_a_judge_of_one_call_in_each_order_takes_one_node_and_tells_each_vote_on
     kinds = [event["kind"] for event in relative.stream(PAIR, stream_mode="custom")]
     assert [node for node in relative.nodes if node != "__start__"] == ["judge"]
     assert sorted(kinds) == ["reply", "reply", "verdict", "vote", "vote"]
-
-
-def test_a_copy_keeps_what_a_judge_says_of_itself():
-    own = judge()
-    copy = own.with_config(tags=["x"])
-    assert (type(copy), copy.options, copy.model) == (type(own), own.options, own.model)

@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-from langchain_judges.methods.registry import METHODS
-from langchain_judges.writing.registry import WRITERS
 from tests.cases import for_each
 
 ROOT = Path(__file__).parents[1]
@@ -61,13 +59,6 @@ def test_every_name_and_option_that_the_page_gives_is_in_the_code():
     assert {each for each in options if f'"--{each}"' not in TEXT} <= {
         each for each in options if each.replace("-", "_") in WORDS
     }
-
-
-def test_every_preset_that_the_page_gives_is_one():
-    presets = {name for method in METHODS.values() for name in method.presets}
-    presets |= {name for writer in WRITERS.values() for name in writer.presets}
-    lists = re.findall(r"presets? ((?:`\w+`(?:, )?)+)", PAGE)
-    assert {name for each in lists for name in re.findall(r"\w+", each)} <= presets
 
 
 def test_sections_are_cited_by_the_papers_numbers():

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
-from langchain_judges import create_sc2_judge, load_judge
+from langchain_judges import create_sc2_judge
 from langchain_judges.asking.reading import json_schema
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.few_shot import WORKED
-from langchain_judges.methods.registry import METHODS, within_budget
+from langchain_judges.methods.registry import within_budget
 from langchain_judges.methods.sc2.aspects import normal_form
 from langchain_judges.methods.sc2.options import SC2
 from langchain_judges.methods.sc2.replies import (
@@ -30,7 +30,6 @@ from langchain_judges.methods.sc2.tally import (
     most_comparisons,
     next_round,
 )
-from langchain_judges.options import check_client
 from langchain_judges.testing import reply, with_logprobs
 from tests.cases import for_each
 from tests.conftest import chat
@@ -94,16 +93,6 @@ def reasons(result):
 
 # Closed forms: calls, comparisons and rounds.
 
-COMPARISONS = {1: 0, 2: 1, 3: 2, 6: 5, 8: 7, 12: 11, 16: 15}
-ROUNDS = {1: 0, 2: 1, 3: 2, 6: 3, 8: 3, 12: 4, 16: 4}
-
-
-@for_each("count", COMPARISONS)
-def test_a_tournament_takes_one_comparison_less_than_there_are_tables(count):
-    _, played = play("tournament", dict.fromkeys(range(count), 1), "s")
-    assert sum(match["asked"] for match in played) == COMPARISONS[count]
-    assert max((match["round"] for match in played), default=0) == ROUNDS[count]
-
 
 @for_each(
     ("options", "calls"),
@@ -132,22 +121,6 @@ def test_a_budget_becomes_tables_and_an_odd_call_is_left(budget, samples):
     assert allotment["samples"] == samples
     _, model = judged(**allotment)
     assert len(model.prompts) == SC2(**allotment).calls() == 2 * samples
-
-
-@for_each("preset", METHODS["sc2"].presets)
-def test_presets_cost_what_their_metadata_say_and_mirror_swapped_texts(preset):
-    def judge():
-        model = FakeChatModel(replies=respond)
-        settings = {"aspects": ASPECTS}
-        judge_made = load_judge("sc2", model, preset=preset, **settings)
-        return judge_made, model
-
-    judge_made, model = judge()
-    there = judge_made.invoke(PAIR)["verdict"]
-    assert len(model.prompts) == judge_made.config["metadata"]["calls"]
-    back = judge()[0].invoke(SWAPPED)["verdict"]
-    assert (there["preference"], back["preference"]) == ("A", "B")
-    assert back["score"] == pytest.approx(1 - there["score"])
 
 
 # The search, as pure functions.
@@ -194,20 +167,6 @@ def test_nobody_has_two_byes_in_a_knockout(count, seed):
     assert len(byes) == len(set(byes))
 
 
-def test_the_shuffle_and_the_slots_hang_on_the_seed_alone():
-    quality = {n: n for n in range(1, 9)}
-    first = play("tournament", quality, "s")[1]
-    assert play("tournament", quality, "s")[1] == first
-    firsts = {str(play("tournament", quality, str(seed))[1][0]["tables"]) for seed in range(40)}
-    assert len(firsts) > 20
-    slots = [
-        match["tables"][0] < match["tables"][1]
-        for seed in range(200)
-        for match in play("tournament", {1: 1, 2: 2}, str(seed))[1]
-    ]
-    assert 70 < sum(slots) < 130
-
-
 # The graph.
 
 
@@ -224,16 +183,6 @@ def test_the_bracket_says_who_met_whom_who_won_and_why():
     assert bracket[-1]["winner"] == result["table"]["number"]
     assert sorted(n for m in bracket[:3] for n in m["tables"]) == [1, 2, 3, 4, 5, 6]
     assert json.loads(json.dumps(result)) == result
-
-
-def test_the_bracket_calls_tables_by_their_numbers():
-    said = json.dumps(
-        {"more_consistent": "1", "justification": "Table 1 is even, table 2 is not."}
-    )
-    result, _ = judged(samples=2, answers={"match": said})
-    (match,) = result["bracket"]
-    one, other = match["tables"]
-    assert match["why"] == f"Table {one} is even, table {other} is not."
 
 
 def test_a_cell_that_names_a_text_names_it_in_both_orders():
@@ -303,41 +252,6 @@ def test_probabilities_are_not_mixed_with_plain_points(serve):
     assert (verdict["score"], verdict["confidence_source"]) == (1.0, "none")
 
 
-def test_a_tie_of_two_orders_has_no_confidence(serve):
-    def behave(call):
-        if step_of(call.prompt) != "preference":
-            return reply(respond(call.prompt))
-        return with_label(json.dumps({"comparison": "x", "preferred": "1"}), math.log(0.9))
-
-    judge = create_sc2_judge(chat(serve(behave)), aspects=ASPECTS, samples=1, orders="strict")
-    verdict = judge.invoke(PAIR)["verdict"]
-    assert (verdict["preference"], verdict["score"], verdict["flipped"]) == ("tie", 0.5, True)
-    assert (verdict["confidence"], verdict["confidence_source"]) == (None, "none")
-
-
-def test_half_a_character_in_a_table_does_not_stop_the_judgment(serve):
-    def behave(call):
-        text = respond(call.prompt).replace("good reason", "x \\ud800 y")
-        text = text.replace("It is good", "\\udc00")
-        return with_label(text, math.log(0.8)) if call.body.get("logprobs") else reply(text)
-
-    judge = create_sc2_judge(chat(serve(behave)), aspects=ASPECTS, samples=2)
-    result = judge.invoke(PAIR)
-    assert (result["verdict"]["preference"], reasons(result)) == ("A", [])
-    assert result["table"]["rows"][0]["only_a"] == "x \ufffd y"
-    assert result["verdict"]["score"] == pytest.approx(0.8)
-
-
-def test_one_order_is_asked_and_the_table_is_by_identity():
-    result, model = judged(samples=1)
-    assert (result["verdict"]["flipped"], result["verdict"]["score"]) == (None, 1.0)
-    assert result["verdict"]["confidence_source"] == "none"
-    assert re.search(
-        r"\| Tone \| on topic \d+ \| good reason \| bad reason \|", model.prompts[-1]
-    )
-    assert result["table"]["rows"][0]["only_a"] == "good reason"
-
-
 def test_both_orders_show_the_table_in_slots_and_find_flips():
     result, model = judged(samples=1, orders="strict")
     assert result["verdict"]["flipped"] is False
@@ -360,13 +274,6 @@ def test_worked_examples_stand_in_the_preference_prompt(shots):
     _, model = judged(samples=1, shots=shots)
     assert len(re.findall(r"^Example \d\nRequest:", model.prompts[-1], re.M)) == shots
     assert model.prompts[-1].count("| aspect | both |") == shots + 1
-
-
-def test_a_task_of_ones_own_is_asked():
-    _, model = judged(samples=1, task={"question": "Which one is funnier?"})
-    assert "Which one is funnier?" in model.prompts[-1]
-    _, model = judged(samples=1, task="summary")
-    assert "precise and concise" in model.prompts[-1]
 
 
 def test_instructions_and_turns_reach_no_table_and_no_comparison():
@@ -585,47 +492,6 @@ def test_a_crash_is_not_paid_twice(crash_at):
 def test_options_are_checked_with_the_rule_and_the_value(options, message):
     with pytest.raises(OptionError, match=message):
         create_sc2_judge(FakeChatModel(), **options)
-
-
-@for_each("aspects", ["support", "/etc/passwd", "../mine.json", {"aspects": []}])
-def test_a_client_of_a_server_names_no_file_of_aspects(aspects):
-    with pytest.raises(OptionError, match="`aspects` can be set by the owner"):
-        check_client(SC2, {"aspects": aspects})
-    check_client(SC2, {"aspects": ["Tone"]})
-
-
-def test_every_table_and_every_match_has_a_run_of_its_own(traced):
-    settings = {"aspects": None, "aspect_samples": 2, "samples": 3, "orders": "strict"}
-    results = []
-    trace_log = traced(lambda: results.append(judged(**settings)[0]))
-    [result] = results
-    names = [run["name"] for run in trace_log.runs.values() if run["run_type"] == "llm"]
-    met = [m for m in result["bracket"] if m["asked"]]
-    assert sorted(names) == sorted(
-        [
-            *("aspects:sample 1", "aspects:sample 2"),
-            *("table 1", "table 2", "table 3"),
-            *(
-                f"match {m['round']}.{m['match']}: table {m['tables'][0]} "
-                f"vs table {m['tables'][1]}"
-                for m in met
-            ),
-            *("preference:A first", "preference:B first"),
-        ]
-    )
-    call = next(r for r in trace_log.runs.values() if r["name"] == "table 2")
-    assert {"sc2", "table"} <= set(call["tags"])
-    assert call["extra"]["metadata"]["unit"] == "table 2"
-
-
-def test_random_draws_any_table_but_the_same_for_a_pair():
-    numbers_drawn = set()
-    for i in range(5):
-        pair = {**PAIR, "input": f"Why {i}?"}
-        numbers = {judged(pair, inference="random")[0]["table"]["number"] for _ in range(2)}
-        assert len(numbers) == 1
-        numbers_drawn |= numbers
-    assert len(numbers_drawn) >= 2
 
 
 @for_each(("inference", "count"), [("tournament", 2), ("exact", 6)])

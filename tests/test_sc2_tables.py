@@ -1,13 +1,9 @@
 """Aspects, learned ones too, and how tables are shown to people."""
 
-import itertools
 import json
 import re
-from io import StringIO
 
 import pytest
-from langchain_core.caches import InMemoryCache
-from rich.console import Console
 
 from langchain_judges import create_sc2_judge
 from langchain_judges.errors import InputError, OptionError
@@ -18,7 +14,6 @@ from langchain_judges.methods.sc2 import (
     render_table,
 )
 from langchain_judges.methods.sc2.aspects import by_frequency, distinct, normal_form
-from langchain_judges.report.terminal import verdict_panel
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 
@@ -147,17 +142,6 @@ def test_a_text_that_fails_is_left_out_and_reported(said):
     assert [f["unit"] for f in learned["failures"]] == ["text 2"]
 
 
-def test_a_second_try_pays_for_the_failed_text_alone():
-    replies = [lambda p: "no" if "\ntwo\n" in p else learner(p), learner]
-    cache, calls = InMemoryCache(), []
-    for reply in replies:
-        model = FakeChatModel(replies=reply)
-        learn_aspects(model, ["one", "two"], n=2, cache=cache, repairs=0)
-        calls.append(len(model.prompts))
-    # The text that failed, and the merge of what is new.
-    assert calls == [3, 2]
-
-
 def test_fewer_aspects_than_wanted_are_an_error():
     model = FakeChatModel(replies=lambda prompt: '{"aspects": ["Tone"]}')
     with pytest.raises(OptionError, match="5 aspects were wanted, and 1 found in 2 texts"):
@@ -206,27 +190,3 @@ def test_a_backslash_does_not_set_a_bar_free(cell, cell_text):
     """A doubled backslash is read as one, and a bar behind it would part cells."""
     row = {"aspect": "x", "common": cell, "only_a": "p", "only_b": "q"}
     assert render_table({"rows": [row]}).splitlines()[-1] == f"| x | {cell_text} | p | q |"
-
-
-def shown(renderable):
-    out = StringIO()
-    Console(file=out, width=100).print(renderable)
-    return out.getvalue()
-
-
-def test_the_panel_shows_the_table_and_how_it_was_chosen():
-    numbers = itertools.count()
-
-    def respond(prompt):
-        if "You compare two tables" in prompt:
-            return json.dumps({"more_consistent": "1", "justification": "repeats nothing"})
-        if "side by side in a table" not in prompt:
-            return json.dumps({"comparison": "x", "preferred": "1"})
-        row = {"common": f"point {next(numbers)}", "only_1": "good cat", "only_2": "bad dog"}
-        return json.dumps({"aspect_1": row})
-
-    model = FakeChatModel(replies=respond)
-    result = create_sc2_judge(model, aspects=["Animal"], samples=6).invoke(PAIR)
-    text = shown(verdict_panel({**result, "id": "p"}))
-    assert re.search(r"Aspect +In both +Only in A +Only in B", text)
-    assert text.count("repeats nothing") == sum(m["asked"] for m in result["bracket"]) == 5

@@ -50,7 +50,7 @@ from langchain_judges.methods.pairs import examples_in, pair_of
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order, in_slots
 from langchain_judges.rows.fences import fence
-from langchain_judges.rows.texts import shown
+from langchain_judges.rows.texts import shown, shown_task
 from langchain_judges.verdict import Pair, Role, add_usage, not_judged
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class VoteSteps(DRPESteps):
     def _variables(self, work: VoteWork, voters: Sequence[Role]) -> dict[str, object]:
         """Return the variables of the prompt that asks for votes."""
         pair, order, examples = work["pair"], work["order"], work["examples"]
-        text, reference = self.article(pair), pair.get("reference") or ""
+        text, reference = shown_task(pair["input"]), pair.get("reference") or ""
         a, b = shown(pair["output_a"]), shown(pair["output_b"])
         first, second = in_slots(order, a, b)
         answer, (_, task) = "", self.task(pair)

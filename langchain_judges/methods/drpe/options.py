@@ -73,7 +73,7 @@ class Panel(Options):
     clustering: Clustering | None = "kmeans"
     """How diverse roles are chosen among the generated ones, static ones always sit (our
     reading): `"kmeans"` (NLPCC version); `"dbscan"` (first version), of at most `dynamic`
-    readers, of each kind in turn, larger clusters first; None keeps every role."""
+    readers, larger clusters first; None keeps every role."""
 
     @model_validator(mode="after")
     def _somebody_sits(self) -> Self:
@@ -177,9 +177,8 @@ class DRPE(JudgeOptions):
     voters. Where the papers are silent or we differ: generated roles
     alone are clustered, so that the static judges always sit; two role prompts and a
     comparison are three calls, not two (`Panel(merged_prompt=True)` makes them two); where
-    a model gives no log-probabilities every vote weighs one, and a note says so; an article
-    longer than the model's context is cut, alike for every prompt, and flagged `input_cut`;
-    where the embedder fails the first generated roles sit, and a failure says so.
+    a model gives no log-probabilities every vote weighs one, and a note says so; where the
+    embedder fails the first generated roles sit, and a failure says so.
 
     Returns:
         A compiled graph from `Pair` to `{"verdict", "task", "roles", "proposed", "votes",
@@ -260,11 +259,6 @@ class DRPE(JudgeOptions):
         return "BA"
 
     @property
-    def seats(self) -> int:
-        """The most roles that can sit."""
-        return self.seating.most()
-
-    @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of readers, each asked for by a prompt of its own."""
         return ("merged",) if self.seating.merged_prompt else ("coarse", "fine")
@@ -276,11 +270,14 @@ class DRPE(JudgeOptions):
 
     def branches(self) -> int:
         """Return the most calls that are in flight at the same time."""
-        seats = 1 if self.poll.batch else self.seats
-        return max(2, len(self.order_list) * self.poll.replies * seats)
+        return max(2, self._votes)
 
     def calls(self) -> int:
         """Return the calls for one pair with a full panel, excluding repairs."""
-        seats = 1 if self.poll.batch else self.seats
-        votes = len(self.order_list) * self.poll.replies * seats
-        return votes + (len(self.kinds) if self.generates else 0)
+        return self._votes + (len(self.kinds) if self.generates else 0)
+
+    @property
+    def _votes(self) -> int:
+        """How many calls ask for votes."""
+        seats = 1 if self.poll.batch else self.seating.most()
+        return len(self.order_list) * self.poll.replies * seats

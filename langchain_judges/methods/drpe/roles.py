@@ -12,7 +12,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal
 
 import yaml
@@ -125,25 +124,6 @@ def first_of_each_kind(roles: Sequence[Role], most: int) -> list[Role]:
     """Return the roles without those of a kind behind its first `most`."""
     kinds = [role["kind"] for role in roles]
     return [role for i, role in enumerate(roles) if kinds[:i].count(role["kind"]) < most]
-
-
-def alternating(roles: Sequence[Role], order: Sequence[int], most: int) -> list[int]:
-    """Return at most so many indices, taken from each kind of role in turn.
-
-    Args:
-        roles: The roles.
-        order: Indices of some of them, the best first.
-        most: How many are wanted.
-
-    >>> kinds = [{"kind": kind} for kind in ("coarse", "coarse", "coarse", "fine")]
-    >>> alternating(kinds, [0, 1, 2, 3], 3)
-    [0, 3, 1]
-    """
-    queues: dict[str, list[int]] = {}
-    for index in order:
-        queues.setdefault(roles[index]["kind"], []).append(index)
-    turns = zip_longest(*queues.values())
-    return [index for turn in turns for index in turn if index is not None][:most]
 
 
 if TYPE_CHECKING:

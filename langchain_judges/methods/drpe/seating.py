@@ -19,7 +19,6 @@ from langchain_judges.asking.steps import SingleFlight, Steps, Update, Wait, tog
 from langchain_judges.methods.drpe.options import DRPE, Panel
 from langchain_judges.methods.drpe.replies import DRPEState, both_readers_shape, readers_shape
 from langchain_judges.methods.drpe.roles import (
-    alternating,
     dbscan_medoids,
     distinct,
     first_of_each_kind,
@@ -32,13 +31,6 @@ from langchain_judges.rows.fences import fence, unsealed
 from langchain_judges.rows.texts import judged, shown, shown_task, transcript
 from langchain_judges.verdict import Failure, Pair, Role, cached_usage
 
-_CHARACTERS = 3
-"""Characters of a token, by a cautious guess, where an article may not fit."""
-_RESERVE = 1500
-"""Tokens kept free for instructions, roles and the reply."""
-_LEAST = 500
-"""Characters of an article that are always shown."""
-
 
 @dataclass(frozen=True)
 class DRPESteps(PairSteps):
@@ -49,10 +41,6 @@ class DRPESteps(PairSteps):
     def task(self, pair: Pair) -> tuple[str, Task]:
         """Return what a pair is about, and its name."""
         return settle(self.options.task, pair)
-
-    def article(self, pair: Pair) -> str:
-        """Return the article, cut alike for every prompt if a model's context is too short."""
-        return _within(pair, [c.context for c in self.context.adapters.values()])
 
     def orders(self, pair: Pair) -> tuple[Order, ...]:
         """Return the orders to ask; where it is one, a coin may choose it."""
@@ -65,24 +53,6 @@ class DRPESteps(PairSteps):
         """Return what coins hang on: the judge's seed and the pair, whichever text is A."""
         a, b = judged(pair["output_a"]), judged(pair["output_b"])
         return f"{self.options.seed}:{sorted([a, b])}:{transcript(pair['input'])}"
-
-
-def _within(pair: Pair, contexts: Sequence[int | None]) -> str:
-    """Return the article of a pair as far as it fits the shortest context.
-
-    Args:
-        pair: Its texts, the roles and the reply must fit too.
-        contexts: Tokens that each model takes, where known.
-    """
-    article, whole = transcript(pair["input"]), shown_task(pair["input"])
-    tokens = [context for context in contexts if context]
-    if not tokens:
-        return whole
-    others = len(judged(pair["output_a"]) + judged(pair["output_b"]))
-    others += len(pair.get("reference") or "")
-    room = _CHARACTERS * (min(tokens) - _RESERVE) - others
-    least = max(room, _LEAST)
-    return article[:least] if len(article) > least else whole
 
 
 @dataclass(frozen=True)
@@ -159,25 +129,22 @@ class Seating:
         return [*static, *pool], failures
 
     def _diverse(self, pool: list[Role], seats: int) -> Steps[tuple[list[Role], list[Failure]]]:
-        """Return one role for each cluster; of each kind in turn, where the embedder fails."""
+        """Return one role for each cluster; the first ones, where the embedder fails."""
         vectors, failures = yield from embedded(
             self.embeddings,
             [f"{role['type']}: {role['description']}" for role in pool],
             step="roles",
             unit="clustering",
-            instead="roles were not clustered, the first of each kind sit",
+            instead="roles were not clustered, the first ones sit",
         )
         if vectors is None:
-            places = alternating(pool, range(len(pool)), seats)
-            return [pool[i] for i in sorted(places)], failures
+            return pool[:seats], failures
         # Loading scikit-learn and clustering take long enough to hold up a loop.
         medoids = yield Wait(
             lambda: self._medoids(vectors, seats),
             lambda: asyncio.to_thread(self._medoids, vectors, seats),
         )
-        if self.panel.clustering == "dbscan":
-            medoids = alternating(pool, medoids, seats)
-        return [pool[i] for i in sorted(medoids)], failures
+        return [pool[i] for i in sorted(medoids[:seats])], failures
 
     def _medoids(self, vectors: Sequence[Sequence[float]], seats: int) -> list[int]:
         if self.panel.clustering == "kmeans":
@@ -235,12 +202,9 @@ class RoleSteps(DRPESteps):
 
     def roles(self, state: DRPEState) -> Steps[Update]:
         """Seat the panel: the static judges, and diverse readers of the text."""
-        options, pair = self.options, pair_of(state)
-        cut = _cut_failures(pair, self.article(pair))
-        _, task = self.task(pair)
-        if not options.generates:
-            roles = list(options.seating.static_roles(task))
-            return {"roles": roles, "failures": cut}
+        _, task = self.task(pair_of(state))
+        if not self.options.generates:
+            return {"roles": list(self.options.seating.static_roles(task))}
         panel, is_cached = yield from self.panels.get(
             state["roles_key"],
             lambda: self.seating.draw(self._context(state), task),
@@ -249,29 +213,12 @@ class RoleSteps(DRPESteps):
         return {
             "proposed": panel["proposed"],
             "roles": panel["roles"],
-            "failures": [*cut, *panel["failures"]],
+            "failures": panel["failures"],
             "usages": [cached_usage("roles")] if is_cached else panel["usages"],
         }
 
     def _context(self, state: PairState) -> str:
         """Return the text that the role prompts see."""
-        pair = pair_of(state)
         if self.options.seating.context == "candidate":
-            return shown(pair["output_a"])
-        return self.article(pair)
-
-
-def _cut_failures(pair: Pair, article: str) -> list[Failure]:
-    """Return what a verdict says of an article that was cut.
-
-    Args:
-        pair: The pair, whose input is the whole article.
-        article: What is shown of it.
-    """
-    if article == shown_task(pair["input"]):
-        return []
-    whole = len(transcript(pair["input"]))
-    detail = (
-        f"the article was cut from {whole:,} to {len(article):,} characters to fit the context"
-    )
-    return [{"step": "roles", "unit": "article", "reason": "input_cut", "detail": detail}]
+            return shown(state["output_a"])
+        return shown_task(state["input"])

@@ -289,17 +289,13 @@ def is_open(
 def _ends(
     by_order: Mapping[Order, Sequence[Vote]], rule: OrderRule, remaining: int
 ) -> set[Preference]:
-    """Return every verdict that is still possible: a vote changes a lead by one at most."""
+    """Return the verdicts if all votes that remain in an order weigh one and go to one side."""
     sums = [order_sums(votes) for votes in by_order.values()]
-    leads = [each["A"] - each["B"] for each in sums]
+    ways = product(*[[s["A"] - s["B"] + way * remaining for way in (-1, 1)] for s in sums])
     if rule not in {"strict", "lenient"}:
         # The sums of the orders are averaged: one lead decides.
-        leads, remaining = [sum(leads)], remaining * len(leads)
-    ends: list[set[Preference]] = []
-    for lead in leads:
-        reached = {_side(lead - remaining), _side(lead), _side(lead + remaining)}
-        ends.append(reached | {"tie"} if len(reached) > 1 else reached)
-    return {combine(rule, each) for each in product(*ends)}
+        return {_side(sum(way)) for way in ways}
+    return {combine(rule, list(map(_side, way))) for way in ways}
 
 
 def _side(lead: float) -> Preference:
