@@ -15,8 +15,7 @@ class BatchServer:
 
     `answer` gets the body of a request and returns the text of the reply, or a status for one
     that fails. `ends` gets the number of a job, from 0, and returns the status it ends with;
-    of an expired or cancelled job the first half is answered. While `hold` is not set, no job
-    ends but those that are cancelled.
+    of an expired job the first half is answered. While `hold` is not set, no job ends.
     """
 
     def __init__(
@@ -34,12 +33,6 @@ class BatchServer:
         """So many jobs are made without an answer."""
         self.files: dict[str, bytes] = {}
         self.jobs: dict[str, dict[str, Any]] = {}
-        self.live = 0
-        """Ordinary calls, which cost the full price."""
-        self.answers_live = False
-        """Whether ordinary calls get replies."""
-        self.cancels = True
-        """Whether jobs can be cancelled."""
         self.lock = threading.Lock()
 
     @property
@@ -101,21 +94,12 @@ class BatchServer:
                 handler.close_connection = True
                 return
             send(handler, {"id": name, "status": "validating"})
-        elif path.endswith("/cancel"):
-            if self.cancels:
-                self.jobs[path.split("/")[-2]]["cancelled"] = True
-            send(handler, {}, 200 if self.cancels else 404)
         elif path == "/v1/messages/batches":
             name = f"msgbatch_{len(self.jobs)}"
             self.jobs[name] = {"id": name, "requests": json.loads(content)["requests"]}
             send(handler, self.message_batch(name))
         else:
-            self.live += 1
-            response = self.done({"custom_id": "", "body": json.loads(content)})["response"]
-            if self.answers_live:
-                send(handler, response["body"], response["status_code"])
-            else:
-                send(handler, {"error": {"message": "no live calls here"}}, 400)
+            send(handler, {"error": {"message": "no live calls here"}}, 400)
 
     def message_batch(self, name: str) -> dict[str, Any]:
         """Return a job as Anthropic's protocol shows it."""
@@ -164,13 +148,12 @@ class BatchServer:
             send_bytes(handler, self.files[name])
 
     def state(self, job: dict[str, Any]) -> dict[str, Any]:
-        cancelled = "cancelled" in job
-        if not self.hold.is_set() and not cancelled:
+        if not self.hold.is_set():
             return {"id": job["id"], "status": "in_progress"}
         if "status" not in job:
-            job["status"] = "cancelled" if cancelled else self.ends(job["number"])
+            job["status"] = self.ends(job["number"])
             lines = self.lines(job["input_file_id"])
-            if job["status"] in ("cancelled", "expired"):
+            if job["status"] == "expired":
                 lines = lines[: len(lines) // 2]
             if job["status"] != "failed":
                 out = f"file-{len(self.files)}"

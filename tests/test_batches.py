@@ -5,7 +5,6 @@ import json
 import re
 import threading
 from functools import partial
-from typing import Any
 
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -21,10 +20,10 @@ from langchain_judges import (
     resolve_model,
 )
 from langchain_judges.asking import batches
-from langchain_judges.asking.batch_jobs import PASSING, AnthropicJobs, BatchJournal
+from langchain_judges.asking.batch_jobs import PASSING, AnthropicJobs
 from langchain_judges.asking.batches import batch_model
 from langchain_judges.cli import app
-from langchain_judges.errors import ModelAccessError, OptionError, OutputError
+from langchain_judges.errors import ModelAccessError, OptionError
 from langchain_judges.runs import many
 from tests.batch_server import BatchServer
 from tests.fakes import FakeChatModel, goods, judged_by
@@ -91,7 +90,7 @@ async def test_all_rows_wait_at_the_same_step_so_rounds_form_by_themselves(serve
     judge = of_method("bsm", model_of(server, tmp_path, 20))
     rows = await run(judge, rows_of(5))
     assert [row["verdict"]["preference"] for row in rows] == ["A"] * 5
-    assert (server.requests, server.live) == ([20], 0)
+    assert server.requests == [20]
 
 
 @pytest.mark.parametrize(
@@ -166,53 +165,6 @@ async def test_of_an_expired_job_what_was_answered_is_used_and_the_rest_asked_ag
     assert sum(server.requests) == 8
 
 
-async def test_a_late_job_is_cancelled_and_only_what_it_left_is_asked_live(server, tmp_path):
-    server.hold.clear()
-    server.answers_live = True
-    judge = relative(model_of(server, tmp_path, 4, live_after=1e-9))
-    run = ajudge_many(judge, rows_of(4), max_concurrency=4, progress=False)
-    assert [row["judged"] async for row in run] == [True] * 4
-    # A cancelled job has answered half of its requests.
-    assert (server.requests, server.live, run.summary.live) == ([4], 2, 2)
-
-
-async def test_a_live_reply_has_its_full_price_and_a_job_s_half(server, tmp_path):
-    server.hold.clear()
-    server.answers_live = True
-    table = tmp_path / "prices.json"
-    price = {"input": 1e6, "output": 0, "batch": 0.5}  # 10 dollars for the 10 tokens of a reply
-    table.write_text(json.dumps({"date": "today", "models": {"m": price}}))
-    judge = relative(model_of(server, tmp_path, 2, live_after=1e-9))
-    rows = await run(judge, rows_of(2), prices=table)
-    assert sorted(row["cost"] for row in rows) == [5.0, 10.0]
-
-
-async def test_what_failed_in_a_job_is_asked_live_at_once(tmp_path):
-    failed: list[Any] = []
-
-    def answer(body):
-        if "good 1" in str(body) and not failed:
-            failed.append(body)
-            return 500
-        return judged(body)
-
-    with BatchServer(answer) as server:
-        server.answers_live = True
-        rows = await run(relative(model_of(server, tmp_path, 3, live_after=24)), rows_of(3))
-        assert (server.requests, server.live) == ([3], 1)
-    assert [row["judged"] for row in rows] == [True] * 3
-
-
-async def test_a_live_reply_is_not_paid_twice(server, tmp_path):
-    server.hold.clear()
-    server.answers_live = True
-    chat = model_of(server, tmp_path, 1, live_after=1e-9)
-    await chat.ainvoke("Hello")
-    again = model_of(server, tmp_path, 1, live_after=1e-9)
-    assert (await again.ainvoke("Hello")).text == "Hi"
-    assert server.live == 1
-
-
 async def test_one_request_that_fails_costs_its_row(tmp_path):
     def answer(body):
         return 400 if "good 1" in str(body) else judged(body)
@@ -247,19 +199,12 @@ async def test_a_judge_s_calls_are_jobs_of_anthropic_s(server, tmp_path):
     )
     rows = await run(relative(model), rows_of(2))
     assert sum(server.requests) >= 2
-    assert server.live == 0
     assert [row["judged"] for row in rows] == [True, True], rows[0]["verdict"]["failures"]
 
 
 def test_only_two_protocols_have_batches(tmp_path):
     with pytest.raises(OptionError, match="OpenAI's or Anthropic's protocol"):
         batch_model(FakeChatModel(), tmp_path / "journal")
-
-
-def test_a_journal_must_be_one(tmp_path):
-    (tmp_path / "text").write_text("not a database, but long enough to be taken for a file")
-    with pytest.raises(OutputError, match="cannot be used as a journal"):
-        BatchJournal(tmp_path / "text")
 
 
 def test_a_key_stands_nowhere_on_disk(server, tmp_path):
@@ -286,18 +231,6 @@ def test_the_command_asks_by_jobs_and_remembers_them(server, tmp_path, monkeypat
     (tmp_path / "out.jsonl").unlink()
     assert command(server, tmp_path, "--batch").exit_code == 0
     assert server.requests == [6]
-
-
-def test_the_command_asks_live_what_a_late_job_left(server, tmp_path, monkeypatch):
-    small = partial(batch_model, quiet=LONG, poll=0.01, most_requests=6)
-    monkeypatch.setattr(batches, "batch_model", small)
-    server.hold.clear()
-    server.answers_live = True
-    result = command(server, tmp_path, "--batch", "--live-after", "1e-9")
-    assert (result.exit_code, server.requests, server.live) == (0, [6], 3)
-    assert "live" in result.stdout
-    refused = command(server, tmp_path, "--live-after", "6")
-    assert (refused.exit_code, "--live-after is for --batch" in refused.stderr) == (2, True)
 
 
 def test_what_anthropic_s_job_did_not_answer_is_asked_again_and_what_it_refused_is_not():

@@ -90,6 +90,25 @@ except KeyboardInterrupt:
 """
 
 
+HANDLER = """
+import sys, threading
+from langchain_openai import ChatOpenAI
+from langchain_judges import load_judge
+from tests.judges import PAIR
+
+model = ChatOpenAI(model="fake", base_url=sys.argv[1], api_key="x", use_responses_api=False)
+judge = load_judge("relative", model, orders="none")
+asking = threading.Thread(target=judge.invoke, args=[PAIR], daemon=True)
+try:
+    asking.start()
+    threading.Event().wait()
+except KeyboardInterrupt:
+    pairs = [PAIR | {"input": str(n)} for n in range(3)]
+    for result in judge.batch(pairs):
+        print(result["verdict"]["preference"], flush=True)
+"""
+
+
 class Held:
     """Answers one request, holds the others, and says when both lanes wait."""
 
@@ -138,6 +157,21 @@ def test_threads_of_a_users_own_ask_nothing_after_ctrl_c(serve, what):
     script.release.set()
     program.communicate()
     assert script.asked == before == 3
+
+
+def test_a_handler_of_ctrl_c_can_judge_in_threads(serve):
+    asked, release = threading.Event(), threading.Event()
+
+    def script(call):
+        asked.set()
+        return answer_call(call) if call.number else replace(answer_call(call), hold=release)
+
+    program = start("-c", HANDLER, serve(script).url)
+    wait_until(lambda: asked.is_set() or program.poll() is not None, 60)
+    program.send_signal(signal.SIGINT)
+    said, errors = program.communicate()
+    release.set()
+    assert said.split() == ["A"] * 3, errors
 
 
 COMMANDS = {

@@ -5,7 +5,6 @@ import random
 import sqlite3
 import threading
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
@@ -22,7 +21,6 @@ from langchain_judges.errors import ModelAccessError, OutputError
 from langchain_judges.runs.results import Results
 from tests.fakes import FakeChatModel, goods, judged_by
 from tests.model_server import pairs
-from tests.processes import wait_until
 from tests.test_runs import collect
 
 KINDS = pytest.mark.parametrize("kind", ["sync", "async"])
@@ -202,19 +200,6 @@ def test_equal_requests_are_as_many_replies_in_the_next_run_too(tmp_path):
     assert asked(again, 3) == ["one", {"data": "é\ud800"}, "new"]
 
 
-def test_threads_that_keep_at_the_same_time_share_a_write(tmp_path):
-    store, writes = ReplyStore(tmp_path / "r"), list[str]()
-    store._file.set_trace_callback(writes.append)
-    with ThreadPoolExecutor(8) as pool:
-        with store._using:  # nobody can write
-            threads = [pool.submit(store.keep, "row", str(n), n) for n in range(8)]
-            wait_until(lambda: len(store._group.changes) == 8)
-        for each in threads:
-            each.result()
-    assert writes.count("COMMIT") == 1
-    assert len(dict(store._entries("row"))) == 8
-
-
 def test_a_store_without_unfinished_rows_leaves_no_file(tmp_path):
     store = kept(tmp_path / "r", call="x")
     store.forget("row")
@@ -227,7 +212,7 @@ def test_a_damaged_reply_is_set_aside_and_asked_for_again(tmp_path, caplog):
     with closing(sqlite3.connect(tmp_path / "r", isolation_level=None)) as file:
         file.execute("UPDATE replies SET value = '999' WHERE key = 'bad'")
     store = ReplyStore(tmp_path / "r")
-    assert dict(store._entries("row")) == {"good": "x"}
+    assert dict(store.entries("row")) == {"good": "x"}
     assert "A damaged reply" in caplog.text
     assert store.of("row")._entries == {"good": "x"}
 
@@ -240,10 +225,10 @@ def test_one_changed_byte_neither_raises_nor_changes_a_reply(tmp_path, seed, cap
     data[places.randrange(len(data))] ^= places.randrange(1, 256)
     (tmp_path / "r").write_bytes(data)
     store = ReplyStore(tmp_path / "r")
-    entries = dict(store._entries("row"))
+    entries = dict(store.entries("row"))
     assert entries.items() <= values.items()
     store.keep("row", "new", 1)
-    assert dict(store._entries("row"))["new"] == 1
+    assert dict(store.entries("row"))["new"] == 1
     # What is gone was named, or belongs to a scope that nobody has.
     assert len(entries) == 30 or "amaged" in caplog.text or len(store.scopes()) > 1
 

@@ -14,7 +14,6 @@ import json
 import logging
 import threading
 from collections.abc import Mapping
-from concurrent.futures import Future
 from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -34,6 +33,7 @@ from langchain_judges.asking.faults import Complaint
 from langchain_judges.asking.models import model_identity, model_name, resolve_model
 from langchain_judges.asking.prompt_cache import PromptCache
 from langchain_judges.asking.reading import json_schema
+from langchain_judges.asking.steps import FirstCalls
 from langchain_judges.errors import OptionError
 
 _LOG = logging.getLogger(__name__)
@@ -134,11 +134,9 @@ class ModelAdapter:
         self.answered = False
         """Whether a reply has come: what is refused after that is one request, not access."""
         self._lock = threading.Lock()
-        self._one_at_a_time = not (getattr(self.model, "metadata", None) or {}).get("batch")
-        self._tried: set[str] = set()
-        """The settings and rungs of requests that the model did not refuse."""
-        self._trial: Future[None] | None = None
-        """The request that finds out whether the model takes what it carries."""
+        in_batch = (getattr(self.model, "metadata", None) or {}).get("batch")
+        self.trials = None if in_batch else FirstCalls()
+        """One request finds out whether the model refuses what none before it carried."""
         self._outside = _Place(with_plain_json(self.model), {})
         self._places: dict[asyncio.AbstractEventLoop, _Place] = {}
 
@@ -251,32 +249,6 @@ class ModelAdapter:
             return ReplyRequest(bound, {}, rung, name, None)
         note = _AS_JSON.format(schema=json.dumps(schema))
         return ReplyRequest(model, settings, rung, None, note)
-
-    def trial_before(self, request: ReplyRequest, own: Future[None]) -> Future[None] | None:
-        """Return the request to wait for; None: this one may be sent.
-
-        Of requests that carry what none did before, one finds out whether the model takes it.
-
-        Args:
-            request: What is to be sent.
-            own: Stands for this request, if it is the one; `tried` ends it.
-        """
-        with self._lock:
-            if not self._one_at_a_time or {request.rung, *request.sent} <= self._tried:
-                return None
-            if self._trial is None:
-                self._trial = own
-                return None
-            return self._trial
-
-    def tried(self, request: ReplyRequest, own: Future[None], *, refused: bool) -> None:
-        """Let the requests go that waited for this one, if any did."""
-        with self._lock:
-            if not refused:
-                self._tried |= {request.rung, *request.sent}
-            if self._trial is own:
-                self._trial = None
-        own.set_result(None)
 
     def learn(self, request: ReplyRequest, complaint: Complaint) -> bool:
         """Learn from a rejected request; True if asking another way may work.

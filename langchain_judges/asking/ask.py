@@ -86,11 +86,9 @@ def ask(
         emit("reply", question.step, event, unit)
         return reply
     except ModelAccessError as exc:
-        asking.wrote()
         yield from _let_others_return(exc)
         raise
     finally:
-        asking.wrote()
         # Also where the run is stopped midway: what came until then was paid for.
         if row_cost := ROW_COST.get():
             row_cost.book(asking.usage())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,20 +16,7 @@ from urllib.parse import urlsplit
 import httpx
 from typing_extensions import TypedDict
 
-from langchain_judges.errors import OutputError
-
-_TABLES = """
-CREATE TABLE IF NOT EXISTS jobs (
-    name TEXT PRIMARY KEY, address TEXT NOT NULL, requests INTEGER NOT NULL,
-    made REAL NOT NULL DEFAULT 0
-);
-CREATE TABLE IF NOT EXISTS requests (
-    key TEXT PRIMARY KEY, job TEXT, answer TEXT
-);
-CREATE INDEX IF NOT EXISTS by_job ON requests (job);
-"""
-INTENDED = ""
-"""The address of a job that was begun and of which no answer is known."""
+from langchain_judges.asking.store import ReplyStore
 
 
 class BatchAnswer(TypedDict):
@@ -44,100 +30,89 @@ class BatchAnswer(TypedDict):
 class Job:
     """A job of a batch API."""
 
+    mark: str
+    """Our own name for it."""
     name: str
-    """The server's name for it; of a job only intended, the mark that it carries there."""
-    address: str
+    """The server's name for it; empty: whether the server took it is not known."""
     status: str
     """As the server calls it: `validating`, `in_progress`, `completed`, `expired` …"""
     requests: int
     completed: int = 0
-    made: float = 0.0
-    """When the server took it, in seconds since 1970."""
 
-    @property
-    def intended(self) -> bool:
-        """Whether it is not known that the server took it."""
-        return self.address == INTENDED
+
+_RECORD = ""
+"""The key of a job's record among the answers to its requests."""
 
 
 class BatchJournal:
-    """A SQLite file; every change is on disk when its method returns.
+    """Which request is in which job, and what was answered; on disk when a method returns.
 
     Raises:
-        OutputError: The file cannot be opened, or is something else.
+        OutputError: The file cannot be opened.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
         """Open or make the file."""
-        try:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-            self._file = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-            self._file.executescript(_TABLES)
-        except (OSError, sqlite3.Error) as exc:
-            raise OutputError(f"{path} cannot be used as a journal: {exc}") from exc
+        self._store = ReplyStore(Path(path), shared=True)
+        self._jobs: dict[str, Any] = {}
+        self._settled: dict[str, dict[str, bool]] = {}
+        """Of each job, the requests that are done, and whether they have an answer."""
+        self._last: dict[str, str] = {}
+        """The last job of each request."""
+        found: list[tuple[str, dict[str, Any]]] = [
+            (mark, dict(self._store.entries(mark))) for mark in self._store.scopes()
+        ]
+        whole = [(each.pop(_RECORD), mark, each) for mark, each in found if _RECORD in each]
+        for job, mark, answers in sorted(whole, key=lambda each: each[0]["number"]):
+            self._add(mark, job)
+            self._settled[mark] = {key: bool(answer) for key, answer in answers.items()}
+
+    def _add(self, mark: str, job: Any) -> None:
+        self._jobs[mark], self._settled[mark] = job, {}
+        self._last |= dict.fromkeys(job["keys"], mark)
 
     def answer(self, key: str) -> BatchAnswer | None:
         """Return the answer that a request got, if it has one."""
-        row = self._one("SELECT answer FROM requests WHERE key = ?", key)
-        return cast("BatchAnswer", json.loads(row[0])) if row and row[0] else None
+        mark = self._last.get(key, "")
+        if not self._settled.get(mark, {}).get(key):
+            return None
+        return cast("BatchAnswer", dict(self._store.entries(mark, key)).get(key))
 
     def job_of(self, key: str) -> Job | None:
-        """Return the job that a request is in, if it is in one."""
-        row = self._one(
-            "SELECT jobs.* FROM requests JOIN jobs ON job = name WHERE key = ?", key
-        )
-        if row is None:
+        """Return the job that will answer a request, if it is in one."""
+        mark = self._last.get(key)
+        if mark is None or key in self._settled[mark]:
             return None
-        name, address, requests, made = row
-        return Job(name, address, "unknown", requests, made=made)
+        return Job(mark, self._jobs[mark]["name"], "unknown", len(self._jobs[mark]["keys"]))
 
     def intend(self, mark: str, keys: Iterable[str]) -> None:
         """Remember that a job is about to be made of some requests."""
-        rows = [(key, mark) for key in keys]
-        with self._file:
-            self._file.execute("BEGIN")
-            self._file.execute(
-                "INSERT INTO jobs VALUES (?, ?, ?, 0)", (mark, INTENDED, len(rows))
-            )
-            self._file.executemany("INSERT OR REPLACE INTO requests VALUES (?, ?, NULL)", rows)
+        job = {"keys": list(keys), "name": "", "number": len(self._jobs)}
+        self._store.keep(mark, _RECORD, job)
+        self._add(mark, job)
 
-    def sent(self, mark: str, job: Job) -> None:
+    def sent(self, mark: str, name: str) -> None:
         """Remember that the server took a job, and how it calls it."""
-        with self._file:
-            self._file.execute("BEGIN")
-            self._file.execute(
-                "UPDATE jobs SET name = ?, address = ?, made = ? WHERE name = ?",
-                (job.name, job.address, job.made, mark),
-            )
-            self._file.execute("UPDATE requests SET job = ? WHERE job = ?", (job.name, mark))
+        self._jobs[mark]["name"] = name
+        self._store.keep(mark, _RECORD, self._jobs[mark])
 
     def forget(self, mark: str) -> list[str]:
         """Forget a job that was never made; return its requests."""
         keys = self.unanswered(mark)
-        with self._file:
-            self._file.execute("BEGIN")
-            self._file.execute("DELETE FROM requests WHERE job = ?", (mark,))
-            self._file.execute("DELETE FROM jobs WHERE name = ?", (mark,))
+        self._store.forget(mark)
+        self._settled[mark] |= dict.fromkeys(keys, False)
         return keys
 
-    def unanswered(self, job: str) -> list[str]:
-        """Return the requests of a job without an answer."""
-        keys = self._file.execute(
-            "SELECT key FROM requests WHERE job = ? AND answer IS NULL", (job,)
-        )
-        return [key for (key,) in keys]
+    def unanswered(self, mark: str) -> list[str]:
+        """Return the requests of a job that need something of it."""
+        settled = self._settled[mark]
+        return [key for key in self._jobs[mark]["keys"] if key not in settled]
 
-    def keep(self, key: str, answer: BatchAnswer) -> None:
-        """Remember the answer to a request."""
-        text = json.dumps(answer, ensure_ascii=False)
-        self._file.execute("UPDATE requests SET answer = ? WHERE key = ?", (text, key))
-
-    def drop(self, key: str) -> None:
-        """Forget a request, so that it can be asked again."""
-        self._file.execute("DELETE FROM requests WHERE key = ?", (key,))
-
-    def _one(self, query: str, key: str) -> Any:
-        return self._file.execute(query, (key,)).fetchone()
+    def keep(self, key: str, answer: BatchAnswer | None) -> None:
+        """Remember the answer to a request; None: it can be asked again."""
+        if mark := self._last.get(key):
+            self._store.keep(mark, key, answer)
+            self._settled[mark][key] = bool(answer)
 
 
 _CONTENT = ("content-", "host", "accept", "connection", "x-stainless")
@@ -189,7 +164,6 @@ PASSING = {408, 409, 429, 500, 502, 503, 504, 529}
 ATTEMPTS = 3
 """Jobs that a request may be in before its error is handed on; also looks for a lost job."""
 _TRIES, _LONGEST_WAIT = 9, 60.0
-_UNKNOWN_PATH = {404, 405, 501}
 
 
 Json = dict[str, Any]
@@ -222,8 +196,6 @@ class Jobs(ABC):
 
     path: ClassVar[str]
     """Of jobs, below the address."""
-    status: ClassVar[str]
-    """The field of a job that says where it stands."""
 
     address: str
     """Of the server, up to and including its version."""
@@ -238,41 +210,29 @@ class Jobs(ABC):
         """Return what a job is made of: requests by key, for an endpoint."""
 
     @abstractmethod
-    async def make(self, content: Json, mark: str) -> Job:
-        """Make a job; `TransportError` leaves open whether it was made."""
+    async def make(self, content: Json, mark: str) -> str:
+        """Make a job and return its name; `TransportError` leaves open whether it was made."""
 
     @abstractmethod
-    async def find(self, mark: str, requests: int) -> Job | None:
-        """Return a job that was made without an answer, if the server has it."""
+    async def find(self, mark: str, requests: int) -> str | None:
+        """Return the name of a job that was made without an answer, if the server has it."""
 
     @abstractmethod
     async def look(self, name: str) -> State:
         """Return where a job stands."""
 
-    async def cancel(self, name: str) -> bool:
-        """Ask the server to end a job early; return whether it is a server that can."""
-        address = f"{self.address}{self.path}/{name}/cancel"
-        try:
-            reply = await self.http.post(address, headers=self.headers)
-        except httpx.TransportError:
-            return True  # asked again at the next look
-        return reply.status_code not in _UNKNOWN_PATH
-
     @abstractmethod
     def read(self, line: Json) -> JobResult:
         """Return what a line of results says."""
 
-    def _job(self, reply: Json) -> Job:
-        return Job(reply["id"], self.address, reply[self.status], 0)
-
-    async def make_once(self, content: Json, mark: str, requests: int) -> Job:
+    async def make_once(self, content: Json, mark: str, requests: int) -> str:
         """Make a job; where no answer comes, look first whether it was made all the same."""
         for tries in range(ATTEMPTS, -1, -1):
             try:
                 return await self.make(content, mark)
             except httpx.TransportError:
-                if job := await self.find(mark, requests):
-                    return job
+                if name := await self.find(mark, requests):
+                    return name
                 if not tries:
                     raise
         raise AssertionError  # the last attempt returned or raised
@@ -294,31 +254,14 @@ class Jobs(ABC):
             once: Whether a lost connection is raised: the request may have arrived.
             content: As httpx takes it.
         """
-        reply = await self._send(method, f"{self.address}{path}", once=once, **content)
-        reply.raise_for_status()
-        return dict(reply.json())
-
-    async def ask(self, request: HttpRequest) -> httpx.Response:
-        """Send a request as an ordinary call; what passes is tried again for some minutes."""
-        kind = {"content-type": "application/json"}
-        return await self._send("POST", request.url, content=request.content, headers=kind)
-
-    async def _send(
-        self,
-        method: str,
-        url: str,
-        *,
-        once: bool = False,
-        headers: Mapping[str, str] | None = None,
-        **content: Any,
-    ) -> httpx.Response:
         wait = self.wait
-        headers = {**self.headers, **(headers or {})}
         for tries in range(_TRIES, -1, -1):
             try:
-                reply = await self.http.request(method, url, headers=headers, **content)
+                url = f"{self.address}{path}"
+                reply = await self.http.request(method, url, headers=self.headers, **content)
                 if reply.status_code not in PASSING or not tries:
-                    return reply
+                    reply.raise_for_status()
+                    return dict(reply.json())
             except httpx.TransportError:
                 if once or not tries:
                     raise
@@ -331,7 +274,6 @@ class OpenAIJobs(Jobs):
     """OpenAI's protocol: a file of requests, a job with a mark in its metadata."""
 
     path = "/batches"
-    status = "status"
 
     async def upload(self, endpoint: str, requests: Mapping[str, object]) -> Json:
         """Upload the requests as a file."""
@@ -349,19 +291,20 @@ class OpenAIJobs(Jobs):
         window = {"endpoint": endpoint, "completion_window": "24h"}
         return {"input_file_id": file["id"], **window}
 
-    async def make(self, content: Json, mark: str) -> Job:
+    async def make(self, content: Json, mark: str) -> str:
         """Make a job of an uploaded file."""
         marked = {**content, "metadata": {"langchain_judges": mark}}
-        return self._job(await self.call("POST", self.path, once=True, json=marked))
+        job = await self.call("POST", self.path, once=True, json=marked)
+        return str(job["id"])
 
-    async def find(self, mark: str, requests: int) -> Job | None:
+    async def find(self, mark: str, requests: int) -> str | None:
         """Return the job that carries a mark."""
         after: dict[str, str] = {}
         while True:
             page = await self.call("GET", self.path, params={"limit": 100, **after})
             for job in page["data"]:
                 if (job.get("metadata") or {}).get("langchain_judges") == mark:
-                    return self._job(job)
+                    return str(job["id"])
             if not page.get("has_more") or not page["data"]:
                 return None
             after = {"after": page["data"][-1]["id"]}
@@ -392,24 +335,23 @@ class AnthropicJobs(Jobs):
     """Anthropic's Message Batches: requests in the job itself, which carries no mark."""
 
     path = "/messages/batches"
-    status = "processing_status"
 
     async def upload(self, endpoint: str, requests: Mapping[str, object]) -> Json:
         """Return the requests; they go with the job."""
         return {"requests": [{"custom_id": k, "params": v} for k, v in requests.items()]}
 
-    async def make(self, content: Json, mark: str) -> Job:
+    async def make(self, content: Json, mark: str) -> str:
         """Make a job."""
-        return self._job(await self.call("POST", self.path, once=True, json=content))
+        return str((await self.call("POST", self.path, once=True, json=content))["id"])
 
-    async def find(self, mark: str, requests: int) -> Job | None:
+    async def find(self, mark: str, requests: int) -> str | None:
         """Return the newest job of as many requests.
 
         If it is another one, its results have other keys, and the requests are asked again.
         """
         page = await self.call("GET", self.path, params={"limit": 100})
         sizes = ((job, sum(job["request_counts"].values())) for job in page["data"])
-        return next((self._job(job) for job, size in sizes if size == requests), None)
+        return next((job["id"] for job, size in sizes if size == requests), None)
 
     async def look(self, name: str) -> State:
         """Return where a job stands."""

@@ -15,7 +15,6 @@ import asyncio
 import importlib
 import json
 import threading
-import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
@@ -36,7 +35,6 @@ from langchain_judges.asking.batch_jobs import (
     JobResult,
     Jobs,
     OpenAIJobs,
-    State,
 )
 from langchain_judges.asking.clients import changed_clients, is_openai_compatible
 from langchain_judges.asking.models import resolve_model
@@ -75,9 +73,6 @@ class Pending:
 
 MOST_REQUESTS, MOST_BYTES = 50_000, 190_000_000
 """Of one job: OpenAI takes 50,000 requests and 200 MB, Anthropic 100,000 and 256 MB."""
-LIVE_PLACES = 16
-"""Most ordinary calls in flight for what jobs did not answer."""
-_HOUR = 3600.0
 _OK = 200
 
 
@@ -91,8 +86,6 @@ class Batcher:
     poll: float
     """Seconds between looks at a job."""
     most_requests: int = MOST_REQUESTS
-    live_after: float | None = None
-    """Hours after which a job is cancelled and what it left is asked by ordinary calls."""
     report: Callable[[Job], object] = lambda _: None
     _times: Counter[str] = field(default_factory=Counter)
     """How often each request was asked."""
@@ -103,7 +96,6 @@ class Batcher:
     _watched: set[str] = field(default_factory=set)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _timer: asyncio.TimerHandle | None = None
-    _live: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LIVE_PLACES))
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _loop: asyncio.AbstractEventLoop | None = None
 
@@ -205,41 +197,37 @@ class Batcher:
         content = await jobs.upload(request.endpoint, requests)
         mark = uuid.uuid4().hex
         # Written first: a process that dies after the next line finds the job again.
-        self.journal.intend(mark, list(requests))
+        self.journal.intend(mark, requests)
+        self._watched.add(mark)
         try:
-            job = await jobs.make_once(content, mark, len(part))
+            name = await jobs.make_once(content, mark, len(part))
         except httpx.HTTPStatusError:
             self.journal.forget(mark)
             raise
-        await self._follow(self._note_job(mark, job, len(part)), jobs)
-
-    def _note_job(self, mark: str, job: Job, requests: int) -> Job:
-        """Remember that the server has a job, and return it with its size."""
-        job = replace(job, requests=requests, made=time.time())
-        self.journal.sent(mark, job)
-        self._watched.add(job.name)
-        return job
+        self.journal.sent(mark, name)
+        await self._follow(Job(mark, name, "unknown", len(part)), jobs)
 
     def _watch(self, job: Job, request: HttpRequest) -> None:
         """Follow a job of an earlier run, once."""
-        if job.name not in self._watched:
-            self._watched.add(job.name)
-            keys = self.journal.unanswered(job.name)
+        if job.mark not in self._watched:
+            self._watched.add(job.mark)
+            keys = self.journal.unanswered(job.mark)
             self._start(self._resume(job, self._jobs(request)), keys)
 
     async def _resume(self, job: Job, jobs: Jobs) -> None:
-        if job.intended:
-            server_job = await jobs.find(job.name, job.requests)
-            if server_job is None:  # the process died before it was: nothing was paid
-                for key in self.journal.forget(job.name):
+        if not job.name:
+            name = await jobs.find(job.mark, job.requests)
+            if name is None:  # the process died before it was: nothing was paid
+                for key in self.journal.forget(job.mark):
                     if pending := self._open.pop(key, None):
                         self._enter(pending)
                 return
-            job = self._note_job(job.name, server_job, job.requests)
+            self.journal.sent(job.mark, name)
+            job = replace(job, name=name)
         await self._follow(job, jobs)
 
     async def _follow(self, job: Job, jobs: Jobs) -> None:
-        """Wait for a job's end, cancel it if it is late, and hand out what it brought."""
+        """Wait for a job's end, and hand out what it brought."""
         while True:
             state = await jobs.look(job.name)
             now = replace(job, status=state.status, completed=state.completed)
@@ -248,39 +236,20 @@ class Batcher:
                 self.report(job)
             if state.ended:
                 break
-            cancel = self._late(job) and "cancel" not in state.status
-            if cancel and not await jobs.cancel(job.name):
-                break  # a server that ends no job: what is missing is paid twice
             await asyncio.sleep(self.poll)
         for address in state.results:
             async for result in jobs.results(address):
-                self._hand_out(result)
-        for key in self.journal.unanswered(job.name):
-            self._end_unanswered(key, state, jobs)
-
-    def _late(self, job: Job) -> bool:
-        return self.live_after is not None and time.time() > job.made + _HOUR * self.live_after
-
-    def _hand_out(self, result: JobResult) -> None:
-        if result.status not in PASSING:
-            self._keep(result.key, BatchAnswer(status=result.status, body=result.body))
-        elif self.live_after is None:
-            self._fail(result, json.dumps(result.body))
-
-    def _end_unanswered(self, key: str, state: State, jobs: Jobs) -> None:
-        """Ask for what a job did not answer, or hand the job's own refusal on."""
-        pending = self._open.get(key)
-        live = self.live_after is not None and not state.problem
-        if live and pending and not pending.answer.done():
-            # It stays in its job on disk, so that a run that is killed now asks it live again.
-            self._start(self._ask_live(pending, jobs), [key])
-            return
-        status = 400 if state.problem else 503
-        self._fail(JobResult(key, status, {}), state.problem or state.status)
+                if result.status in PASSING:
+                    self._fail(result, json.dumps(result.body))
+                else:
+                    self._keep(result.key, BatchAnswer(status=result.status, body=result.body))
+        for key in self.journal.unanswered(job.mark):
+            status = 400 if state.problem else 503
+            self._fail(JobResult(key, status, {}), state.problem or state.status)
 
     def _fail(self, result: JobResult, problem: str) -> None:
         """Ask a request again in another job, or hand its error on."""
-        self.journal.drop(result.key)
+        self.journal.keep(result.key, None)
         pending = self._open.pop(result.key, None)
         if pending is None or pending.answer.done():
             return
@@ -291,17 +260,9 @@ class Batcher:
         error = {"error": {"message": f"the batch job says: {problem[:300]}"}}
         pending.settle(BatchAnswer(status=result.status, body=error))
 
-    async def _ask_live(self, pending: Pending, jobs: Jobs) -> None:
-        async with self._live:
-            answer = _answer_of(await jobs.ask(pending.request))
-        self._keep(pending.key, answer)
-
     def _keep(self, key: str, answer: BatchAnswer) -> None:
         """Hand an answer out; a refusal costs nothing, and a later run may ask again."""
-        if answer["status"] == _OK:
-            self.journal.keep(key, answer)
-        else:
-            self.journal.drop(key)
+        self.journal.keep(key, answer if answer["status"] == _OK else None)
         self._settle([key], answer)
 
 
@@ -313,14 +274,13 @@ def _answer_of(response: httpx.Response) -> BatchAnswer:
     return BatchAnswer(status=response.status_code, body=body)
 
 
-def batch_model(  # noqa: PLR0913 - each an option of its own
+def batch_model(
     model: str | BaseChatModel,
     journal: str | PathLike[str],
     *,
     quiet: float = 5.0,
     poll: float = 30.0,
     most_requests: int = MOST_REQUESTS,
-    live_after: float | None = None,
     report: Callable[[Job], object] | None = None,
 ) -> BaseChatModel:
     """Return a chat model whose calls in flight become jobs of a batch API.
@@ -334,19 +294,12 @@ def batch_model(  # noqa: PLR0913 - each an option of its own
         quiet: Seconds without a new request after which a job is sent.
         poll: Seconds between status checks of jobs.
         most_requests: The most requests in one job.
-        live_after: Hours after which a job is cancelled; its unanswered requests, and those of
-            an expired or partly failed job, are sent as ordinary calls at full price. None
-            sends them in another job.
         report: Called with a job whenever its state changes, from another thread.
 
     Raises:
-        OptionError: The model speaks another protocol, or `live_after` is not positive.
+        OptionError: The model speaks another protocol.
         ModelSetupError: The model cannot be made.
     """
-    if live_after is not None and not live_after > 0:
-        raise OptionError(
-            f"`live_after` must be a positive number of hours, got {live_after!r}"
-        )
     chat: Any = resolve_model(model)
     kinds = {base.__name__ for base in type(chat).__mro__}
     if not is_openai_compatible(chat) and "ChatAnthropic" not in kinds:
@@ -354,14 +307,8 @@ def batch_model(  # noqa: PLR0913 - each an option of its own
             "batches need a model that speaks OpenAI's or Anthropic's protocol, got a "
             f"{type(chat).__name__}"
         )
-    batcher = Batcher(
-        BatchJournal(journal),
-        quiet,
-        poll,
-        most_requests,
-        live_after,
-        report or (lambda _: None),
-    )
+    tell = report or (lambda _: None)
+    batcher = Batcher(BatchJournal(journal), quiet, poll, most_requests, tell)
     marks = {"metadata": {**(chat.metadata or {}), "batch": True}}
     copied = _openai_copy if is_openai_compatible(chat) else _anthropic_copy
     return cast("BaseChatModel", copied(chat, batcher, marks))

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.messages import AIMessage
 from langchain_core.rate_limiters import BaseRateLimiter
@@ -34,13 +34,6 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 
-class PriceList(Protocol):
-    """What says what tokens cost."""
-
-    def cost(self, model: BaseChatModel, paid: TokenUsage) -> float | None:
-        """Return what a reply cost in dollars; None where no price is known."""
-
-
 class CallLimiter:
     """A bounded number of places, handed out by rank, within a budget.
 
@@ -50,7 +43,7 @@ class CallLimiter:
         max_tokens: Tokens (input and output) after which nothing more is asked; replies
             in flight at that moment still come in.
         max_cost: Dollars after which nothing more is asked, likewise.
-        prices: What tokens cost.
+        price: Returns the dollars of a reply; None where no price is known.
         rate_limiter: Bounds how often a call is made.
     """
 
@@ -61,25 +54,22 @@ class CallLimiter:
         max_calls: int | None = None,
         max_tokens: int | None = None,
         max_cost: float | None = None,
-        prices: PriceList | None = None,
+        price: Callable[[BaseChatModel, TokenUsage], float | None] | None = None,
         rate_limiter: BaseRateLimiter | None = None,
     ) -> None:
         """Open a limiter with `places` free places."""
         self.max_cost = max_cost
-        self.prices = prices
+        self.price = price
         self.rate_limiter = rate_limiter
         self.cost = 0.0
         self.unpriced = 0
         """Replies of models whose price is not known."""
-        self.live = 0
-        """Replies to ordinary calls for what batch jobs did not answer."""
         self.max_calls = max_calls
         self.max_tokens = max_tokens
         self.calls = 0
         self.tokens = 0
         self._free = places
         self._in_flight = 0
-        self._unwritten = 0
         self._closed: RunStopped | None = None
         self._at_once = False
         self._stop = threading.Event()
@@ -115,7 +105,7 @@ class CallLimiter:
 
     def _turn(self, model: BaseChatModel) -> Steps[None]:
         """Wait until the rate allows a call of a model whose price is known if it must be."""
-        if self.max_cost is not None and self.price(model, TokenUsage()) is None:
+        if self.max_cost is not None and self.dollars(model, TokenUsage()) is None:
             raise OptionError(
                 f"`max_cost` needs the price of {model_name(model)!r}; name a file of `prices`"
             )
@@ -125,42 +115,21 @@ class CallLimiter:
         elif rate_limiter := self.rate_limiter:
             yield Wait(rate_limiter.acquire, rate_limiter.aacquire)
 
-    def price(self, model: BaseChatModel, paid: TokenUsage) -> float | None:
-        """Return what a reply cost, in dollars; None where that is not known."""
-        return self.prices.cost(model, paid) if self.prices else None
+    def dollars(self, model: BaseChatModel, paid: TokenUsage) -> float | None:
+        """Return what a reply cost; None where that is not known."""
+        return self.price(model, paid) if self.price else None
 
-    def leave(
-        self,
-        *,
-        calls: int = 0,
-        tokens: int = 0,
-        cost: float | None = None,
-        unwritten: int = 0,
-        live: bool = False,
-    ) -> None:
-        """Give the place back, and book the replies, tokens and dollars that it brought.
-
-        Of `unwritten` replies `wrote` says later that they are written down. Nobody is refused
-        before: a refusal makes a graph cancel its other branches.
-        """
+    def leave(self, *, calls: int = 0, tokens: int = 0, cost: float | None = None) -> None:
+        """Give the place back, and book the replies, tokens and dollars that it brought."""
         if spend := getattr(self.rate_limiter, "spend", None):
             spend(tokens)
         with self._lock:
             self.cost += cost or 0.0
             self.unpriced += calls if cost is None else 0
             self.calls += calls
-            self.live += live
             self.tokens += tokens
-            self._unwritten += unwritten
             self._in_flight -= 1
             self._free += 1
-            self._serve()
-            self._tell_quiet()
-
-    def wrote(self, replies: int) -> None:
-        """Count replies as used or written down."""
-        with self._lock:
-            self._unwritten -= replies
             self._serve()
             self._tell_quiet()
 
@@ -180,7 +149,7 @@ class CallLimiter:
             pause.set_result(None)
 
     def idle(self, seconds: float) -> Steps[None]:
-        """Wait until every call has come back and is used, but only some seconds."""
+        """Wait until every call has come back, but only some seconds."""
         quiet: Future[None] = Future()
         with self._lock:
             self._quiet.append(quiet)
@@ -191,7 +160,7 @@ class CallLimiter:
         )
 
     def _tell_quiet(self) -> None:
-        if self._in_flight or self._unwritten:
+        if self._in_flight:
             return
         quiet, self._quiet = self._quiet, []
         for each in quiet:
@@ -224,7 +193,7 @@ class CallLimiter:
     def _serve(self) -> None:
         while self._waiting:
             refusal = self._refusal()
-            if refusal and (self._in_flight or self._unwritten) and not self._at_once:
+            if refusal and self._in_flight and not self._at_once:
                 return
             if not refusal and not self._free:
                 return
@@ -334,14 +303,13 @@ class RowCost:
         if paid is None:
             self.limiter.leave()
             return
-        cost = self.limiter.price(model, paid)
+        cost = self.limiter.dollars(model, paid)
         with self._lock:
             self._dollars += cost or 0.0
             self._priced = self._priced and cost is not None
             # Under the lock, or an older sum might be noted last.
             _note_cost(self.run_id, self.cost)
-        live = (model.metadata or {}).get("batch") and paid.tier != "batch"
-        self.limiter.leave(calls=1, tokens=paid.tokens, cost=cost, unwritten=1, live=bool(live))
+        self.limiter.leave(calls=1, tokens=paid.tokens, cost=cost)
 
     def book(self, usage: Usage) -> None:
         """Add what a question cost."""

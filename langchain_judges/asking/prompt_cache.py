@@ -7,14 +7,10 @@ miss it. What calls have in common ends where a judged text ends: at a closing t
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import re
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, wait
 from typing import Any, NamedTuple, TypeVar
 
 from langchain_core.language_models import BaseChatModel
@@ -23,14 +19,12 @@ from pydantic import BaseModel
 
 from langchain_judges.asking.clients import is_openai_compatible
 from langchain_judges.asking.reading import json_schema
-from langchain_judges.asking.steps import Steps, Wait
+from langchain_judges.asking.steps import FirstCalls, Steps, end_of, unfinished
 from langchain_judges.rows.texts import BYTES
 
 T = TypeVar("T")
 SHORTEST = 1024
 """Tokens of the shortest beginning that providers cache; for some models it is longer."""
-_KEPT = 4096
-"""Beginnings that are remembered as answered."""
 _MARK = {"cache_control": {"type": "ephemeral"}}
 _CLOSING_TAG = re.compile(r"</[a-z][\w-]*-[0-9a-f]{10,}>")
 _GEMINI = {"ChatGoogleGenerativeAI", "ChatVertexAI"}
@@ -55,9 +49,7 @@ class PromptCache:
     def __init__(self, *, needs_marks: bool = False) -> None:
         """Start without having sent anything."""
         self.needs_marks = needs_marks
-        self._calls: OrderedDict[str, Future[None]] = OrderedDict()
-        """The call that was the first to send a beginning."""
-        self._lock = threading.Lock()
+        self._calls = FirstCalls()
 
     @classmethod
     def of(cls, model: BaseChatModel) -> PromptCache | None:
@@ -84,7 +76,7 @@ class PromptCache:
                 goes ahead.
         """
         own = unfinished()
-        while (first := self._ahead(keys, own)) is not None:
+        while (first := self._calls.ahead(keys, own)) is not None:
             yield end_of(first)
         answered = False
         try:
@@ -92,39 +84,7 @@ class PromptCache:
             answered = succeeded(result)
             return result
         finally:
-            with self._lock:
-                for key in () if answered else keys:
-                    if self._calls.get(key) is own:
-                        del self._calls[key]
-            own.set_result(None)
-
-    def _ahead(self, keys: Sequence[str], own: Future[None]) -> Future[None] | None:
-        """Return the call to wait for; None: this one may go, and others wait for it."""
-        with self._lock:
-            known = (self._calls[key] for key in reversed(keys) if key in self._calls)
-            first = next(known, None)
-            if first is not None and not first.done():
-                return first
-            for key in keys:
-                self._calls.setdefault(key, own)
-            while len(self._calls) > _KEPT:
-                self._calls.popitem(last=False)
-        return None
-
-
-def unfinished() -> Future[None]:
-    """Return what stands for a call that others may wait for."""
-    call: Future[None] = Future()
-    call.set_running_or_notify_cancel()  # nobody who waits for it can cancel it
-    return call
-
-
-def end_of(call: Future[None], seconds: float | None = None) -> Wait:
-    """Return the effect that waits for another call, for some seconds at most."""
-    return Wait(
-        lambda: wait([call], seconds),
-        lambda: asyncio.wait([asyncio.wrap_future(call)], timeout=seconds),
-    )
+            self._calls.done(keys, own, succeeded=answered)
 
 
 def beginnings(messages: Sequence[BaseMessage], shape: type[BaseModel]) -> Beginnings | None:

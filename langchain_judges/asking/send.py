@@ -33,10 +33,10 @@ from langchain_judges.asking.faults import (
 from langchain_judges.asking.limiter import ROW_COST, TokenUsage, token_usage
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.own_prompts import OwnPrompt
-from langchain_judges.asking.prompt_cache import beginnings, end_of, unfinished
+from langchain_judges.asking.prompt_cache import beginnings
 from langchain_judges.asking.reading import Parse, Problem, ReplyData
 from langchain_judges.asking.signals import check_stop, pause
-from langchain_judges.asking.steps import Steps, Wait
+from langchain_judges.asking.steps import Steps, Wait, end_of, unfinished
 from langchain_judges.asking.store import ThreadReplies
 from langchain_judges.errors import ModelAccessError, RunStopped
 from langchain_judges.orders import Order
@@ -147,14 +147,6 @@ class Asking:
     """What its requests lacked because the model refuses it."""
     cache_key: str = ""
     """Of what the prompt has in common with others, so that a provider finds its cache."""
-    unwritten: int = 0
-    """Replies that came, and that neither the graph nor the store has yet."""
-
-    def wrote(self) -> None:
-        """Say that the graph or the store has what came."""
-        if self.unwritten and (row_cost := ROW_COST.get()):
-            row_cost.limiter.wrote(self.unwritten)
-        self.unwritten = 0
 
     def reply(
         self,
@@ -273,7 +265,7 @@ def send(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
 def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
     adapter, question = asking.question.adapter, asking.question
     wait = FIRST_WAIT
-    attempts = ATTEMPTS
+    attempts, trials = ATTEMPTS, adapter.trials
     while True:
         sampling = adapter.sampling(question.sampled, asking.seed)
         request = adapter.request(
@@ -284,17 +276,18 @@ def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
             sampled=asking.seed is not None,
         )
         request = adapter.with_cache_key(request, asking.cache_key)
-        own = unfinished()
-        if (trial := adapter.trial_before(request, own)) is not None:
+        own, carried = unfinished(), (request.rung, *request.sent)
+        if trials and (trial := trials.ahead(carried, own)) is not None:
             yield end_of(trial, TRIAL)
             if not trial.done():  # a refusal comes sooner
-                adapter.tried(request, own, refused=False)
+                trials = None
             continue
         has_learnt = False
         try:
             outcome, has_learnt = yield from _attempt(asking, request, messages, sampling)
         finally:
-            adapter.tried(request, own, refused=has_learnt)
+            if trials:
+                trials.done(carried, own, succeeded=not has_learnt)
         if isinstance(outcome, AIMessage):
             return Sent(outcome, request, None)
         error = outcome
@@ -336,7 +329,6 @@ def _call(
     prompt = request.messages(messages)
     adapter = asking.question.adapter
     row_cost = ROW_COST.get()
-    asking.wrote()
     if row_cost:
         yield from row_cost.limiter.enter(row_cost.rank, adapter.model)
     paid: TokenUsage | None = None
@@ -365,7 +357,6 @@ def _call(
         if paid is not None:
             _book(asking.cost, paid)
         if row_cost:
-            asking.unwritten += paid is not None
             row_cost.leave(adapter.model, paid)
 
 
@@ -401,7 +392,7 @@ def _book(cost: StepUsage, paid: TokenUsage) -> None:
 
 
 def _pause(seconds: float) -> Wait:
-    if row_cost := ROW_COST.get():
+    if (row_cost := ROW_COST.get()) and row_cost.end_run:
         return row_cost.limiter.pause(seconds)
     return pause(seconds)
 

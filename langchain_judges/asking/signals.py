@@ -57,6 +57,46 @@ class StopSignal:
         self._came.wait(seconds)
 
 
+class MainThread(StopSignal):
+    """Says whether Ctrl-C has ended what the main thread did, beside which this one is at work.
+
+    Only the main thread can handle signals. But while it waits for threads of the user's own,
+    or for all others because it has ended, the interrupt is its exception. A thread that first
+    judges while the main thread handles one works for the handler.
+    """
+
+    def __init__(self) -> None:
+        """Look at the main thread as this thread found it."""
+        super().__init__()
+        if not hasattr(_THREAD, "handled"):
+            _THREAD.handled = _interrupt_of_main()
+        self._handled = _THREAD.handled
+
+    @property
+    def came(self) -> bool:
+        """Whether an interrupt has come since this thread began to judge."""
+        interrupt = _interrupt_of_main()
+        return interrupt is not None and interrupt is not self._handled
+
+
+_THREAD = threading.local()
+"""The interrupt that the main thread was handling when this one first judged, `handled`."""
+
+
+def _interrupt_of_main() -> BaseException | None:
+    main = threading.main_thread()
+    if threading.current_thread() is main:
+        return None
+    # CPython's; a tuple of which the second is the exception, until Python 3.11.
+    exceptions: dict[int | None, Any] = getattr(sys, "_current_exceptions", dict)()
+    current = exceptions.get(main.ident)
+    active = current[1] if isinstance(current, tuple) else current
+    # Python waits for the threads of pools before it calls the main thread ended.
+    has_ended = not main.is_alive() or getattr(threading, "_SHUTTING_DOWN", False)
+    last = getattr(sys, "last_value", None) if has_ended else None
+    return next((each for each in (active, last) if isinstance(each, KeyboardInterrupt)), None)
+
+
 @contextlib.contextmanager
 def stoppable(
     signals: Sequence[signal.Signals] = (signal.SIGINT,),
@@ -65,21 +105,20 @@ def stoppable(
 ) -> Iterator[StopSignal]:
     """Let signals stop the requests of what is done inside.
 
-    Only Python's main thread can handle signals; inside other threads, and where the caller is
-    stoppable already, this does nothing. Threads of the user's own see the interrupt of the
-    main thread.
+    Only Python's main thread can handle signals: threads of the user's own see its interrupt.
+    Where the caller is stoppable already, this does nothing.
 
     Args:
         signals: Which.
         first: Called at the first one.
         second: Called at each further one, such as what leaves at once.
     """
-    stop = _STOP.get()
-    if stop or threading.current_thread() is not threading.main_thread():
-        yield stop or StopSignal()
+    if stop := _STOP.get():
+        yield stop
         return
-    stop = StopSignal(first, second)
-    before = {each: _handled(each, stop) for each in signals}
+    is_main = threading.current_thread() is threading.main_thread()
+    stop = StopSignal(first, second) if is_main else MainThread()
+    before = {each: _handled(each, stop) for each in signals} if is_main else {}
     token = _STOP.set(stop)
     try:
         yield stop
@@ -114,28 +153,8 @@ def check_stop() -> None:
     Raises:
         RunStopped: A signal has come.
     """
-    stop = _STOP.get()
-    if stop.came if stop else _main_was_interrupted():
+    if (_STOP.get() or MainThread()).came:
         raise RunStopped("a signal has stopped the run")
-
-
-def _main_was_interrupted() -> bool:
-    """Say whether Ctrl-C has ended what the main thread did, beside which this one is at work.
-
-    Only the main thread can handle signals. But while it waits for threads of the user's own,
-    or for all others because it has ended, the interrupt is its exception.
-    """
-    main = threading.main_thread()
-    if threading.current_thread() is main:
-        return False
-    # CPython's; a tuple of which the second is the exception, until Python 3.11.
-    exceptions: dict[int | None, Any] = getattr(sys, "_current_exceptions", dict)()
-    current = exceptions.get(main.ident)
-    active = current[1] if isinstance(current, tuple) else current
-    # Python waits for the threads of pools before it calls the main thread ended.
-    has_ended = not main.is_alive() or getattr(threading, "_SHUTTING_DOWN", False)
-    last = getattr(sys, "last_value", None) if has_ended else None
-    return isinstance(active, KeyboardInterrupt) or isinstance(last, KeyboardInterrupt)
 
 
 def pause(seconds: float) -> Wait:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import Counter, OrderedDict, deque
-from collections.abc import Awaitable, Callable, Generator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import ContextVar, copy_context
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
@@ -165,63 +165,102 @@ def _writer() -> Callable[[Event], None] | None:
         return None
 
 
+def unfinished() -> Future[None]:
+    """Return what stands for work that others may wait for."""
+    work: Future[None] = Future()
+    work.set_running_or_notify_cancel()  # nobody who waits for it can cancel it
+    return work
+
+
+def end_of(work: Future[None], seconds: float | None = None) -> Wait:
+    """Return the effect that waits for the work of another, for some seconds at most."""
+    return Wait(
+        lambda: wait([work], seconds),
+        lambda: asyncio.wait([asyncio.wrap_future(work)], timeout=seconds),
+    )
+
+
 class Lock:
     """A lock for threads and event loops alike; those who wait are served in order."""
 
     def __init__(self) -> None:
         """Start free."""
-        self._held = False
-        self._waiting: deque[Future[None]] = deque()
+        self._last = self._own = unfinished()
         self._guard = threading.Lock()
+        self.release()
 
     def acquire(self) -> Steps[None]:
         """Wait until the lock is free, and take it."""
-        turn: Future[None] = Future()
+        own = unfinished()
         with self._guard:
-            if self._held:
-                self._waiting.append(turn)
-            else:
-                self._held = True
-                turn.set_result(None)
+            before, self._last = self._last, own
         try:
-            if not turn.done():
-                yield Wait(turn.result, lambda: asyncio.wrap_future(turn))
+            yield end_of(before)
         except BaseException:
-            if not turn.cancel():  # it was handed over while its waiter gave up
-                self.release()
+            before.add_done_callback(lambda _: own.set_result(None))
             raise
+        self._own = own
 
     def release(self) -> None:
         """Hand the lock to the next who waits."""
-        with self._guard:
-            while self._waiting:
-                turn = self._waiting.popleft()
-                if turn.set_running_or_notify_cancel():
-                    turn.set_result(None)
-                    return
-            self._held = False
+        self._own.set_result(None)
+
+
+class FirstCalls:
+    """Lets the first of calls that have something in common go ahead of the others.
+
+    Args:
+        size: Things that are remembered as done; the oldest are forgotten first.
+    """
+
+    def __init__(self, size: int = 4096) -> None:
+        """Start without any."""
+        self._size = size
+        self._calls: OrderedDict[str, Future[None]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def ahead(self, keys: Sequence[str], own: Future[None]) -> Future[None] | None:
+        """Return the call to wait for; None: this one may go, and others wait for it.
+
+        Args:
+            keys: What it may have in common with others, the most telling last.
+            own: Stands for this call, until `done`.
+        """
+        with self._lock:
+            calls = (self._calls.get(key) for key in reversed(keys))
+            if first := next((call for call in calls if call and not call.done()), None):
+                return first
+            for key in keys:
+                self._calls.setdefault(key, own)
+            while len(self._calls) > self._size and next(iter(self._calls.values())).done():
+                self._calls.popitem(last=False)
+        return None
+
+    def done(self, keys: Sequence[str], own: Future[None], *, succeeded: bool) -> None:
+        """Let those go that waited for a call; unless it succeeded another goes ahead."""
+        with self._lock:
+            for key in () if succeeded else keys:
+                if self._calls.get(key) is own:
+                    del self._calls[key]
+        own.set_result(None)
 
 
 class SingleFlight(Generic[T]):
     """Computes a value once for each key, however many callers want it at the same time.
 
     Args:
-        size: Values kept; the oldest that nobody waits for go first.
+        size: Values kept; the oldest go first.
     """
 
     def __init__(self, size: int = 1024) -> None:
         """Start empty."""
         self._size = size
-        self._doors: OrderedDict[str, Lock] = OrderedDict()
-        self._values: dict[str, T] = {}
-        self._callers: Counter[str] = Counter()
-        self._lock = threading.Lock()
+        self._first = FirstCalls(size)
+        self._values: OrderedDict[str, T] = OrderedDict()
 
     def forget(self, key: str) -> None:
         """Drop the value of `key`."""
-        with self._lock:
-            self._doors.pop(key, None)
-            self._values.pop(key, None)
+        self._values.pop(key, None)
 
     def get(
         self, key: str, compute: Callable[[], Steps[T]], keep: Callable[[T], bool]
@@ -233,35 +272,18 @@ class SingleFlight(Generic[T]):
             compute: Makes the value.
             keep: Says whether a value is one to keep; a failure is not.
         """
-        door = self._enter(key)
+        own = unfinished()
+        while (first := self._first.ahead([key], own)) is not None:
+            yield end_of(first)
         try:
-            yield from door.acquire()
-            try:
-                if key in self._values:
-                    return self._values[key], True
-                value = yield from compute()
-                if keep(value):
-                    self._values[key] = value
-                return value, False
-            finally:
-                door.release()
+            if key in self._values:
+                return self._values[key], True
+            value = yield from compute()
+            if keep(value):
+                self._values[key] = value
+                while len(self._values) > self._size:
+                    self._values.popitem(last=False)
+            return value, False
         finally:
-            self._leave(key)
-
-    def _enter(self, key: str) -> Lock:
-        with self._lock:
-            self._callers[key] += 1
-            door = self._doors.setdefault(key, Lock())
-            while len(self._doors) > self._size:
-                oldest = next((each for each in self._doors if each not in self._callers), None)
-                if oldest is None:
-                    break
-                del self._doors[oldest]
-                self._values.pop(oldest, None)
-            return door
-
-    def _leave(self, key: str) -> None:
-        with self._lock:
-            self._callers[key] -= 1
-            if not self._callers[key]:
-                del self._callers[key]
+            # Who comes next looks for the value first.
+            self._first.done([key], own, succeeded=False)

@@ -7,7 +7,6 @@ done with.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import itertools
 import json
@@ -17,7 +16,6 @@ import sqlite3
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary, finalize
@@ -37,25 +35,14 @@ CREATE TABLE IF NOT EXISTS replies (
     PRIMARY KEY (scope, key)
 ) WITHOUT ROWID;
 """
+_OF_KEY = " AND key = ?"
 _SIDE_FILES = ("-wal", "-shm")
 FILE_VARIABLE = "JUDGES_REPLIES"
 """The environment variable that names the file for checkpointers that have none on disk."""
 
 
-@dataclass
-class _Group:
-    """What is written together."""
-
-    changes: list[tuple[str, tuple[object, ...]]] = field(default_factory=list)
-    error: OutputError | None = None
-
-
 class ReplyStore:
-    """Plain values by scope and key.
-
-    Threads that keep values at the same time write them as one group: what came while a group
-    was written is the next one. No thread of its own: with many busy threads, handing a reply
-    over would take longer than writing it.
+    """Plain values by scope and key, each written at once: that takes some 30 µs.
 
     Args:
         path: The file; None: the memory of this process.
@@ -69,8 +56,7 @@ class ReplyStore:
         """Open or make the file."""
         self.path = path
         self._shared = shared
-        self._lock, self._using = threading.Lock(), threading.RLock()
-        self._group = _Group()
+        self._using = threading.RLock()
         try:
             self._file = self._opened()
         except (OSError, sqlite3.Error) as exc:
@@ -82,7 +68,7 @@ class ReplyStore:
 
     def of(self, scope: str) -> ScopeReplies:
         """Return the replies of a row or a thread, with those of earlier runs."""
-        return ScopeReplies(self, scope, dict(self._entries(scope)))
+        return ScopeReplies(self, scope, dict(self.entries(scope)))
 
     def keep(self, scope: str, key: str, value: object) -> None:
         """Write a value down; when this returns, it survives the death of the process.
@@ -110,37 +96,24 @@ class ReplyStore:
                 Path(f"{self.path}{end}").unlink(missing_ok=True)
 
     def _change(self, statement: str, values: tuple[object, ...]) -> None:
-        with self._lock:
-            group = self._group
-            group.changes.append((statement, values))
-        with self._using:
-            if group is self._group:
-                self._write()
-        if group.error:
-            raise group.error
-
-    def _write(self) -> None:
-        with self._lock:
-            group, self._group = self._group, _Group()
-        several = len(group.changes) > 1
         try:
-            if several:
-                self._file.execute("BEGIN IMMEDIATE")
-            for statement, values in group.changes:
+            with self._using:
                 self._file.execute(statement, values)
-            if several:
-                self._file.execute("COMMIT")
         except sqlite3.Error as exc:
-            group.error = self._error(exc)
-            with contextlib.suppress(sqlite3.Error):
-                self._file.rollback()
+            raise self._error(exc) from exc
 
-    def _entries(self, scope: str) -> Iterator[tuple[str, object]]:
-        """Yield the good entries of a scope; a damaged one is set aside, and asked again."""
+    def entries(self, scope: str, key: str | None = None) -> Iterator[tuple[str, object]]:
+        """Yield the good entries of a scope; a damaged one is set aside, and asked again.
+
+        Args:
+            scope: The scope.
+            key: The only entry that is wanted; None: all.
+        """
         query = "SELECT key, value, checksum FROM replies WHERE scope = ?"
-        for key, text, checksum in self._rows(query, scope):
-            if checksum == _checksum(scope, key, text):
-                yield key, json.loads(text)
+        query, values = (query, [scope]) if key is None else (query + _OF_KEY, [scope, key])
+        for found, text, checksum in self._rows(query, *values):
+            if checksum == _checksum(scope, found, text):
+                yield found, json.loads(text)
                 continue
             _LOG.warning("A damaged reply in %s is asked for again.", self.path)
             set_aside = "UPDATE OR REPLACE replies SET scope = 'damaged'"

@@ -67,15 +67,6 @@ class LargeRunFlags(RunFlags):
             "--out or --records; the jobs are remembered beside it.",
         ),
     ] = False
-    live_after: Annotated[
-        float | None,
-        typer.Option(
-            "--live-after",
-            metavar="HOURS",
-            help="Cancel a batch job that takes longer, and ask what it left by ordinary "
-            "calls, at their full price.",
-        ),
-    ] = None
     ray: Annotated[
         int | None,
         typer.Option(
@@ -118,7 +109,6 @@ def judge(
     errors = error_console()
     with refusals_as_exits(errors, judge.address):
         named = named_judge(judge)
-        _check_ways(run)
         _check_engine(judge, output, run)
         open_file = partial(judge_rows, pairs, named.rows_like, table)
         rows = checked_rows(open_file(), errors, f"{named.kind} to judge", kept=run.ray is None)
@@ -129,7 +119,7 @@ def judge(
         if run.dry_run:
             _tell_plan(named.outline(errors), rows, run, errors)
             return
-        wrap = partial(_batched, out=output.file, live_after=run.live_after, errors=errors)
+        wrap = partial(_batched, out=output.file, errors=errors)
         built = named.build(wrap if run.batch else None)
         _announce(built, rows.number, errors)
         price_list(run.prices)  # refused before anything is asked
@@ -163,9 +153,7 @@ def _tell_plan(plan: Outline, rows: RowFile, run: LargeRunFlags, errors: Console
     tell_dry_run(plan, rows.amount, run.prices, errors, batch=run.batch)
 
 
-def _batched(
-    chat: BaseChatModel, *, out: Path | None, live_after: float | None, errors: Console
-) -> BaseChatModel:
+def _batched(chat: BaseChatModel, *, out: Path | None, errors: Console) -> BaseChatModel:
     """Return the model with its calls turned into jobs, remembered in a file beside `out`."""
     from langchain_judges.asking.batches import batch_model
     from langchain_judges.runs.remote import url_of
@@ -180,13 +168,7 @@ def _batched(
         errors.print(f"Job {job.name}: {job.status}, {progress}", markup=False)
 
     journal = out.with_name(f"{out.name}.batches")
-    return batch_model(chat, journal, live_after=live_after, report=tell)
-
-
-def _check_ways(run: LargeRunFlags) -> None:
-    """Refuse what belongs to another way of judging: it would be ignored."""
-    if run.live_after is not None and not run.batch:
-        raise OptionError("--live-after is for --batch")
+    return batch_model(chat, journal, report=tell)
 
 
 def _check_engine(judge: JudgeFlags, output: OutputFlags, run: LargeRunFlags) -> None:

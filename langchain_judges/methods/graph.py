@@ -221,8 +221,8 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
     ) -> Iterator[Any]:
         """Read the input, then stream as LangGraph does."""
         parts = _stopped_by_signals(super().stream(self._read(input), config, **settings))
-        if self.bounds.calls is not None:
-            parts = _counted(parts, self.bounds.calls)
+        if limiter := self._limiter(config):
+            parts = _counted(parts, limiter)
         if not (self.replies and self.replies.saver):
             return parts
         config = merge_configs(self.config, config)
@@ -235,13 +235,20 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """Read the input, then stream as LangGraph does."""
         # The generator itself, so that closing it closes the run.
         parts = super().astream(self._read(input), config, **settings)
-        if self.bounds.calls is not None:
-            parts = _acounted(parts, self.bounds.calls)
+        if limiter := self._limiter(config):
+            parts = _acounted(parts, limiter)
         if not (self.replies and self.replies.saver):
             return parts
         config = merge_configs(self.config, config)
         self.replies.begin(config)
         return self._aclosed_after(parts, self.replies, config)
+
+    def _limiter(self, config: RunnableConfig | None) -> CallLimiter | None:
+        """Return what bounds the calls of this graph and of all below it, if anything."""
+        places, most = (config or {}).get("max_concurrency"), self.bounds.calls
+        if most is None and (places is None or ROW_COST.get()):
+            return None
+        return CallLimiter(places or most or 1, max_calls=most)
 
     def _read(self, source: object) -> object:
         if isinstance(source, Mapping):
@@ -283,9 +290,9 @@ def _counting(row_cost: RowCost) -> Iterator[None]:
         ROW_COST.reset(before)
 
 
-def _counted(parts: Iterator[Any], max_calls: int) -> Iterator[Any]:
+def _counted(parts: Iterator[Any], limiter: CallLimiter) -> Iterator[Any]:
     """Stream a run that is refused more calls than it may make."""
-    row_cost = RowCost(CallLimiter(max_calls, max_calls=max_calls), 0)
+    row_cost = RowCost(limiter, 0)
     with closing(parts):  # type: ignore[type-var]
         while True:
             try:
@@ -296,8 +303,8 @@ def _counted(parts: Iterator[Any], max_calls: int) -> Iterator[Any]:
             yield part
 
 
-async def _acounted(parts: AsyncIterator[Any], max_calls: int) -> AsyncIterator[Any]:
-    row_cost = RowCost(CallLimiter(max_calls, max_calls=max_calls), 0)
+async def _acounted(parts: AsyncIterator[Any], limiter: CallLimiter) -> AsyncIterator[Any]:
+    row_cost = RowCost(limiter, 0)
     async with aclosing(parts):  # type: ignore[type-var]
         while True:
             try:

@@ -116,9 +116,6 @@ def _lines(summary: Summary) -> Iterator[Line]:
     yield from _outcomes(summary)
     yield "failures", f"{summary.failures.total():,}", _by_kind(summary.failures)
     yield "calls", f"{summary.calls:,}", ""
-    if summary.live:
-        of = "of these by ordinary calls, for batch jobs had not answered"
-        yield "live", f"{summary.live:,}", of
     yield "tokens", f"{summary.tokens:,}", ""
     if summary.prices:
         unpriced = f"; no price is known for {summary.unpriced:,} calls"

@@ -80,8 +80,8 @@ def limiter_of(options: RunOptions, places: int, prices: Prices | None) -> CallL
         max_calls=options.max_calls,
         max_tokens=options.max_tokens,
         max_cost=options.max_cost,
-        prices=prices,
         rate_limiter=options.rate_limiter,
+        price=prices.cost if prices else None,
     )
 
 

@@ -218,7 +218,7 @@ class RunState:
 
     def _start(self, row: RunRow) -> None:
         # A run of its own name only where there is something to note of it.
-        run_id = uuid4() if self.limiter.prices else None
+        run_id = uuid4() if self.limiter.price else None
         replies = self._files.replies_to(row.key)
         self._active[row.index] = RowCost(
             self.limiter, row.index, self.fail, run_id, replies=replies
@@ -315,7 +315,7 @@ class RunState:
             *(row, outcome, self.name),
             spent={"cost": row_cost.cost} if row_cost else {},
         )
-        if self.limiter.prices is None:
+        if self.limiter.price is None:
             result.pop("cost", None)
         with self._lock:
             self._files.append(result)
@@ -387,7 +387,6 @@ class RunState:
         self.summary.tokens = self.limiter.tokens
         self.summary.cost = self.limiter.cost
         self.summary.unpriced = self.limiter.unpriced
-        self.summary.live = self.limiter.live
         self.summary.seconds = time.monotonic() - self._start_time
 
 

@@ -78,8 +78,6 @@ class Summary:
     """Dollars for this run's replies with a known price."""
     unpriced: int = 0
     """Replies with an unknown price."""
-    live: int = 0
-    """Replies to ordinary calls, at the full price, for what batch jobs did not answer."""
     seconds: float = 0.0
 
     def add(self, row: ResultRow) -> None:
