@@ -1,36 +1,38 @@
-"""Words for work that takes long in silence, where somebody listens: the command line does."""
+"""Words for work that takes long in silence: in the log, and on a terminal."""
 
 from __future__ import annotations
 
+import logging
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 AFTER = 1.0
 """Seconds of silence before anything is said."""
 
-_listeners: list[Callable[[str], object]] = []
-
-
-def listen(listener: Callable[[str], object] | None) -> None:
-    """Have long work told to `listener`, from a thread of its own; None: to nobody."""
-    _listeners[:] = [listener] if listener else []
+logger = logging.getLogger(__name__)
 
 
 @contextmanager
 def busy(what: str) -> Iterator[None]:
-    """Say what is being done if it takes longer than a second.
+    """Say what is being done if it takes longer than a second, from a thread of its own.
+
+    It is logged at level INFO, and stands on the standard error where that is a terminal.
 
     >>> with busy("Loading the embedder"):
     ...     pass
     """
-    if not _listeners:
-        yield
-        return
-    timer = threading.Timer(AFTER, _listeners[0], [f"{what} …"])
+    timer = threading.Timer(AFTER, _tell, [f"{what} …"])
     timer.daemon = True
     timer.start()
     try:
         yield
     finally:
         timer.cancel()
+
+
+def _tell(text: str) -> None:
+    logger.info(text)
+    if sys.stderr.isatty():
+        sys.stderr.write(f"{text}\n")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shlex
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import pytest
@@ -18,23 +19,15 @@ from typer.testing import CliRunner
 
 from langchain_judges import busy
 from langchain_judges.asking.models import ModelSpec
-from langchain_judges.cli import app
-from langchain_judges.cli.flags import Without, unfolded
-from langchain_judges.cli.guide import GUIDES
-from langchain_judges.cli.rows import row_hint
+from langchain_judges.cli import COMMANDS, app
+from langchain_judges.cli.flags import unfolded
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.allure.checks import CHECKS
 from langchain_judges.methods.describe import outline
-from langchain_judges.methods.registry import COMBINATIONS, METHODS, load_judge
-from langchain_judges.report import TrustReport
-from langchain_judges.writing.registry import WRITERS
+from langchain_judges.methods.registry import METHODS, load_judge
 from tests.cases import for_each
-from tests.judged_rows import data_of, run_of
 from tests.judges import ITEM, PAIR
 
-COMMANDS: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
-JUDGES = METHODS | COMBINATIONS
-LISTED = {"judge": JUDGES, "trust": JUDGES, "write": WRITERS, "audit": CHECKS}
+GROUP: Any = get_command(app)
 
 
 def invoke(*words: object, width: int = 200) -> Any:
@@ -48,13 +41,12 @@ def invoke(*words: object, width: int = 200) -> Any:
 @for_each("name", COMMANDS)
 def test_help_says_what_a_command_takes_its_flags_and_two_examples(name):
     text = invoke(name, "--help", width=80).stdout
-    assert "\nTakes:\n  " in text
     _, _, examples = text.partition("\nExamples:\n")
     assert examples.count("\n  langchain-judges ") + 1 == 2
     assert max(map(len, text.splitlines())) <= 80
     # Help is for a shell: nothing of Python stands in it.
     assert not re.search(r"\bNone\b|max_concurrency|judge_many|`", text)
-    for option in COMMANDS[name].params:
+    for option in GROUP.get_command(None, name).params:
         flag = option.opts[-1]
         if flag.startswith("--"):
             (shown,) = re.findall(rf"(?m)^  (?:-\w, )?{flag}(?: (\S+).*)?$", text) or [""]
@@ -62,25 +54,17 @@ def test_help_says_what_a_command_takes_its_flags_and_two_examples(name):
             assert valued is not bool(getattr(option, "is_flag", False)), flag
 
 
-@for_each("example", [each for guide in GUIDES.values() for each in guide.examples])
+@for_each("example", [each for _, *examples in COMMANDS.values() for each in examples])
 def test_every_option_of_an_example_exists(example):
     name, *words = shlex.split(example)
-    known = {opt for param in COMMANDS[name].params for opt in param.opts}
+    known = {opt for param in GROUP.get_command(None, name).params for opt in param.opts}
     assert {word for word in words if word.startswith("-")} <= known
-
-
-@for_each(("name", "names"), LISTED.items())
-def test_help_lists_methods_with_presets_and_checks(name, names):
-    text = " ".join(invoke(name, "--help").stdout.split())
-    for each, kind in names.items():
-        assert f" {each} " in text
-        assert ", ".join(getattr(kind, "presets", {})) in text
 
 
 def test_the_list_of_commands_cuts_no_sentence():
     text = invoke("--help", width=80).stdout
     assert "..." not in text.partition("Commands:")[2]
-    assert all(guide.summary in text for guide in GUIDES.values())
+    assert all(summary in text for summary, *_ in COMMANDS.values())
 
 
 # ---- show
@@ -121,7 +105,12 @@ def find(place: Place, price: Annotated[float, typer.Argument()]) -> None:
     typer.echo(f"{place} {price}")
 
 
-def small(place: Annotated[Place, Without("rooms")]) -> None:
+@dataclass(frozen=True)
+class Room(Place):
+    rooms: int = field(default=1, init=False)
+
+
+def small(place: Room) -> None:
     typer.echo(place)
 
 
@@ -131,7 +120,7 @@ def small(place: Annotated[Place, Without("rooms")]) -> None:
         (find, "9.5 --city Bonn", "Place(city='Bonn', rooms=2) 9.5\n"),
         (find, "9.5", ""),
         (find, "9.5 --city Bonn --rooms 0", ""),
-        (small, "--city Bonn", "Place(city='Bonn', rooms=2)\n"),
+        (small, "--city Bonn", "Room(city='Bonn', rooms=1)\n"),
         (small, "--city Bonn --rooms 3", ""),
     ],
 )
@@ -152,7 +141,10 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "pairs.jsonl").write_text(json.dumps({**PAIR, "label": "A"}) + "\n")
     item = {"input": "Why?", "output": "So.", "expected": "7", "label": "x"}
     (tmp_path / "items.jsonl").write_text(json.dumps(item) + "\n")
+    (tmp_path / "right.jsonl").write_text(json.dumps(ITEM) + "\n")
     (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "two.jsonl").write_text('{"input": "Why?", "a": "So.", "b": "No."}\n')
+    (tmp_path / "tasks.jsonl").write_text('{"concepts": ["snow", "deck", "wine"]}\n')
     (tmp_path / "odd.csv").write_text("frage,output\nWhere?,Here.\n")
     return tmp_path
 
@@ -176,10 +168,10 @@ REFUSED = {
     "judge pairs.jsonl --model m --set foo=1": "no option 'foo'; it takes allow_leak, ",
     "judge pairs.jsonl --model m --set k": "is not NAME=VALUE",
     "judge pairs.jsonl --model m --set cache=5": "these are for Python",
-    "judge pairs.jsonl --model gpt-m --set scale=5": "`--set scale` must be two whole numbers",
-    "judge pairs.jsonl --model gpt-m --set 'criteria=Care, Tone'": """'["Care", "Tone"]'""",
-    "judge items.jsonl --model gpt-m --method allure --set labels=x,y": """'["x", "y"]'""",
-    "judge pairs.jsonl --model gpt-m --set criteria=[Care]": "texts need double quotes",
+    "judge pairs.jsonl --model gpt-m --set scale=5": "--set scale must be two whole numbers",
+    "judge pairs.jsonl --model gpt-m --set 'criteria=Care, Tone'": "a list such as criteria='[",
+    "judge items.jsonl --model gpt-m --method allure --set labels=x,y": "such as labels='[",
+    "judge pairs.jsonl --model gpt-m --set criteria=[Care]": "VALUE is JSON, a list such as",
     "judge pairs.jsonl --model m --column inpt=q": "did you mean 'input'?",
     "judge pairs.jsonl --model m --column input": "FIELD=COLUMN, such as input=question",
     "judge pairs.jsonl --model m --column input=inptu": "no column 'inptu'; did you mean",
@@ -187,7 +179,9 @@ REFUSED = {
     "judge items.jsonl --method rubric --preset groundednes --model m": "'groundedness'?",
     "judge items.jsonl --method alure --model m": "did you mean 'allure'?",
     "rank pair.jsonl --model m": "did you mean 'pairs.jsonl'?",
-    "rank pairs.jsonl --model m": "needs `input` and `outputs` by system",
+    "rank pairs.jsonl --model m": "--systems must name two columns or more",
+    "rank pairs.jsonl --systems a,b --budget 5 --model m": "--budget is for methods, or",
+    "rank pairs.jsonl --systems a,b,c --prices p.json --model m": "is for --dry-run",
     "compare pair.jsonl --systems a,b --model m": "did you mean 'pairs.jsonl'?",
     "compare pairs.jsonl --systems a,b --model m -o no/a.md": "--out must name a file in a",
     "compare pairs.jsonl --systems a,b,c --model m -o a.csv": "--records keeps comparisons",
@@ -225,64 +219,49 @@ def test_every_command_that_asks_refuses_a_wrong_flag(folder, command):
         assert wrong.split()[0] in result.stderr
 
 
-def test_rows_that_lack_one_field_come_with_the_flag():
-    lacks = "the field `{}` is missing or null; the fields are {}"
-    assert row_hint([lacks.format("input", "'q'")] * 2).endswith("--column input=COLUMN.")
-    assert row_hint([lacks.format("output_a", "'output'")]).endswith("--method rubric.")
-    assert row_hint([lacks.format("output", "'output_a'")]).endswith("--method bsm.")
-    assert row_hint([lacks.format("input", "'q'"), "the field `input` is empty"]) == ""
+@for_each(
+    "words",
+    [
+        "judge pairs.jsonl",
+        "rank two.jsonl --systems a,b",
+        "compare pairs.jsonl --method cot",
+        "write tasks.jsonl",
+        "trust pairs.jsonl",
+        "audit right.jsonl --memory memory",
+    ],
+)
+def test_a_dry_run_refuses_prices_that_are_not_there(folder, words):
+    result = invoke(*words.split(), "--model", "gpt-m", "--dry-run", "--prices", "p.json")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "p.json is not a file of prices" in result.stderr
 
 
-def test_long_work_is_told_and_short_work_is_not(monkeypatch):
-    told, heard = threading.Event(), []
+class Terminal(io.StringIO):
+    def __init__(self):
+        super().__init__()
+        self.told = threading.Event()
 
-    def listener(text):
-        heard.append(text)
-        told.set()
+    def isatty(self):
+        return True
 
-    busy.listen(listener)
-    try:
-        with busy.busy("Short work"):
-            pass
-        monkeypatch.setattr(busy, "AFTER", 0.0)
-        with busy.busy("Long work"):
-            assert told.wait(60)
-        busy.listen(None)
-        with busy.busy("Nobody listens"):
-            pass
-    finally:
-        busy.listen(None)
-    assert heard == ["Long work …"]
+    def write(self, text):
+        written = super().write(text)
+        self.told.set()
+        return written
 
 
-def test_a_command_tells_of_the_report_that_it_draws(tmp_path, monkeypatch):
-    (tmp_path / "d.jsonl").write_text("".join(json.dumps(r) + "\n" for r in data_of(["A"] * 3)))
-    (tmp_path / "v.jsonl").write_text("".join(json.dumps(r) + "\n" for r in run_of(["A"] * 3)))
-    told, listen, drawn = threading.Event(), busy.listen, TrustReport.to_html
-
-    def listen_too(listener):
-        def hear(text):
-            listener(text)
-            if text.startswith("Drawing"):
-                told.set()
-
-        listen(hear)
-
-    def draw_once_told(report, path):
-        assert told.wait(60)
-        return drawn(report, path)
-
+def test_long_work_is_told_in_the_log_and_on_a_terminal_and_short_work_is_not(
+    monkeypatch, caplog
+):
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    caplog.set_level("INFO")
+    with busy.busy("Short work"):
+        pass
     monkeypatch.setattr(busy, "AFTER", 0.0)
-    monkeypatch.setattr(busy, "listen", listen_too)
-    monkeypatch.setattr(TrustReport, "to_html", draw_once_told)
-    try:
-        words = ["--verdicts", tmp_path / "v.jsonl", "-o", tmp_path / "r.html"]
-        result = invoke("trust", tmp_path / "d.jsonl", *words)
-    finally:
-        listen(None)
-    assert result.exit_code == 0, result.output
-    assert "Drawing the report …" in result.stderr
-    assert "…" not in result.stdout
+    with busy.busy("Long work"):
+        assert terminal.told.wait(60)
+    assert (caplog.messages, terminal.getvalue()) == (["Long work …"], "Long work …\n")
 
 
 # ---- dry runs

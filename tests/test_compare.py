@@ -250,7 +250,7 @@ def test_the_command_prints_one_table_and_writes_json(serve, file, tmp_path):
         (["--method", "direct", "--set", "shots=1"], "METHOD.NAME=VALUE"),
         (["--method", "direct", "--set", "direct.cache=1"], "these are for Python"),
         (["--method", "direct", "--set", "cot.shots=1"], "takes part"),
-        (["--method", "cot", "--set", "cot.shots=9"], "--set cot.shots` must be"),
+        (["--method", "cot", "--set", "cot.shots=9"], "--set cot.shots must be"),
     ],
 )
 def test_wrong_use_of_the_command_is_one_sentence_and_exit_2(serve, file, options, text):

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from langchain_judges import create_relative_judge, judge_many
 from langchain_judges.asking import embeddings
+from langchain_judges.cli import COMMANDS as NAMES
 from langchain_judges.cli import app
 from langchain_judges.testing import FakeModelServer, ServerCall, reply
 from tests.cases import for_each
@@ -27,7 +28,7 @@ from tests.test_sc2_tables import learner
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _GROUP: Any = typer.main.get_command(app)
-COMMANDS = _GROUP.commands
+COMMANDS = {name: _GROUP.get_command(None, name) for name in NAMES}
 
 each_page = for_each("page", PAGES, ids=lambda page: page.name)
 

@@ -1,14 +1,14 @@
 """Every way by which a person reads what a server said: inert there, and without secrets."""
 
-import asyncio
 import csv
 import json
 import re
 import traceback
-from contextlib import redirect_stdout, suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 
 import pytest
+import typer
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
@@ -20,7 +20,7 @@ from langchain_judges import create_bsm_judge, judge_many, report
 from langchain_judges.asking.clients import masked
 from langchain_judges.asking.faults import diagnosis
 from langchain_judges.cli import app
-from langchain_judges.cli.messages import run_rows, tell_refusal
+from langchain_judges.cli.messages import refusals_as_exits, run_rows
 from langchain_judges.errors import STEERING, JudgeError, ModelAccessError, OutputError
 from langchain_judges.escaping import InertConsole
 from langchain_judges.methods.direct import create_relative_judge
@@ -115,7 +115,7 @@ def judged(reply, folder):
 def on_terminal(judge, data):
     written = StringIO()
     with redirect_stdout(written):
-        asyncio.run(run_rows(judge, data, {"progress": False}, show=True))
+        run_rows(judge, data, {"progress": False}, show=True)
     return written.getvalue()
 
 
@@ -153,8 +153,8 @@ def test_a_refused_key_steers_no_traceback_and_is_not_in_it():
 
 def refused(text):
     written = StringIO()
-    console = InertConsole(file=written, soft_wrap=True)
-    tell_refusal(OutputError(f"Results cannot be written to {text}"), console, text)
+    with redirect_stderr(written), pytest.raises(typer.Exit), refusals_as_exits():
+        raise OutputError(f"Results cannot be written to {text}")
     return written.getvalue()
 
 

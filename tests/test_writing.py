@@ -177,7 +177,7 @@ def test_texts_are_written_into_a_file_counted_and_resumed(serve, file_of, tmp_p
     server, out = serve(behave), tmp_path / "texts.jsonl"
     result = writing(file_of(tasks(3)), server, "--records", out)
     assert result.exit_code == 0, result.output
-    assert "3 texts by branch: at most 15 calls (5 for each text)" in result.stderr
+    assert "3 items by branch: at most 15 calls (5 for each item)" in result.stderr
     counted = " ".join(result.stdout.split())
     assert "all concepts 3 of 3 texts missing 0 of 12 concepts not written 0" in counted
     rows = [json.loads(line) for line in out.read_text().splitlines()]
@@ -206,7 +206,7 @@ def test_a_dry_run_asks_nothing(serve, file_of):
         file_of(tasks(2)), server, "--dry-run", "--set", "groups=4", "--set", "rewrites=0"
     )
     assert result.exit_code == 0
-    assert "2 texts by branch: at most 12 calls (6 for each text)" in result.stderr
+    assert "2 items by branch: at most 12 calls (6 for each item)" in result.stderr
     assert server.calls == []
 
 

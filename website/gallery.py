@@ -123,7 +123,7 @@ TEXTS = (
     Example("allure", "one label with its reason", Row("support", 4, "06_allure"), ALLURE),
 )
 HEAD = """The judges of pairs on one pair, the others on one text each: replies of {model},
-recorded on {date} and replayed. `langchain-judges judge --show` prints the same.
+recorded on {date} and replayed. `langchain-judges judge` without `-o` prints the same.
 """
 BEGIN, END = "<!-- `make generated` writes this gallery. -->", "<!-- end of the gallery -->"
 
@@ -144,7 +144,7 @@ def result_of(example: Example) -> dict[str, Any]:
 
 
 def terminal(example: Example) -> str:
-    """Return the result as `--show` prints it, without its frame."""
+    """Return the result as `judge` prints it, without its frame."""
     result = {**example.row.shown(), **result_of(example)}
     console = Console(width=WIDTH, no_color=True, force_terminal=False)
     with console.capture() as capture:

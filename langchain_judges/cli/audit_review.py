@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from langchain_judges.errors import InputError
-from langchain_judges.report.terminal import choices, proposal_screen
-
 if TYPE_CHECKING:
     from langchain_judges.methods.allure.review import AuditProposal
     from langchain_judges.verdict import Label
@@ -171,6 +168,9 @@ class Desk:
 
     def go_through(self, review: Review) -> bool:
         """Show one proposal after the other; False if the person stops before the end."""
+        # Loaded here: `label` needs keys alone.
+        from langchain_judges.report.terminal import proposal_screen
+
         whole = False
         while (proposal := review.current) is not None:
             if self.console.is_terminal:
@@ -208,6 +208,8 @@ class Desk:
 
     def _choose(self, names: Sequence[str], *, own: bool = False) -> str | None:
         """Let the person choose by number or name; None if nothing was chosen."""
+        from langchain_judges.report.terminal import choices
+
         self.console.print(choices(names))
         choice = self.line("number, or a name of your own" if own else "number").strip()
         if choice.isdecimal() and 1 <= int(choice) <= len(names):
@@ -220,15 +222,3 @@ class Desk:
 
 _PLAIN = {"a": "accept", "r": "reject", "w": "check_wrong"}
 """The keys that are answers by themselves."""
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file.
-
-    Raises:
-        InputError: It cannot be written.
-    """
-    try:
-        path.write_text(text, encoding="utf-8", errors="replace")
-    except OSError as exc:
-        raise InputError(f"{path} cannot be written: {exc.strerror}") from exc

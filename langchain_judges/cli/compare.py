@@ -3,70 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from langchain_judges.cli.flags import RowFlags, RunFlags, Without, unfolded
-from langchain_judges.cli.judges import (
-    ModelFlags,
-    check_settable,
-    set_options,
-    settings_as_flags,
-)
+from langchain_judges.cli.flags import RowFlags, RunFlags, unfolded
+from langchain_judges.cli.judges import ModelFlags, check_settable, set_options, tell_cost
 from langchain_judges.cli.messages import (
     FAILED,
     ctrl_c_as_exit,
-    error_console,
     refusals_as_exits,
+    say,
     table_console,
     tell_undone,
+    warn,
 )
 from langchain_judges.cli.rank import ContestFlags, PlaceFlags, compare_systems
-from langchain_judges.cli.rows import (
-    RowFile,
-    check_labelled_pair,
-    checked_rows,
-    open_rows,
-)
+from langchain_judges.cli.rows import RowFile, check_labelled_pair, checked_rows, open_rows
 from langchain_judges.errors import OptionError, did_you_mean
 
 if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
-
     from langchain_judges.runs.comparison import Comparison, Contestant
 
 
-@dataclass(frozen=True)
-class LineUpFlags(ContestFlags):
-    """The methods that take part, and with which settings."""
-
-    def names(self) -> list[str]:
-        """Return the names of the methods."""
-        from langchain_judges.methods.registry import METHODS
-
-        if self.method:
-            return [name.strip() for name in self.method.split(",") if name.strip()]
-        return [*(n for n, kind in METHODS.items() if kind.takes == "pair"), "cascade", "jury"]
-
-    def contestants(
-        self, names: Sequence[str], chat: BaseChatModel
-    ) -> tuple[list[Contestant], dict[str, str]]:
-        """Return who takes part, and why others do not."""
-        from langchain_judges.runs.comparison import line_up, of_specs
-
-        with settings_as_flags(set_options(self.option or [])):
-            own = settings_by_method(names, self.option or [])
-            contestants, skipped = line_up(names, chat, budget=self.budget, options=own)
-        return [*contestants, *of_specs(self.spec or [])], skipped
-
-
 def settings_by_method(
-    names: Sequence[str], options: list[str]
+    names: Sequence[str], options: Sequence[str] | None
 ) -> dict[str, dict[str, object]]:
     """Return what `--set METHOD.NAME=VALUE` gave, by method.
 
@@ -112,10 +75,10 @@ def compare(
         ),
     ],
     model: ModelFlags,
-    contest: LineUpFlags,
+    contest: ContestFlags,
     output: PlaceFlags,
     rows: RowFlags,
-    run: Annotated[RunFlags, Without("max_calls")],
+    run: RunFlags,
 ) -> None:
     """Compare systems by their outputs, or methods by agreement with labels, flips and cost.
 
@@ -125,66 +88,69 @@ def compare(
     Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
     130 Ctrl-C.
     """
-    from langchain_judges.runs.comparison import compare as compare_methods
-    from langchain_judges.runs.comparison import save
-
-    errors = error_console()
-    with (
-        refusals_as_exits(errors, model.address),
-        ctrl_c_as_exit(errors, saved=bool(output.out)),
-    ):
+    with refusals_as_exits(), ctrl_c_as_exit(saved=bool(output.out)):
         if contest.systems or len(data) > 1:
             compare_systems(data, model, contest, rows, run, output)
-            return
-        pairs = Path(data[0])
-        folder = output.folder()
-        names = contest.names()
-        settings_by_method(names, contest.option or [])  # refused before the rows are read
-        good = _labelled_pairs(pairs, rows, errors)
-        chat = model.chat(dry_run=run.dry_run)
-        contestants, skipped = contest.contestants(names, chat)
-        _announce(contestants, skipped, good.number, errors)
-        if run.dry_run:
-            return
-        comparison = compare_methods(
-            contestants,
-            good,
-            budget=contest.budget,
-            skipped=skipped,
-            out=folder,
-            **run.options(),
-        )
-        if folder is not None:
-            save(comparison, folder / "comparison.json")
-    _print(comparison, errors, model.address, strict=run.strict)
+        else:
+            _compare_methods(Path(data[0]), model, contest, rows, run, output.folder())
 
 
-def _labelled_pairs(path: Path, flags: RowFlags, errors: Console) -> RowFile:
-    return checked_rows(open_rows(path, check_labelled_pair, flags, "pair"), errors)
-
-
-def _announce(
-    contestants: Sequence[Contestant], skipped: Mapping[str, str], rows: int, errors: Console
+def _compare_methods(
+    pairs: Path,
+    model: ModelFlags,
+    contest: ContestFlags,
+    rows: RowFlags,
+    run: RunFlags,
+    folder: Path | None,
 ) -> None:
-    """Print what each method asks at most, and which take no part."""
+    from langchain_judges.methods.registry import METHODS
+    from langchain_judges.runs.comparison import compare, line_up, of_specs, save
+
+    if contest.method:
+        names = [name.strip() for name in contest.method.split(",") if name.strip()]
+    else:
+        all_pairs = (name for name, kind in METHODS.items() if kind.takes == "pair")
+        names = [*all_pairs, "cascade", "jury"]
+    options = settings_by_method(names, contest.option)  # refused before the rows are read
+    good = checked_rows(open_rows(pairs, check_labelled_pair, rows, "pair"))
+    chat = model.chat(dry_run=run.dry_run)
+    contestants, skipped = line_up(names, chat, budget=contest.budget, options=options)
+    contestants += of_specs(contest.spec or [])
+    _announce(contestants, good, run)
+    for method, why in skipped.items():
+        warn(f"{method} takes no part: {why}.")
+    if run.dry_run:
+        return
+    comparison = compare(
+        contestants,
+        good,
+        budget=contest.budget,
+        skipped=skipped,
+        out=folder,
+        **run.options(),
+    )
+    if folder is not None:
+        save(comparison, folder / "comparison.json")
+    _print(comparison, strict=run.strict)
+
+
+def _announce(contestants: Sequence[Contestant], rows: RowFile, run: RunFlags) -> None:
+    """Print what each method asks at most; of a dry run, what that may cost."""
     from langchain_judges.methods.describe import is_local
 
     for contestant in contestants:
         each = contestant["calls"]
-        errors.print(
-            f"{contestant['name']}: at most {rows * each:,} calls ({each} for each pair), "
-            "excluding retries."
+        say(
+            f"{contestant['name']}: at most {rows.number * each:,} calls ({each} for each "
+            "pair), excluding retries."
         )
-    for method, why in skipped.items():
-        errors.print(f"{method} takes no part: {why}.", style="yellow", markup=False)
+        if run.dry_run:
+            tell_cost(contestant["judge"], rows.number, rows.size, run.prices)
     if any(is_local(contestant["judge"]) for contestant in contestants):
-        errors.print(
-            "A small local model shows how the methods work; its verdicts are poor.",
-            style="yellow",
-        )
+        warn("A small local model shows how the methods work; its verdicts are poor.")
 
 
-def _print(comparison: Comparison, errors: Console, address: str, *, strict: bool) -> None:
+def _print(comparison: Comparison, *, strict: bool) -> None:
     """Print the results of every method, and exit with 1 if nothing was judged."""
     from langchain_judges.report.terminal import comparison_table
 
@@ -192,7 +158,7 @@ def _print(comparison: Comparison, errors: Console, address: str, *, strict: boo
     standings = comparison["methods"]
     for method, each in standings.items():
         causes = Counter({f"{method}: {why}": n for why, n in each["causes"].items()})
-        tell_undone(each["not_judged"], each["rows"], causes, errors, address)
+        tell_undone(each["not_judged"], each["rows"], causes)
     if all(each["not_judged"] == each["rows"] for each in standings.values()):
         raise typer.Exit(FAILED)
     if strict and any(each["failures"] for each in standings.values()):

@@ -16,40 +16,25 @@ from langchain_judges.options import Options
 from langchain_judges.runs.options import RunOptions
 
 
-@dataclass(frozen=True)
-class Without:
-    """Notes beside a group which of its fields are no flags of this command.
-
-    They keep their defaults.
-    """
-
-    names: tuple[str, ...]
-
-    def __init__(self, *names: str) -> None:
-        """Take the names of the fields."""
-        object.__setattr__(self, "names", names)
-
-
 def unfolded(command: Callable[..., None]) -> Callable[..., None]:
     """Let each field of a command's groups be a flag of its own.
 
     A group is a parameter whose type is a dataclass; its fields are declared as parameters of
     a command are, `base_url: Annotated[str | None, typer.Option(help=…)] = None`. The flags
-    stand in the help in the order of the parameters and fields.
+    stand in the help in the order of the parameters and fields; `field(init=False)` is none.
     """
     hints = get_type_hints(command, include_extras=True)
     parameters: list[inspect.Parameter] = []
     groups: dict[str, tuple[type[Any], list[str]]] = {}
     for parameter in inspect.signature(command).parameters.values():
-        hint = hints[parameter.name]
-        kind, *marks = get_args(hint) or (hint,)
+        kind = hints[parameter.name]
         if is_dataclass(kind) and isinstance(kind, type):
-            flags = list(_flags(kind, {name for mark in marks for name in mark.names}))
+            flags = list(_flags(kind))
             groups[parameter.name] = kind, [flag.name for flag in flags]
             parameters += flags
         else:
             keyword = inspect.Parameter.KEYWORD_ONLY
-            parameters.append(parameter.replace(annotation=hint, kind=keyword))
+            parameters.append(parameter.replace(annotation=kind, kind=keyword))
 
     @functools.wraps(command, assigned=("__module__", "__name__", "__doc__"))
     def call(**values: object) -> None:
@@ -63,20 +48,16 @@ def unfolded(command: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-def _flags(group: type[Any], without: set[str]) -> Iterator[inspect.Parameter]:
+def _flags(group: type[Any]) -> Iterator[inspect.Parameter]:
     hints = get_type_hints(group, include_extras=True)
     for field in fields(group):
-        if field.name in without:
-            without.remove(field.name)
-        else:
+        if field.init:
             yield inspect.Parameter(
                 field.name,
                 inspect.Parameter.KEYWORD_ONLY,
                 default=inspect.Parameter.empty if field.default is MISSING else field.default,
                 annotation=hints[field.name],
             )
-    if without:
-        raise TypeError(f"{group.__name__} has no {sorted(without)}")
 
 
 def flag(
@@ -141,12 +122,7 @@ Columns = Annotated[
 Records = Annotated[Path | None, flag("records")]
 Concurrency = Annotated[int | None, flag("max_concurrency", "--concurrency")]
 MaxCalls = Annotated[int | None, flag("max_calls")]
-KeepFailed = Annotated[bool, flag("keep_failed", "--keep-failed")]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Check the rows, count calls and tokens, and stop.")
-]
-
-Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if anything failed.")]
+Prices = Annotated[Path | None, flag("prices", "--prices")]
 
 SECONDS = 120.0
 """How long a command waits for one reply by default."""
@@ -162,59 +138,53 @@ class RowFlags:
 
 @dataclass(frozen=True)
 class OutputFlags:
-    """What is written and printed of each row."""
+    """Where results are written."""
 
     out: Annotated[Path | None, flag("out", "--out", "-o")] = None
     records: Records = None
-    shard: Annotated[str | None, flag("shard", "--shard", metavar="NUMBER/OF")] = None
-    show: Annotated[
-        bool, typer.Option("--show", help="Print every result; the default without a file.")
-    ] = False
 
     @property
     def file(self) -> Path | None:
         """Where results are stored; None prints them."""
         return self.records or self.out
 
-    @property
-    def label_file(self) -> Path | None:
-        """What the rows to label first stand beside; a shard sees too few to choose them."""
-        from langchain_judges.runs.remote import url_of
 
-        file = self.out or self.records
-        return None if file is None or self.shard or url_of(file) else file
+@dataclass(frozen=True)
+class PlanFlags:
+    """How fast a command asks, and what that costs."""
+
+    max_concurrency: Concurrency = None
+    prices: Prices = None
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Check the rows, count calls and tokens, and stop."),
+    ] = False
 
 
 @dataclass(frozen=True)
-class RunFlags:
-    """How far a run over many rows goes, and what its end is."""
+class RunFlags(PlanFlags):
+    """How a run over many rows goes, and what its end is."""
 
-    max_concurrency: Concurrency = None
-    max_calls: MaxCalls = None
-    prices: Annotated[Path | None, flag("prices", "--prices")] = None
-    dry_run: DryRun = False
-    keep_failed: KeepFailed = False
-    strict: Strict = False
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 if anything failed.")
+    ] = False
 
     def options(self) -> dict[str, Any]:
         """Return what was set, as options of a run in Python."""
         options = {
             "max_concurrency": self.max_concurrency,
-            "max_calls": self.max_calls,
             "prices": self.prices and str(self.prices),
-            "keep_failed": self.keep_failed,
         }
         return {name: value for name, value in options.items() if value is not None}
 
 
 @dataclass(frozen=True)
-class DryRunFlags:
-    """A dry run, of a command that reports no cost otherwise."""
+class BoundedRunFlags(RunFlags):
+    """The same, and how far it goes."""
 
-    prices: Annotated[
-        Path | None,
-        typer.Option(
-            "--prices", help="Prices of tokens for --dry-run: a JSON file, or genai-prices."
-        ),
-    ] = None
-    dry_run: DryRun = False
+    max_calls: MaxCalls = None
+
+    def options(self) -> dict[str, Any]:
+        """Return what was set, as options of a run in Python."""
+        most = {"max_calls": self.max_calls} if self.max_calls else {}
+        return {**super().options(), **most}

@@ -1,12 +1,11 @@
-"""The model and the judge that flags or a file name: checked, planned, made."""
+"""The model and the judge that flags or a file name: checked, what they will ask, made."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -18,17 +17,18 @@ from langchain_judges.cli.flags import (
     Method,
     Model,
     OptionalModel,
+    PlanFlags,
     Preset,
     Settings,
     Timeout,
 )
-from langchain_judges.cli.messages import address_of, error_console
+from langchain_judges.cli.messages import say, warn
 from langchain_judges.errors import ModelSetupError, OptionError
 from langchain_judges.options import unknown_option
+from langchain_judges.runs.decision import counted
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
-    from rich.console import Console
 
     from langchain_judges.asking.models import ModelSpec
     from langchain_judges.memory.failure_memory import FailureMemory
@@ -50,9 +50,9 @@ NOT_ON_A_SHELL = {
 """Options that only Python can set."""
 
 
-def set_options(settings: list[str]) -> dict[str, object]:
+def set_options(settings: Sequence[str] | None) -> dict[str, object]:
     """Return the options that `--set` gave; some make no sense on a shell."""
-    options = dict(setting(each) for each in settings)
+    options = dict(setting(each) for each in settings or ())
     if beyond := NOT_ON_A_SHELL & {name.rpartition(".")[2] for name in options}:
         raise OptionError(f"--set takes no {sorted(beyond)!r}: these are for Python")
     return options
@@ -83,37 +83,6 @@ def check_settable(table: Methods, method: str, options: Iterable[str]) -> None:
             raise unknown_option(method, option, tuple(takes))
 
 
-@contextlib.contextmanager
-def settings_as_flags(options: Mapping[str, object]) -> Iterator[None]:
-    """Let a refusal name the options as `--set` does, and show the JSON that a list needs.
-
-    Args:
-        options: What `--set` gave, by name; for one of several methods `METHOD.NAME`.
-
-    Raises:
-        OptionError: The refusal in these words.
-    """
-    try:
-        yield
-    except OptionError as exc:
-        text = str(exc)
-        for name, value in options.items():
-            text = text.replace(f"`{name.rpartition('.')[2]}` must", f"`--set {name}` must")
-            if isinstance(value, str) and repr(value) in text:
-                text += json_hint(name, value)
-        raise OptionError(text) from exc
-
-
-def json_hint(name: str, value: str) -> str:
-    """Return how a list is written for `--set`, if that is what a text seems to be."""
-    if value.lstrip().startswith(("[", "{")):
-        return '; this is not valid JSON: texts need double quotes, as in \'["a", "b"]\''
-    if "," not in value:
-        return ""
-    listed = json.dumps([part.strip() for part in value.split(",")], ensure_ascii=False)
-    return f"; a list is written as JSON: --set {name}='{listed}'"
-
-
 def chat_model(
     model: str,
     base_url: str | None,
@@ -135,30 +104,82 @@ def chat_model(
     chat = resolve_model(
         model, base_url=base_url, api_key="none", timeout=timeout, settings=more
     )
-    error_console().print(f"No key for {model} was found; asking needs one.", markup=False)
+    _say_keyless(model)
     return chat
 
 
-def check_model(spec: ModelSpec, errors: Console) -> None:
+def _say_keyless(model: str) -> None:
+    say(f"No key for {model} was found; asking needs one.")
+
+
+def check_model(spec: ModelSpec) -> None:
     """Check that a model could be made, as far as that takes no key.
 
-    OpenAI's models with only a name are not made: their library takes longer to load than all
-    else that a dry run needs.
+    Models at an address, and OpenAI's, are not made: their library takes longer to load than
+    all else that a dry run needs.
 
     Raises:
         ModelSetupError: The model is not known, or a package is missing.
     """
     from langchain_judges.asking.models import own_address
 
-    name, own = spec["name"], spec["name"].removeprefix("openai:")
-    is_openai = own and ":" not in own and (own != name or own.startswith("gpt-"))
-    address = spec.get("base_url") or (own_address() if is_openai else None)
-    is_plain = is_openai or str(address).startswith(("http://", "https://"))
-    if not is_plain or not own or spec.get("settings") or "api_key_env" in spec:
-        more = [f"{key}={json.dumps(value)}" for key, value in spec.get("settings", {}).items()]
-        chat_model(name, address, spec.get("timeout", SECONDS), more, dry_run=True)
-    elif not address and not os.environ.get("OPENAI_API_KEY"):
-        errors.print(f"No key for {name} was found; asking needs one.", markup=False)
+    name, address = spec["name"], spec.get("base_url")
+    is_openai = name.startswith(("openai:", "gpt-"))
+    if not is_openai and not str(address).startswith(("http://", "https://")):
+        chat_model(name, address, spec.get("timeout", SECONDS), dry_run=True)
+    elif is_openai and not (address or own_address() or os.environ.get("OPENAI_API_KEY")):
+        _say_keyless(name)
+
+
+def tell_calls(method: str, kind: str, calls: int, rows: int, *, is_local: bool) -> None:
+    """Say how many calls the rows take at most, and what a small local model is worth."""
+    say(
+        f"{counted(rows, kind)} by {method}: at most {counted(rows * calls, 'call')} "
+        f"({calls} for each {kind}), excluding retries."
+    )
+    if is_local:
+        warn(
+            "A small local model shows how the method works; its answers are poor. Name a "
+            "larger model for answers to rely on."
+        )
+
+
+def tell_cost(
+    judge: object, rows: int, size: int, prices: Path | None, *, batch: bool = False
+) -> None:
+    """Say about how many tokens some rows take, and dollars where prices are known.
+
+    Args:
+        judge: A judge, or what is known of it.
+        rows: How many there are.
+        size: Bytes of all of their texts.
+        prices: The file of the prices, or the name of a table.
+        batch: Whether calls become jobs.
+
+    Raises:
+        OptionError: There are no such prices.
+    """
+    from langchain_judges.runs.prices import Prices, estimate
+
+    known = Prices.read(str(prices)) if prices else None
+    tier = "batch" if batch else None
+    cost = estimate(judge, n=rows, size=size, prices=known, tier=tier)
+    text = f"About {cost.input_tokens:,} input and {cost.output_tokens:,} output tokens"
+    if known:
+        price = "no price is known in" if cost.dollars is None else f"${cost.dollars:,.2f} by"
+        text += f", {price} {known.source}"
+    say(f"{text}; it may be off by half or double.")
+
+
+def tell_plan(
+    plan: Outline, rows: int, size: int, run: PlanFlags, *, batch: bool = False
+) -> None:
+    """Say what a judge will ask about some rows; of a dry run, what that may cost."""
+    tell_calls(plan.method, plan.kind, plan.calls, rows, is_local=plan.is_local)
+    if run.dry_run:
+        for model in {each.model["name"]: each.model for each in plan.asked}.values():
+            check_model(model)
+        tell_cost(plan, rows, size, run.prices, batch=batch)
 
 
 @dataclass(frozen=True)
@@ -169,21 +190,18 @@ class ModelFlags:
     base_url: BaseUrl = None
     timeout: Timeout = SECONDS
 
-    @property
-    def address(self) -> str:
-        """The address of its server, for messages."""
-        return address_of(self.model, self.base_url)
+    def outline(self, method: str, calls: int) -> Outline:
+        """Return a plan of so many calls of this model for each item."""
+        from langchain_judges.methods.describe import Asked, Outline
+
+        model: ModelSpec = {"name": self.model, "timeout": self.timeout}
+        if self.base_url:
+            model["base_url"] = self.base_url
+        return Outline(method, "item", (Asked(calls, model),))
 
     def chat(self, *, dry_run: bool = False) -> BaseChatModel:
         """Return the model; a dry run asks nothing, so it needs no key."""
         return chat_model(self.model, self.base_url, self.timeout, dry_run=dry_run)
-
-    def check(self, errors: Console) -> None:
-        """Check that the model could be made, as far as that takes no key."""
-        model: ModelSpec = {"name": self.model, "timeout": self.timeout}
-        if self.base_url:
-            model["base_url"] = self.base_url
-        check_model(model, errors)
 
 
 @dataclass(frozen=True)
@@ -213,18 +231,6 @@ class JudgeFlags:
     base_url: BaseUrl = None
     timeout: Timeout = SECONDS
 
-    @property
-    def address(self) -> str:
-        """The address of its model's server, for messages."""
-        return address_of(self.model, self.base_url)
-
-
-@dataclass(frozen=True)
-class ModelJudgeFlags(JudgeFlags):
-    """A judge whose model must be named."""
-
-    model: Model = field()  # without `field()` it would keep the default None
-
 
 @dataclass(frozen=True)
 class NamedJudge:
@@ -232,12 +238,7 @@ class NamedJudge:
 
     spec: Mapping[str, Any]
     """As `load_judge` takes it."""
-    memory: Path | None = None
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options of its method."""
-        return dict(self.spec.get("options") or {})
+    memory: FailureMemory | None = None
 
     @property
     def rows_like(self) -> tuple[str, str | None, dict[str, Any]]:
@@ -253,25 +254,22 @@ class NamedJudge:
 
         return method_of(self.rows_like[0]).takes
 
-    def outline(self, errors: Console | None = None) -> Outline:
-        """Return what it takes and asks, and check its options.
+    @property
+    def _whole(self) -> dict[str, Any]:
+        if self.memory is None:
+            return dict(self.spec)
+        options = {**(self.spec.get("options") or {}), "memory": self.memory}
+        return {**self.spec, "options": options}
 
-        Args:
-            errors: Of a dry run: its models are checked, and a missing key is mentioned here.
+    def outline(self) -> Outline:
+        """Return what it takes and asks, and check its options.
 
         Raises:
             OptionError: An option is not allowed.
-            ModelSetupError: A model is not known.
         """
         from langchain_judges.methods.describe import outline
 
-        with settings_as_flags(self.options):
-            planned = outline(self._with_memory())
-        if errors is None:
-            return planned
-        for model in {each.model["name"]: each.model for each in planned.asked}.values():
-            check_model(model, errors)
-        return planned
+        return outline(self._whole)
 
     def build(self, wrap: Callable[[BaseChatModel], BaseChatModel] | None = None) -> JudgeGraph:
         """Return the judge.
@@ -284,64 +282,45 @@ class NamedJudge:
             ModelSetupError: A model cannot be made.
         """
         from langchain_judges.asking.models import model_of_spec, resolve_model
-        from langchain_judges.methods.describe import outline
         from langchain_judges.methods.registry import load_judge
 
-        with settings_as_flags(self.options):
-            named = self._with_memory()
-            outline(named)  # a wrong option is refused before a missing key is
-            if wrap is None:
-                return load_judge(named)
-            model = named["model"]
-            if isinstance(model, list):
-                raise several_models(named["method"], len(model))
-            is_spec = isinstance(model, Mapping)
-            chat = model_of_spec(cast("ModelSpec", model)) if is_spec else resolve_model(model)
-            return load_judge({**named, "model": wrap(chat)})
-
-    def _with_memory(self) -> dict[str, Any]:
-        if self.memory is None:
-            return dict(self.spec)
-        options = {**self.options, "memory": filled_memory(self.memory)}
-        return {**self.spec, "options": options}
+        self.outline()  # a wrong option is refused before a missing key is
+        model = self.spec["model"]
+        if wrap is None:
+            return load_judge(self._whole)
+        if isinstance(model, list):
+            raise several_models(self.spec["method"], len(model))
+        is_spec = isinstance(model, Mapping)
+        chat = model_of_spec(cast("ModelSpec", model)) if is_spec else resolve_model(model)
+        return load_judge({**self._whole, "model": wrap(chat)})
 
 
 def named_judge(flags: JudgeFlags) -> NamedJudge:
     """Return the judge that flags or a file name.
 
     Raises:
-        OptionError: Both name one or none does, the file holds no JSON object, or `--set`
-            names no option.
+        OptionError: Both name one or none does, the file holds no JSON object, `--set` names
+            no option, or there is no such memory.
     """
     from langchain_judges.methods.declaration import read_spec
     from langchain_judges.methods.registry import COMBINATIONS, METHODS
 
     if flags.spec is not None:
-        if both := [name for name, value in _parts(flags).items() if value]:
-            raise OptionError(f"--spec says what the judge is; leave {', '.join(both)} out")
+        own = (flags.model, flags.preset, flags.option, flags.model_set, flags.memory)
+        if any(own) or flags.base_url:
+            raise OptionError("--spec says what the judge is: name no other part of it")
         return NamedJudge(read_spec(flags.spec))
     if not flags.model:
         raise OptionError("name a model by --model, or a judge by --spec")
-    options = set_options(flags.option or [])
+    options = set_options(flags.option)
     check_settable(METHODS | COMBINATIONS, flags.method, options)
-    spec = {"method": flags.method, "model": model_spec(flags), "options": options}
-    own = {"preset": flags.preset} if flags.preset else {}
-    return NamedJudge({**spec, **own}, flags.memory)
+    spec = {"method": flags.method, "model": _model_spec(flags), "options": options}
+    preset = {"preset": flags.preset} if flags.preset else {}
+    memory = filled_memory(flags.memory) if flags.memory else None
+    return NamedJudge({**spec, **preset}, memory)
 
 
-def _parts(flags: JudgeFlags) -> dict[str, object]:
-    """Return what a spec says in place of flags, by flag."""
-    return {
-        "--model": flags.model,
-        "--preset": flags.preset,
-        "--set": flags.option,
-        "--base-url": flags.base_url,
-        "--model-set": flags.model_set,
-        "--memory": flags.memory,
-    }
-
-
-def model_spec(flags: JudgeFlags) -> dict[str, Any] | list[dict[str, Any]]:
+def _model_spec(flags: JudgeFlags) -> dict[str, Any] | list[dict[str, Any]]:
     """Return the model that flags name as a spec has it; of a judge made of judges a list.
 
     A key stays in the environment.

@@ -1,15 +1,17 @@
-"""`langchain-judges label`: people label the rows that tell most, at a terminal."""
+"""`langchain-judges label`: people label rows at a terminal, those that tell most first."""
 
 from __future__ import annotations
 
 import json
 import os
 import random
+import shlex
+from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.columns import Columns
@@ -18,10 +20,10 @@ from rich.panel import Panel
 from rich.text import Text
 
 from langchain_judges.cli.audit_review import read_key
-from langchain_judges.cli.doubts import doubts, points
 from langchain_judges.cli.flags import RowFlags, unfolded
-from langchain_judges.cli.messages import error_console, refusals_as_exits
+from langchain_judges.cli.messages import error_console, refusals_as_exits, say
 from langchain_judges.cli.rows import (
+    RowFile,
     check_file,
     check_known_of,
     check_not_read,
@@ -31,79 +33,147 @@ from langchain_judges.cli.rows import (
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.escaping import clean
 from langchain_judges.rows.checks import kind_of_row
+from langchain_judges.runs.decision import counted
 from langchain_judges.runs.rows import content_key
+from langchain_judges.verdict import decision
 
-LEAST = 2
-"""Labels, and rows without, of each kind of row of which a rate is estimated."""
+if TYPE_CHECKING:
+    from langchain_judges.runs.summary import Summary
 
-
-def estimate(
-    scores: Sequence[float | None],
-    labels: Sequence[float | None],
-    strata: Sequence[tuple[str, str]],
-    *,
-    pairs: bool,
-) -> str:
-    """Say what people would answer on all rows, from the labels so far."""
-    from langchain_judges.metrics import stratified_ppi_mean
-
-    there = [i for i in range(len(labels)) if scores[i] is not None]
-    indices = [i for i in there if labels[i] is not None]
-    rest = [i for i in there if labels[i] is None]
-    if not rest:
-        return "Every row that was judged has a label: there is none left to estimate."
-    kinds = _joined_strata(strata, indices, rest)
-    if thin := _thin(kinds, indices, rest):
-        return (
-            "Too few labels to correct the judge's rate: two labels, and two rows without, are "
-            f"needed of the rows that are {', '.join(sorted({doubt for _, doubt in thin}))}."
-        )
-    names = {kinds[i] for i in rest}
-    both = [i for i in indices if kinds[i] in names]
-    result = stratified_ppi_mean(
-        [labels[i] for i in both],
-        [scores[i] for i in both],
-        [kinds[i] for i in both],
-        [scores[i] for i in rest],
-        [kinds[i] for i in rest],
-    )
-    if result.interval is None:
-        return f"The judge's rate cannot be corrected: {result.reason or result.no_interval}."
-    # A normal interval of few labels may leave what labels there are.
-    known = [value for value in (*scores, *labels) if value is not None]
-    least, most = (0.0, 1.0) if pairs else (min(known), max(known))
-    value, low, high = (min(max(each, least), most) for each in (result, *result.interval))
-    if not pairs:
-        return (
-            "On the rows without a label people's mean label would be "
-            f"{value:.2f} ({low:.2f} to {high:.2f})."
-        )
-    return (
-        f"On the rows without a label people would prefer A {100 * value:.1f} % "
-        f"({100 * low:.1f} to {100 * high:.1f}) of the time."
-    )
+SURE, UNJUDGED = "sure", "not judged"
+UNSURE = 0.75
+"""A verdict of less confidence is doubtful."""
+FIRST = 50
+"""Rows to label first, where nothing says how many would settle the question."""
 
 
-def _joined_strata(
-    strata: Sequence[tuple[str, str]], labelled: Sequence[int], rest: Sequence[int]
-) -> list[tuple[str, str]]:
-    """Return strata in which categories with too few labels are one, for each doubt apart.
+def is_labelled(row: Mapping[str, object]) -> bool:
+    """Return whether people said anything of a row."""
+    names = ("label", "labels", "human_votes")
+    return any(row.get(name) not in (None, "", {}, []) for name in names)
 
-    Labels are chosen by doubt, so that rows of different doubt are no sample of each other.
+
+def doubt_of(verdict: Mapping[str, Any]) -> str:
+    """Return why a verdict is doubtful; `SURE` where it is not."""
+    confidence = verdict.get("confidence")
+    if decision(verdict) is None:
+        return UNJUDGED
+    if verdict.get("flipped"):
+        return "flipped"
+    return "unsure" if confidence is not None and confidence < UNSURE else SURE
+
+
+def doubts(
+    rows: Sequence[Mapping[str, object]], runs: Sequence[Sequence[Mapping[str, object]]]
+) -> list[str]:
+    """Return why the verdicts on each row are doubtful, by all judges."""
+    from langchain_judges.report.rows import join
+
+    answers: list[set[object]] = [set() for _ in rows]
+    found: list[set[str]] = [set() for _ in rows]
+    for run in runs:
+        for judgment in join(run, rows).rows:
+            answers[judgment.place].add(judgment.answer)
+            found[judgment.place].add(doubt_of(judgment.verdict))
+    return [_of_all(own, kinds) for own, kinds in zip(answers, found, strict=True)]
+
+
+def _of_all(answers: set[object], kinds: set[str]) -> str:
+    if None in answers or not answers:
+        return UNJUDGED
+    return "judges disagree" if len(answers) > 1 else min(kinds - {SURE}, default=SURE)
+
+
+def chosen(kinds: Sequence[str], number: int) -> list[int]:
+    """Return the places of the rows to label: half of them doubtful, and doubtful ones first.
+
+    Within the doubtful rows and within the others chance decides, so that what is estimated
+    from the labels, each part by its size, is right.
+
+    Args:
+        kinds: Of each row its doubt; empty: it has a label, or is none to label.
+        number: How many rows.
     """
-    thin = _thin(strata, labelled, rest)
-    kinds = [("", kind[1]) if kind in thin else kind for kind in strata]
-    # What is still too thin takes in all categories of its doubt.
-    doubts = {doubt for _, doubt in _thin(kinds, labelled, rest)}
-    return [("", kind[1]) if kind[1] in doubts else kind for kind in kinds]
+    draw = random.Random(0)  # noqa: S311 - no secret
+    doubtful = [place for place, kind in enumerate(kinds) if kind not in ("", SURE)]
+    others = [place for place, kind in enumerate(kinds) if kind == SURE]
+    most = max(number // 2, number - len(others))
+    first = draw.sample(doubtful, min(most, len(doubtful)))
+    return first + draw.sample(others, min(number - len(first), len(others)))
 
 
-def _thin(
-    strata: Sequence[tuple[str, str]], labelled: Sequence[int], rest: Sequence[int]
-) -> set[tuple[str, str]]:
-    """Return the strata of the rest that have fewer than two labels or two other rows."""
-    counts = [Counter(strata[i] for i in part) for part in (labelled, rest)]
-    return {kind for kind in counts[1] if min(count[kind] for count in counts) < LEAST}
+def write_first(beside: Path, rows: Iterable[Mapping[str, object]]) -> None:
+    """Write rows as a file that `label` opens, and say what to do with it."""
+    path = beside.with_suffix(".label.jsonl")
+    lines = [json.dumps(row, default=str) + "\n" for row in rows]
+    path.write_text("".join(lines), encoding="utf-8")
+    say(
+        f"Label first: {counted(len(lines), 'row')} in {path}, doubtful ones ahead: "
+        f"langchain-judges label {shlex.quote(str(path))} -o labels.jsonl --budget {len(lines)}"
+    )
+
+
+def write_first_of(
+    rows: Sequence[Mapping[str, object]],
+    runs: Sequence[Sequence[Mapping[str, object]]],
+    number: int,
+    beside: Path,
+) -> None:
+    """Write the rows without a label to label first, and say so.
+
+    Args:
+        rows: The rows of a report.
+        runs: The verdicts on them.
+        number: How many labels would settle it; 0 if that is not known.
+        beside: A file of the report.
+    """
+    pairs = zip(rows, doubts(rows, runs), strict=True)
+    kinds = ["" if is_labelled(row) else doubt for row, doubt in pairs]
+    if places := chosen(kinds, number or FIRST):
+        write_first(beside, ({**rows[i], "doubt": kinds[i]} for i in places))
+
+
+@dataclass
+class FirstToLabel:
+    """Finds the rows to label first while a run goes on, a few bytes for each row.
+
+    Args:
+        rows: The rows of the run.
+        beside: What the run writes; None: the rows are written nowhere.
+    """
+
+    rows: RowFile
+    beside: Path | None
+    kinds: list[str] = field(default_factory=list)
+    """The kinds of doubt."""
+    codes: array[int] = field(default_factory=lambda: array("B"))
+    """The kind of each row."""
+
+    def add(self, result: Mapping[str, Any]) -> None:
+        """Note a result; results come in the order of the rows."""
+        verdict = result.get("verdict") or {}
+        failures = {failure["reason"] for failure in verdict.get("failures") or []}
+        nothing = result.get("label") is not None or failures & {"invalid_input"}
+        kind = "" if nothing else doubt_of(verdict)
+        if kind not in self.kinds:
+            self.kinds.append(kind)
+        self.codes.append(self.kinds.index(kind))
+
+    def tell(self, summary: Summary) -> None:
+        """Write the rows if a run of pairs settles nothing, or its labels are doubtful."""
+        from langchain_judges.runs.decision import is_open
+        from langchain_judges.runs.remote import url_of
+
+        kinds = [self.kinds[code] for code in self.codes]
+        wanted = any(kind not in ("", SURE) for kind in kinds)
+        if not (is_open(summary) or (summary.labels and wanted)):
+            return
+        if self.beside is None or url_of(self.beside) or not (places := chosen(kinds, FIRST)):
+            return
+        found = self.rows.at(set(places))
+        write_first(
+            self.beside, ({**found[i], "doubt": kinds[i]} for i in places if i in found)
+        )
 
 
 class LabelFile:
@@ -128,14 +198,12 @@ class LabelFile:
             except (ValueError, TypeError, KeyError) as exc:
                 raise InputError(f"{path}:{number} is no labelled row") from exc
 
-    def points(self) -> list[float | None]:
-        """Return the number of each row's label, by the table or by this file."""
-        numbers = [points(row.get("label")) for row in self._table]
-        for row in self.rows:
-            place = self._places.get(_mark(row))
-            if place is not None:
-                numbers[place] = points(row["label"])
-        return numbers
+    def places(self) -> set[int]:
+        """Return the places of the rows that have a label, by the table or by this file."""
+        own = {place for place, row in enumerate(self._table) if is_labelled(row)}
+        return own | {
+            self._places[mark] for mark in map(_mark, self.rows) if mark in self._places
+        }
 
     def add(self, row: Mapping[str, object], label: str | int) -> None:
         """Keep an answer."""
@@ -242,8 +310,7 @@ class LabellingFlags:
         list[Path] | None,
         typer.Option(
             metavar="<path>",
-            help="Results of a judge: doubtful rows come first, and the labels correct its "
-            "win rate; repeat it for several judges.",
+            help="Results of a judge: doubtful rows come first; repeat it for several judges.",
         ),
     ] = None
     budget: Annotated[int, typer.Option(min=1, help="How many rows to label now.")] = 20
@@ -271,8 +338,8 @@ def label(
     """
     from langchain_judges.report.rows import read_verdicts
 
-    errors, labels = error_console(), labelling.labels
-    with refusals_as_exits(errors):
+    labels = labelling.labels
+    with refusals_as_exits():
         if not labels.isdigit() or len(set(labels)) != len(labels):
             raise OptionError(f"--labels must be different digits, got {labels!r}")
         paths = labelling.verdicts or []
@@ -280,19 +347,14 @@ def label(
         check_not_read([Path(data), *paths], [out])
         runs = [run for path in paths for run in read_verdicts(path).values()]
         file = known_rows(Path(data), _check_shown, table, runs)
-        rows = list(checked_rows(file, errors, "row"))
-        desk = LabelDesk(errors, read_key, labels)
+        rows = list(checked_rows(file, "row"))
+        desk = LabelDesk(error_console(), read_key, labels)
         answers = LabelFile(out, rows)
-        scores, strata = doubts(rows, runs)
-        places = _places(rows, scores, answers.points(), strata, labelling.budget)
+        places = _places(rows, doubts(rows, runs), answers.places(), labelling.budget)
     added = desk.go_through(rows, places, answers)
     counts = Counter(str(row["label"]) for row in answers.rows)
     shares = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
-    errors.print(f"{added} labelled now, {len(answers.rows)} in {out}: {shares}.", markup=False)
-    if runs:
-        pairs = kind_of_row(rows[0]) == "pair"
-        text = estimate(scores, answers.points(), strata, pairs=pairs)
-        errors.print(text, markup=False, highlight=False)
+    say(f"{added} labelled now, {len(answers.rows)} in {out}: {shares}.")
 
 
 def _check_shown(row: object) -> None:
@@ -306,15 +368,10 @@ def _check_shown(row: object) -> None:
 
 
 def _places(
-    rows: Sequence[Mapping[str, object]],
-    scores: Sequence[float | None],
-    labels: Sequence[float | None],
-    strata: Sequence[tuple[str, str]],
-    budget: int,
+    rows: Sequence[Mapping[str, object]], kinds: Sequence[str], labelled: set[int], budget: int
 ) -> list[int]:
     """Return the rows to show: those of a run's file of rows to label first in their order."""
-    from langchain_judges.metrics import label_next
-
     if all(row.get("doubt") for row in rows):
-        return [place for place, label in enumerate(labels) if label is None][:budget]
-    return label_next(scores, labels, strata, budget)
+        return [place for place in range(len(rows)) if place not in labelled][:budget]
+    open_kinds = ["" if place in labelled else kind for place, kind in enumerate(kinds)]
+    return chosen(open_kinds, budget)

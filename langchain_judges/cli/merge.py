@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from langchain_judges.cli.messages import error_console, refusals_as_exits
+from langchain_judges.cli.messages import refusals_as_exits, say
 
 
 def merge(
@@ -16,7 +16,7 @@ def merge(
         typer.Argument(help="Folder of the parts of a run with --shard, or a results file."),
     ],
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="What to write: .jsonl, .csv or .parquet.")
+        Path, typer.Option("--out", "-o", help="What to write: .jsonl, .csv, .tsv or .parquet.")
     ],
 ) -> None:
     """Join the parts of a sharded run into one table, or convert results.
@@ -26,11 +26,7 @@ def merge(
     # Loaded here: other commands need nothing of it.
     from langchain_judges.runs.shards import merge as join
 
-    errors = error_console()
-    with refusals_as_exits(errors):
+    with refusals_as_exits():
         merged = join(source, out)
-    errors.print(
-        f"{merged.rows:,} rows of {merged.parts} part{'s' * (merged.parts != 1)}, "
-        f"{merged.judged:,} of them judged: {out}",
-        markup=False,
-    )
+    parts = f"{merged.parts} part{'s' * (merged.parts != 1)}"
+    say(f"{merged.rows:,} rows of {parts}, {merged.judged:,} of them judged: {out}")

@@ -1,4 +1,4 @@
-"""What commands say on the terminal: consoles, refusals, exit codes."""
+"""What commands say on the terminal: sentences, refusals, exit codes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import re
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
@@ -32,11 +31,25 @@ if TYPE_CHECKING:
 FAILED, MISUSED, SPENT, UNDER_BAR, INTERRUPTED = 1, 2, 3, 4, 130
 """Exit codes: nothing was judged, or failures under `--strict`; wrong use; a spent budget;
 Ctrl-C."""
+CONTEXT: ContextVar[typer.Context | None] = ContextVar("command", default=None)
+"""What the command that runs was called with: refusals name its flags and its server."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""What stops a command."""
 
 
 def error_console() -> Console:
     """Return where commands say what they do and what is wrong."""
     return InertConsole(stderr=True, highlight=False, soft_wrap=True)
+
+
+def say(text: str, style: str | None = None) -> None:
+    """Say what a command does or what is wrong."""
+    error_console().print(text, style=style, markup=False)
+
+
+def warn(text: str) -> None:
+    """Say what a person should look at."""
+    say(text, "yellow")
 
 
 def table_console() -> Console:
@@ -45,102 +58,88 @@ def table_console() -> Console:
     return InertConsole(highlight=False, width=None if edge else 240)
 
 
+_KEYWORDS = {"columns": "--column", "methods": "--method"}
+"""Keywords of Python that are parameters of no command."""
+
+
+def _in_flags(exc: JudgeError) -> str:
+    """Return a refusal that names flags where Python has keywords, and how a list is set."""
+    text, names, hint = str(exc), dict(_KEYWORDS), ""
+    context = CONTEXT.get()
+    if context and isinstance(exc, OptionError):  # others name fields of rows
+        flags = {str(each.name): each.opts[0] for each in context.command.params}
+        names |= {name: flag for name, flag in flags.items() if flag.startswith("--")}
+        for setting in context.params.get("option") or ():
+            name, _, value = setting.partition("=")
+            names[name.rpartition(".")[2]] = f"--set {name}"
+            if repr(value) in text:
+                hint = f'; VALUE is JSON, a list such as {name}=\'["Accuracy", "Tone"]\''
+    return re.sub("`([a-z_]+)`", lambda name: names.get(name[1], name[0]), text) + hint
+
+
 _UNREACHED = re.compile("connect|time(d )?out", re.I)
 
 
-_FLAGS = {
-    "base_url": "--base-url",
-    "columns": "--column",
-    "keep_failed": "--keep-failed",
-    "max_calls": "--max-calls",
-    "max_concurrency": "--concurrency",
-    "max_cost": "--max-cost",
-    "methods": "--method",
-    "model": "--model",
-    "out": "--out",
-    "prices": "--prices",
-    "records": "--records",
-    "shard": "--shard",
-}
-"""What keywords of Python are called on a shell."""
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-"""What stops a command."""
-OWN_FLAGS: ContextVar[Mapping[str, str]] = ContextVar("own_flags", default=MappingProxyType({}))
-"""The flags of the command that runs, by their names in Python."""
-
-
-def tell_refusal(exc: JudgeError, errors: Console, address: str = "") -> None:
-    """Print why a command was refused, and which server could not be reached."""
-    at = f" ({address})" if address and _UNREACHED.search(str(exc)) else ""
-    flags = {**_FLAGS, **(OWN_FLAGS.get() if isinstance(exc, OptionError) else {})}
-    text = re.sub("`([a-z_]+)`", lambda name: flags.get(name[1], name[0]), str(exc))
-    errors.print(f"{text}{at}", style="red", markup=False)
+def _with_address(reason: str) -> str:
+    """Return a reason with the address of the server, without any secret, if that is far."""
+    context = CONTEXT.get()
+    if context is None or not _UNREACHED.search(reason):
+        return reason
+    model, address = (context.params.get(name) for name in ("model", "base_url"))
+    if address is None and str(model).startswith(("openai:", "gpt-")):
+        address = os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE")
+    if not address:
+        return reason
+    parts = urlsplit(address)
+    return f"{reason} ({parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path})"
 
 
 @contextlib.contextmanager
-def refusals_as_exits(errors: Console, address: str = "") -> Iterator[None]:
+def refusals_as_exits() -> Iterator[None]:
     """Print why a command is refused, and leave with the code for wrong use."""
     try:
         yield
     except JudgeError as exc:
-        tell_refusal(exc, errors, address)
+        say(_with_address(_in_flags(exc)), "red")
         raise typer.Exit(MISUSED) from exc
 
 
 @contextlib.contextmanager
-def ctrl_c_as_exit(errors: Console, *, saved: bool = True) -> Iterator[None]:
+def ctrl_c_as_exit(*, saved: bool = True) -> Iterator[None]:
     """End the process at Ctrl-C or SIGTERM, and say what becomes of the run."""
     # Loaded here: help needs nothing of it.
     from langchain_judges.asking.signals import stoppable
 
     try:
-        with stoppable(SIGNALS, tell_stopping, leave_at_once):
+        with stoppable(SIGNALS, _tell_stopping, leave_at_once):
             yield
     except KeyboardInterrupt:
-        end_stopped(errors, saved=saved)
+        tell_stopped(saved=saved)
+        sys.stdout.flush()
+        os._exit(INTERRUPTED)  # threads cannot be ended, and a reply may be minutes away
 
 
-def tell_undone(
-    undone: int, rows: int, causes: Counter[str], errors: Console, address: str = ""
-) -> None:
+def tell_undone(undone: int, rows: int, causes: Counter[str]) -> None:
     """Print how many rows were not judged, and the most frequent reason."""
-    if not undone:
-        return
-    cause, times = causes.most_common(1)[0] if causes else ("unknown", undone)
-    at = f" ({address})" if address and _UNREACHED.search(cause) else ""
-    errors.print(
-        f"{undone:,} of {rows:,} rows could not be judged; {times:,} by {cause}{at}",
-        style="yellow",
-        markup=False,
-    )
+    if undone:
+        cause, times = causes.most_common(1)[0] if causes else ("unknown", undone)
+        text = f"{undone:,} of {rows:,} rows could not be judged; {times:,} by "
+        warn(f"{text}{_with_address(cause)}")
 
 
-def tell_stopped(errors: Console, *, saved: bool = True) -> None:
+def tell_stopped(*, saved: bool = True) -> None:
     """Print what becomes of a run that Ctrl-C ended."""
-    promise = (
-        "the same command resumes where it stopped" if saved else "without -o nothing is saved"
-    )
-    errors.print(f"Stopped; {promise}.")
+    promise = "the same command resumes where it stopped"
+    say(f"Stopped; {promise if saved else 'without -o nothing is saved'}.")
 
 
-def tell_stopping() -> None:
-    """Print what the first Ctrl-C does."""
-    error_console().print(
-        "Stopping: calls in flight may finish. Press Ctrl-C again to stop at once."
-    )
+def _tell_stopping() -> None:
+    say("Stopping: calls in flight may finish. Press Ctrl-C again to stop at once.")
 
 
 def leave_at_once() -> NoReturn:
     """End the process: a reply may still be minutes away, and threads cannot be ended."""
-    error_console().print("Stopped at once; calls in flight are lost.")
-    sys.stdout.flush()
-    os._exit(INTERRUPTED)
-
-
-def end_stopped(errors: Console, *, saved: bool = True) -> NoReturn:
-    """End the process at once: a reply may be minutes away, and threads cannot be ended."""
-    tell_stopped(errors, saved=saved)
+    say("Stopped at once; calls in flight are lost.")
     sys.stdout.flush()
     os._exit(INTERRUPTED)
 
@@ -165,30 +164,14 @@ def langsmith_client() -> Iterator[Client]:
         raise OutputError(f"LangSmith refused ({type(exc).__name__}): {reason}") from exc
 
 
-def address_of(model: str | None, base_url: str | None) -> str:
-    """Return the address of a model's server as far as it was named, without any secret."""
-    if base_url is None and str(model).startswith(("openai:", "gpt-")):
-        base_url = os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE")
-    if not base_url:
-        return ""
-    parts = urlsplit(base_url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
 def leave_with(
-    summary: Summary,
-    strict: bool,
-    address: str,
-    *,
-    interrupted: bool = False,
-    saved: bool = True,
+    summary: Summary, strict: bool, *, interrupted: bool = False, saved: bool = True
 ) -> None:
     """Tell what was not judged, and leave with the code that tells the end."""
-    errors = error_console()
     undone = sum(summary.not_judged.values())
-    tell_undone(undone, summary.rows, summary.causes, errors, address)
+    tell_undone(undone, summary.rows, summary.causes)
     if interrupted:
-        tell_stopped(errors, saved=saved)
+        tell_stopped(saved=saved)
         raise typer.Exit(INTERRUPTED)
     if summary.not_judged["over_budget"]:
         raise typer.Exit(SPENT)
@@ -197,7 +180,7 @@ def leave_with(
         raise typer.Exit(FAILED)
 
 
-async def run_rows(
+def run_rows(
     worker: Judge,
     rows: Rows,
     options: dict[str, Any],
@@ -208,6 +191,16 @@ async def run_rows(
 
     `collect` gets every row as it comes.
     """
+    return asyncio.run(_run_rows(worker, rows, options, show, collect))
+
+
+async def _run_rows(
+    worker: Judge,
+    rows: Rows,
+    options: dict[str, Any],
+    show: bool,
+    collect: Callable[[ResultRow], object] | None,
+) -> tuple[Summary, bool]:
     from langchain_judges.report.terminal import summary_table, text_panel, verdict_panel
     from langchain_judges.runs.decision import decision
     from langchain_judges.runs.many import ajudge_many
@@ -220,7 +213,7 @@ async def run_rows(
         if pressed:
             leave_at_once()
         pressed.append(1)
-        tell_stopping()
+        _tell_stopping()
         run.stop()
 
     with contextlib.suppress(NotImplementedError):  # no such handlers on Windows

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from langchain_judges.cli.flags import Records, RowFlags, RunFlags, Without, unfolded
-from langchain_judges.cli.judges import (
-    ModelFlags,
-    check_settable,
-    set_options,
-    settings_as_flags,
-)
+from langchain_judges.cli.flags import Records, RowFlags, RunFlags, unfolded
+from langchain_judges.cli.judges import JudgeFlags, ModelFlags, named_judge, tell_plan
+from langchain_judges.cli.label import FirstToLabel
 from langchain_judges.cli.messages import (
     FAILED,
     ctrl_c_as_exit,
-    error_console,
     langsmith_client,
     leave_with,
     refusals_as_exits,
     run_rows,
     table_console,
+    warn,
 )
-from langchain_judges.cli.plan import tell_calls
 from langchain_judges.cli.rows import (
     RowFile,
     check_file,
@@ -37,8 +30,7 @@ from langchain_judges.cli.rows import (
     checked_rows,
     named_columns,
 )
-from langchain_judges.errors import InputError, OptionError, did_you_mean
-from langchain_judges.methods.describe import metadata_of
+from langchain_judges.errors import OptionError
 from langchain_judges.runs.decision import counted
 from langchain_judges.runs.sources import Source, source_of
 from langchain_judges.runs.summary import Summary
@@ -92,29 +84,6 @@ class ContestFlags:
         ),
     ] = None
 
-    def settings(self) -> dict[str, Any]:
-        """Return the options of the judge of systems.
-
-        Raises:
-            OptionError: It has no such option.
-        """
-        from langchain_judges.methods.registry import COMBINATIONS, METHODS
-
-        options = set_options(self.option or [])
-        check_settable(METHODS | COMBINATIONS, self.method or "relative", options)
-        return options
-
-    def judge(self, model: ModelFlags, *, dry_run: bool) -> JudgeGraph:
-        """Return the judge of systems."""
-        from langchain_judges.methods.declaration import read_spec
-        from langchain_judges.methods.registry import load_judge
-
-        if self.spec:
-            return load_judge(read_spec(self.spec[0]))
-        options = self.settings()
-        with settings_as_flags(options):
-            return load_judge(self.method or "relative", model.chat(dry_run=dry_run), **options)
-
 
 _FILES = {*FORMS, ".html", ".json", ".md", ".png", ".svg"}
 """Endings of files, which no folder has."""
@@ -130,7 +99,7 @@ class PlaceFlags:
             "--out",
             "-o",
             metavar="<path>",
-            help="Of methods: a folder for results and comparison.json. Of systems, "
+            help="Of methods: a folder for results. Of systems, "
             "repeatable: a table of two (.csv, .tsv, .jsonl, .parquet), a chart (.png, .svg), "
             "a summary for a pull request (.md). Resumable.",
         ),
@@ -183,8 +152,7 @@ def rank(
     data: Annotated[
         list[str],
         typer.Argument(
-            help="A table with --systems, or with input and outputs (an object by system), or "
-            "with input, system and output; or a file of each system, joined by id; "
+            help="A table with --systems; or a file of each system, joined by id; "
             "langsmith:NAME is an experiment."
         ),
     ],
@@ -192,7 +160,7 @@ def rank(
     contest: ContestFlags,
     output: PlaceFlags,
     rows: RowFlags,
-    run: Annotated[RunFlags, Without("max_calls", "prices")],
+    run: RunFlags,
 ) -> None:
     """Rank systems by their outputs; the same command with --records resumes where it stopped.
 
@@ -201,8 +169,7 @@ def rank(
     Exit codes: 0 done, 1 nothing was judged, or failures under --strict, 2 wrong use or
     refused, 130 Ctrl-C.
     """
-    errors, saved = error_console(), output.records is not None
-    with refusals_as_exits(errors, model.address), ctrl_c_as_exit(errors, saved=saved):
+    with refusals_as_exits(), ctrl_c_as_exit(saved=output.records is not None):
         compare_systems(data, model, contest, rows, run, output)
 
 
@@ -211,25 +178,17 @@ _EXPERIMENT = "langsmith:"
 
 
 def _table_of_systems(
-    paths: Sequence[str], systems: str | None, rows: RowFlags, errors: Console
+    paths: Sequence[str], systems: str | None, rows: RowFlags
 ) -> tuple[Source, list[str]]:
     """Return one table with a column for each system, and the names of these columns."""
-    from langchain_judges.runs.ranking import joined, tasks_of
+    from langchain_judges.runs.ranking import joined
 
     names = [name.strip() for name in (systems or "").split(",") if name.strip()]
-    if len(paths) == 1 and systems is None:
-        tasks = tasks_of(_renamed(source_of(paths[0]), rows.column))
-        names = list(dict.fromkeys(system for task in tasks for system in task["outputs"]))
-        own = ("id", "input", "reference")
-        table = [
-            {**{n: task[n] for n in own if n in task}, **task["outputs"]}  # type: ignore[literal-required]
-            for task in tasks
-        ]
-        return Source(table, True), names
     if len(paths) == 1:
+        source = source_of(paths[0])
         if len(set(names)) < 2:
             raise OptionError(f"--systems must name two columns or more, got {systems!r}")
-        return source_of(paths[0]), names
+        return source, names
     names = names or [Path(path.removeprefix(_EXPERIMENT)).stem for path in paths]
     if len(set(names)) < len(paths):
         raise OptionError(f"--systems must name each of {len(paths)} files, got {names!r}")
@@ -237,29 +196,8 @@ def _table_of_systems(
     table, alone = joined(sources, named_columns(rows.column))
     for name, number in alone.items():
         if number:
-            text = f"Of {name} {counted(number, 'row')} without a partner left out."
-            errors.print(text, style="yellow", markup=False)
+            warn(f"Of {name} {counted(number, 'row')} without a partner left out.")
     return Source(table, True), names
-
-
-_OUTPUTS = ("id", "input", "outputs", "output", "system", "reference")
-"""What a row of outputs may hold."""
-
-
-def _renamed(source: Source, columns: Sequence[str] | None) -> Iterator[dict[str, Any]]:
-    """Yield rows of outputs, their columns named as a ranking takes them.
-
-    Raises:
-        InputError: A row cannot be read, or has no such column.
-    """
-    named = named_columns(columns, _OUTPUTS) or {}
-    for number, record in enumerate(source.records, 1):
-        if not isinstance(record, Mapping):
-            raise InputError(f"row {number}: {getattr(record, 'problem', 'no object')}")
-        if missing := next((each for each in named.values() if each not in record), None):
-            hint = did_you_mean(missing, record)
-            raise InputError(f"no column {missing!r}; {hint}there are {list(record)!r}")
-        yield {**record, **{field: record[column] for field, column in named.items()}}
 
 
 def _source(path: str) -> Source:
@@ -272,6 +210,13 @@ def _source(path: str) -> Source:
     return Source(rows, True)
 
 
+def _judge_of_systems(model: ModelFlags, contest: ContestFlags) -> JudgeFlags:
+    if contest.spec:
+        return JudgeFlags(spec=contest.spec[0])
+    own = {"base_url": model.base_url, "timeout": model.timeout, "option": contest.option}
+    return JudgeFlags(model=model.model, method=contest.method or "relative", **own)  # type: ignore[arg-type]  # by name
+
+
 def compare_systems(
     paths: Sequence[str],
     model: ModelFlags,
@@ -280,57 +225,59 @@ def compare_systems(
     run: RunFlags,
     output: PlaceFlags,
 ) -> None:
-    """Say which of two systems is better, or rank several."""
-    errors = error_console()
-    contest.settings()  # refused before the rows are read, as the table is
-    source, names = _table_of_systems(paths, contest.systems, rows, errors)
+    """Say which of two systems is better, or rank several.
+
+    Raises:
+        OptionError: A flag would do nothing, or is not allowed.
+        InputError: A file cannot be read.
+    """
+    named = named_judge(_judge_of_systems(model, contest))
+    plan = named.outline()  # refused before the rows are read, as the table is
+    source, names = _table_of_systems(paths, contest.systems, rows)
     output.table(len(names))
-    own = rows.column or [] if len(paths) == 1 and contest.systems else []
+    if len(names) == 2 and contest.budget:
+        raise OptionError("--budget is for methods, or for more than two systems")
+    if len(names) > 2 and run.prices and not run.dry_run:
+        raise OptionError("--prices of more than two systems is for --dry-run")
+    own = rows.column or [] if len(paths) == 1 else []
     columns = {**(named_columns(own) or {}), "output_a": names[0], "output_b": names[1]}
     if rows.limit is not None:
         source = replace(source, records=list(islice(iter(source.records), rows.limit)))
     file = RowFile(Path(paths[0]), replace(source, check=check_labelled_pair), columns, "pair")
-    good = checked_rows(file, errors, kept=len(names) == 2)
-    judge = contest.judge(model, dry_run=run.dry_run)
-    pairs = good.number * len(names) * (len(names) - 1) // 2
-    marks = metadata_of(judge)
-    tell_calls(marks["method"], "pair", marks["calls"], pairs, errors, is_local=False)
+    good = checked_rows(file, kept=len(names) == 2)
+    pairs = len(names) * (len(names) - 1) // 2
+    tell_plan(plan, good.number * pairs, good.size * pairs, run)
     if run.dry_run:
         return
+    judge = named.build()
     if len(names) == 2:
-        _duel(judge, good, names, run, output, model.address)
+        _duel(judge, good, names, run, output)
     else:
         _order(judge, good, names, contest.budget, run, output)
 
 
 def _duel(
-    judge: JudgeGraph,
-    rows: RowFile,
-    names: Sequence[str],
-    run: RunFlags,
-    output: PlaceFlags,
-    address: str,
+    judge: JudgeGraph, rows: RowFile, names: Sequence[str], run: RunFlags, output: PlaceFlags
 ) -> None:
     """Say which of two systems is better, and leave with the code that tells the end."""
-    from langchain_judges.cli.doubts import FirstToLabel, tell_first
     from langchain_judges.report.systems import Duel
 
     duel = Duel(names, Summary())
     table = output.table(len(names))
     places = {"out": table, "records": output.records, "columns": rows.columns}
-    options = {**places, **run.options()}
     first = FirstToLabel(rows, table or output.records)
 
     def add(result: ResultRow) -> None:
         duel.add(result)
         first.add(result)
 
-    duel.summary, stopped = asyncio.run(run_rows(judge, rows.whole(), options, False, add))
-    tell_first(first, duel.summary)
+    options = {**places, **run.options()}
+    duel.summary, stopped = run_rows(judge, rows.whole(), options, False, add)
+    first.tell(duel.summary)
     if not stopped:
         output.write(duel)
     saved = bool(table or output.records)
-    leave_with(duel.summary, run.strict, address, interrupted=stopped, saved=saved)
+    leave_with(duel.summary, run.strict, interrupted=stopped, saved=saved)
 
 
 def _order(
@@ -350,9 +297,8 @@ def _order(
         {**row, "outputs": {name: record[name] for name in names if record.get(name)}}
         for record, row in rows.with_records()
     )
-    options = {name: each for name, each in run.options().items() if name != "prices"}
     ranking = rank(
-        tasks, judge, records=output.records, budget=budget, progress=False, **options
+        tasks, judge, records=output.records, budget=budget, progress=False, **run.options()
     )
     answer, console = Order(ranking), table_console()
     console.print(ranking_table(ranking))
@@ -361,7 +307,6 @@ def _order(
     output.write(answer)
     undone, asked = ranking["not_judged"], ranking["comparisons"]
     if undone:
-        text = f"{undone:,} of {counted(asked, 'comparison')} could not be judged"
-        error_console().print(text, style="yellow", markup=False)
+        warn(f"{undone:,} of {counted(asked, 'comparison')} could not be judged")
     if undone == asked or (run.strict and undone):
         raise typer.Exit(FAILED)

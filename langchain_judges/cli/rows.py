@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 import typer
 from rich.console import Console
 
 from langchain_judges.cli.flags import RowFlags
-from langchain_judges.cli.judges import json_hint
-from langchain_judges.cli.messages import MISUSED
-from langchain_judges.cli.plan import Amount
+from langchain_judges.cli.messages import MISUSED, say, warn
 from langchain_judges.datasets import knows
 from langchain_judges.datasets import names as set_names
 from langchain_judges.datasets import rows as set_rows
@@ -40,32 +37,11 @@ RowCheck = Callable[[object], object]
 """Raises `InputError` for a bad row."""
 
 
-_NOTHING = "there is nothing to judge by"
-_GIVE = {
-    "(`source`)": "Name the column of the source, as in --column source=contexts.",
-    "(`expected`)": "Name the column of the reference, as in --column expected=answer.",
-    "`rubric`)": "Say what to judge by, as in --set rubric='Is the reply polite?' or "
-    "--set rubric=helpfulness; to the members of a jury or cascade as in "
-    '--set methods=\'[{"method": "rubric", "options": {"rubric": "helpfulness"}}]\'.',
-}
-"""What to add to the command where rows lack what they are judged by, by what they lack."""
-_MISSING = re.compile(r"^the field `(\w+)` is missing or null; the fields are (.*)$")
-_BY_COLUMNS = re.compile(r"columns=\{'(\w+)': '([^']*)'\}")
-
-
-def row_hint(problems: Sequence[str]) -> str:
-    """Return what to add to the command if every bad row lacks the same, or nothing."""
-    first = problems[0] if len(set(problems)) == 1 else ""
-    if first.startswith(_NOTHING):
-        return next((words for end, words in _GIVE.items() if end in first), "")
-    if not (match := _MISSING.match(first)):
-        return ""
-    field, columns = match[1], re.findall(r"'([^']*)'", match[2])
-    if field in ("output_a", "output_b") and "output" in columns:
-        return "These rows are single texts: name a method for them, such as --method rubric."
-    if field == "output" and "output_a" in columns:
-        return "These rows are pairs: name a method for them, such as --method bsm."
-    return f"Name its column, as in --column {field}=COLUMN."
+_HINT = (
+    "Name columns as in --column input=question. Pairs need a method such as bsm, single texts "
+    "one such as rubric; --set rubric=… says what to judge by."
+)
+"""What to add to the command where no row can be judged."""
 
 
 @dataclass
@@ -91,8 +67,6 @@ class RowFile:
     """Bytes of all texts of the good rows."""
     bad: list[tuple[int, str]] = field(default_factory=list)
     """The bad rows: number from 1, and what is wrong."""
-    held: list[dict[str, object]] | None = None
-    """The good rows, where `count` is to hold them: the file is then read once."""
 
     def count(self) -> None:
         """Read everything once."""
@@ -103,8 +77,6 @@ class RowFile:
         for _, row in self._rows(self.bad):
             self.number += 1
             self.size += bytes_of(texts_read(row))
-            if self.held is not None:
-                self.held.append(row)
             if row.get("id") is not None:
                 with_id += 1
                 ids.add(hash(str(row["id"])))
@@ -112,7 +84,7 @@ class RowFile:
 
     def __iter__(self) -> Iterator[dict[str, object]]:
         """Yield the good rows, read as they are wanted."""
-        return iter(self.held) if self.held else (row for _, row in self._rows([]))
+        return (row for _, row in self._rows([]))
 
     def with_records(self) -> Iterator[tuple[Mapping[str, object], dict[str, object]]]:
         """Yield the good rows, each behind its record."""
@@ -132,29 +104,23 @@ class RowFile:
         """Return how many there are: runs show how far they are."""
         return self.number
 
-    @property
-    def amount(self) -> Amount:
-        """How much they are, for an estimate."""
-        return Amount(self.number, self.size)
-
     def whole(self) -> Source:
         """Return all records, bad ones among them, as a run takes them."""
         return replace(self.source, size=self.number + len(self.bad))
 
-    def tell_first(self, errors: Console) -> None:
-        """Print how the first good row is understood, and what a judge is shown of it."""
-        record, row = next(self.with_records())
-        shown = self.shown(row, _PROMPT_CHARACTERS)
-        for line in ["The first row is understood as:", *self.understood(record, row), *shown]:
-            errors.print(line, markup=False)
+    def tell_row(self, number: int, console: Console, most: int | None = None) -> None:
+        """Print how a good row is understood, and what a judge is shown of it.
 
-    def tell_row(self, number: int, console: Console) -> None:
-        """Print the same of one of the good rows, counted from 1, and all that is shown."""
+        Args:
+            number: Which, counted from 1.
+            console: Where.
+            most: Characters of what is shown; None for all.
+        """
         if number > self.number:
             raise InputError(f"{self.path} has {self.number:,} good rows, got {number}")
         record, row = next(islice(self.with_records(), number - 1, None))
         lines = [f"Row {number} is understood as:", *self.understood(record, row)]
-        for line in [*lines, *self.shown(row)]:
+        for line in [*lines, *_shown(row, most)]:
             console.print(line, markup=False)
 
     def understood(self, record: Mapping[str, object], row: Mapping[str, object]) -> list[str]:
@@ -172,17 +138,6 @@ class RowFile:
             lines.append(f"  not shown to the judge: {', '.join(unused)}")
         return lines
 
-    def shown(self, row: Mapping[str, object], most: int | None = None) -> list[str]:
-        """Return what a judge is shown of a row, in the fences of a prompt."""
-        from langchain_judges.rows import show
-
-        text = show(row)
-        if not text:  # of a writer's task
-            return []
-        more = len(text) - (most or len(text))
-        cut = f"… {more:,} more characters: --show-prompt 1 prints all"
-        return ["A judge is shown:", text[:most], *([cut] if more > 0 else [])]
-
     def _rows(
         self, bad: list[tuple[int, str]]
     ) -> Iterator[tuple[Mapping[str, object], dict[str, object]]]:
@@ -191,16 +146,23 @@ class RowFile:
             try:
                 row = records.row(record, index)
             except UnreadableTable as exc:
-                text = _BY_COLUMNS.sub(r"--column \1=\2", str(exc))
-                raise InputError(f"{self.path}: {text}") from exc
+                raise InputError(f"{self.path}: {exc}") from exc
             except InputError as exc:
                 bad.append((index + 1, str(exc)))
             else:
                 yield cast("Mapping[str, object]", record), row
 
 
+def _shown(row: Mapping[str, object], most: int | None) -> list[str]:
+    from langchain_judges.rows import show
+
+    text = show(row)
+    more = len(text) - (most or len(text))
+    cut = f"… {more:,} more characters: --show-prompt 1 prints all"
+    return ["A judge is shown:", text[:most], *([cut] if more > 0 else [])]
+
+
 _SHOWN_CHARACTERS = 60
-_PROMPT_CHARACTERS = 2_000
 
 
 def _shortened(value: object) -> str:
@@ -208,61 +170,34 @@ def _shortened(value: object) -> str:
     return shorten(text, _SHOWN_CHARACTERS, placeholder=" …")
 
 
-def checked_rows(
-    file: RowFile,
-    errors: Console,
-    work: str = "pair to judge",
-    *,
-    kept: bool = False,
-    held: bool = False,
-) -> RowFile:
+def checked_rows(file: RowFile, work: str = "pair to judge", *, kept: bool = False) -> RowFile:
     """Read the rows once, and name the bad ones; stop where none is good.
 
     Args:
         file: The rows.
-        errors: Where to name them.
         work: What a row is.
         kept: Whether the bad ones are rows of the result; else they are left out.
-        held: Whether to hold the good ones, so that the file is not read again.
     """
-    file.held = [] if held else None
     file.count()
-    _name_bad(file, errors)
+    for number, problem in file.bad[:_MOST_NAMED]:
+        say(f"{file.path}, row {number}: {problem}")
+    if len(file.bad) > _MOST_NAMED:
+        say(f"… and {len(file.bad) - _MOST_NAMED:,} more bad rows")
     if not file.number:
-        hint = row_hint([problem for _, problem in file.bad]) if file.bad else ""
         what = "no good row; nothing was asked" if file.bad else f"no {work}"
-        _stop(f"{file.path} has {what}.", errors, hint)
+        say(f"{file.path} has {what}.", "red")
+        if file.bad:
+            say(_HINT)
+        raise typer.Exit(MISUSED)
     if file.bad:
         place = "stand in the results with their reason" if kept else "are left out"
-        text = f"{len(file.bad):,} of {file.number + len(file.bad):,} rows are bad and {place}."
-        errors.print(text, style="yellow")
+        warn(f"{len(file.bad):,} of {file.number + len(file.bad):,} rows are bad and {place}.")
     if file.repeated:
-        errors.print(
-            f"Rows with the id of an earlier row: {file.repeated:,}; each counts as a row.",
-            style="yellow",
-        )
+        warn(f"Rows with the id of an earlier row: {file.repeated:,}; each counts as a row.")
     return file
 
 
-def _stop(text: str, errors: Console, hint: str = "") -> NoReturn:
-    errors.print(text, style="red", markup=False)
-    if hint:
-        errors.print(hint, markup=False)
-    raise typer.Exit(MISUSED)
-
-
 _MOST_NAMED = 20
-
-
-def _name_bad(file: RowFile, errors: Console) -> None:
-    if len(file.bad) > 1 and len({problem for _, problem in file.bad}) == 1:
-        (first, problem), more = file.bad[0], len(file.bad) - 1
-        errors.print(f"{file.path}, row {first} and {more:,} more: {problem}", markup=False)
-        return
-    for number, problem in file.bad[:_MOST_NAMED]:
-        errors.print(f"{file.path}, row {number}: {problem}", markup=False)
-    if len(file.bad) > _MOST_NAMED:
-        errors.print(f"… and {len(file.bad) - _MOST_NAMED:,} more bad rows")
 
 
 def open_rows(
@@ -369,8 +304,7 @@ def check_of(method: str, preset: str | None, options: Mapping[str, object]) -> 
         return check_labelled_pair
     chosen = {**method_options.presets.get(preset or "", {}), **options}
     if isinstance(labels := chosen.get("labels"), str):
-        hint = json_hint("labels", labels)
-        raise OptionError(f"`--set labels` must be a list, got {labels!r}{hint}")
+        raise OptionError(f"`labels` must be a list, got {labels!r}")
     checked = method_options(**chosen)
     # What the members of a jury need of a row, each says itself.
     labelled = checked if isinstance(checked, LabelOptions) else None
@@ -455,15 +389,18 @@ def check_not_read(read: Iterable[Path | None], written: Iterable[Path | None]) 
             raise OptionError(f"{path} is read by this command; name another file to write")
 
 
-def check_file(flag: str, path: Path | None) -> None:
+def check_file(flag: str, path: Path, *, made: bool = False) -> None:
     """Check, before anything is paid for, that a file can be written in the end.
+
+    Args:
+        flag: What names it.
+        path: The file.
+        made: Whether its folder will be made.
 
     Raises:
         OptionError: It is a folder, or in no folder.
     """
-    if path is None:
-        return
     if path.is_dir():
         raise OptionError(f"{flag} must name a file, and {path} is a folder")
-    if not path.parent.is_dir():
+    if not made and not path.parent.is_dir():
         raise OptionError(f"{flag} must name a file in a folder; there is no {path.parent}")

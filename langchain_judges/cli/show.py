@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from langchain_judges.cli.judges import NOT_ON_A_SHELL
-from langchain_judges.cli.messages import error_console, refusals_as_exits
+from langchain_judges.cli.messages import refusals_as_exits
 from langchain_judges.escaping import InertConsole
 from langchain_judges.options import Options, described
 
@@ -43,7 +43,7 @@ def show(
         # A rubric is a file to copy: it is printed as it is.
         Console(highlight=False, markup=False, soft_wrap=True).print(text.rstrip())
     else:
-        with refusals_as_exits(error_console()):
+        with refusals_as_exits():
             method = named(everything, name, "method or rubric")
         if prompts:
             _print_prompts(name, method.templates)

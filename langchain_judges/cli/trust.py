@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,30 +10,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
-from rich.console import Console
 
 from langchain_judges.busy import busy
-from langchain_judges.cli.flags import RowFlags, RunFlags, Without, unfolded
-from langchain_judges.cli.judges import JudgeFlags, NamedJudge, named_judge
+from langchain_judges.cli.flags import BoundedRunFlags, RowFlags, unfolded
+from langchain_judges.cli.judges import JudgeFlags, NamedJudge, named_judge, tell_plan
+from langchain_judges.cli.label import is_labelled, write_first_of
 from langchain_judges.cli.messages import (
     FAILED,
     INTERRUPTED,
     SPENT,
     UNDER_BAR,
-    error_console,
     refusals_as_exits,
     run_rows,
+    say,
     tell_stopped,
     tell_undone,
+    warn,
 )
-from langchain_judges.cli.plan import Amount, tell_dry_run
 from langchain_judges.cli.rows import (
+    RowFile,
+    check_file,
     check_known_of,
     check_not_read,
     checked_rows,
     judge_rows,
     known_rows,
-    named_columns,
 )
 from langchain_judges.errors import InputError, OptionError, OutputError
 from langchain_judges.escaping import InertConsole
@@ -67,10 +67,6 @@ class ReportFlags:
         float | None,
         typer.Option(min=0, max=1, help="Exit with 4 under this agreement, such as 0.7."),
     ] = None
-    max_flips: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Exit with 4 over this share of flips, such as 0.1."),
-    ] = None
     baseline: Annotated[
         Path | None,
         typer.Option(
@@ -99,25 +95,11 @@ class ReportFlags:
             OptionError: It is.
         """
         for path in self.paths:
-            if path.is_dir():
-                raise OptionError(f"--out must name a file, and {path} is a folder")
+            check_file("--out", path, made=True)
         # Nothing but the next report may take the place of the last one.
         pages = [path for path in self.paths if path.suffix != ".json"]
         check_not_read([*read, self.baseline], [*pages, self.records])
         check_not_read(read, self.paths)
-
-    def options(self) -> dict[str, Any]:
-        """Return the options of a report in Python.
-
-        Raises:
-            InputError: The baseline cannot be read.
-        """
-        from langchain_judges.report import read_baseline
-
-        return {
-            **({} if self.min_agreement is None else {"max_wrong": 1 - self.min_agreement}),
-            "baseline": read_baseline(self.baseline) if self.baseline else None,
-        }
 
     def write(self, report: TrustReport | ComparisonReport, summary: str) -> None:
         """Write a report in the form of each path.
@@ -143,32 +125,6 @@ class ReportFlags:
                 raise OutputError(f"{path} cannot be written: {exc.strerror}") from exc
 
 
-def reports(
-    runs: Mapping[str, Sequence[Mapping[str, object]]],
-    table: Sequence[Mapping[str, object]] | None,
-    *,
-    baseline: Mapping[str, object] | None,
-    **options: Any,
-) -> TrustReport | ComparisonReport:
-    """Create the report on some runs.
-
-    Args:
-        runs: The verdicts by judge.
-        table: The labelled rows.
-        baseline: An earlier report, for one judge.
-        options: As `report.trust` and `report.compare` take them.
-    """
-    from langchain_judges.report import compare
-    from langchain_judges.report import trust as report_on
-
-    if len(runs) == 1:
-        ((name, rows),) = runs.items()
-        return report_on(rows, table, name=name, baseline=baseline, **options)
-    if baseline is not None:
-        raise OptionError(f"--baseline is for one judge, got {len(runs)}")
-    return compare(runs, table, **options)
-
-
 def _of_columns(
     path: Path, flags: VerdictFlags, table: RowFlags, options: dict[str, Any]
 ) -> Any:
@@ -176,13 +132,23 @@ def _of_columns(
     from langchain_judges.report import trust_columns
     from langchain_judges.rows.files import read_table
 
-    judges = flags.judge or []
-    if len(judges) > 1 and options.pop("baseline") is not None:
-        raise OptionError(f"--baseline is for one judge, got {len(judges)}")
-    people = [named_columns([each], ["label"]) or {} for each in table.column or []]
-    labels = flags.label or [own["label"] for own in people] or ["label"]
     rows = list(islice(read_table(path), table.limit))
-    return trust_columns(rows, judges, labels, data_name=path.name, **options)
+    return trust_columns(rows, flags.judge or [], flags.label or ["label"], **options)
+
+
+def _of_runs(
+    runs: Mapping[str, Sequence[ResultRow]],
+    table: Sequence[Mapping[str, object]] | None,
+    options: dict[str, Any],
+) -> TrustReport | ComparisonReport:
+    """Create the report on some runs, by the name of their judge."""
+    from langchain_judges.report import compare
+    from langchain_judges.report import trust as report_on
+
+    if len(runs) == 1:
+        ((name, rows),) = runs.items()
+        return report_on(rows, table, name=name, **options)
+    return compare(runs, table, **options)
 
 
 def _tell(answer: TrustReport | ComparisonReport) -> None:
@@ -194,32 +160,27 @@ def _tell(answer: TrustReport | ComparisonReport) -> None:
         console.print(f"{name}{each.sentence}", markup=False)
         if each.drift is not None:
             console.print(each.drift.sentence, markup=False)
-        _say(each.left_out and f"{name}{each.left_out}")
+        if each.left_out:
+            warn(f"{name}{each.left_out}")
     if several:
         console.print(answer.sentence, markup=False)
 
 
-def summary_of(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> tuple[str, bool]:
+def _summary(
+    answer: TrustReport | ComparisonReport, min_agreement: float | None
+) -> tuple[str, bool]:
     """Say which bars were passed; return a summary, and whether all were."""
     from langchain_judges.report.report import gates, markdown
 
-    reports = getattr(answer, "reports", None) or [answer]
-    console, parts, passed = error_console(), [], True
-    for report in reports:
-        checks = gates(report, flags.min_agreement, flags.max_flips)
+    parts, passed = [], True
+    for report in getattr(answer, "reports", None) or [answer]:
+        checks = gates(report, min_agreement)
         parts.append(markdown(report, checks))
         for check in checks:
             passed = passed and check.passed
-            word = "passed" if check.passed else "failed"
-            style = "green" if check.passed else "red"
-            text = f"{word}: {check.title} {check.value}; the bar is: {check.bar}"
-            console.print(text, style=style, markup=False, highlight=False)
+            word, style = ("passed", "green") if check.passed else ("failed", "red")
+            say(f"{word}: {check.title} {check.value}; the bar is: {check.bar}", style)
     return "\n".join(parts), passed
-
-
-def _say(left_out: str) -> None:
-    if left_out:
-        error_console().print(left_out, style="yellow", markup=False)
 
 
 class Verdicts(NamedTuple):
@@ -260,15 +221,15 @@ class VerdictFlags(JudgeFlags):
 
 @unfolded
 def trust(
-    judge: Annotated[VerdictFlags, Without("spec", "model_set")],
+    judge: VerdictFlags,
     report: ReportFlags,
     table: RowFlags,
-    run: RunFlags,
+    run: BoundedRunFlags,
     data: Annotated[
         str | None,
         typer.Argument(
-            help="Rows with labels: a table (JSONL, CSV, Parquet), the folder of a known set, "
-            "or its name. May be left out with --verdicts."
+            help="Rows as judge takes them, with label, labels or human_votes: a table (JSONL, "
+            "CSV, Parquet), or a known set. May be left out with --verdicts."
         ),
     ] = None,
 ) -> None:
@@ -278,37 +239,39 @@ def trust(
     3 budget spent (the report then covers what was judged), 4 under a bar or worse than the
     baseline, 130 Ctrl-C.
     """
-    errors, results = error_console(), judge.verdicts or []
-    with refusals_as_exits(errors, judge.address):
-        _check_use(data, judge, dry_run=run.dry_run)
-        path = None if data is None else Path(data)
+    with refusals_as_exits():
+        _check_use(data, judge, table, dry_run=run.dry_run)
+        path, results = Path(data) if data else None, judge.verdicts or []
         report.check_paths([*([path] if path else []), *results])
-        if report.baseline is not None:
-            report.options()  # Read before anything is asked.
-        if path is not None and judge.judge:
-            if not _written(_of_columns(path, judge, table, report.options()), report):
-                raise typer.Exit(UNDER_BAR)
-            return
-        named = named_judge(judge) if judge.model is not None else None
-        runs = _read_runs(results)
-        rows = None if path is None else _table(path, named, table, errors, runs)
-        if run.dry_run and named is not None and rows is not None:
-            tell_dry_run(named.outline(errors), Amount.of(rows), run.prices, errors)
-            return
-        if named is not None and rows is not None:
-            judged = _judge_rows(named, rows, report.verdicts, run, errors)
+        options = _options(report, path, len(judge.judge or results))
+        rows: list[dict[str, object]] | None = None
+        judged = Verdicts({})
+        if path and judge.judge:
+            answer = _of_columns(path, judge, table, options)
         else:
-            judged = Verdicts(runs)
-        options = {
-            "data_name": path.name if path else "",
-            **report.options(),
-        }
-        with busy("Computing the report"):
-            answer = reports(judged.by_judge, rows, **options)
-        passed = _written(answer, report)
+            named = None if results else named_judge(judge)
+            runs = _read_runs(results)
+            if path:
+                file = _labelled(path, named, table, runs)
+                if named:
+                    tell_plan(named.outline(), file.number, file.size, run)
+                if run.dry_run:
+                    return
+                rows = list(file)
+            if named and rows:
+                judged = _judge_rows(named, rows, report.verdicts, run)
+            else:
+                judged = Verdicts(runs)
+            with busy("Computing the report"):
+                answer = _of_runs(judged.by_judge, rows, options)
+        _tell(answer)
+        summary, passed = _summary(answer, report.min_agreement)
+        with busy("Drawing the report"):
+            report.write(answer, summary)
         if rows is not None:
             _tell_first(answer, rows, list(judged.by_judge.values()), report.paths[0])
-    _leave(judged, errors, judge.address, strict=run.strict)
+    if judged.by_judge:
+        _leave(judged, strict=run.strict)
     if not passed:
         raise typer.Exit(UNDER_BAR)
 
@@ -320,119 +283,98 @@ def _tell_first(
     beside: Path,
 ) -> None:
     """Write the rows to label first where more labels would settle an answer, and say so."""
-    from langchain_judges.cli.doubts import FIRST, chosen, doubts, write_first
-
     reports = getattr(answer, "reports", None) or [answer]
     uses = [each for own in reports for each in own.uses.values() if each.word == "not yet"]
-    if not uses:
-        return
-    number = max(each.labels or FIRST for each in uses)
-    kinds = [
-        "" if _is_labelled(row) else doubt
-        for row, (_, doubt) in zip(rows, doubts(rows, runs)[1], strict=True)
-    ]
-    if places := chosen(kinds, number):
-        path = beside.with_suffix(".label.jsonl")
-        text = write_first(path, ({**rows[i], "doubt": kinds[i]} for i in places))
-        error_console().print(text, markup=False)
+    if uses:
+        write_first_of(rows, runs, max(each.labels or 0 for each in uses), beside)
 
 
-def _written(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> bool:
-    """Print and write a report; return whether every bar was passed."""
-    _tell(answer)
-    summary, passed = summary_of(answer, flags)
-    with busy("Drawing the report"):
-        flags.write(answer, summary)
-    return passed
+def _options(flags: ReportFlags, data: Path | None, judges: int) -> dict[str, Any]:
+    """Return the options of a report in Python.
+
+    Raises:
+        OptionError: A baseline is named for several judges.
+        InputError: The baseline cannot be read.
+    """
+    # Loaded here: help needs nothing of it.
+    from langchain_judges.report import read_baseline
+
+    options: dict[str, Any] = {"data_name": data.name if data else ""}
+    if flags.min_agreement is not None:
+        options["max_wrong"] = 1 - flags.min_agreement
+    if flags.baseline is not None:
+        if judges > 1:
+            raise OptionError(f"--baseline is for one judge, got {judges}")
+        options["baseline"] = read_baseline(flags.baseline)
+    return options
 
 
-def _check_use(data: str | None, judge: VerdictFlags, *, dry_run: bool) -> None:
-    model = judge.model
+def _check_use(
+    data: str | None, judge: VerdictFlags, table: RowFlags, *, dry_run: bool
+) -> None:
+    asks = bool(judge.model or judge.spec)
+    if judge.judge and table.column:
+        raise OptionError("--column goes with a model or --verdicts; else use --label COLUMN")
     if judge.label and not judge.judge:
         raise OptionError("--label goes with --judge; else use --column label=COLUMN")
-    if bool(model) + bool(judge.verdicts) + bool(judge.judge) != 1:
+    if asks + bool(judge.verdicts) + bool(judge.judge) != 1:
         raise OptionError(
             "name either --model, to judge, or --verdicts of a finished run, or a column by "
             "--judge"
         )
     if not judge.verdicts and data is None:
         raise OptionError("name the rows to judge: a table, or a known set")
-    if model is None and dry_run:
+    if not asks and dry_run:
         raise OptionError("--dry-run is for --model: else nothing is asked")
 
 
-def _table(
+def _labelled(
     path: Path,
     judge: NamedJudge | None,
     flags: RowFlags,
-    errors: Console,
     runs: Mapping[str, Sequence[ResultRow]],
-) -> list[dict[str, object]]:
+) -> RowFile:
     """Return the rows with their labels, checked by what their judge will need of them."""
-    if judge:
-        file = judge_rows(path, judge.rows_like, flags)
-    else:
-        file = known_rows(path, check_known_of, flags, runs.values())
-    table = list(checked_rows(file, errors, "row", held=True))
-    if judge is not None:
-        _check_labels(table)
-    return table
-
-
-def _is_labelled(row: Mapping[str, object]) -> bool:
-    return any(
-        row.get(name) not in (None, "", {}, []) for name in ("label", "labels", "human_votes")
-    )
-
-
-def _check_labels(table: Sequence[dict[str, object]]) -> None:
-    if not any(map(_is_labelled, table)):
+    if judge is None:
+        return checked_rows(known_rows(path, check_known_of, flags, runs.values()), "row")
+    file = checked_rows(judge_rows(path, judge.rows_like, flags), "row")
+    if not any(map(is_labelled, file)):
         raise InputError(
             "no row has a `label`, `labels` or `human_votes` to compare the judge with; name "
             "their column, as in --column label=COLUMN. There are "
-            f"{', '.join(map(repr, table[0]))}. Nothing was asked."
+            f"{', '.join(map(repr, next(iter(file))))}. Nothing was asked."
         )
+    return file
 
 
 def _judge_rows(
-    named: NamedJudge,
-    table: Sequence[dict[str, object]],
-    out: Path,
-    run: RunFlags,
-    errors: Console,
+    named: NamedJudge, table: Sequence[dict[str, object]], out: Path, run: BoundedRunFlags
 ) -> Verdicts:
     """Judge the rows; the verdicts are kept in `out`."""
-    from langchain_judges.methods.describe import metadata_of
     from langchain_judges.report.rows import judges_of
 
     judge = named.build()
-    marks = metadata_of(judge)
-    each = marks["calls"]
-    errors.print(
-        f"{len(table):,} rows by {marks['method']}: at most {len(table) * each:,} calls "
-        f"({each} for each row), excluding retries. Verdicts are kept in {out}.",
-        markup=False,
-    )
+    say(f"Verdicts are kept in {out}.")
     rows: list[ResultRow] = []
     options = {"records": out, **run.options()}
-    summary, interrupted = asyncio.run(run_rows(judge, table, options, False, rows.append))
+    summary, interrupted = run_rows(judge, table, options, False, rows.append)
     if interrupted:
-        tell_stopped(errors)
+        tell_stopped()
         raise typer.Exit(INTERRUPTED)
     over_budget = summary.not_judged["over_budget"]
     if over_budget == summary.rows:
-        errors.print("No row was asked: the budget is spent.", style="yellow")
+        warn("No row was asked: the budget is spent.")
         raise typer.Exit(SPENT)
     name = next(iter(judges_of(rows)))
     return Verdicts({name: rows}, budget_spent=over_budget > 0)
 
 
-def _leave(judged: Verdicts, errors: Console, address: str, *, strict: bool) -> None:
+def _leave(judged: Verdicts, *, strict: bool) -> None:
     """Say what was not judged, and leave with its code where that is not 0."""
     rows = [row for run in judged.by_judge.values() for row in run]
     failures = [row for row in rows if not judged_row(row)]
     causes = Counter(cause_of(outcome_of(row)) for row in failures)
-    tell_undone(len(failures), len(rows), causes, errors, address)
+    tell_undone(len(failures), len(rows), causes)
     if judged.budget_spent:
         raise typer.Exit(SPENT)
     anything_failed = any(row["verdict"].get("failures") for row in rows)

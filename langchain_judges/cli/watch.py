@@ -6,22 +6,21 @@ import re
 import threading
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from langchain_judges.cli.flags import Concurrency, MaxCalls, Method, flag, unfolded
+from langchain_judges.cli.flags import Concurrency, MaxCalls, Method, Prices, unfolded
 from langchain_judges.cli.judges import JudgeFlags, named_judge
 from langchain_judges.cli.messages import (
     FAILED,
     INTERRUPTED,
     SIGNALS,
     SPENT,
-    error_console,
     langsmith_client,
     leave_at_once,
     refusals_as_exits,
+    say,
 )
 from langchain_judges.cli.rows import named_columns
 from langchain_judges.errors import OptionError
@@ -77,7 +76,7 @@ class BudgetFlags:
     budget_dollars: Annotated[
         float | None, typer.Option("--budget-dollars", help="Stop after so many dollars.")
     ] = None
-    prices: Annotated[Path | None, flag("prices", "--prices")] = None
+    prices: Prices = None
     max_concurrency: Concurrency = None
 
     def options(self) -> dict[str, Any]:
@@ -104,8 +103,8 @@ def watch(
     Exit codes: 0 done, 1 nothing could be judged, 2 wrong use or refused, 3 budget spent,
     130 Ctrl-C.
     """
-    errors, stop = error_console(), threading.Event()
-    with refusals_as_exits(errors, judge.address):
+    stop = threading.Event()
+    with refusals_as_exits():
         since, again = span(sample.since, "--since"), every and span(every, "--every")
         built = named_judge(judge).build()
         # Loaded here: help needs nothing of it.
@@ -129,7 +128,7 @@ def watch(
         try:
             with langsmith_client() as client, stoppable(SIGNALS, stop.set, leave_at_once):
                 for found in watch_every(look, again or timedelta(0), stop):
-                    errors.print(sentence(found), markup=False)
+                    say(sentence(found))
                     if not again:
                         break
         except KeyboardInterrupt:

@@ -18,7 +18,6 @@ from typing_extensions import TypedDict
 
 from langchain_judges.errors import InputError, needs
 from langchain_judges.escaping import clean, inert_cell, inert_json
-from langchain_judges.metrics import Result
 from langchain_judges.orders import OrderRule, orders_of
 from langchain_judges.report.answers import (
     MARGIN,
@@ -109,17 +108,14 @@ class BarCheck:
     passed: bool
 
 
-def gates(
-    report: ReportContent, min_agreement: float | None = None, max_flips: float | None = None
-) -> list[BarCheck]:
-    """Check a report against limits; an unknown number fails.
+def gates(report: ReportContent, min_agreement: float | None = None) -> list[BarCheck]:
+    """Check a report against a limit; an unknown number fails.
 
     Args:
         report: The report; with an earlier one beside it (`report.drift`) it must not be
             clearly worse.
         min_agreement: The lowest share of agreement, a failed judgment counted as wrong; of
             ratings the lowest rank correlation, by several criteria of the worst of them.
-        max_flips: The highest share of verdicts that change when the texts swap places.
     """
     checks = []
     if min_agreement is not None:
@@ -129,14 +125,9 @@ def gates(
         if report.sample.by_criteria:
             title = headline.title
         bar = f"at least {min_agreement if rated else f'{percent(min_agreement)} %'}"
-        # No number is at least a limit, and none is at most one.
+        # No number is at least a limit.
         passed = headline.result >= min_agreement
         checks.append(BarCheck(title, with_range(headline), bar, passed))
-    if max_flips is not None:
-        unknown = Number("bias.flips", "", Result.undefined("unknown"))
-        flips = report.numbers.get("bias.flips", unknown)
-        bar = f"at most {percent(max_flips)} %"
-        checks.append(BarCheck("flips", with_range(flips), bar, flips.result <= max_flips))
     if report.drift is not None:
         change = Number("drift", "", report.drift.change, "points")
         title = f"change since {report.drift.since or 'the baseline'} (n = {change.result.n:,})"

@@ -263,7 +263,7 @@ def _not_found(field: str, names: Sequence[str], takes: str) -> InputError:
     else:
         candidates = [field, *USUAL[field]]
         near = next((n for n in names if did_you_mean(_plain_name(n), candidates)), None)
-        what = f"name it by columns={{{field!r}: {near or 'COLUMN'!r}}}"
+        what = f"name it by `columns` {field}={near or 'COLUMN'}"
     there = ", ".join(map(repr, names)) or "none"
     return InputError(f"no column for `{field}` is found; there are {there}; {what}")
 
