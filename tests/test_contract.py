@@ -7,17 +7,19 @@ import re
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
 from langchain_core.prompts import ChatPromptTemplate
+from langgraph.types import Send
+from pydantic import BaseModel, Field
 from typer.testing import CliRunner
 from typing_extensions import TypedDict
 
 from langchain_judges import FailureMemory, as_evaluator, judge_many, load_judge
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
-from langchain_judges.methods import COMPARES, MATERIAL, Call, add_usage, order_verdict
+from langchain_judges.methods import COMPARES, MATERIAL, Call, add_usage, order_verdict, pair_of
 from langchain_judges.methods.registry import BUILDERS, METHODS, register
 from langchain_judges.report import trust
 from langchain_judges.testing import check_method
@@ -158,6 +160,7 @@ def of_label(**by_label):
         (r"makes the verdict 'A', not 'tie'", lambda _: {"preference": "tie", "score": 0.5}),
         (r"no verdict; it became 'tie'", of_label(**{"None": {"preference": "tie"}})),
         (r"is a failure with its reason", lambda _: {"failures": []}),
+        (r"`rationale` says what decided", lambda _: {"rationale": " "}),
     ],
 )
 def test_a_wrong_verdict_is_refused(page, message, change):
@@ -174,15 +177,21 @@ def test_slots_that_are_not_mapped_back_to_texts_are_refused(page, monkeypatch):
 
 
 def test_one_reply_that_is_lost_is_told_and_is_no_tie(page, monkeypatch):
+    only: list[str] = []
+
     def merge(self, state, fill="tie", failures=None):
         labels = {order: fill for order in self.options.order_list if state["ballots"]}
+        labels = {} if only and self.options.orders not in only else labels
         labels |= {each["order"]: each["preference"] for each in state["ballots"]}
         told = state["failures"] if failures is None else failures
         usage = add_usage(state["usages"])
         return {"verdict": order_verdict(self.options, labels, told, usage)}
 
     monkeypatch.setattr(page.MeritsSteps, "merge", merge)
-    refused(page, "counts for nothing: all others say 'A', and the verdict became 'tie'")
+    refused(page, r"counts for nothing: all others say \('A', 1.0\), .* became \('tie', 0.5\)")
+    only.append("lenient")
+    refused(page, r"counts for nothing: all others say \('A', 1.0\), .* became \('A', 0.75\)")
+    only.clear()
 
     def silent(self, state):
         return merge(self, state, "A", state["failures"] if not state["ballots"] else [])
@@ -191,7 +200,7 @@ def test_one_reply_that_is_lost_is_told_and_is_no_tie(page, monkeypatch):
     refused(page, "one reply of several that cannot be used is a failure too")
 
 
-BARE = "{request}\n\n{response_1}\n\n{response_2}{focus}{instructions}\n\nWhich is better?"
+BARE = "{request}{reference}\n\n{response_1}\n\n{response_2}{focus}{instructions}\n\nSay which."
 STATIC = BARE.replace("{response_1}", "<one>\n{response_1}\n</one>").replace(
     "{response_2}", "<two>\n{response_2}\n</two>"
 )
@@ -206,7 +215,9 @@ UNFENCED_TASK = "{request}\n" + MATERIAL.partition("</request-{fence_request}>")
         (BARE, r"in a fence that it cannot close.* it stands bare in"),
         (STATIC, r"in a fence that it cannot close.* it stands bare in"),
         (STATIC.replace("{instructions}", ""), "the caller's `instructions` stand in a prompt"),
-        (STATIC.replace("{response_2}", ""), "both texts stand in a prompt"),
+        (STATIC.replace("{response_2}", ""), "makes the verdict 'A', not 'tie'"),
+        (MATERIAL.replace("{request}", ""), r"the task \(`input`\) stands in a prompt"),
+        (MATERIAL.replace("{reference}", ""), "the row's `reference` stands in a prompt"),
     ],
 )
 def test_a_prompt_that_leaves_out_what_it_must_have_is_refused(page, prompt, message):
@@ -214,6 +225,67 @@ def test_a_prompt_that_leaves_out_what_it_must_have_is_refused(page, prompt, mes
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(page.MeritsOptions, "templates", {"compare": template})
         refused(page, message)
+
+
+def test_a_text_that_is_cut_stands_in_a_fence_too(page, monkeypatch):
+    def compare(self, work):
+        question, order = self.context.question("compare", page.Merits), work["order"]
+        cut = f"\n\nA begins with {work['pair']['output_a'][:30]}"
+        shown = {**self.material(work["pair"], order), "focus": cut}
+        return Call(question, shown, order=order)
+
+    monkeypatch.setattr(page.MeritsSteps, "compare", compare)
+    refused(page, r"in a fence that it cannot close.* it stands bare in .*A begins with")
+
+
+class Points(BaseModel):
+    """The reply: what one text is worth."""
+
+    score: Annotated[int, Field(ge=1, le=10)]
+
+
+ONE_TEXT = MATERIAL.partition("\n<response-2-")[0] + "{focus}{instructions}\n\nGive it a score."
+ALONE = ChatPromptTemplate.from_messages([("system", COMPARES), ("human", ONE_TEXT)])
+
+
+def test_a_method_may_ask_about_each_text_by_itself(page, monkeypatch):
+    class Alone(page.MeritsOptions):  # type: ignore[name-defined,misc]  # a module of the page
+        """Scores each text in a call of its own."""
+
+        orders: Literal["none"] = "none"
+        """No text is shown beside the other."""
+        presets: ClassVar[Any] = {}
+        templates: ClassVar[Any] = {"compare": ALONE}
+
+        def calls(self):
+            return 2
+
+    def sides(self, state):
+        pair: Any = pair_of(state)
+        pairs = {"A": pair, "B": {**pair, "output_a": pair["output_b"]}}
+        return [Send("compare", {"pair": pairs[side], "order": side}) for side in pairs]
+
+    def compare(self, work):
+        question = self.context.question("compare", Points)
+        return Call(question, self.material(work["pair"], "AB"), work["order"])
+
+    def compared(self, work, reply):
+        if not reply.data:
+            return {}
+        own = {"order": work["order"], "preference": "tie"}
+        return {"ballots": [{**own, "reason": str(reply.data["score"])}]}
+
+    def merge(self, state):
+        points = {each["order"]: int(each["reason"]) for each in state["ballots"]}
+        answers: Any = {"AB": points} if len(points) == 2 else {}
+        usage = add_usage(state["usages"])
+        failures = state["failures"]
+        return {"verdict": order_verdict(self.options, answers, failures, usage, "By points.")}
+
+    for name, step in (("both_orders", sides), ("compare", compare), ("compared", compared)):
+        monkeypatch.setattr(page.MeritsSteps, name, step)
+    monkeypatch.setattr(page.MeritsSteps, "merge", merge)
+    check_method(Alone, page.build)
 
 
 def test_another_verdict_in_an_event_loop_is_refused(page, monkeypatch):
@@ -291,7 +363,10 @@ def test_a_tuple_of_ones_own_is_an_option_like_any_other(page):
         critics: tuple[str, str] = ("a cook", "a poet")
         """Who judges."""
 
+        panels: tuple[tuple[str, int], ...] = (("a cook", 2),)
+        """How many of each."""
+
     check_method(Critics, page.build)
-    assert Critics(critics=["a", "b"]).critics == ("a", "b")
+    assert Critics(critics=["a", "b"], panels=[["a", 1]]).panels == (("a", 1),)
     with pytest.raises(OptionError, match=r"`critics` must be .*, got \('a',\)"):
         Critics(critics=("a",))

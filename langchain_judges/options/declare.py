@@ -191,11 +191,7 @@ class Options(BaseModel):
         """Check the values; JSON has lists for tuples."""
         fields = type(self).model_fields
         read = {
-            name: tuple(value)
-            if isinstance(value, list)
-            and name in fields
-            and _takes(fields[name].annotation, tuple)
-            else value
+            name: _with_tuples(fields[name].annotation, value) if name in fields else value
             for name, value in values.items()
         }
         try:
@@ -323,12 +319,20 @@ def marks_of(field: FieldInfo) -> list[object]:
     return marks
 
 
-def _takes(annotation: object, container: type) -> bool:
-    """Say whether an option may be a container of this very type."""
-    if get_origin(annotation) is container:
-        return True
-    parts = get_args(annotation) if get_origin(annotation) in _WRAPPERS else ()
-    return any(_takes(part, container) for part in parts)
+def _with_tuples(annotation: object, value: object) -> object:
+    """Return a value with a tuple wherever its type has one, and JSON has a list."""
+    if not isinstance(value, list):
+        return value
+    kind, parts = get_origin(annotation), get_args(annotation)
+    if kind in _WRAPPERS:
+        return next((r for each in parts if (r := _with_tuples(each, value)) != value), value)
+    if kind not in _LISTS:
+        return value
+    kinds = parts if kind is tuple and Ellipsis not in parts else parts[:1] * len(value)
+    if len(kinds) != len(value):
+        return tuple(value)
+    read = [_with_tuples(each, part) for each, part in zip(kinds, value, strict=True)]
+    return tuple(read) if kind is tuple else read
 
 
 def _is_marked(field: FieldInfo, *, for_client: bool) -> bool:

@@ -48,6 +48,8 @@ ITEM = {
 }
 LESSON = "A remembered answer about tulips."
 _INSTRUCTIONS = "Write for gardeners of the coast."
+_REFERENCE = "A south window and little water."
+_BEGINNING = 20
 _WORDS = {"A": "six hours of light", "B": "Hope for the best"}
 """By which the fakes know the texts of the pair."""
 _VERDICTS = {"pair": Verdict, "item": LabelVerdict}
@@ -70,8 +72,8 @@ def check_method(
       every order, who always prefers slot 1 gets no winner where both orders are asked.
     - Score, scores, confidence and `flipped` agree with the preference.
     - A reply that cannot be used is a failure, and never a verdict.
-    - Task and judged texts stand in fences that they cannot close; the caller's instructions
-      and what a memory recalls are shown.
+    - Task and judged texts stand in fences that they cannot close, also where they are cut; the
+      reference, the caller's instructions and what a memory recalls are shown.
     - Identical texts are a tie without a call, a checkpointed thread keeps nothing of the row
       before, and what lands is streamed.
 
@@ -218,8 +220,8 @@ def _check_sides(method: _Method) -> None:
     for side, other in (("A", "B"), ("B", "A")):
         judge, model = method.judge(prefers(_WORDS[side], _WORDS[other]))
         verdict = judge.invoke(PAIR)["verdict"]
-        seen = any(all(word in prompt for word in _WORDS.values()) for prompt in model.prompts)
-        _expect(seen, "both texts stand in a prompt")
+        shown = "".join(model.prompts)
+        _expect(all(word in shown for word in _WORDS.values()), "both texts stand in a prompt")
         _expect(
             verdict["preference"] == side,
             f"a model that prefers text {side} in whatever slot it stands makes the verdict "
@@ -239,6 +241,8 @@ def _check_first_slot(method: _Method) -> None:
     judge, model = method.judge(prefers_first)
     verdict = judge.invoke(PAIR)["verdict"]
     _check_verdict(verdict)
+    if not any(all(word in prompt for word in _WORDS.values()) for prompt in model.prompts):
+        return  # Each text is asked about by itself: there is no first slot.
     if len(method.options().order_list) == 2:
         preference, flipped = verdict["preference"], verdict["flipped"]
         _expect(
@@ -277,6 +281,7 @@ def _check_verdict(verdict: Mapping[str, Any]) -> None:
     if _label(verdict) is None:
         _expect(verdict["failures"], "a verdict of None says why in `failures`")
         return
+    _expect(verdict["rationale"].strip(), "`rationale` says what decided")
     score, confidence = verdict["score"], verdict["confidence"]
     sources = get_args(ConfidenceSource)
     source = verdict["confidence_source"]
@@ -310,37 +315,47 @@ def _check_failures(method: _Method) -> None:
     _expect(verdict["failures"], "a reply that cannot be used is a failure with its reason")
     pair = method.kind.takes == "pair"
     script = prefers(_WORDS["A"], _WORDS["B"]) if pair else scores(high=True)
-    judge, model = method.judge(script)
-    best = _label(judge.invoke(method.row)["verdict"])
-    for number in range(min(4, len(model.prompts))):
-        _check_one_failure(method, script, sorted(model.prompts)[number], best)
+    rules = ({}, {"orders": "lenient"}) if "orders" in method.kind.model_fields else ({},)
+    for rule in rules:
+        try:
+            judge, model = method.judge(script, **rule)
+        except OptionError:
+            continue  # It asks in no such order.
+        best = judge.invoke(method.row)["verdict"]
+        for lost in sorted(model.prompts)[:4]:
+            _check_one_failure(method, script, lost, best, rule)
 
 
-def _check_one_failure(method: _Method, script: Script, lost: str, best: object) -> None:
+def _check_one_failure(
+    method: _Method, script: Script, lost: str, best: Mapping[str, Any], rule: Mapping[str, Any]
+) -> None:
     """Check what becomes of a judgment of which one call fails."""
     judge, model = method.judge(
-        lambda prompt: NOTHING_USABLE if prompt == lost else script(prompt), repairs=0
+        lambda prompt: NOTHING_USABLE if prompt == lost else script(prompt), repairs=0, **rule
     )
     verdict = judge.invoke(method.row)["verdict"]
     if lost not in model.prompts:
         return  # What came before it was asked otherwise.
     _expect(verdict["failures"], "one reply of several that cannot be used is a failure too")
-    label = _label(verdict)
+    got, wanted = ((_label(each), each["score"]) for each in (verdict, best))
     _expect(
-        label in (best, None),
-        f"a reply that cannot be used counts for nothing: all others say {best!r}, and the "
-        f"verdict became {label!r}",
+        got[0] is None or got == wanted,
+        f"a reply that cannot be used counts for nothing: all others say {wanted!r}, and the "
+        f"verdict became {got!r}",
     )
 
 
 def _check_prompts(method: _Method) -> None:
-    """Check that task and judged texts stand in fences, and the caller's words in a prompt."""
+    """Check that task and judged texts stand in fences, and all else of a row in a prompt."""
+    pair = method.kind.takes == "pair"
+    row = {**method.row, "reference": _REFERENCE} if pair else method.row
     judge, model = method.judge(fitting_reply, instructions=_INSTRUCTIONS)
-    judge.invoke(method.row)
-    shown = any(_INSTRUCTIONS in prompt for prompt in model.prompts)
-    _expect(shown, "the caller's `instructions` stand in a prompt")
-    texts = ("output_a", "output_b") if method.kind.takes == "pair" else ("output",)
-    fields = ("input", *texts)
+    judge.invoke(row)
+    shown = "".join(model.prompts)
+    _expect(_INSTRUCTIONS in shown, "the caller's `instructions` stand in a prompt")
+    _expect(row["input"] in shown, "the task (`input`) stands in a prompt")
+    _expect(not pair or _REFERENCE in shown, "the row's `reference` stands in a prompt")
+    fields = ("input", "output_a", "output_b") if pair else ("input", "output")
     closings = {
         closing
         for prompt in model.prompts
@@ -355,6 +370,7 @@ def _check_prompts(method: _Method) -> None:
     for prompt in model.prompts:
         for field in fields:
             list(_closings(prompt, hostile[field]))
+            list(_closings(prompt, hostile[field][:_BEGINNING]))  # of a text that is cut
 
 
 def _closings(prompt: str, text: str) -> Iterator[str]:

@@ -47,7 +47,7 @@ def drawn(salt: int) -> Script:
 
 
 def prefers(text: str, other: str) -> Script:
-    """Return a script that prefers a text, in whatever slot of a prompt it stands.
+    """Return a script that prefers a text, in whatever slot of a prompt it stands, or alone.
 
     Args:
         text: Words of the preferred text that no other text has.
@@ -56,7 +56,8 @@ def prefers(text: str, other: str) -> Script:
 
     def reply(prompt: str) -> str:
         if text not in prompt or other not in prompt:
-            return _reply(prompt, prompt, Leaning())
+            alone = text in prompt or other in prompt
+            return _reply(prompt, prompt, Leaning(high=text in prompt if alone else None))
         is_first = prompt.index(text) < prompt.index(other)
         words = (text, other) if is_first else (other, text)
         return _reply(prompt, prompt, Leaning("1" if is_first else "2", words))
