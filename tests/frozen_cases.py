@@ -261,7 +261,6 @@ CASES: dict[str, Case] = {
         criteria={"criteria": ["Depth: says why", "Tone"], "explain_first": True},
         lenient={"orders": "lenient"},
         means={"orders": "score_mean", "samples": 2},
-        weighted={"merge": "weighted"},
         model_merge={"merge": "model", "reference_model": OTHER},
     ),
     **_variations(

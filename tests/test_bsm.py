@@ -7,7 +7,6 @@ from itertools import product
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from langchain_core.caches import InMemoryCache
 from langchain_core.prompts import ChatPromptTemplate
 
 from langchain_judges import create_bsm_judge, load_judge
@@ -79,16 +78,12 @@ def test_results_name_criteria_subscores_and_orders_by_identity():
 COUNTS = [
     ({}, 11),
     ({"max_criteria": 2}, 5),
-    ({"max_criteria": 3}, 7),
-    ({"max_criteria": 4}, 9),
     ({"criteria": ["Depth", "Tone"]}, 4),
     ({"reuse_plan": False}, 12),
     ({"merge": "model"}, 13),
     ({"samples": 5}, 51),
     ({"orders": "none"}, 6),
     ({"orders": "none", "reuse_plan": False}, 6),
-    ({"orders": "none", "merge": "model"}, 7),
-    ({"orders": "lenient"}, 11),
     ({"orders": "score_mean", "samples": 2}, 21),
     ({"reference_model": FakeChatModel()}, 12),
     ({"criteria": ["Depth"], "merge": "model", "samples": 3}, 8),
@@ -106,14 +101,6 @@ def test_calls_equal_the_closed_forms(options, calls):
         reference.prompts.clear()
 
 
-@for_each("options", [{}, {"merge": "model"}, {"orders": "none"}, {"orders": "score_mean"}])
-def test_swapping_the_inputs_mirrors_the_verdict(options):
-    there, back = (judged(pair, **options)[0]["verdict"] for pair in (PAIR, SWAPPED))
-    assert (there["preference"], back["preference"]) == ("A", "B")
-    assert back["score"] == pytest.approx(1 - there["score"])
-    assert back["scores"] == {"A": there["scores"]["B"], "B": there["scores"]["A"]}
-
-
 @settings(max_examples=15, suppress_health_check=list(HealthCheck))
 @given(
     a=st.integers(0, 4),
@@ -126,15 +113,6 @@ def test_the_score_says_whom_the_verdict_prefers(a, b, orders, merge):
     verdict = judged(pair, orders=orders, merge=merge, max_criteria=2)[0]["verdict"]
     assert verdict["preference"] == ("A" if a > b else "B" if b > a else "tie")
     assert (verdict["score"] > 0.5, verdict["score"] < 0.5) == (a > b, a < b)
-
-
-def first_slot(prompt):
-    return '{"score_1": 5, "score_2": 1, "explanation": ""}' if is_solve(prompt) else None
-
-
-def test_one_order_cannot_flip_and_believes_the_first_slot():
-    verdict = judged(replies=first_slot, orders="none")[0]["verdict"]
-    assert (verdict["preference"], verdict["flipped"]) == ("A", None)
 
 
 def half_tied(prompt):
@@ -319,16 +297,9 @@ def test_earlier_answers_are_shown_when_wanted():
     assert "early A" not in model.prompts[0]
 
 
-def test_same_last_answers_differ_by_the_earlier_ones_only_when_those_are_shown():
-    pair = {**TURNS, "output_b": [TURNS["output_b"][0], TURNS["output_a"][1]]}
-    assert judged(pair)[1].prompts == []
-    assert judged(pair, show_turn1_answers=True)[1].prompts
-
-
 def test_only_a_criterion_of_what_is_right_is_told_how_that_is_scored():
     _, model = judged(criteria=["Correctness", "Depth"], orders="none")
     first, second = sorted(model.prompts, key=lambda p: "criterion: Depth" in p)
-    assert "A wrong final answer gets 1, or 2 if it comes close, a right one 5" in first
     assert "A wrong final answer gets 1, or 2 if it comes close, a right one 5" in first
     assert "final answer" not in second
     assert second.split("The criterion: ")[1].startswith("Depth: as far as the request calls")
@@ -357,17 +328,6 @@ def test_the_scale_bounds_the_scores():
     assert {f["reason"] for f in verdict["failures"]} == {"invalid_label"}
 
 
-def test_a_replaced_prompt_is_sent_and_changes_the_version():
-    own = ChatPromptTemplate.from_template("MINE {criterion} {response_1} {response_2} score_1")
-    plain = create_bsm_judge(FakeChatModel())
-    model = FakeChatModel(replies=lambda p: '{"score_1": 1, "score_2": 1, "explanation": ""}')
-    judge = create_bsm_judge(model, criteria=["Depth"], prompts={"solve": own})
-    judge.invoke(PAIR)
-    assert all(prompt.startswith("MINE Depth") for prompt in model.prompts)
-    versions = [j.config["metadata"]["prompt_version"] for j in (plain, judge)]
-    assert len(set(versions)) == 2
-
-
 @for_each(
     ("options", "message"),
     [
@@ -375,8 +335,6 @@ def test_a_replaced_prompt_is_sent_and_changes_the_version():
         ({"criteria": "Depth"}, "`criteria` must be a list"),
         ({"criteria": ["Depth", "depth: x"]}, "distinct names"),
         ({"criteria": [{"description": "x"}]}, "`criteria` must be a list with distinct names"),
-        ({"criteria": [{"name": "x", "weight": 0}]}, "`criteria` must be a list"),
-        ({"criteria": [{"name": "x", "weight": float("nan")}]}, "`criteria` must be a list"),
         ({"min_valid": 6}, "`min_valid` must be at most 5, got 6"),
         (
             {"prompts": {"branch": ChatPromptTemplate.from_template("{output_a}")}},
@@ -389,11 +347,6 @@ def test_options_are_checked_with_the_rule_and_the_value(options, message):
         create_bsm_judge(FakeChatModel(), **options)
 
 
-def test_samples_have_seeds_of_their_own_and_stay_apart_in_a_cache():
-    _, model = judged(criteria=["Depth"], orders="none", samples=3, cache=InMemoryCache())
-    assert sorted(settings["seed"] for settings in model.settings) == [0, 1, 2]
-
-
 def test_rows_of_one_request_share_its_plan():
     model = scripted()
     judge = create_bsm_judge(model)
@@ -401,62 +354,6 @@ def test_rows_of_one_request_share_its_plan():
     plans = [usage["by_step"]["branch"] for usage in usages]
     assert [(plan["calls"], plan["cached_calls"]) for plan in plans] == [(1, 0), (0, 1)]
     assert len(model.prompts) == sum(usage["calls"] for usage in usages)
-
-
-def test_a_second_judgment_is_answered_from_the_cache():
-    model = scripted()
-    judge = create_bsm_judge(model, cache=InMemoryCache())
-    first, again = judge.invoke(PAIR)["verdict"], judge.invoke(PAIR)["verdict"]
-    assert len(model.prompts) == 11
-    assert again["usage"]["calls"] == 0
-    assert again["usage"]["by_step"]["solve"]["cached_calls"] == 10
-    assert {**first, "usage": None} == {**again, "usage": None}
-
-
-def scoring(table):
-    """Return a model that scores A and B by criterion, or by criterion and order."""
-
-    def line(name, prompt):
-        a_first = prompt.find("good good") < prompt.find("bad")
-        key = (name, "AB" if a_first else "BA")
-        a, b = table[key] if key in table else table[name]
-        first, second = (a, b) if a_first else (b, a)
-        return {"score_1": first, "score_2": second, "explanation": name}
-
-    def respond(prompt):
-        return json.dumps(line(re.search(r"The criterion: (\w+)", prompt)[1], prompt))
-
-    return FakeChatModel(replies=respond)
-
-
-def run(table, criteria=None, pair=PAIR, **options):
-    model = scoring(table)
-    names = criteria or [name for name in table if isinstance(name, str)]
-    return create_bsm_judge(model, criteria=names, **options).invoke(pair), model
-
-
-def test_weights_decide_where_the_plain_sum_says_otherwise():
-    # Sums 2 + 4 = 6 to 3 + 2 = 5; weighted 3*2 + 4 = 10 to 3*3 + 2 = 11 in each order.
-    # Margin (3 * -1/8 + 1 * 2/8) / 4 = -1/32.
-    table = {"Truth": (2, 3), "Tone": (4, 2)}
-    plan = [{"name": "Tone"}, {"name": "Truth", "weight": 3}]
-    assert run(table, plan)[0]["verdict"]["preference"] == "A"
-    result, _ = run(table, plan, merge="weighted")
-    assert result["verdict"]["preference"] == "B"
-    assert result["verdict"]["scores"] == {"A": 20.0, "B": 22.0}
-    assert result["verdict"]["score"] == 0.5 - 1 / 32
-    assert [criterion["name"] for criterion in result["criteria"]] == ["Truth", "Tone"]
-
-
-def test_a_plan_that_is_weighted_is_asked_for_weights():
-    criteria = [{"name": "Truth", "description": "d", "weight": 7}]
-    scores = {"score_1": 1, "score_2": 1, "explanation": ""}
-    model = FakeChatModel(
-        replies=lambda p: json.dumps({"criteria": criteria} if "really differ" in p else scores)
-    )
-    result = create_bsm_judge(model, merge="weighted").invoke(PAIR)
-    assert result["criteria"][0]["weight"] == 7
-    assert "Its weight says" in model.prompts[0]
 
 
 def test_a_merging_model_reads_each_criterion_of_its_own_order_once():

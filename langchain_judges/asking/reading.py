@@ -25,7 +25,7 @@ from langchain_judges.asking.reply_text import (
     wrappers,
 )
 from langchain_judges.rows.texts import is_blank, without_lone_surrogates
-from langchain_judges.verdict import FailureReason
+from langchain_judges.verdict import Failure, FailureReason
 
 ReplyData = dict[str, Any]
 """What was read of a reply: what `Question.shape` dumps, or might after a check."""
@@ -61,6 +61,10 @@ class Problem(NamedTuple):
 
     reason: FailureReason
     detail: str
+
+    def failure(self, step: str, unit: str) -> Failure:
+        """Return it as the failure of a part of a reply."""
+        return {"step": step, "unit": unit, "reason": self.reason, "detail": self.detail}
 
 
 Reading = tuple[ReplyData, None] | tuple[None, Problem]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, NotRequired
@@ -33,8 +32,6 @@ class PlanLine(TypedDict):
 
     name: str
     description: str
-    weight: NotRequired[float]
-    """How much it counts, where scores are weighted."""
     order: NotRequired[Order]
     """Only where each order has a plan of its own (`reuse_plan=False`)."""
 
@@ -46,23 +43,15 @@ class PlannedCriterion(BaseModel):
     description: str
 
 
-class WeightedCriterion(PlannedCriterion):
-    """A criterion with its weight."""
-
-    weight: int = Field(ge=1, le=10)
-
-
 PlanLineLike = str | Mapping[str, Any]
-"""A criterion as callers write it: a name, `"name: description"`, or both by key; by key it
-may have a `weight` too."""
+"""A criterion as callers write it: a name, `"name: description"`, or both by key."""
 
 
 def read_criteria(criteria: Sequence[PlanLineLike] | None) -> tuple[PlanLine, ...] | None:
     """Return the criteria of a caller in one form.
 
     Raises:
-        ValueError: They are no list of at least one, one has no name, two have the same, or
-            a weight is no number above zero.
+        ValueError: They are no list of at least one, one has no name, or two have the same.
     """
     if criteria is None:
         return None
@@ -82,31 +71,17 @@ def _criterion(criterion: PlanLineLike) -> PlanLine:
         name, description = criterion.get("name", ""), criterion.get("description", "")
     if not (isinstance(name, str) and isinstance(description, str) and name.strip()):
         raise ValueError("a criterion without a name")
-    line: PlanLine = {"name": name.strip(), "description": description.strip()}
-    if isinstance(criterion, Mapping) and "weight" in criterion:
-        line["weight"] = _weight(criterion["weight"])
-    return line
-
-
-def _weight(value: object) -> float:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not 0 < value < math.inf
-    ):
-        raise ValueError("a weight that is no number above zero")
-    return float(value)
+    return {"name": name.strip(), "description": description.strip()}
 
 
 @cache
-def plan_shape(max_criteria: int, weighted: bool = False) -> type[BaseModel]:
+def plan_shape(max_criteria: int) -> type[BaseModel]:
     """Return the shape of a plan of at most `max_criteria` criteria.
 
     A longer plan is not an error: its first criteria are kept.
     """
     limit = Field(min_length=1, json_schema_extra={"maxItems": max_criteria})
-    kind = WeightedCriterion if weighted else PlannedCriterion
-    return create_model("Plan", criteria=(list[kind], limit))  # type: ignore[valid-type]
+    return create_model("Plan", criteria=(list[PlannedCriterion], limit))
 
 
 def distinct_criteria(planned: Sequence[Mapping[str, Any]]) -> list[PlanLine]:
@@ -120,10 +95,7 @@ def distinct_criteria(planned: Sequence[Mapping[str, Any]]) -> list[PlanLine]:
         name = " ".join(criterion["name"].split())[:60].strip(" .:*-")
         description = " ".join(criterion["description"].split())[:300]
         if name:
-            line: PlanLine = {"name": name, "description": description}
-            if "weight" in criterion:
-                line["weight"] = criterion["weight"]
-            plan.setdefault(name.casefold(), line)
+            plan.setdefault(name.casefold(), {"name": name, "description": description})
     return list(plan.values())
 
 

@@ -17,11 +17,10 @@ from langchain_judges.memory.shown import Recaller
 from langchain_judges.methods.context import StateSchema
 from langchain_judges.methods.items import ItemResult
 from langchain_judges.methods.rubric.criteria import Labels, LabelsLike, Rubric, check_name
-from langchain_judges.methods.rubric.judge import label_context, label_graph
+from langchain_judges.methods.rubric.judge import LabelSteps, label_context, label_graph
 from langchain_judges.methods.rubric.options import LabelOptions, rubric_of_text
 from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS
 from langchain_judges.methods.rubric.replies import RubricState
-from langchain_judges.methods.rubric.steps import LabelSteps
 from langchain_judges.options import factory
 from langchain_judges.verdict import Item
 

@@ -1,21 +1,283 @@
-"""Branch-Solve-Merge judging a pair: branch → solve → merge (Saha et al. 2023, Algorithm 1)."""
+"""The judge: [reference →] branch → solve → merge (Saha et al. 2023, Algorithm 1)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.constants import END
+from langgraph.types import Send
 
-from langchain_judges.asking.nodes import Route
+from langchain_judges.asking.ask import ask
+from langchain_judges.asking.nodes import Call, Next, Route
+from langchain_judges.asking.send import Reply, sample_seed
+from langchain_judges.asking.steps import SingleFlight, Steps, Update, together
+from langchain_judges.memory.shown import block
+from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.bsm.options import BSM
-from langchain_judges.methods.bsm.replies import BSMResult, BSMState
-from langchain_judges.methods.bsm.steps import BSMSteps
+from langchain_judges.methods.bsm.replies import (
+    Answer,
+    BSMResult,
+    BSMState,
+    OrderResult,
+    SolveWork,
+)
+from langchain_judges.methods.bsm.tally import (
+    ScoreCells,
+    decide,
+    findings,
+    mean_scores,
+    order_totals,
+    quorum,
+)
 from langchain_judges.methods.context import JudgeContext, StateSchema, begin
+from langchain_judges.methods.graph import JudgeGraph
+from langchain_judges.methods.pairs import (
+    PairSteps,
+    examples_in,
+    fences,
+    pair_of,
+    plan_words,
+    reference_block,
+    scale_words,
+)
+from langchain_judges.methods.replies import (
+    Choice,
+    PlanLine,
+    PlanScore,
+    distinct_criteria,
+    plan_shape,
+    scores_shape,
+)
 from langchain_judges.options import factory
+from langchain_judges.orders import (
+    ORDER_NAMES,
+    Order,
+    by_identity,
+    in_slots,
+    naming_identities,
+    preferred_slot,
+)
+from langchain_judges.rows.fences import fence
+from langchain_judges.rows.texts import answers_in_turn, shown, shown_task, user_turns
+from langchain_judges.verdict import Pair, add_usage, cached_usage, not_judged
 
-if TYPE_CHECKING:
-    from langchain_judges.methods.graph import JudgeGraph
+
+@dataclass(frozen=True)
+class BSMSteps(PairSteps):
+    """The steps of the method."""
+
+    options: BSM
+    references: SingleFlight[Reply] = field(default_factory=SingleFlight)
+    plans: SingleFlight[Reply] = field(default_factory=SingleFlight)
+
+    def seen(self, pair: Pair, side: str) -> str:
+        """Return what a model sees of one side."""
+        text = pair[side]  # type: ignore[literal-required]
+        return shown(text[-1:] if self._hides(pair, side) else text)
+
+    def _hides(self, pair: Pair, side: str) -> bool:
+        """Return whether a side has responses to earlier turns, which are not shown."""
+        text = pair[side]  # type: ignore[literal-required]
+        return answers_in_turn(pair["input"], text) and not self.options.show_turn1_answers
+
+    @cached_property
+    def scale(self) -> dict[str, object]:
+        """What a prompt says of the scale."""
+        return scale_words(self.options.scale)
+
+    def focus_on(self, pair: Pair) -> str:
+        """Say which turn is judged, where the request has several, and what is not shown."""
+        hidden = any(self._hides(pair, side) for side in ("output_a", "output_b"))
+        return super().focus_on(pair) + (texts.NOT_SHOWN if hidden else "")
+
+    def reference(self, state: BSMState) -> Steps[Update]:
+        """Take the pair's own reference, or write one, once for each request."""
+        if reference := state.get("reference"):
+            return {"written_reference": reference}
+        request = shown_task(state["input"])
+        variables = {
+            **self.frame(pair_of(state)),
+            "fence_request": fence(request),
+            "request": request,
+            "focus": texts.ANSWER_FOCUS if user_turns(state["input"]) > 1 else "",
+        }
+        question = self.context.question("reference", Answer)
+        reply, reused = yield from self.references.get(
+            request, lambda: ask(question, variables), lambda reply: reply.data is not None
+        )
+        return {
+            "written_reference": reply.data["answer"] if reply.data else None,
+            "failures": reply.failures,
+            "usages": [cached_usage("reference") if reused else reply.usage],
+        }
+
+    def branch(self, state: BSMState) -> Steps[Update]:
+        """Plan the criteria from the request alone, once for each request."""
+        options = self.options
+        if options.plan:
+            return {"criteria": [*options.plan]}
+        plans: Sequence[Order | None] = (None,) if options.reuse_plan else options.order_list
+        replies = yield from together([self._plan(state, order) for order in plans])
+        criteria: list[PlanLine] = []
+        for order, (reply, _) in zip(plans, replies, strict=True):
+            planned = distinct_criteria(reply.data["criteria"]) if reply.data else []
+            plan = planned[: options.max_criteria]
+            criteria += [{**c, "order": order} if order else c for c in plan]
+        return {
+            "criteria": criteria,
+            "failures": [failure for reply, _ in replies for failure in reply.failures],
+            "usages": [
+                cached_usage("branch") if reused else reply.usage for reply, reused in replies
+            ],
+        }
+
+    def _plan(self, state: BSMState, order: Order | None) -> Steps[tuple[Reply, bool]]:
+        options, request = self.options, shown_task(state["input"])
+        question = self.context.question("branch", plan_shape(options.max_criteria))
+        # Overall verdicts say what counts, and nothing of one criterion: where scores are
+        # summed they are for the plan.
+        examples = [] if options.merge == "model" else examples_in(state)
+        lessons = block(examples, order=order or "AB", noun=self.noun)
+        variables = {
+            "fence_request": fence(request),
+            "request": request,
+            **self.frame(pair_of(state), lessons and lessons + texts.LESSONS),
+            "count": plan_words(options.max_criteria),
+        }
+        unit = ORDER_NAMES[order] if order else ""
+        return self.plans.get(
+            json.dumps([unit, variables], default=str),
+            lambda: ask(question, variables, unit=unit, order=order),
+            lambda reply: reply.data is not None,
+        )
+
+    def solve_each(self, state: BSMState) -> Next:
+        """Send every criterion, in every order, as often as it is sampled."""
+        options, pair = self.options, pair_of(state)
+        if options.reference_model is not None:
+            if not state.get("written_reference"):
+                return "merge"
+            pair["reference"] = state["written_reference"]
+        return [
+            Send("solve", SolveWork(pair=pair, criterion=criterion, order=order, sample=sample))
+            for criterion in state["criteria"]
+            for order in options.order_list
+            if criterion.get("order", order) == order
+            for sample in range(options.samples)
+        ] or "merge"
+
+    def solve(self, work: SolveWork) -> Call:
+        """Ask for the scores of both texts on one criterion, in one order."""
+        options, order, criterion = self.options, work["order"], work["criterion"]
+        name, words = criterion["name"], criterion["description"] or texts.UNDESCRIBED
+        rule = f"\nFor this criterion, {self.scale['right']}"
+        asks_right = name.casefold().startswith(texts.NAMED_RIGHT)
+        variables = {
+            **self.material(work["pair"], order),
+            **self.scale,
+            "reply": texts.EXPLAINED_FIRST if options.explain_first else texts.EXPLAINED,
+            "criterion": f"{name}: {words}{rule if asks_right else ''}",
+            "criterion_name": name,
+            "criterion_description": criterion["description"],
+        }
+        several = options.samples > 1
+        question = self.context.question(
+            "solve",
+            scores_shape(options.scale, options.explain_first),
+            sampled=several,
+            shares_material=several or (len(options.plan) or options.max_criteria) > 1,
+        )
+        sampled = f", sample {work['sample'] + 1}" if several else ""
+        unit = f"{name} ({ORDER_NAMES[order]}{sampled})"
+        seed = sample_seed(options.seed, work["sample"]) if several else None
+        return Call(question, variables, unit, order, seed)
+
+    def solved(self, work: SolveWork, reply: Reply) -> Update:
+        """Keep the scores by identity of the texts."""
+        if not reply.data:
+            return {}
+        order, data = work["order"], reply.data
+        subscore: PlanScore = {
+            "criterion": work["criterion"]["name"],
+            "order": order,
+            "sample": work["sample"],
+            "scores": by_identity(order, data["score_1"], data["score_2"]),
+            "explanation": naming_identities(data["explanation"], order),
+        }
+        return {"subscores": [subscore]}
+
+    def merge(self, state: BSMState) -> Steps[Update]:
+        """Sum or weigh the findings of each order, then combine the orders."""
+        options, criteria = self.options, state["criteria"]
+        failures, usages = list(state["failures"]), list(state["usages"])
+        cells = mean_scores(criteria, state["subscores"], options.order_list)
+        reason = quorum(options, criteria, cells)
+        by_order: dict[Order, OrderResult] = {}
+        if reason is None:
+            by_order = {order: order_totals(order, cells) for order in options.order_list}
+        if by_order and options.merge == "model":
+            replies = yield from together(
+                [self._weigh(state, order, cells) for order in options.order_list]
+            )
+            for order, reply in zip(options.order_list, replies, strict=True):
+                failures += reply.failures
+                usages.append(reply.usage)
+                by_order[order] = _weighed(order, reply, by_order[order])
+        usage = add_usage(usages)
+        undecided = any(result["preference"] is None for result in by_order.values())
+        if reason or undecided:
+            verdict = not_judged(failures, usage, reason or "")
+        else:
+            verdict = decide(options, cells, by_order, failures, usage)
+        return {"verdict": verdict, "by_order": by_order}
+
+    def _weigh(self, state: BSMState, order: Order, cells: ScoreCells) -> Steps[Reply]:
+        criteria, request = state["criteria"], shown_task(state["input"])
+        findings_text = findings(criteria, state["subscores"], order, cells)
+        examples = examples_in(state)
+        lessons = block(examples, order=order, noun=self.noun)
+        variables = {
+            "fence_request": fence(request),
+            "fence_findings": fence(findings_text),
+            "request": request,
+            "findings": findings_text,
+            **self.scale,
+            **self.frame(pair_of(state), lessons),
+        }
+        question = self.context.question("merge", Choice)
+        return ask(question, variables, unit=ORDER_NAMES[order], order=order)
+
+    def material(self, pair: Pair, order: Order) -> dict[str, object]:
+        """Return the variables of a prompt that shows request, reference and both texts.
+
+        What the memory recalled stands in the plan, or where the findings are weighed.
+        """
+        request = shown_task(pair["input"])
+        first, second = in_slots(order, *(self.seen(pair, f"output_{x}") for x in "ab"))
+        return {
+            **self.pieces(pair, order),
+            **fences(request, first, second),
+            "request": request,
+            "reference": reference_block(pair.get("reference") or ""),
+            "response_1": first,
+            "response_2": second,
+            **self.frame(pair),
+        }
+
+
+def _weighed(order: Order, reply: Reply, result: OrderResult) -> OrderResult:
+    """Return the result of an order with the merging model's verdict; None if it has none."""
+    if not reply.data:
+        return {**result, "preference": None}
+    return {
+        **result,
+        "preference": preferred_slot(order, reply.data["preference"]),
+        "explanation": naming_identities(reply.data["explanation"], order),
+    }
 
 
 def _graph(steps: BSMSteps) -> JudgeGraph:

@@ -71,7 +71,6 @@ class BSM(JudgeOptions):
     cannot be scored in one order is left out of both; replies are JSON; a plan that fails
     leaves the pair unjudged. The examples of a memory, whose verdicts are of whole texts, are
     shown to the plan or to the model that merges, never where one criterion is scored.
-    `merge="weighted"` is ours.
 
     Returns:
         A compiled graph from `Pair` to `{"verdict", "criteria", "subscores",
@@ -102,17 +101,16 @@ class BSM(JudgeOptions):
     templates = texts.PROMPTS
 
     criteria: Criteria = None
-    """Your own plan (2K calls): names, `"name: description"`, or `{"name", "description"}`,
-    optionally with a `weight`."""
+    """Your own plan (2K calls): names, `"name: description"`, or `{"name", "description"}`."""
     reference_model: OtherModel = None
     """Writes a reference answer if a pair has none, once for each request (one more call)."""
     max_criteria: Annotated[int, Ge(1)] = 5
     """Most criteria in a plan (the paper's branching factor)."""
     scale: Scale = (1, 5)
     """Lowest and highest score."""
-    merge: Literal["sum", "weighted", "model"] = "sum"
-    """`"sum"` adds the scores, `"weighted"` by the plan's weights, 1 to 10; `"model"` asks a
-    model for each order's verdict (one more call)."""
+    merge: Literal["sum", "model"] = "sum"
+    """`"sum"` adds the scores; `"model"` asks a model for each order's verdict (one more
+    call)."""
     orders: OrderRule = "strict"
     """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
     samples: Annotated[int, Ge(1)] = 1
@@ -141,11 +139,6 @@ class BSM(JudgeOptions):
                 "`criteria`, or take `merge='model'`"
             )
         return self
-
-    @property
-    def weighted(self) -> bool:
-        """Whether the criteria of the plan have weights."""
-        return self.merge == "weighted"
 
     @property
     def plan(self) -> tuple[PlanLine, ...]:

@@ -23,7 +23,6 @@ BRANCH = chat_prompt(
     _REQUEST,
     "{focus}{instructions}\n\n",
     PLAN_CRITERIA,
-    "{weight}",
 )
 """Asks for the plan of criteria (section 3.2, branch). Returns `Plan`."""
 
@@ -85,10 +84,6 @@ NOT_SHOWN = " The responses to the earlier turns are not shown."
 
 LESSONS = "\nPlan so that the corrected verdicts would have come out, where they bear on this."
 """Added behind remembered examples where criteria are planned."""
-
-WEIGHT = """ Its weight says how much it counts beside the others, from 1 (little) to 10 \
-(decides by itself)."""
-"""Added to BRANCH where the scores are weighted."""
 
 EXPLAINED = "Score response 1, then response 2, then explain in one or two sentences."
 EXPLAINED_FIRST = "Explain in one or two sentences, then score response 1, then response 2."

@@ -17,28 +17,17 @@ from langchain_judges.orders import (
     naming_slots,
     prefer,
 )
-from langchain_judges.verdict import PREFERENCE_WORDS, Failure, Preference, Usage, Verdict
+from langchain_judges.verdict import (
+    POINTS,
+    PREFERENCE_WORDS,
+    Failure,
+    Preference,
+    Usage,
+    Verdict,
+)
 
 ScoreCells = Mapping[tuple[str, Order], dict[str, float]]
 """The mean scores `{"A", "B"}` of each criterion in each order."""
-
-CellWeights = Mapping[tuple[str, Order], float]
-"""How much each criterion counts in each order; 1 each where scores are not weighted."""
-
-
-def weight_of(options: BSM, criterion: PlanLine) -> float:
-    """Return how much a criterion counts."""
-    return criterion.get("weight", 1.0) if options.weighted else 1.0
-
-
-def weights_of(options: BSM, criteria: Iterable[PlanLine]) -> CellWeights:
-    """Return how much each criterion counts in each order."""
-    return {
-        (criterion["name"], order): weight_of(options, criterion)
-        for criterion in criteria
-        for order in options.order_list
-        if criterion.get("order", order) == order
-    }
 
 
 def mean_scores(
@@ -85,12 +74,10 @@ def quorum(options: BSM, criteria: Sequence[PlanLine], cells: ScoreCells) -> str
     return None
 
 
-def order_totals(order: Order, cells: ScoreCells, weights: CellWeights) -> OrderResult:
+def order_totals(order: Order, cells: ScoreCells) -> OrderResult:
     """Sum the scores of one order and prefer the larger total (Algorithm 1, line 10)."""
     totals = {
-        side: round(
-            sum(weights[at] * cell[side] for at, cell in cells.items() if at[1] == order), 9
-        )
+        side: round(sum(cell[side] for at, cell in cells.items() if at[1] == order), 9)
         for side in ("A", "B")
     }
     return {"totals": totals, "preference": prefer(totals), "explanation": ""}
@@ -125,16 +112,17 @@ def findings(
 def decide(
     options: BSM,
     cells: ScoreCells,
-    weights: CellWeights,
     by_order: Mapping[Order, OrderResult],
     failures: list[Failure],
     usage: Usage,
 ) -> Verdict:
     """Combine the orders into the verdict."""
     preferences = [r["preference"] for r in by_order.values() if r["preference"]]
-    margin = (
-        _points(preferences) if options.merge == "model" else _margin(options, cells, weights)
-    )
+    if options.merge == "model":
+        margin = fmean(POINTS[preference] - 0.5 for preference in preferences)
+    else:
+        low, high = options.scale
+        margin = fmean((c["A"] - c["B"]) / (2 * (high - low)) for c in cells.values())
     if options.order_rule == "score_mean":
         # Means of equal sums can differ in their last digit.
         preference = prefer({"A": round(margin, 9), "B": 0.0})
@@ -151,22 +139,10 @@ def decide(
         "confidence": None,
         "confidence_source": "none" if options.merge == "model" else "scores",
         "flipped": disagree(preferences),
-        "rationale": _rationale(preference, totals, by_order, cells, weights),
+        "rationale": _rationale(preference, totals, by_order, cells),
         "failures": failures,
         "usage": usage,
     }
-
-
-def _margin(options: BSM, cells: ScoreCells, weights: CellWeights) -> float:
-    """Return the weighted mean of (A - B) / (2 (high - low)) over criteria and orders."""
-    low, high = options.scale
-    margins = [(c["A"] - c["B"]) / (2 * (high - low)) for c in cells.values()]
-    return fmean(margins, [weights[at] for at in cells])
-
-
-def _points(preferences: Sequence[Preference]) -> float:
-    """Return the mean of +0.5, 0, -0.5 over the orders' verdicts."""
-    return fmean({"A": 0.5, "tie": 0.0, "B": -0.5}[preference] for preference in preferences)
 
 
 def _rationale(
@@ -174,7 +150,6 @@ def _rationale(
     totals: Mapping[str, float],
     by_order: Mapping[Order, OrderResult],
     cells: ScoreCells,
-    weights: CellWeights,
 ) -> str:
     parts = [f"Totals {totals['A']:g} (A) to {totals['B']:g} (B)."]
     preferences = {order: result["preference"] for order, result in by_order.items()}
@@ -183,8 +158,7 @@ def _rationale(
         parts.append(f"The orders disagree: {first} (A first), {second} (B first).")
     leads: dict[str, float] = {}
     for at, cell in cells.items():
-        lead = weights[at] * (cell["A"] - cell["B"])
-        leads[at[0]] = round(leads.get(at[0], 0.0) + lead, 2)
+        leads[at[0]] = round(leads.get(at[0], 0.0) + cell["A"] - cell["B"], 2)
     for side, sign in (("A", 1), ("B", -1)):
         winners = sorted(
             (-sign * lead, name) for name, lead in leads.items() if sign * lead > 0

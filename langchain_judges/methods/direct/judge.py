@@ -1,53 +1,296 @@
-"""The graph that every baseline is: [plan →] judge → merge.
+"""The steps and the graph of every baseline: [plan →] judge → merge.
 
 Where each order is asked once and nothing is recalled, all of it is one node.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.constants import END, START
+from langgraph.types import Overwrite, Send
+from pydantic import BaseModel
 
-from langchain_judges.asking.nodes import Route, in_one
+from langchain_judges.asking.nodes import Call, Next, Route, in_one
+from langchain_judges.asking.reading import lax_shape
+from langchain_judges.asking.send import Question, Reply, sample_seed
+from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.methods.context import JudgeContext, StateSchema, begin
+from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct.options import (
     Absolute,
     Baseline,
     ChainOfThought,
     Direct,
+    Form,
     LLMScore,
     PlanSolve,
     Relative,
     SelfConsistency,
 )
-from langchain_judges.methods.direct.replies import DirectState
-from langchain_judges.methods.direct.steps import BaselineSteps
+from langchain_judges.methods.direct.prompts import render_shots
+from langchain_judges.methods.direct.replies import (
+    DirectBallot,
+    DirectState,
+    JudgeWork,
+    line_name,
+    measure,
+    read_sheet,
+    sheet_shape,
+    spoken_choice,
+)
+from langchain_judges.methods.direct.tally import (
+    balloted,
+    decide,
+    open_orders,
+    order_totals,
+    weights,
+)
+from langchain_judges.methods.early_stop import in_waves, not_asked_sentence
+from langchain_judges.methods.graph import JudgeGraph
+from langchain_judges.methods.pairs import PairSteps, pair_of, plan_words, scale_words
+from langchain_judges.methods.replies import (
+    Choice,
+    ForcedChoice,
+    PlanLine,
+    distinct_criteria,
+    plan_shape,
+    scores_shape,
+)
+from langchain_judges.methods.tasks import settle
 from langchain_judges.options import factory
+from langchain_judges.orders import ORDER_NAMES, Order
+from langchain_judges.verdict import Failure, Pair, Usage, add_usage, not_judged
 
-if TYPE_CHECKING:
-    from langchain_judges.methods.graph import JudgeGraph
+
+@dataclass(frozen=True)
+class BaselineSteps(PairSteps):
+    """The steps of a baseline."""
+
+    options: Baseline
+
+    @cached_property
+    def form(self) -> Form:
+        """What is asked in each order."""
+        return self.options.form
+
+    @property
+    def noun(self) -> str:
+        """What a prompt calls a judged text."""
+        return self.options.noun
+
+    @cached_property
+    def question(self) -> Question:
+        """What is asked in each order."""
+        form = self.form
+        scores, several = form.reads == "scores", form.samples > 1
+        one_label = not scores and not several
+        return self.context.question(
+            "judge",
+            scores_shape(form.scale, form.explain_first) if scores else LABELS[form.reads],
+            sampled=several,
+            shares_material=several,
+            # The name of a sample is the whole name of its run.
+            label="{unit}" if several else "",
+            logprobs=one_label,
+            measure=measure if one_label else None,
+            parse=None if scores or form.max_criteria else spoken_choice,
+        )
+
+    @cached_property
+    def shots(self) -> str:
+        """The worked examples, as every prompt shows them."""
+        return render_shots(self.options.worked, steps=self.form.reads == "forced_label")
+
+    def plan(self, state: DirectState) -> Call:
+        """Ask for criteria from the request alone."""
+        question = self.context.question("plan", plan_shape(self.form.max_criteria))
+        count = {"count": plan_words(self.form.max_criteria)}
+        return Call(question, {**self.request(pair_of(state)), **count})
+
+    def planned(self, _: DirectState, reply: Reply) -> Update:
+        """Keep the first criteria that a plan names."""
+        plan = distinct_criteria(reply.data["criteria"]) if reply.data else []
+        return {"criteria": plan[: self.form.max_criteria]}
+
+    def judge_in_waves(self, state: DirectState) -> Steps[Update]:
+        """Ask samples only while they can change the verdict."""
+        options, pair = self.options, pair_of(state)
+        node = self.context.asks(self.judge, self.judged)
+        updates, asked = yield from in_waves(
+            options.order_list,
+            self.form.samples,
+            lambda order, sample: node.drive(self._work(state, order, sample), "judge"),
+            lambda updates, asked: open_orders(options, pair, _all(updates, "ballots"), asked),
+        )
+        not_asked = [
+            self._unit(order, sample)[0]
+            for order, count in asked.items()
+            for sample in range(count, self.form.samples)
+        ]
+        # Each reply was streamed when it came.
+        return {
+            "ballots": Overwrite(_all(updates, "ballots")),
+            "failures": _all(updates, "failures"),
+            "usages": _all(updates, "usages"),
+            "not_asked": not_asked,
+        }
+
+    def ask_each(self, state: DirectState) -> Next:
+        """Send every order, as often as it is sampled."""
+        if self.form.max_criteria and not state["criteria"]:
+            return "merge"
+        return [
+            Send("judge", self._work(state, order, sample))
+            for order in self.options.order_list
+            for sample in range(self.form.samples)
+        ]
+
+    def _work(self, state: DirectState, order: Order, sample: int) -> JudgeWork:
+        return JudgeWork(
+            pair=pair_of(state),
+            criteria=state.get("criteria", []),
+            order=order,
+            sample=sample,
+        )
+
+    def judge(self, work: JudgeWork) -> Call:
+        """Ask for one verdict, in one order."""
+        order, question = work["order"], self.question
+        if work["criteria"]:
+            count = len(work["criteria"])
+            names = ("explanation", *map(line_name, range(count)))
+            shape = sheet_shape(self.form.scale, count, self.form.explain_first)
+            question = replace(question, shape=shape, partial=lax_shape(names))
+        unit, seed = self._unit(order, work["sample"])
+        return Call(question, self._variables(work), unit, order, seed)
+
+    def judged(self, work: JudgeWork, reply: Reply) -> Update:
+        """Keep what a reply decided, by identity of the texts."""
+        unit, _ = self._unit(work["order"], work["sample"])
+        if self.form.max_criteria and reply.data:
+            lines, gaps = read_sheet(reply.data, work, unit, self.form.scale)
+            return {"subscores": lines, "failures": [*reply.failures, *gaps]}
+        return balloted(self.options, work, reply)
+
+    def merge(self, state: DirectState) -> Update:
+        """Take the majority of each order, then combine the orders."""
+        options, pair = self.options, pair_of(state)
+        failures, usage = list(state["failures"]), add_usage(state["usages"])
+        ballots = sorted(state["ballots"], key=_place)
+        subscores = sorted(state["subscores"], key=lambda line: line["order"])
+        if self.form.max_criteria:
+            ballots, reason = order_totals(options.order_list, state["criteria"], subscores)
+            if reason:
+                verdict = not_judged(failures, usage, reason)
+                return {"ballots": Overwrite([]), "verdict": verdict}
+        update: Update = {"ballots": Overwrite(ballots), "subscores": Overwrite(subscores)}
+        if options.weighs_choice:
+            return {**update, **self._weighed(options, state, ballots, failures, usage)}
+        verdict = decide(options, pair, ballots, failures, usage)
+        if verdict["preference"]:
+            verdict["rationale"] += not_asked_sentence(state["not_asked"])
+        return {**update, "verdict": verdict}
+
+    def _weighed(
+        self,
+        options: Baseline,
+        state: DirectState,
+        ballots: list[DirectBallot],
+        failures: list[Failure],
+        usage: Usage,
+    ) -> Update:
+        """Weigh each choice by the probability of its tokens; by one where it is unknown."""
+        if ballots and any(ballot["confidence"] is None for ballot in ballots):
+            failures.append(_NO_LOGPROBS)
+            ballots = [{**b, "probability": None, "confidence": None} for b in ballots]
+        verdict = decide(options, pair_of(state), ballots, failures, usage)
+        if verdict["preference"] is None:
+            return {"verdict": verdict}
+        verdict["scores"] = scores = weights(ballots)
+        return {"verdict": verdict, "llm_score": scores["A"]}
+
+    def _unit(self, order: Order, sample: int) -> tuple[str, int | None]:
+        """Return what one call is named, and its seed where it is a sample."""
+        options = self.options
+        both_orders = len(options.order_list) > 1
+        if self.form.samples == 1:
+            return ORDER_NAMES[order] if both_orders else "", None
+        name = f"sample {sample + 1}" + (f" ({ORDER_NAMES[order]})" if both_orders else "")
+        # Orders have seeds of their own too.
+        place = options.order_list.index(order) * self.form.samples + sample
+        return name, sample_seed(self.form.seed, place)
+
+    def _variables(self, work: JudgeWork) -> dict[str, object]:
+        reply = texts.EXPLAINED_FIRST if self.form.explain_first else texts.EXPLAINED
+        aspects = ", ".join(self.form.aspects or ())
+        plan = [f"{i}. {_described(c)}" for i, c in enumerate(work["criteria"], 1)]
+        return {
+            **self.material(work["pair"], work["order"]),
+            **self._task(work["pair"]),
+            "examples": self.shots,
+            "aspects": texts.ASPECTS.format(aspects=aspects) if aspects else "",
+            "criteria": "\n".join(plan),
+            **scale_words(self.form.scale),
+            "reply": reply.format(each=" on each criterion" if plan else ""),
+        }
+
+    def _task(self, pair: Pair) -> dict[str, str]:
+        """Return the words of the task; none where the prompt has its own question."""
+        if self.form.task is None:
+            return {}
+        _, task = settle(self.form.task, pair)
+        return {**task, "about": task["about"].replace("{noun}", self.noun)}  # type: ignore[dict-item]
+
+
+def _all(updates: Sequence[Update], key: str) -> list[Any]:
+    return [each for update in updates for each in update.get(key, ())]
+
+
+def _place(ballot: DirectBallot) -> tuple[str, int]:
+    return ballot["order"], ballot["sample"]
+
+
+def _described(criterion: PlanLine) -> str:
+    described = criterion["description"]
+    return f"{criterion['name']}: {described}" if described else criterion["name"]
+
+
+LABELS: dict[str, type[BaseModel]] = {"label": Choice, "forced_label": ForcedChoice}
+"""The shape of a reply that is a label."""
+
+
+_NO_LOGPROBS: Failure = {
+    "step": "judge",
+    "unit": "",
+    "reason": "no_logprobs",
+    "detail": "the choice weighs one: the model gave no token log-probabilities",
+}
 
 
 def _graph(steps: BaselineSteps) -> JudgeGraph:
     options, graph = steps.options, steps.context.graph()
     judge = steps.context.asks(steps.judge, steps.judged)
-    if options.form.replies == 1 and not options.form.criteria and not steps.context.recaller:
+    form, recaller = options.form, steps.context.recaller
+    if form.samples == 1 and not form.max_criteria and not recaller:
         steps_in_one = in_one(steps.begin, steps.ask_each, judge, steps.merge)
         graph.add_node("judge", steps.context.node(steps_in_one))
         graph.add_edge(START, "judge")
         graph.add_edge("judge", END)
         return steps.context.finish(graph, worked=list(options.worked))
     in_waves = steps.context.node(steps.judge_in_waves)
-    graph.add_node("judge", in_waves if options.form.adaptive else judge)
+    graph.add_node("judge", in_waves if form.adaptive else judge)
     graph.add_node("merge", steps.context.plain(steps.merge))
-    if options.form.criteria:
+    if form.max_criteria:
         graph.add_node("plan", steps.context.asks(steps.plan, steps.planned))
         graph.add_conditional_edges("plan", Route(steps.ask_each), ["judge", "merge"])
         begin(graph, steps, lambda _: "plan", ["plan"])
     else:
-        first = (lambda _: "judge") if options.form.adaptive else steps.ask_each
+        first = (lambda _: "judge") if form.adaptive else steps.ask_each
         begin(graph, steps, first, ["judge"])
     graph.add_edge("judge", "merge")
     graph.add_edge("merge", END)

@@ -48,29 +48,24 @@ Reads = Literal["label", "forced_label", "scores"]
 
 
 class Form(NamedTuple):
-    """What a baseline asks in each order, and what its replies hold."""
+    """What a baseline asks in each order; most fields are options of some baselines."""
 
     reads: Reads = "forced_label"
     """What a reply holds."""
-    replies: int = 1
+    samples: int = 1
     """How many replies each order is asked for."""
     min_valid: int | None = None
     """The fewest of them that must be valid; None: more than half."""
     coin: bool = False
     """Whether a coin decides where the replies of one order are even."""
     seed: int = 0
-    """The seed of samples and of the coin."""
     adaptive: bool = False
-    """Whether replies are asked for only while they can change the verdict."""
-    about: str | Mapping[str, str] | None = None
+    task: str | Mapping[str, str] | None = None
     """What the judgment is about; None where the prompt has its own question."""
-    aspects: Sequence[str] = ()
-    """What the texts are compared by."""
+    aspects: Sequence[str] | None = None
     scale: tuple[int, int] = (1, 10)
-    """The lowest and the highest score."""
     explain_first: bool = True
-    """Whether the explanation of scores stands before them."""
-    criteria: int = 0
+    max_criteria: int = 0
     """Most criteria of the plan; 0 where nothing is planned."""
 
     @property
@@ -89,13 +84,16 @@ class Baseline(JudgeOptions):
     evidence: ClassVar[Sequence[EvidenceTable]] = (ANSWERS,)
     result: ClassVar[type[DirectResult]] = DirectResult
     noun: ClassVar[str] = "response"
+    reads: ClassVar[Reads] = "forced_label"
+    """What a reply holds."""
     weighs_choice: ClassVar[bool] = False
     """Whether the choice counts as much as its tokens are likely (DRPE, equation 4)."""
 
     @property
     def form(self) -> Form:
-        """What is asked in each order: one reply with one of two labels."""
-        return Form()
+        """What is asked in each order."""
+        options = {name: getattr(self, name) for name in Form._fields if hasattr(self, name)}
+        return Form(**options)
 
     @property
     def prompt_texts(self) -> Mapping[str, ChatPromptTemplate]:
@@ -109,11 +107,11 @@ class Baseline(JudgeOptions):
 
     def branches(self) -> int:
         """Return the most calls that are in flight at the same time."""
-        return len(self.order_list) * self.form.replies
+        return len(self.order_list) * self.form.samples
 
     def calls(self) -> int:
         """Return the calls for one pair, excluding repairs."""
-        return bool(self.form.criteria) + self.branches()
+        return bool(self.form.max_criteria) + self.branches()
 
 
 class AboutATask(Baseline):
@@ -122,17 +120,8 @@ class AboutATask(Baseline):
     task: AboutTask = "helpful"
     """As of `sc2`."""
 
-    @property
-    def form(self) -> Form:
-        """What is asked in each order, about the task."""
-        return Form(about=self.task)
 
-
-class ShownExamples(FewShot, Baseline):
-    """A baseline that can show worked examples."""
-
-
-class Relative(ShownExamples):
+class Relative(FewShot, Baseline):
     """Create a judge that is asked, in each order, which text is better, or if neither is.
 
     Zero-shot relative evaluation (Saha et al. 2023, section 4; the pairwise prompt of
@@ -154,18 +143,16 @@ class Relative(ShownExamples):
     presets = {"one_order": {"orders": "none"}}
     budgets = (Budget(2),)
     templates = {"judge": texts.RELATIVE}
+    reads = "label"
 
     orders: OrderRule = "strict"
     """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
 
-    @property
-    def form(self) -> Form:
-        """What is asked in each order: one of three labels."""
-        return Form(reads="label")
-
 
 class ScoresBoth(Baseline):
     """What baselines share whose replies score both texts."""
+
+    reads = "scores"
 
     explain_first: bool = True
     """Ask for the explanation before the scores."""
@@ -197,11 +184,6 @@ class Absolute(ScoresBoth):
     """Lowest and highest score."""
     orders: OrderRule = "strict"
     """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
-
-    @property
-    def form(self) -> Form:
-        """What is asked in each order: two scores."""
-        return Form(reads="scores", scale=self.scale, explain_first=self.explain_first)
 
 
 def _distinct(aspects: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -247,13 +229,8 @@ class Direct(AboutATask):
     orders: OrderRule = "none"
     """`"none"` (the paper), `"strict"`, `"lenient"` or `"score_mean"`."""
 
-    @property
-    def form(self) -> Form:
-        """What is asked in each order, by the aspects."""
-        return Form(about=self.task, aspects=self.aspects or ())
 
-
-class ChainOfThought(ShownExamples, AboutATask):
+class ChainOfThought(FewShot, AboutATask):
     """Create a judge that thinks step by step and then names the better text.
 
     Chain of thought with no, one or more worked examples (Yan et al. 2023, SC², section 4
@@ -311,11 +288,6 @@ class LLMScore(Baseline):
     """`"none"` (the paper: the reference first), `"strict"`, `"lenient"` or `"score_mean"`."""
 
     @property
-    def form(self) -> Form:
-        """What is asked in each order, about the passages."""
-        return Form(about=self.task)
-
-    @property
     def single(self) -> Order:
         """The order of a judge that asks one: B first, as DRPE does."""
         return "BA"
@@ -354,18 +326,8 @@ class PlanSolve(ScoresBoth):
     orders: OrderRule = "strict"
     """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
 
-    @property
-    def form(self) -> Form:
-        """What is asked in each order: two scores for each criterion of the plan."""
-        return Form(
-            reads="scores",
-            scale=self.scale,
-            explain_first=self.explain_first,
-            criteria=self.max_criteria,
-        )
 
-
-class SelfConsistency(ShownExamples, AboutATask):
+class SelfConsistency(FewShot, AboutATask):
     """Create a judge that asks for several replies and takes the majority.
 
     `prompt="cot"` is the self-consistency of Yan et al. 2023 (SC²): eight chains of thought,
@@ -418,14 +380,10 @@ class SelfConsistency(ShownExamples, AboutATask):
     def form(self) -> Form:
         """What is asked in each order: several replies with a label."""
         cot = self.prompt == "cot"
-        return Form(
+        return super().form._replace(
             reads="forced_label" if cot else "label",
-            replies=self.samples or (8 if cot else 5),
-            min_valid=self.min_valid,
+            samples=self.samples or (8 if cot else 5),
             coin=cot,
-            seed=self.seed,
-            adaptive=self.adaptive,
-            about=self.task,
         )
 
     @property
@@ -440,7 +398,7 @@ class SelfConsistency(ShownExamples, AboutATask):
 
     @model_validator(mode="after")
     def _quorum_can_be_met(self) -> Self:
-        check_quorum(self.min_valid, self.form.replies)
+        check_quorum(self.min_valid, self.form.samples)
         return self
 
     @model_validator(mode="after")

@@ -7,14 +7,15 @@ from functools import cache
 from typing import Annotated, Any
 
 from langchain_core.messages import AIMessage
-from pydantic import BaseModel, create_model
+from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.confidence import Span, json_spans, reply_tokens, spelling
 from langchain_judges.asking.nodes import Emits, Gathered, joined
+from langchain_judges.asking.reading import check, shape_of
 from langchain_judges.asking.reply_text import SLOTS, spoken_label
 from langchain_judges.methods.pairs import PairResult, PairState, ShownPair
-from langchain_judges.methods.replies import PlanLine, PlanScore, score_within, scores_shape
+from langchain_judges.methods.replies import PlanLine, PlanScore, score_within
 from langchain_judges.orders import Order, by_identity, naming_identities
 from langchain_judges.verdict import Failure, Preference
 
@@ -83,25 +84,28 @@ class JudgeWork(TypedDict):
 
 
 @cache
-def sheet_shape(
-    scale: tuple[int, int], criteria: int, explain_first: bool, *, whole: bool
-) -> type[BaseModel]:
+def sheet_shape(scale: tuple[int, int], criteria: int, explain_first: bool) -> type[BaseModel]:
     """Return the shape of the scores on every criterion, in the order of the plan.
 
     Args:
         scale: Lowest and highest score.
         criteria: How many criteria there are.
         explain_first: Whether the explanation stands before the scores.
-        whole: Whether each of them must be there; False reads what there is.
     """
-    score = score_within(scale)
-    line = create_model("Line", score_1=(score, ...), score_2=(score, ...))
-    fields: dict[str, Any] = {
-        f"criterion_{i + 1}": (line, ...) if whole else (Any, None) for i in range(criteria)
-    }
-    explanation: Any = {"explanation": (str, ... if whole else "")}
-    fields = {**explanation, **fields} if explain_first else {**fields, **explanation}
-    return create_model("Sheet", **fields)
+    lines = dict.fromkeys(map(line_name, range(criteria)), line_shape(scale))
+    reason = {"explanation": str}
+    return shape_of("Sheet", {**reason, **lines} if explain_first else {**lines, **reason})
+
+
+@cache
+def line_shape(scale: tuple[int, int]) -> type[BaseModel]:
+    """Return the shape of the scores on one criterion."""
+    return shape_of("Line", dict.fromkeys(("score_1", "score_2"), score_within(scale)))
+
+
+def line_name(position: int) -> str:
+    """Return what a reply calls the scores on one criterion of the plan."""
+    return f"criterion_{position + 1}"
 
 
 def read_sheet(
@@ -115,36 +119,22 @@ def read_sheet(
         unit: What the call is named.
         scale: Lowest and highest score.
     """
-    lines: list[PlanScore] = []
-    failures: list[Failure] = []
-    for i, criterion in enumerate(work["criteria"]):
-        line = data.get(f"criterion_{i + 1}")
-        try:
-            scores = scores_shape(scale).model_validate(
-                {"explanation": "", **line} if isinstance(line, Mapping) else line
-            )
-        except ValueError:
-            failures.append(
-                {
-                    "step": "judge",
-                    "unit": ", ".join(filter(None, [criterion["name"], unit])),
-                    "reason": "missing" if line is None else "invalid_label",
-                    "detail": f"no two scores for {criterion['name']}: {str(line)[:80]}",
-                }
-            )
-            continue
-        pair = scores.model_dump()
-        lines.append(
-            {
+    order, lines, failures = work["order"], list[PlanScore](), list[Failure]()
+    explanation = naming_identities(str(data.get("explanation") or ""), order)
+    for position, criterion in enumerate(work["criteria"]):
+        scores, problem = check(data.get(line_name(position)), line_shape(scale))
+        if problem:
+            name = ", ".join(filter(None, [criterion["name"], unit]))
+            failures.append(problem.failure("judge", name))
+        elif scores:
+            line: PlanScore = {
                 "criterion": criterion["name"],
-                "order": work["order"],
+                "order": order,
                 "sample": work["sample"],
-                "scores": by_identity(work["order"], pair["score_1"], pair["score_2"]),
-                "explanation": naming_identities(
-                    str(data.get("explanation") or ""), work["order"]
-                ),
+                "scores": by_identity(order, scores["score_1"], scores["score_2"]),
+                "explanation": explanation,
             }
-        )
+            lines.append(line)
     return lines, failures
 
 

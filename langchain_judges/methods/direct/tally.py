@@ -28,6 +28,7 @@ from langchain_judges.orders import (
 from langchain_judges.verdict import (
     POINTS,
     PREFERENCE_WORDS,
+    ConfidenceSource,
     Failure,
     Pair,
     Preference,
@@ -81,42 +82,62 @@ def decide(
     Args:
         options: Orders, samples and what a reply holds.
         pair: On whose texts a coin depends.
-        ballots: What the replies decided.
+        ballots: What the replies decided, by order and sample.
         failures: What went wrong.
         usage: What it cost.
     """
-    usable = [ballot for ballot in ballots if ballot["preference"]]
-    by_order: dict[Order, list[DirectBallot]] = {
-        order: sorted((ballot for ballot in usable if ballot["order"] == order), key=_sample_of)
-        for order in options.order_list
-    }
+    form, usable = options.form, [ballot for ballot in ballots if ballot["preference"]]
+    by_order = {o: [b for b in usable if b["order"] == o] for o in options.order_list}
+    least = form.quorum(form.samples)
     for order, votes in by_order.items():
-        samples = options.form.replies
-        least = options.form.quorum(samples)
         if len(votes) < least:
             why = (
-                f"Not judged: {len(votes)} of {samples} samples are valid "
+                f"Not judged: {len(votes)} of {form.samples} samples are valid "
                 f"({ORDER_NAMES[order]}), at least {least} must be."
             )
-            return not_judged(failures, usage, why if options.form.replies > 1 else "")
+            return not_judged(failures, usage, why if form.samples > 1 else "")
     # Probabilities and plain points are never averaged together.
     probable = all(ballot["probability"] is not None for ballot in usable)
-    results = {
-        o: _order_result(options, ballots_of_order, probable)
-        for o, ballots_of_order in by_order.items()
+    results = {o: _order_result(options, votes, probable) for o, votes in by_order.items()}
+    mean, scores = fmean(result.score for result in results.values()), _sum(results)
+    combined = _combined(options, results, mean, scores)
+    preference = toss(options, pair, combined)
+    confidence = _confidence(options, usable, preference, probable)
+    source: ConfidenceSource = "samples" if form.samples > 1 else "logprobs"
+    without: ConfidenceSource = "scores" if form.reads == "scores" else "none"
+    return {
+        "preference": preference,
+        "score": beside(preference, mean),
+        "scores": scores,
+        "confidence": confidence,
+        "confidence_source": without if confidence is None else source,
+        "flipped": disagree([result.preference for result in results.values()]),
+        "rationale": _rationale(options, preference, results, usable, preference != combined),
+        "failures": failures,
+        "usage": usage,
     }
-    return _verdict(options, pair, by_order, results, failures, usage, probable)
 
 
-def _sample_of(ballot: DirectBallot) -> int:
-    return ballot["sample"]
+def _combined(
+    options: Baseline,
+    results: Mapping[Order, _OrderResult],
+    mean: float,
+    scores: Mapping[str, float] | None,
+) -> Preference:
+    """Return what the rule makes of the orders."""
+    if options.order_rule != "score_mean":
+        preferences = [result.preference for result in results.values()]
+        return combine(options.order_rule, preferences)
+    by_scores = scores if options.form.reads == "scores" else None
+    sides = by_scores or {"A": mean, "B": 1 - mean}
+    return prefer({side: round(value, 9) for side, value in sides.items()})
 
 
 def _order_result(
     options: Baseline, ballots: Sequence[DirectBallot], probable: bool
 ) -> _OrderResult:
     """Return the result of one order: its label, or the label of most samples."""
-    if options.form.replies > 1:
+    if options.form.samples > 1:
         counts = Counter(ballot["preference"] or "tie" for ballot in ballots)
         score = fmean(POINTS[label] for label in counts.elements())
         return _OrderResult(plurality(counts), score, {s: counts[s] for s in ("A", "B")})
@@ -128,43 +149,6 @@ def _order_result(
         likely = max(ballot["probability"] or 0.0, 0.5 + BARELY)
         score = likely if preference == "A" else 1 - likely
     return _OrderResult(preference, score, ballot["scores"])
-
-
-def _verdict(  # noqa: PLR0913 - one argument for each thing that stands in a verdict
-    options: Baseline,
-    pair: Pair,
-    by_order: Mapping[Order, Sequence[DirectBallot]],
-    results: Mapping[Order, _OrderResult],
-    failures: list[Failure],
-    usage: Usage,
-    probable: bool,
-) -> Verdict:
-    preferences = [result.preference for result in results.values()]
-    mean = fmean(result.score for result in results.values())
-    scores = _sum(results)
-    if options.order_rule == "score_mean":
-        by_scores = scores if options.form.reads == "scores" else None
-        sides = by_scores or {"A": mean, "B": 1 - mean}
-        preference = prefer({side: round(value, 9) for side, value in sides.items()})
-    else:
-        preference = combine(options.order_rule, preferences)
-    preference, unsettled = toss(options, pair, preference), preference
-    tossed = preference != unsettled
-    ballots = [ballot for ballots_of_order in by_order.values() for ballot in ballots_of_order]
-    confidence = _confidence(options, ballots, preference, probable)
-    source = "samples" if options.form.replies > 1 else "logprobs"
-    without = "scores" if options.form.reads == "scores" else "none"
-    return {
-        "preference": preference,
-        "score": beside(preference, mean),
-        "scores": scores,
-        "confidence": confidence,
-        "confidence_source": without if confidence is None else source,  # type: ignore[typeddict-item]
-        "flipped": disagree(preferences),
-        "rationale": _rationale(options, preference, results, ballots, tossed),
-        "failures": failures,
-        "usage": usage,
-    }
 
 
 def _sum(results: Mapping[Order, _OrderResult]) -> dict[str, float] | None:
@@ -186,7 +170,7 @@ def _confidence(
     agreeing = [ballot for ballot in ballots if ballot["preference"] == preference]
     if not agreeing:
         return None
-    if options.form.replies > 1:
+    if options.form.samples > 1:
         return len(agreeing) / len(ballots)
     probabilities = [b["probability"] for b in agreeing if b["probability"] is not None]
     return fmean(probabilities) if probabilities and probable else None
@@ -211,9 +195,9 @@ def open_orders(
         order: Counter(b["preference"] or "tie" for b in ballots if b["order"] == order)
         for order in asked
     }
-    ends = {o: outcomes(counts[o], form.replies - asked[o], form.labels) for o in asked}
+    ends = {o: outcomes(counts[o], form.samples - asked[o], form.labels) for o in asked}
     verdicts = {toss(options, pair, combine(rule, each)) for each in product(*ends.values())}
-    enough = all(count.total() >= form.quorum(form.replies) for count in counts.values())
+    enough = all(count.total() >= form.quorum(form.samples) for count in counts.values())
     if enough and len(verdicts) == 1:
         return []
     return [order for order in asked if len(ends[order]) > 1] or list(asked)
@@ -237,7 +221,7 @@ def _rationale(
     tossed: bool,
 ) -> str:
     parts = [f"{PREFERENCE_WORDS[preference]}."]
-    if options.form.replies > 1:
+    if options.form.samples > 1:
         agreeing = sum(ballot["preference"] == preference for ballot in ballots)
         parts.append(f"{agreeing} of {len(ballots)} samples say so.")
     if tossed:

@@ -30,7 +30,6 @@ from langchain_judges.methods.rubric.replies import (
     RubricResult,
     distinct_lines,
     label_shape,
-    part_failure,
 )
 from langchain_judges.methods.rubric.tally import Claim, ClaimSide, claims_verdict
 from langchain_judges.verdict import Failure, Item, add_usage, not_labelled
@@ -134,7 +133,7 @@ class ClaimSteps(ItemSteps):
         for name, claim in zip(_names(state["claims"]), state["claims"], strict=True):
             data, problem = check(reply.data.get(name), shape)
             if problem or data is None:
-                failures += [part_failure("check", name, problem)] if problem else []
+                failures += [problem.failure("check", name)] if problem else []
                 claims.append(claim)
                 continue
             reason = str(data.get("explanation") or "").strip()

@@ -1,25 +1,340 @@
-"""The judge of one text by criteria of the caller's own."""
+"""The steps and the graph of a judge that labels one text: [recall →] evaluate → total."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
 from langgraph.constants import END, START
+from langgraph.types import Overwrite, Send
 
-from langchain_judges.asking.nodes import in_one
+from langchain_judges.asking.nodes import Call, Next, in_one
+from langchain_judges.asking.reading import check, lax_shape
+from langchain_judges.asking.send import Question, Reply
+from langchain_judges.asking.steps import Update
 from langchain_judges.errors import OptionError
+from langchain_judges.memory.example import Example
+from langchain_judges.memory.recall import Recalled
+from langchain_judges.memory.shown import Recaller, block, fitting, length_of, nearest_last
 from langchain_judges.methods.context import JudgeContext, StateSchema, begin
+from langchain_judges.methods.graph import JudgeGraph
+from langchain_judges.methods.items import SOURCE, ItemSteps, item_of, material
+from langchain_judges.methods.pairs import examples_in, instructions_block
 from langchain_judges.methods.rubric.claims import CLAIM_SCHEMA, ClaimSteps, claims_graph
+from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.options import LabelOptions, RubricOptions
-from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS, CLAIM_PROMPTS, PROMPTS
-from langchain_judges.methods.rubric.replies import RubricResult, RubricState
-from langchain_judges.methods.rubric.steps import LabelSteps
+from langchain_judges.methods.rubric.prompts import (
+    ABSTAIN,
+    ANSWER_PROMPTS,
+    ASK,
+    CANNOT_ASSESS,
+    CLAIM_PROMPTS,
+    LABELLED,
+    ONE,
+    PROMPTS,
+    WHOLE,
+    criterion_words,
+    label_words,
+    listed_criteria,
+    numbered_steps,
+)
+from langchain_judges.methods.rubric.replies import (
+    CriteriaWork,
+    CriterionScore,
+    RubricResult,
+    RubricState,
+    label_shape,
+    labels_shape,
+    parse_label,
+    parts_probabilities,
+    units_of,
+)
+from langchain_judges.methods.rubric.tally import one_verdict, subscore, total_verdict
 from langchain_judges.options import factory
-from langchain_judges.verdict import Item
+from langchain_judges.rows.texts import shown_task, transcript
+from langchain_judges.verdict import Failure, Item, Label, add_usage
 
-if TYPE_CHECKING:
-    from langchain_judges.methods.graph import JudgeGraph
+
+class ShownExample(Example):
+    """An example with its task and source apart, as its item has them."""
+
+    source_text: str
+
+
+def usable(examples: Sequence[Example], labels: Sequence[Label]) -> list[Example]:
+    """Return the examples with one of some labels; of two that contradict, the later one."""
+    names = {str(label) for label in labels}
+    copies = list(examples)  # what is recalled is a sequence that copies
+    latest: dict[str, Example] = {}
+    for example in copies:
+        text = isinstance(example.get("output"), str | list)
+        if text and str(example.get("corrected")) in names:
+            latest[_content(example)] = example
+    return [each for each in copies if latest.get(_content(each)) is each]
+
+
+def reply_to(example: Example) -> str:
+    """Return the label that a judge should have replied to an example."""
+    return json.dumps({"label": str(example["corrected"])}, ensure_ascii=False)
+
+
+def case(
+    record: Item | Example | ShownExample, options: LabelOptions, also: Sequence[str] = ()
+) -> dict[str, str]:
+    """Return an item, or an example, as a prompt shows it.
+
+    Args:
+        record: The item or example.
+        options: Say whether its task is shown.
+        also: Further texts that the same fence encloses.
+    """
+    parts = material(record, also)
+    if "task" in options.shown:
+        return parts
+    source = record.get("source_text" if "corrected" in record else "source")
+    if not source and options.needs_source:
+        source = shown_task(record["input"])
+    source_part = SOURCE.format(fence=parts["fence"], source=source) if source else ""
+    return {**parts, "source": source_part}
+
+
+def shaped_as(item: Item, example: Example) -> Example | ShownExample:
+    """Return an example with its task and source apart, as the item has them.
+
+    A memory keeps the source of an item behind its task.
+    """
+    source = item.get("source")
+    task, example_task = transcript(item["input"]), transcript(example["input"])
+    beginning = f"{task}\n\n"
+    if not source or source == task or not example_task.startswith(beginning):
+        return example
+    return {**example, "input": task, "source_text": example_task.removeprefix(beginning)}
+
+
+def _content(example: Example) -> str:
+    fields = [example.get(field) for field in ("input", "output", "expected")]
+    return json.dumps(fields, sort_keys=True, default=str)
+
+
+_CHARACTERS = 3
+"""Characters of a token, by a cautious guess, where examples may not fit."""
+_RESERVE = 1000
+"""Tokens kept free for the instructions and the reply."""
+_ALTERNATIVES = 20
+"""Tokens asked for beside each one, from which the probability of a label is summed."""
+
+
+@dataclass(frozen=True)
+class LabelSteps(ItemSteps):
+    """The steps of the judge."""
+
+    options: LabelOptions
+    each: bool = False
+    """Whether each criterion is asked in a call of its own."""
+    min_valid: int | None = None
+    """Fewest criteria that must be judged; default more than half."""
+
+    def check(self, item: Item) -> None:
+        """Check that an item brings what its rubric needs."""
+        self.options.check(item)
+
+    def criteria(self, item: Item) -> tuple[Criterion, ...]:
+        """Return the criteria that an item is judged by."""
+        return self.options.rubric_of(item).criteria
+
+    def ask(self, state: RubricState) -> Next:
+        """Send the criteria to be asked: all at once, or each in a call of its own."""
+        item, examples = item_of(state), examples_in(state)
+        positions = list(range(len(self.criteria(item))))
+        parts = [[position] for position in positions] if self.each else [positions]
+        return [
+            Send("evaluate", CriteriaWork(item=item, positions=part, examples=examples))
+            for part in parts
+        ]
+
+    def evaluate(self, work: CriteriaWork) -> Call:
+        """Ask for the label of the response by one criterion or by several."""
+        criteria, item, examples = self._criteria_of(work), work["item"], work["examples"]
+        name = criteria[0].name if self.each else str(item.get("id") or "")
+        lessons = [] if self._in_turns(item) else examples
+        fields = case(item, self.options)
+        corrections = block(lessons)
+        if corrections and self._is_whole(item):
+            corrections = WHOLE + corrections
+        variables = {
+            **self._criteria_words(criteria),
+            "steps": self._steps(item, LABELLED if examples and not lessons else ""),
+            "ask": ASK[self.options.explain].format(
+                each=" by each criterion" if len(criteria) > 1 else ""
+            )
+            + (ABSTAIN if self.options.abstain else ""),
+            "instructions": self.instructions,
+            "shared": corrections,
+            "examples": [] if lessons else self._turns(item, examples),
+        }
+        return Call(self._question(criteria, item), {**fields, **variables}, name)
+
+    def evaluated(self, work: CriteriaWork, reply: Reply) -> Update:
+        """Return what was found by each criterion that could be read."""
+        criteria = self._criteria_of(work)
+        if reply.data is None:
+            return {}
+        subscores: list[CriterionScore] = []
+        failures: list[Failure] = []
+        for unit, criterion in zip(units_of(criteria), criteria, strict=True):
+            part = reply.data.get(unit) if unit else reply.data
+            names = self._names(criterion)
+            data, problem = check(part, label_shape(names, self.options.explain))
+            if problem:
+                failures.append(problem.failure("evaluate", criterion.name))
+                continue
+            probabilities = reply.measured.get(unit) or {}
+            found = subscore(criterion, data, probabilities)
+            subscores.append(found)
+            if found["label"] is None:
+                failures.append(_abstained(criterion, found["reason"]))
+        return {"subscores": subscores, "failures": [*reply.failures, *failures]}
+
+    def total(self, state: RubricState) -> Update:
+        """Return the verdict, and what was found by each criterion in its order."""
+        item = item_of(state)
+        criteria = self.criteria(item)
+        by_name = {each["criterion"]: each for each in state["subscores"]}
+        subscores = [by_name.get(each.name) or subscore(each, None, {}) for each in criteria]
+        failures, usage = state["failures"], add_usage(state["usages"])
+        recalled = [str(example["id"]) for example in examples_in(state)]
+        if not self._is_whole(item):
+            verdict = one_verdict(subscores[0], failures, usage, recalled)
+        else:
+            least = self.min_valid or len(criteria) // 2 + 1
+            verdict = total_verdict(criteria, subscores, least, failures, usage)
+        return {
+            "verdict": {**verdict, "recalled": recalled},
+            "subscores": Overwrite(subscores),
+        }
+
+    def fitting(self, item: Item, recalled: Recalled) -> list[Example]:
+        """Return the examples that can be shown."""
+        if self._is_whole(item):
+            return super().fitting(item, recalled)
+        recaller = self.recaller
+        selection = fitting(
+            usable(recalled, self.criteria(item)[0].names),
+            self._room(item, recaller),
+            lambda example: self._length(item, example),
+            newest=recaller.how.kind == "all",
+        )
+        return nearest_last(selection, recaller.how)
+
+    def _criteria_of(self, work: CriteriaWork) -> Sequence[Criterion]:
+        criteria = self.criteria(work["item"])
+        return [criteria[position] for position in work["positions"]]
+
+    def _question(self, criteria: Sequence[Criterion], item: Item) -> Question:
+        explain = self.options.explain
+        labels = {
+            unit: self._names(criterion)
+            for unit, criterion in zip(units_of(criteria), criteria, strict=True)
+        }
+        question = self.context.question(
+            "evaluate",
+            label_shape(self._names(criteria[0]), explain),
+            measure=partial(parts_probabilities, labels=labels),
+            measured_as="label",
+            logprobs=True,
+            alternatives=_ALTERNATIVES,
+        )
+        if len(criteria) == 1:
+            step = "evaluate" if "task" in self.options.shown else "answer"
+            prompt = self.context.prompts[
+                "each" if self.each and self._is_whole(item) else step
+            ]
+            parse = partial(parse_label, labels=self._names(criteria[0]))
+            return replace(question, parse=parse, prompt=prompt)
+        return replace(
+            question,
+            shape=labels_shape(labels, explain),
+            partial=lax_shape(tuple(labels)),
+            prompt=self.context.prompts["criteria"],
+        )
+
+    def _names(self, criterion: Criterion) -> tuple[Label, ...]:
+        """Return what may be said of a criterion: a label, or that nobody can tell."""
+        return (*criterion.names, *([CANNOT_ASSESS] if self.options.abstain else []))
+
+    def _criteria_words(self, criteria: Sequence[Criterion]) -> dict[str, str]:
+        """Return what a prompt says of criteria: of one, the same for all items of a kind."""
+        if len(criteria) > 1:
+            return {"criteria": f"\n\n{listed_criteria(criteria)}"}
+        words = ONE.format(criterion=criterion_words(criteria[0]))
+        shown = words if "criteria" in self.options.shown else ""
+        return {"labels": label_words(criteria[0]), "criteria": shown}
+
+    def _steps(self, item: Item, note: str) -> str:
+        steps = self.steps_of(item) if "steps" in self.options.shown else ()
+        return numbered_steps(steps, note)
+
+    def steps_of(self, item: Item) -> Sequence[str]:
+        """Return how to judge an item, step by step; none: the labels say it."""
+        return self.options.steps or self.options.rubric_of(item).steps
+
+    def _is_whole(self, item: Item) -> bool:
+        """Return whether a label of a person is of more than one criterion."""
+        return len(self.criteria(item)) > 1
+
+    @property
+    def instructions(self) -> str:
+        """What the caller adds, as a prompt says it."""
+        return instructions_block(self.options.instructions)
+
+    def _in_turns(self, item: Item) -> bool:
+        """Return whether examples stand as earlier turns, as in the paper.
+
+        Where a reason is asked, what the audit found is said by the user: as a reply of the
+        judge it would become the reason that the judge gives next.
+        """
+        return self.options.explain == "none" and not self._is_whole(item)
+
+    def _turns(self, item: Item, examples: Sequence[Example]) -> list[BaseMessage]:
+        """Return each example as the two turns it would have been."""
+        prompt = self.context.prompts[
+            "example" if "task" in self.options.shown else "answer_example"
+        ]
+        ask_words = ASK["none"].format(each="")
+        cases = [(shaped_as(item, each), reply_to(each)) for each in examples]
+        return [
+            turn
+            for example, reply in cases
+            for turn in prompt.format_messages(
+                **case(example, self.options), ask=ask_words, reply=reply
+            )
+        ]
+
+    def _length(self, item: Item, example: Example) -> int:
+        """Return the characters that an example takes."""
+        if self._in_turns(item):
+            return sum(len(turn.text) for turn in self._turns(item, [example]))
+        return length_of(example)
+
+    def _room(self, item: Item, recaller: Recaller) -> float:
+        """Return how many characters of examples fit beside the item."""
+        budget = recaller.memory.budget
+        most = float("inf") if budget is None else budget
+        context = self.context.adapters["evaluate"].context
+        if context is None:
+            return most
+        characters = sum(len(str(value)) for value in material(item).values())
+        return min(most, _CHARACTERS * (context - _RESERVE) - characters)
+
+
+def _abstained(criterion: Criterion, reason: str) -> Failure:
+    """Return the note that a criterion cannot be assessed, with what is missing."""
+    unit = criterion.name
+    return {"step": "evaluate", "unit": unit, "reason": "cannot_assess", "detail": reason}
 
 
 def label_graph(steps: LabelSteps, **marks: object) -> JudgeGraph:

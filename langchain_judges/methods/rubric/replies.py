@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.confidence import json_spans, placed_tokens
 from langchain_judges.asking.nodes import Gathered
-from langchain_judges.asking.reading import Problem, shape_of
+from langchain_judges.asking.reading import shape_of
 from langchain_judges.asking.reply_text import (
     LabelForms,
     SpokenLabel,
@@ -24,7 +24,7 @@ from langchain_judges.asking.reply_text import (
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.items import ItemResult, ItemState
 from langchain_judges.methods.rubric.criteria import Criterion, Explain
-from langchain_judges.verdict import ConfidenceSource, Failure, Item, Label
+from langchain_judges.verdict import ConfidenceSource, Item, Label
 
 
 class CriterionScore(TypedDict):
@@ -110,11 +110,6 @@ def distinct_lines(texts: Iterable[str]) -> list[str]:
     for line in filter(None, lines):
         by_form.setdefault(line.casefold(), line)
     return list(by_form.values())
-
-
-def part_failure(step: str, unit: str, problem: Problem) -> Failure:
-    """Return why a part of a reply cannot be used."""
-    return {"step": step, "unit": unit, "reason": problem.reason, "detail": problem.detail}
 
 
 def parse_label(text: str, labels: Sequence[Label]) -> dict[str, str] | None:
