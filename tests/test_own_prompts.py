@@ -143,11 +143,8 @@ def test_a_reply_is_read_by_the_pattern_alone(pattern, reply, scores):
     assert bool(result["verdict"]["failures"]) == (scores is None)
 
 
-@for_each(
-    ("pattern", "label"), [("(?i)(?P<label>yes|no)$", 1), ("(?P<label>[Yy]es|no)$", None)]
-)
-def test_values_are_found_without_case_where_the_pattern_ignores_it(pattern, label):
-    read = {"reply": pattern, "values": {"yes": "1", "no": "0"}}
+def test_values_are_found_in_any_case():
+    read = {"reply": "(?i)(?P<label>yes|no)$", "values": {"yes": "1", "no": "0"}}
     model = FakeChatModel(replies=["It is polite.\nYes"])
     prompts = {"evaluate": {"prompt": "{task}\n{response}\nPolite?", **read}}
     judge = create_rubric_judge(model, rubric="Is the reply polite?", prompts=prompts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, TypeGuard
 
@@ -34,21 +34,23 @@ class Confidence(NamedTuple):
 
 
 class Spelling:
-    """The tokens of a reply, and which part of it each of them spells."""
+    """The tokens of a reply, and which bytes of it each of them spells.
+
+    A character of several bytes may be split over tokens, whose texts are then broken.
+
+    Args:
+        text: The reply.
+        pieces: What each token spells.
+        logprobs: Of each token.
+        start: The byte of the pieces at which the reply begins.
+    """
 
     def __init__(
-        self, edges: list[int], logprobs: list[float], place: Callable[[int], int]
+        self, text: str, pieces: Sequence[bytes], logprobs: Sequence[float], start: int
     ) -> None:
-        """Lay the tokens over a reply.
-
-        Args:
-            edges: Where each token begins, and where the last one ends, on some scale.
-            logprobs: Of each token.
-            place: Where a character of the reply stands on that scale.
-        """
-        self._edges = edges
-        self._logprobs = logprobs
-        self._place = place
+        """Lay the tokens over a reply."""
+        self._text, self._logprobs, self._start = text, logprobs, start
+        self._edges = list(accumulate(map(len, pieces), initial=0))
 
     def confidence(self, spans: Sequence[Span]) -> Confidence | None:
         """Return the confidence of some characters of the reply (DRPE, equation 3).
@@ -71,6 +73,9 @@ class Spelling:
         total = math.fsum([min(0.0, self._logprobs[token]) for token in tokens])
         return Confidence(math.exp(total / len(tokens)), len(tokens))
 
+    def _place(self, character: int) -> int:
+        return self._start + len(_bytes(self._text[:character]))
+
 
 def spelling(text: str, tokens: Sequence[object]) -> Spelling | None:
     """Return where the tokens of a reply stand in it.
@@ -86,32 +91,11 @@ def spelling(text: str, tokens: Sequence[object]) -> Spelling | None:
     """
     records = [token for token in tokens if isinstance(token, Mapping)]
     logprobs = [number for token in records if _is_logprob(number := token.get("logprob"))]
-    if not tokens or len(logprobs) < len(tokens):
+    pieces = [piece for token in records if (piece := _piece(token)) is not None]
+    if not tokens or not len(pieces) == len(logprobs) == len(tokens):
         return None
-    pieces = [piece for token in records if isinstance(piece := token.get("token"), str)]
-    start = "".join(pieces).find(text) if len(pieces) == len(tokens) else -1
-    if start >= 0:
-        return Spelling(_edges(pieces), logprobs, lambda character: start + character)
-    return _spelling_in_bytes(text, records, logprobs)
-
-
-def _spelling_in_bytes(
-    text: str, tokens: Sequence[Mapping[str, object]], logprobs: list[float]
-) -> Spelling | None:
-    """Return where the tokens stand, in bytes.
-
-    A character of several bytes may be split over tokens, whose texts are then broken; their
-    bytes are not.
-    """
-    pieces = [piece for token in tokens if (piece := _piece(token)) is not None]
-    start = b"".join(pieces).find(_bytes(text)) if len(pieces) == len(tokens) else -1
-    if start < 0:
-        return None
-    return Spelling(_edges(pieces), logprobs, lambda at: start + len(_bytes(text[:at])))
-
-
-def _edges(pieces: Sequence[str] | Sequence[bytes]) -> list[int]:
-    return [0, *accumulate(map(len, pieces))]
+    start = b"".join(pieces).find(_bytes(text))
+    return Spelling(text, pieces, logprobs, start) if start >= 0 else None
 
 
 def _bytes(text: str) -> bytes:

@@ -13,7 +13,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,7 +23,7 @@ from langchain_core.rate_limiters import BaseRateLimiter
 from langchain_core.runnables.config import ensure_config
 
 from langchain_judges.asking.models import model_name
-from langchain_judges.asking.steps import Steps, Wait
+from langchain_judges.asking.steps import Steps, Wait, end_of, unfinished
 from langchain_judges.asking.store import ScopeReplies
 from langchain_judges.errors import OptionError, OverBudget, RunStopped
 from langchain_judges.verdict import Usage, add_usage, no_usage
@@ -72,8 +72,7 @@ class CallLimiter:
         self._in_flight = 0
         self._closed: RunStopped | None = None
         self._at_once = False
-        self._stop = threading.Event()
-        self._pauses: set[Future[None]] = set()
+        self._stop = unfinished()
         self._quiet: list[Future[None]] = []
         self._waiting: list[tuple[int, int, Future[None]]] = []
         self._ticket = itertools.count()
@@ -143,45 +142,27 @@ class CallLimiter:
             self._closed = why
             self._at_once = at_once
             self._serve()
-            pauses, self._pauses = self._pauses, set()
-        self._stop.set()
-        for pause in pauses:
-            pause.set_result(None)
+            if not self._stop.done():
+                self._stop.set_result(None)
 
     def idle(self, seconds: float) -> Steps[None]:
         """Wait until every call has come back, but only some seconds."""
-        quiet: Future[None] = Future()
+        quiet = unfinished()
         with self._lock:
             self._quiet.append(quiet)
             self._tell_quiet()
-        yield Wait(
-            lambda: wait([quiet], seconds),
-            lambda: asyncio.wait([asyncio.wrap_future(quiet)], timeout=seconds),
-        )
+        yield end_of(quiet, seconds)
 
     def _tell_quiet(self) -> None:
         if self._in_flight:
             return
         quiet, self._quiet = self._quiet, []
         for each in quiet:
-            if each.set_running_or_notify_cancel():
-                each.set_result(None)
+            each.set_result(None)
 
     def pause(self, seconds: float) -> Wait:
         """Return a wait of some seconds, which ends when the limiter is closed."""
-        return Wait(lambda: self._stop.wait(seconds), lambda: self._sleep(seconds))
-
-    async def _sleep(self, seconds: float) -> None:
-        pause: Future[None] = Future()
-        with self._lock:
-            if self._closed:
-                return
-            self._pauses.add(pause)
-        try:
-            await asyncio.wait([asyncio.wrap_future(pause)], timeout=seconds)
-        finally:
-            with self._lock:
-                self._pauses.discard(pause)
+        return end_of(self._stop, seconds)
 
     def _queue(self, rank: int) -> Future[None]:
         place: Future[None] = Future()

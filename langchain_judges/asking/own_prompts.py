@@ -41,10 +41,7 @@ class OwnPrompt(ChatPromptTemplate):
     reply: str | None = None
     """A regular expression whose groups are fields of the reply; None: asked for as JSON."""
     values: dict[str, str] = {}
-    """What a group's text stands for, such as `{"A": "1"}`; other texts stay.
-
-    Case counts unless the pattern ignores it.
-    """
+    """What a group's text stands for, in any case, such as `{"A": "1"}`; other texts stay."""
 
     def parse(self, text: str, shape: type[BaseModel]) -> ReplyData | None:
         """Return the fields that a reply states; None if it states none, or two of one field.
@@ -73,13 +70,8 @@ class OwnPrompt(ChatPromptTemplate):
 
     def _said(self, match: re.Match[str]) -> dict[str, str]:
         groups = {name: (text or "").strip() for name, text in match.groupdict().items()}
-        return {name: self._value(text, match.re) for name, text in groups.items()}
-
-    def _value(self, text: str, pattern: re.Pattern[str]) -> str:
-        if text in self.values or not pattern.flags & re.IGNORECASE:
-            return self.values.get(text, text)
         folded = {each.casefold(): value for each, value in self.values.items()}
-        return folded.get(text.casefold(), text)
+        return {name: folded.get(text.casefold(), text) for name, text in groups.items()}
 
 
 def _whole(fields: Mapping[str, Any], text: str) -> dict[str, str]:

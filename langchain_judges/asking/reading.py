@@ -33,12 +33,14 @@ ReplyData = dict[str, Any]
 Parse = Callable[[str], ReplyData | None]
 """Reads a reply in plain words; None if it does not say what was asked."""
 
-_CUT = {"length", "max_tokens", "max_output_tokens", "model_length"}
 _FILTERED = {
     *("blocklist", "content_filter", "content_filtered", "guardrail_intervened"),
     *("prohibited_content", "recitation", "refusal", "safety", "spii"),
 }
-_ENDED_EARLY = {"abort", "cancelled", "error", "failed", "incomplete"}
+_CUT = {
+    *("length", "max_tokens", "max_output_tokens", "model_length"),
+    *("abort", "cancelled", "error", "failed", "incomplete"),
+}
 _WHOLE = {
     *("stop", "end_turn", "stop_sequence", "eos", "eos_token", "complete", "completed"),
     *("tool_calls", "tool_call", "tool_use", "function_call", "finish", "finished"),
@@ -91,11 +93,11 @@ def read(
         return None, problem
     text = message.text.strip()
     if arguments := _arguments(message, tool):
-        text_objects = [one.value for one in objects(text).complete]
-        fitting, problem = _fitting(arguments, shape)
-        if problem:
-            return None, problem
-        return _only(_fitting([*fitting, *text_objects], shape)[0])
+        readings = [check(each, shape) for each in arguments]
+        # What the text says beside a call counts too, if it is an answer.
+        beside = [check(one.value, shape) for one in objects(text).complete]
+        readings += [each for each in beside if each[0] is not None]
+        return _agreed(readings)
     if message.tool_calls and is_blank(text):
         called = message.tool_calls[0]["name"]
         return None, Problem("unparsable", f"a call of the tool {called!r}, not a reply")
@@ -147,8 +149,12 @@ def _arguments(message: AIMessage, tool: str | None) -> list[object]:
 
 def _ending(message: AIMessage) -> Problem | None:
     """Return why a reply is none of the model's full replies, if its provider says so."""
-    if refusal := message.additional_kwargs.get("refusal") or _refusal_block(message):
-        return Problem("refusal", str(refusal))
+    # The Responses API puts a refusal among the blocks of a content.
+    blocks = message.content if isinstance(message.content, list) else []
+    parts = [message.additional_kwargs, *(each for each in blocks if isinstance(each, dict))]
+    for part in parts:
+        if part.get("refusal") or part.get("type") == "refusal":
+            return Problem("refusal", str(part.get("refusal") or "the model refused"))
     meta = message.response_metadata
     details = meta.get("incomplete_details")
     said = [meta.get(name) for name in _ENDINGS]
@@ -156,27 +162,13 @@ def _ending(message: AIMessage) -> Problem | None:
     endings = [str(each).lower().rpartition(".")[-1] for each in said if each]
     if ending := _FILTERED.intersection(endings):
         return Problem("refusal", f"the provider stopped the reply: {min(ending)}")
-    if _CUT.intersection(endings):
-        return Problem("truncated", f"the reply was cut: {message.text[-80:]!r}")
-    if ending := _ENDED_EARLY.intersection(endings):
-        return Problem("truncated", f"the provider ended the reply early: {min(ending)}")
+    if ending := _CUT.intersection(endings):
+        end = message.text[-80:]
+        return Problem("truncated", f"the reply was cut ({min(ending)}): {end!r}")
     unknown = next((each for each in endings if each not in _WHOLE), None)
     if unknown:
         return Problem("unparsable", f"whether the reply is whole is not known: {unknown[:80]}")
     return None
-
-
-def _refusal_block(message: AIMessage) -> str | None:
-    """Return the refusal that the Responses API puts among the blocks of a content."""
-    blocks = message.content if isinstance(message.content, list) else []
-    return next(
-        (
-            str(block.get("refusal") or "the model refused")
-            for block in blocks
-            if isinstance(block, dict) and block.get("type") == "refusal"
-        ),
-        None,
-    )
 
 
 def _read_text(
@@ -255,24 +247,13 @@ def _contradicts(prose_data: ReplyData, data: ReplyData, shape: type[BaseModel])
     )
 
 
-def _fitting(
-    values: Sequence[object], shape: type[BaseModel]
-) -> tuple[list[ReplyData], Problem | None]:
-    """Return the different readings that fit a shape, and what is wrong with the last other."""
-    fitting: list[ReplyData] = []
-    problem = None
-    for data in values:
-        value, wrong = check(data, shape)
-        if value is not None and value not in fitting:
-            fitting.append(value)
-        problem = wrong or problem
-    return fitting, problem
-
-
-def _only(fitting: Sequence[ReplyData]) -> Reading:
-    if len(fitting) == 1:
-        return fitting[0], None
-    return None, Problem("unparsable", f"{len(fitting)} different answers in one reply")
+def _agreed(readings: Sequence[Reading]) -> Reading:
+    """Return the reading that all are, or what is wrong with one of them."""
+    if wrong := next((each for each in readings if each[1] is not None), None):
+        return wrong
+    if any(each != readings[0] for each in readings):
+        return None, Problem("unparsable", "different answers in one reply")
+    return readings[0]
 
 
 def check(data: object, shape: type[BaseModel]) -> Reading:

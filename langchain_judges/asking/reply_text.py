@@ -11,7 +11,8 @@ import json
 import re
 import unicodedata
 from bisect import bisect
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from langchain_judges.rows.texts import without_lone_surrogates
@@ -215,140 +216,33 @@ def letters(data: object) -> str:
     return "".join(filter(str.isalnum, plain.casefold()))
 
 
-MARKUP = " \t*_`#"
+_MARKUP = " \t*_`#"
 """What emphasis, code and headings put around words."""
-_AROUND = MARKUP + "\"'“”‘’.!()[]"
+_AROUND = _MARKUP + "\"'“”‘’.!()[]"
 _QUOTING = ('"', "'", "“", "‘", "«", "„", ">")
 _LONGEST = 200
 """Characters of a line that may say a label; a longer one is an explanation."""
 _MOST_LINES = 2000
 """Lines of a reply in plain words; nobody looks for one label in more."""
-_LEADING = {"my", "the", "final", "overall"}
+_TELLING = 6
+"""Letters from which a line is known again; a label alone is shorter."""
+_LEADING = re.compile(r"^((my|the|final|overall) )*")
 _LISTED = re.compile(r"\W{0,3}(?:\d{1,2}|[A-Za-z])[.)](?:\s|$)")
-_INVISIBLE = re.compile("[\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
-
-
-class Line(NamedTuple):
-    """A line of a reply, and where it begins."""
-
-    text: str
-    start: int
-
-
-class Stated(NamedTuple):
-    """A label that a line states, where the label stands, and where the line begins."""
-
-    label: str
-    at: int
-    end: int
-    line: int
-
-
-def lines_of(text: str) -> list[Line]:
-    """Return the lines of a text that are not empty; none of a text with thousands."""
-    lines: list[Line] = []
-    at = 0
-    for line in text.split("\n"):
-        if line.strip():
-            lines.append(Line(line, at))
-        at += len(line) + 1
-        if len(lines) > _MOST_LINES:
-            return []
-    return lines
-
-
-def fields(lines: Sequence[Line], names: Collection[str], slack: int) -> Iterator[Line]:
-    """Yield what stands behind `Name:` on every line that begins so.
-
-    Args:
-        lines: The lines of a reply.
-        names: What the field may be called, in lower case; `my`, `the`, `final` and
-            `overall` may stand before it.
-        slack: Characters that may stand between the name and the colon.
-    """
-    for line in lines:
-        head, colon, value = line.text[:_LONGEST].partition(":")
-        # A field in quotes is somebody else's, or a piece of broken JSON.
-        if not colon or head.strip(MARKUP).startswith(_QUOTING):
-            continue
-        words = re.findall(r"[^\W_]+", head.casefold())
-        while words and words[0] in _LEADING:
-            words.pop(0)
-        phrase = " ".join(words)
-        name = next((n for n in names if f"{phrase} ".startswith(f"{n} ")), None)
-        if name is not None and len(phrase) - len(name) <= slack:
-            whole = value if len(line.text) <= _LONGEST else line.text[len(head) + 1 :]
-            yield Line(whole, line.start + len(head) + 1)
-
-
-def label_in(
-    piece: Line, labels: Mapping[str, str], nouns: Collection[str] = ()
-) -> Stated | None:
-    """Return the label that a piece of a line consists of, or None.
-
-    Args:
-        piece: The piece.
-        labels: Labels by how they may be written, in lower case.
-        nouns: Words that may stand before a label, such as `response`; `the` may too.
-    """
-    bare = piece.text.strip(_AROUND) if len(piece.text) <= _LONGEST else ""
-    if re.search(r"(?<!\d)\.\d", piece.text):
-        return None  # Without its point `.5` would be the label 5.
-    words = [word.strip(_AROUND) for word in bare.split()]
-    if words and words[0].casefold() == "the":
-        words.pop(0)
-    if len(words) > 1 and words[0].casefold() in nouns:
-        words.pop(0)
-    word = " ".join(words)
-    label = labels.get(word.casefold())
-    if label is None:
-        return None
-    last = words[-1]
-    end = piece.start + piece.text.rfind(last) + len(last)
-    start = piece.start + piece.text.rfind(words[0], 0, end - piece.start)
-    return Stated(label, start, end, piece.start)
-
-
-def lone_label(
-    lines: Sequence[Line], place: int, labels: Mapping[str, str], nouns: Collection[str] = ()
-) -> Stated | None:
-    """Return the label that the first or the last line is, and nothing else; or None.
-
-    Behind a line that ends in a colon, or behind a list, it may be a quotation or the number
-    of a next point.
-    """
-    line = lines[place]
-    words = line.text.strip(MARKUP)
-    has_brackets = words.startswith("[[") and words.endswith(("]]", "]]."))
-    if not has_brackets and any(bracket in words for bracket in "[](){}"):
-        return None
-    earlier = lines[:place] if place >= 0 else lines[: len(lines) + place]
-    if earlier and earlier[-1].text.rstrip(MARKUP).endswith(":"):
-        return None
-    if any(_LISTED.match(other.text.strip()) for other in earlier):
-        return None
-    return label_in(line, labels, nouns)
-
-
-def agreed(statements: Sequence[Stated | None]) -> Stated | None:
-    """Return the last of what lines state, if it is a label and no other differs."""
-    labels = {statement.label for statement in statements if statement}
-    return statements[-1] if len(labels) == 1 else None
 
 
 class LabelForms(NamedTuple):
     """How a label may be written in plain words."""
 
     fields: Collection[str]
-    """What a field may be called that holds it."""
+    """What a field may be called that holds it; `my final` and the like may stand before."""
     nouns: Collection[str]
     """What may stand before it, such as `response`."""
     labels: Mapping[str, str]
-    """Labels by how they may be written."""
+    """Labels by how they may be written, in lower case."""
     slack: int
     """Characters that may stand between the name of a field and its colon."""
-    places: tuple[int, ...] = (-1,)
-    """The lines, first or last, that may be a label and nothing else."""
+    alone: bool = True
+    """Whether the last line may be a label and nothing else."""
 
 
 SLOTS = LabelForms(
@@ -365,7 +259,7 @@ SLOTS = LabelForms(
 
 
 class SpokenLabel(NamedTuple):
-    """A label in plain words, where it stands, and what was said before it."""
+    """A label in plain words, where it stands, and what was said before its line."""
 
     label: str
     span: tuple[int, int]
@@ -373,24 +267,73 @@ class SpokenLabel(NamedTuple):
 
 
 def spoken_label(text: str, forms: LabelForms) -> SpokenLabel | None:
-    """Return the label in the fields of a reply, else in a line that is nothing else.
+    """Return the label in the fields of a reply, else in a last line that is nothing else.
 
     Every field counts, and they must agree; one that names several labels, or anything else,
     is none.
     """
-    lines = lines_of(text)
-    labels = [
-        label_in(each, forms.labels, forms.nouns)
-        for each in fields(lines, forms.fields, forms.slack)
+    lines = text.split("\n")
+    if len(lines) > _MOST_LINES:
+        return None
+    starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    stated = [
+        (_label_in(line[at:], forms), starts[number] + at, starts[number])
+        for number, line in enumerate(lines)
+        if (at := _behind_field(line, forms)) is not None
     ]
-    if not labels and lines:
-        alone = (lone_label(lines, at, forms.labels, forms.nouns) for at in forms.places)
-        labels = [each for each in alone if each]
-    label = agreed(labels)
+    if not stated and forms.alone and _may_be_label(full := [*filter(str.strip, lines)]):
+        start = text.rfind(full[-1])
+        stated = [(_label_in(full[-1], forms), start, start)]
+    found = {label and label[0] for label, _, _ in stated}
+    if len(found) != 1 or (last := stated[-1])[0] is None:
+        return None
+    (label, (begin, end)), start, line = last
+    return SpokenLabel(label, (start + begin, start + end), text[:line].strip())
+
+
+def _behind_field(line: str, forms: LabelForms) -> int | None:
+    """Return where the value begins on a line `Name: value`; None for any other line."""
+    head, colon, _ = line[:_LONGEST].partition(":")
+    # A field in quotes is somebody else's, or a piece of broken JSON.
+    if not colon or head.strip(_MARKUP).startswith(_QUOTING):
+        return None
+    phrase = _LEADING.sub("", " ".join(re.findall(r"[^\W_]+", head.casefold())))
+    name = next((n for n in forms.fields if f"{phrase} ".startswith(f"{n} ")), None)
+    return None if name is None or len(phrase) - len(name) > forms.slack else len(head) + 1
+
+
+def _label_in(piece: str, forms: LabelForms) -> tuple[str, tuple[int, int]] | None:
+    """Return the label that a piece of a line consists of, and where it stands in it."""
+    if len(piece) > _LONGEST or re.search(r"(?<!\d)\.\d", piece):
+        return None  # Without its point `.5` would be the label 5.
+    words = [word.strip(_AROUND) for word in piece.strip(_AROUND).split()]
+    if words and words[0].casefold() == "the":
+        words.pop(0)
+    if len(words) > 1 and words[0].casefold() in forms.nouns:
+        words.pop(0)
+    label = forms.labels.get(" ".join(words).casefold())
     if label is None:
         return None
-    head = text.rfind("\n", 0, label.line) + 1
-    return SpokenLabel(label.label, (label.at, label.end), text[:head].strip())
+    end = piece.rfind(words[-1]) + len(words[-1])
+    return label, (piece.rfind(words[0], 0, end), end)
+
+
+def _may_be_label(lines: Sequence[str]) -> bool:
+    """Say whether the last line may be a label and nothing else.
+
+    Behind a line that ends in a colon, or behind a list, it may be a quotation or the number
+    of a next point.
+    """
+    if not lines:
+        return False
+    *earlier, last = lines
+    words = last.strip(_MARKUP)
+    has_brackets = words.startswith("[[") and words.endswith(("]]", "]]."))
+    if not has_brackets and any(bracket in words for bracket in "[](){}"):
+        return False
+    if earlier and earlier[-1].rstrip(_MARKUP).endswith(":"):
+        return False
+    return not any(_LISTED.match(other.strip()) for other in earlier)
 
 
 def own_words(text: str, material: Sequence[str]) -> str:
@@ -403,34 +346,16 @@ def own_words(text: str, material: Sequence[str]) -> str:
         text: The reply.
         material: The texts that the model may be quoting.
     """
-    source = "\n".join(map(_comparable, material))
-    if not source:
-        return text
+    source = letters(" ".join(material))
     lines = text.split("\n")
-    lookups: dict[str, bool] = {}
+    if not source or len(lines) > _MOST_LINES:
+        return text
     before = ""
     for number, line in enumerate(lines):
-        words = _comparable(line) if len(line) <= _LONGEST else ""
-        if not words:
-            continue
+        words = letters(line) if len(line) <= _LONGEST else ""
         # Of a short line the one before decides: both together are a quotation.
-        phrase = words if len(words) >= _TELLING else f"{before} {words}".strip()
-        if len(phrase) >= _TELLING:
-            if phrase not in lookups and len(lookups) < _MOST_LINES:
-                lookups[phrase] = phrase in source
-            if lookups.get(phrase, True):
-                lines[number] = " " * len(line)
-        before = words
+        phrase = words if len(words) >= _TELLING else before + words
+        if words and len(phrase) >= _TELLING and phrase in source:
+            lines[number] = " " * len(line)
+        before = words or before
     return "\n".join(lines)
-
-
-_TELLING = 6
-"""Characters from which a line is known again; a label alone is shorter."""
-
-
-def _comparable(text: str) -> str:
-    """Return a text as it is compared: one case, no markup, and nothing invisible in it."""
-    plain = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).casefold()
-    return " ".join(plain.replace("*", "").replace("`", "").replace("_", "").split()).strip(
-        "\"'“”‘’.>#-•«» "
-    )

@@ -98,8 +98,7 @@ class StoredReply(TypedDict):
     failures: list[Failure]
     usage: Usage
     measured: Measurements
-    problem: list[Any] | None
-    """Its reason and its detail."""
+    problem: Problem | None
 
 
 @dataclass
@@ -118,20 +117,14 @@ class Reply:
 
     def stored(self) -> StoredReply:
         """Return it as a store holds it, without its message."""
-        return {
-            "data": self.data,
-            "failures": self.failures,
-            "usage": self.usage,
-            "measured": self.measured,
-            "problem": list(self.problem) if self.problem else None,
-        }
+        entry: Any = {key: value for key, value in vars(self).items() if key != "message"}
+        return cast("StoredReply", entry)
 
     @classmethod
     def of(cls, entry: StoredReply) -> Reply:
         """Return the reply that a store holds."""
         problem = Problem(*entry["problem"]) if entry["problem"] else None
-        parts = entry["data"], entry["failures"], entry["usage"]
-        return cls(*parts, None, entry["measured"], problem)
+        return cls(**{**entry, "problem": problem})
 
 
 @dataclass
@@ -155,17 +148,11 @@ class Asking:
         message: AIMessage | None = None,
     ) -> Reply:
         """Return the reply with what it cost."""
-        failures: list[Failure] = []
-        if problem:
-            failures.append(
-                {
-                    "step": self.question.step,
-                    "unit": self.unit,
-                    "reason": problem.reason,
-                    "detail": problem.detail[:500],
-                }
-            )
-        return Reply(data, failures, self.usage(), message)
+        if problem is None:
+            return Reply(data, [], self.usage(), message)
+        where = {"step": self.question.step, "unit": self.unit}
+        failure: Any = {**where, "reason": problem.reason, "detail": problem.detail[:500]}
+        return Reply(data, [failure], self.usage(), message)
 
     def usage(self) -> Usage:
         """Return what was paid so far."""

@@ -15,12 +15,7 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.confidence import json_spans, placed_tokens
 from langchain_judges.asking.nodes import Gathered
 from langchain_judges.asking.reading import shape_of
-from langchain_judges.asking.reply_text import (
-    LabelForms,
-    SpokenLabel,
-    lines_of,
-    spoken_label,
-)
+from langchain_judges.asking.reply_text import LabelForms, SpokenLabel, spoken_label
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.items import ItemResult, ItemState
 from langchain_judges.methods.rubric.criteria import Criterion, Explain
@@ -120,18 +115,14 @@ def parse_label(text: str, labels: Sequence[Label]) -> dict[str, str] | None:
 
 def _spoken(text: str, labels: Sequence[Label]) -> SpokenLabel | None:
     """Return the label in the fields of a reply, or that is all of it."""
-    alone = (-1,) if len(lines_of(text)) == 1 else ()
-    return spoken_label(text, _forms(labels)._replace(places=alone))
-
-
-def _forms(labels: Sequence[Label]) -> LabelForms:
-    return LabelForms(
+    forms = LabelForms(
         fields=("label", "verdict", "score", "grade"),
         nouns=(),
         labels={str(label).casefold(): str(label) for label in labels},
         slack=20,
-        places=(),
+        alone=len(text.strip().splitlines()) == 1,
     )
+    return spoken_label(text, forms)
 
 
 def label_probabilities(
