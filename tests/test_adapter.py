@@ -55,20 +55,6 @@ def call_of(name: str) -> AIMessage:
 
 
 @for_each(
-    ("model", "rungs"),
-    [
-        (FakeChatModel(), ("text",)),
-        (FakeToolModel(replies=[]), ("tools", "text")),
-        (WithStructure(), ("structured_output", "text")),
-        (FakeChatModel(profile={"structured_output": True}), ("structured_output", "text")),
-    ],
-)
-def test_the_ladder_starts_at_the_surest_rung_a_model_knows(serve, model, rungs):
-    assert ModelAdapter(model).rungs == rungs
-    assert ModelAdapter(chat(serve())).rungs == ("response_format", "tools", "text")
-
-
-@for_each(
     "model",
     [
         FakeChatModel(replies=lambda _: scores(4, 2)),
@@ -86,14 +72,6 @@ def test_every_rung_brings_the_same_data(model):
 def test_a_temperature_out_of_range_is_refused():
     with pytest.raises(OptionError, match=r"between 0 and 2, got 3"):
         ModelAdapter(FakeChatModel(), 3)
-
-
-def test_the_sdk_does_not_retry_beside_us(serve):
-    model = chat(serve(), max_retries=5)
-    quiet: Any = ModelAdapter(model).model
-    assert quiet.root_client.max_retries == 0
-    assert quiet.root_async_client.max_retries == 0
-    assert model.root_client.max_retries == 5
 
 
 class Refuses(FakeToolModel):

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,18 +9,14 @@ import pytest
 from langchain_core.caches import InMemoryCache
 from langchain_core.exceptions import (
     ModelAuthenticationError,
-    ModelInvalidRequestError,
     ModelNotFoundError,
     ModelPermissionDeniedError,
 )
 from langchain_core.globals import set_llm_cache
-from langchain_core.runnables import RunnableLambda
-from pydantic import Field
 
-from langchain_judges.asking.adapter import ModelAdapter, deadline_of
+from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.faults import diagnosis, wait_after
-from langchain_judges.asking.models import resolve_model
 from langchain_judges.asking.send import Question
 from langchain_judges.asking.steps import arun, run
 from langchain_judges.errors import ModelAccessError
@@ -106,21 +101,6 @@ def test_every_fault_is_a_failure_with_its_reason_and_its_cost(serve, monkeypatc
     assert len(server.calls) == cost + retries
 
 
-@for_each(
-    ("answer", "words"),
-    [
-        (ServerReply(payload=NO_CHOICES), "without a reply"),
-        (ServerReply(body=b""), "empty, was cut or is no JSON"),
-        (ServerReply(body=b"[]"), "no chat completion"),
-    ],
-)
-def test_an_answer_that_is_no_reply_is_named_in_words(serve, monkeypatch, answer, words):
-    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.001)
-    detail = asked(serve(always(answer))).failures[0]["detail"]
-    assert detail.startswith("the server")
-    assert words in detail
-
-
 def test_redirects_in_a_circle_are_not_asked_again(serve):
     server = serve(always(ServerReply(307, headers={"location": "/v1/chat/completions"})))
     failure = asked(server).failures[0]
@@ -136,16 +116,6 @@ def test_a_hanging_provider_is_a_time_out(serve, monkeypatch):
     answer = asked(server, model={"timeout": 0.2})
     assert answer.failures[0]["reason"] == "timeout"
     assert answer.usage["by_step"]["solve"]["retries"] == 2
-
-
-@pytest.mark.parametrize("status", [401, 403, 404])
-def test_a_refused_key_raises_at_once_in_one_sentence(serve, status):
-    server = serve(always(error(status, "wrong key")))
-    with pytest.raises(
-        ModelAccessError, match=f"refuses every call: HTTP {status}: .*wrong key"
-    ):
-        asked(server)
-    assert len(server.calls) == 1
 
 
 class Refusing(FakeChatModel):
@@ -195,31 +165,6 @@ def test_a_refused_key_raises_at_once_however_a_library_says_so(raised):
     assert len(model.prompts) == 1
 
 
-def odd(**carried):
-    result = RuntimeError("said by somebody")
-    vars(result).update(carried)
-    return result
-
-
-@for_each(
-    "raised",
-    [
-        odd(code="insufficient_quota"),
-        odd(code=lambda: 429),
-        odd(code=1006),
-        odd(code=True),
-        odd(response="gone"),
-        odd(response={"ResponseMetadata": "gone"}),
-    ],
-)
-def test_what_an_error_carries_may_be_anything(raised):
-    model = Refusing(error=raised)
-    failure = asking(model)["failures"][0]
-    assert failure["reason"] == "provider_error"
-    assert failure["detail"] == "RuntimeError: said by somebody"
-    assert len(model.prompts) == 1
-
-
 @for_each(
     ("raised", "reason"),
     [
@@ -233,12 +178,6 @@ def test_errors_that_pass_are_retried_by_us_alone(monkeypatch, raised, reason):
     assert asking(model)["failures"][0]["reason"] == reason
     # Four attempts, and none of the library's own between them.
     assert model.prompts == ["the last try"] * 4
-
-
-@pytest.mark.parametrize("lost", [cut, filtered])
-def test_usage_of_a_reply_that_is_lost_is_kept(serve, lost):
-    usage = asked(serve(always(lost()))).usage
-    assert (usage["input_tokens"], usage["cached_tokens"]) == (10, 4)
 
 
 def test_one_repair_shows_what_was_wrong(serve):
@@ -269,14 +208,6 @@ def test_an_error_that_passes_costs_retries_and_no_failure(serve, monkeypatch, f
     answer = asked(serve([first, reply(scores(4, 2))]))
     assert (answer.data["score_2"], answer.failures) == (2, [])
     assert answer.usage["by_step"]["solve"]["retries"] == 1
-
-
-def test_retry_after_is_honoured(serve, monkeypatch):
-    monkeypatch.setattr("langchain_judges.asking.send.FIRST_WAIT", 0.001)
-    replies = [error(429, **{"retry-after-ms": "200"}), reply(scores(4, 2))]
-    began = time.monotonic()
-    assert asked(serve(replies)).data
-    assert time.monotonic() - began >= 0.2
 
 
 @for_each(
@@ -317,13 +248,6 @@ def test_a_model_that_takes_no_seed_is_asked_without_it():
     assert run(ask(what, VARIABLES, seed=1)).data
 
 
-def test_connections_of_ended_event_loops_are_let_go(serve):
-    what = question(serve(always(reply(scores(4, 2)))))
-    for _ in range(5):
-        asyncio.run(arun(ask(what, VARIABLES)))
-    assert len(what.adapter._places) == 1
-
-
 def test_a_rejected_format_moves_the_model_one_step_down_once(serve):
     def behave(call):
         if call.body.get("response_format"):
@@ -341,21 +265,6 @@ def test_a_rejected_format_moves_the_model_one_step_down_once(serve):
     assert first.data["score_1"] == 4
     assert [first.usage["calls"], second.usage["calls"]] == [1, 1]
     assert len(server.calls) == 3
-
-
-def test_a_format_may_be_rejected_by_langchains_own_error():
-    class Structured(FakeChatModel):
-        profile: Any = Field(default={"structured_output": True})
-
-        def with_structured_output(self, schema, **kwargs):
-            def refuse(_):
-                raise ModelInvalidRequestError("response_format json_schema is not supported")
-
-            return RunnableLambda(refuse)
-
-    reply_text = '{"comparison": "so", "explanation": "so", "preference": "1"}'
-    verdict = asking(Structured(replies=lambda _: reply_text))
-    assert (verdict["preference"], verdict["failures"]) == ("A", [])
 
 
 def test_samples_without_a_seed_are_not_answered_by_langchains_cache(serve):
@@ -416,14 +325,6 @@ def test_a_cache_answers_the_second_time_and_never_keeps_a_failure(serve):
     assert len(server.calls) == 2
 
 
-def test_samples_are_cached_apart(serve):
-    server = serve(always(reply(scores(4, 2))))
-    what = question(server, cache=InMemoryCache(), sampled=True)
-    for seed in (0, 1, 0):
-        run(ask(what, VARIABLES, seed=seed))
-    assert [call.body["seed"] for call in server.calls] == [0, 1]
-
-
 def test_a_client_shared_by_event_loops_answers_in_each_of_them(serve):
     server = serve(always(reply(scores(4, 2))), 0.01)
     what = question(server)
@@ -470,9 +371,3 @@ def test_a_reply_that_never_ends_is_a_time_out(impatient, drive):
         ended.set()
     assert failure["reason"] == "timeout"
     assert failure["detail"] == "TimeoutError: no whole reply within 0.02 seconds"
-
-
-def test_the_deadline_is_the_models_own_time_out_and_a_little_more():
-    assert deadline_of(FakeChatModel()) is None
-    assert deadline_of(Drips()) == 5.01
-    assert deadline_of(resolve_model("m", base_url="http://x", timeout=30)) == 35

@@ -109,14 +109,6 @@ async def test_what_rows_of_one_task_share_is_asked_once_and_first(tmp_path, cre
     assert shared == sorted(shared, reverse=True)
 
 
-async def test_a_batch_verdict_is_that_of_an_ordinary_call(server, tmp_path):
-    (row,) = await run(relative(model_of(server, tmp_path, 1)), rows_of(1))
-    assert row["verdict"]["usage"]["input_tokens"] == 10
-    plain = relative(ChatOpenAI(model="m", api_key=SecretStr("x"), use_responses_api=False))
-    rows = ajudge_many(plain, rows_of(1), progress=False)
-    assert rows._state.name["mark"] == row["judge"]["mark"]
-
-
 async def test_a_run_that_was_killed_finds_its_job_and_sends_nothing_twice(
     server, tmp_path, monkeypatch
 ):

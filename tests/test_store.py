@@ -190,23 +190,6 @@ def asked(replies, times):
     return [run(replies.once(replies.numbered("call"), computed("new"))) for _ in range(times)]
 
 
-def test_equal_requests_are_as_many_replies_in_the_next_run_too(tmp_path):
-    store = kept(tmp_path / "r")
-    replies = store.of("row")
-    for value in ("one", {"data": "é\ud800"}):
-        assert run(replies.once(replies.numbered("call"), computed(value))) == value
-    store.close()
-    again = ReplyStore(tmp_path / "r").of("row")
-    assert asked(again, 3) == ["one", {"data": "é\ud800"}, "new"]
-
-
-def test_a_store_without_unfinished_rows_leaves_no_file(tmp_path):
-    store = kept(tmp_path / "r", call="x")
-    store.forget("row")
-    store.close()
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_damaged_reply_is_set_aside_and_asked_for_again(tmp_path, caplog):
     kept(tmp_path / "r", good="x", bad="y").close()
     with closing(sqlite3.connect(tmp_path / "r", isolation_level=None)) as file:

@@ -284,10 +284,10 @@ def spoken_label(text: str, forms: LabelForms) -> SpokenLabel | None:
     if not stated and forms.alone and _may_be_label(full := [*filter(str.strip, lines)]):
         start = text.rfind(full[-1])
         stated = [(_label_in(full[-1], forms), start, start)]
-    found = {label and label[0] for label, _, _ in stated}
-    if len(found) != 1 or (last := stated[-1])[0] is None:
+    found, start, line = stated[-1] if stated else (None, 0, 0)
+    if found is None or any(each is None or each[0] != found[0] for each, _, _ in stated):
         return None
-    (label, (begin, end)), start, line = last
+    label, (begin, end) = found
     return SpokenLabel(label, (start + begin, start + end), text[:line].strip())
 
 

@@ -124,7 +124,8 @@ class Reply:
     def of(cls, entry: StoredReply) -> Reply:
         """Return the reply that a store holds."""
         problem = Problem(*entry["problem"]) if entry["problem"] else None
-        return cls(**{**entry, "problem": problem})
+        values: Any = {**entry, "problem": problem}
+        return cls(**values)
 
 
 @dataclass
