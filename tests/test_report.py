@@ -322,9 +322,9 @@ def test_columns_of_a_table_are_labels_by_criterion():
             None,
             "verdicts of one judge",
         ),
-        ("v.jsonl", None, "`verdicts` must be rows, got the name 'v.jsonl'; `read_verdicts`"),
-        (run_of(["A"])[0], None, "`verdicts` must be rows, got dict"),
-        (run_of(["A"]), "d.jsonl", "got the name 'd.jsonl'; `datasets.rows` reads it"),
+        ("v.jsonl", None, "`verdicts` must be rows, got 'v.jsonl'; `read_verdicts`"),
+        (run_of(["A"])[0], None, '`verdicts` must be rows, got "{'),
+        (run_of(["A"]), "d.jsonl", "`data` must be rows, got 'd.jsonl'"),
         (run_of(["A"]), data_of(["A"], group={"a": 1}), "row 0: `group` must be a text"),
     ],
 )

@@ -125,11 +125,7 @@ def _people(sample: Sample) -> list[Number]:
 
 
 def _categories(sample: Sample) -> list[Number]:
-    places: dict[str, list[int]] = {}
-    for place, row in enumerate(sample.rows):
-        if row.category is not None:
-            places.setdefault(row.category, []).append(place)
-    ranked = sorted(places.items(), key=lambda pair: -len(pair[1]))
+    ranked = sorted(sample.by_category.items(), key=lambda pair: -len(pair[1]))
     return [
         Number(f"category.{name}", name, _agrees(sample.part(own), by_votes=sample.by_votes)())
         for name, own in ranked

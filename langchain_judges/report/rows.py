@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from langchain_judges.errors import InputError
 from langchain_judges.metrics.agreement import majority_vote
@@ -33,19 +33,17 @@ def rows_in(value: object, what: str) -> list[Mapping[str, Any]]:
     Raises:
         InputError: They are a file's name, a single row, or no rows.
     """
-    if isinstance(value, str | PathLike):
-        reads = "`read_verdicts`" if what == "verdicts" else "`datasets.rows`"
-        raise InputError(
-            f"`{what}` must be rows, got the name {str(value)!r}; {reads} reads it"
-        )
     if type(value).__module__.partition(".")[0] in TABLES:
         value = source_of(value).records
-    if not isinstance(value, Iterable) or isinstance(value, Mapping):
-        raise InputError(f"`{what}` must be rows, got {type(value).__name__}")
-    rows = list(value)
-    if bad := next((row for row in rows if not isinstance(row, Mapping)), None):
-        raise InputError(f"`{what}` must be rows, got {str(bad)[:40]!r} among them")
-    return rows
+    named = isinstance(value, str | PathLike | Mapping) or not isinstance(value, Iterable)
+    rows = [value] if named else list(cast("Iterable[object]", value))
+    bad = next((row for row in rows if named or not isinstance(row, Mapping)), None)
+    if bad is not None:
+        raise InputError(
+            f"`{what}` must be rows, got {str(bad)[:40]!r}; `read_verdicts` and "
+            "`datasets.rows` read files"
+        )
+    return cast("list[Mapping[str, Any]]", rows)
 
 
 def judges_of(verdicts: Iterable[VerdictRow]) -> dict[str, VerdictRows]:
@@ -307,10 +305,28 @@ def _unasked(row: VerdictRow) -> bool:
 def _joined(rows: Sequence[VerdictRow], table: Sequence[Mapping[str, Any]] | None) -> Joined:
     if table is None:
         names = [row.get("index") if _id(row) is None else _id(row) for row in rows]
-        return Joined(
-            [_beside(row, _facts_in(row), n) for row, n in zip(rows, names, strict=True)]
-        )
-    return _placed(rows, table)
+        own = zip(rows, names, strict=True)
+        return Joined([_beside(row, _facts_in(row), name) for row, name in own])
+    places = _Places(table)
+    answers = (row["verdict"].get("label") for row in rows if judged_row(row))
+    read = _reader(answer for answer in answers if answer is not None)
+    joined: list[JudgedRow] = []
+    stale = unknown = 0
+    for row in rows:
+        place, older = places.of(row)
+        if place is None or older:
+            stale, unknown = stale + older, unknown + (place is None)
+            continue
+        facts = {**_facts_in(row), **table[place]}
+        if "label" in facts:
+            facts["label"] = read(facts["label"])
+        if isinstance(votes := facts.get("human_votes"), list):
+            facts["human_votes"] = [read(vote) for vote in votes]
+        joined.append(_beside(row, facts, place))
+    outcome = Joined(joined, stale, unknown)
+    if not joined:
+        raise InputError(f"no verdict belongs to a row of the data. {outcome.left_out}")
+    return outcome
 
 
 def _beside(row: VerdictRow, facts: Mapping[str, Any], place: object) -> JudgedRow:
@@ -319,31 +335,6 @@ def _beside(row: VerdictRow, facts: Mapping[str, Any], place: object) -> JudgedR
     except InputError as exc:
         raise InputError(f"row {place}: {exc}") from exc
     return JudgedRow(row, facts, place)
-
-
-def _placed(rows: Sequence[VerdictRow], table: Sequence[Mapping[str, Any]]) -> Joined:
-    places = _Places(table)
-    answers = (row["verdict"].get("label") for row in rows if judged_row(row))
-    read = _reader(answer for answer in answers if answer is not None)
-    joined: list[JudgedRow] = []
-    stale = unknown = 0
-    for row in rows:
-        place = places.of(row)
-        if place is None:
-            unknown += 1
-        elif places.older(row, place):
-            stale += 1
-        else:
-            facts = {**_facts_in(row), **table[place]}
-            if "label" in facts:
-                facts["label"] = read(facts["label"])
-            if isinstance(votes := facts.get("human_votes"), list):
-                facts["human_votes"] = [read(vote) for vote in votes]
-            joined.append(_beside(row, facts, place))
-    outcome = Joined(joined, stale, unknown)
-    if not joined:
-        raise InputError(f"no verdict belongs to a row of the data. {outcome.left_out}")
-    return outcome
 
 
 def _reader(answers: Iterable[Label]) -> Callable[[Any], Any]:
@@ -373,31 +364,26 @@ class _Places:
         ids = Counter(_id(row) for row in table)
         self._by_id = {_id(row): i for i, row in enumerate(table) if ids[_id(row)] == 1}
 
-    def of(self, row: VerdictRow) -> int | None:
-        """Return the place of the row that was judged; None if it is not there."""
-        place = self._named_place(row)
-        content = row.get("content") or {}
-        alike = self._by_content.get(frozenset(content.items()), []) if content else []
-        if not alike or place in alike:
-            return place
-        return row["index"] if row.get("index") in alike else alike[0]
+    def of(self, row: VerdictRow) -> tuple[int | None, bool]:
+        """Return the place of the row that was judged, and whether its texts were others.
 
-    def older(self, row: VerdictRow, place: int) -> bool:
-        """Say whether a text of the row is not the one that was judged."""
-        current, earlier = self._contents[place], row.get("content") or {}
-        return any(
-            current[field] != earlier[field] for field in current.keys() & earlier.keys()
-        )
+        The place is None if it is not there. Equal texts are the same row, whatever its name.
+        """
+        place, content = self._named_place(row), row.get("content") or {}
+        if alike := content and self._by_content.get(frozenset(content.items())):
+            return (place if place in alike else alike[0]), False
+        if place is None:
+            return None, False
+        now = self._contents[place]
+        return place, any(now[field] != content[field] for field in now.keys() & content)
 
     def _named_place(self, row: VerdictRow) -> int | None:
         own, index = _id(row), row.get("index")
         if own is not None and own in self._by_id:
             return self._by_id[own]
+        # A table's rows without ids are named by their number when they are read.
         if isinstance(index, int) and 0 <= index < len(self._table):
-            other = _id(self._table[index])
-            # A table's rows without ids are named by their number when they are read.
-            if own is None or own == other:
-                return index
+            return index if own in (None, _id(self._table[index])) else None
         return None
 
 

@@ -88,6 +88,16 @@ class Sample:
         return [_systems(row.data_row, size) for row in self.rows]
 
     @cached_property
+    def by_system(self) -> dict[str, list[int]]:
+        """The places of the rows with a text of each system."""
+        return _places(self.systems)
+
+    @cached_property
+    def by_category(self) -> dict[str, list[int]]:
+        """The places of the rows of each category."""
+        return _places([(row.category,) for row in self.rows])
+
+    @cached_property
     def groups(self) -> list[int] | None:
         """The number of each row's cluster; a row without a group is one of its own."""
         keys = [row.data_row.get("group") for row in self.rows]
@@ -260,6 +270,16 @@ class Sample:
             rows = "1 row has" if unlabelled == 1 else f"{unlabelled:,} rows have"
             notes.append(f"{rows} no label; agreement is of the others.")
         return notes
+
+
+def _places(names: Iterable[Iterable[str | None]]) -> dict[str, list[int]]:
+    """Return in which rows each name stands."""
+    places: dict[str, list[int]] = {}
+    for place, own in enumerate(names):
+        for name in dict.fromkeys(own):
+            if name is not None:
+                places.setdefault(name, []).append(place)
+    return places
 
 
 def _systems(row: Mapping[str, Any], size: int) -> tuple[str | None, ...]:

@@ -29,7 +29,6 @@ from langchain_judges.report.answers import (
     labels_to_settle,
     percent,
     percent_text,
-    range_text,
     rounded,
     settled,
     value_text,
@@ -37,7 +36,7 @@ from langchain_judges.report.answers import (
 )
 from langchain_judges.report.rows import preference_points
 from langchain_judges.report.sample import Sample
-from langchain_judges.report.single import single
+from langchain_judges.report.single import AHEAD, single
 from langchain_judges.runs.decision import counted
 
 
@@ -172,37 +171,25 @@ LEAST_OF_A_PART = 8
 
 
 def _parts(sample: Sample, gap: Any, judge: Any, people: Any, unit: Any) -> list[Number]:
-    """Return the gap by system where rows name some, else by category; all at one level."""
-    by_system: dict[str, list[int]] = {}
-    for place, pair in enumerate(sample.systems):
-        for name in dict.fromkeys(pair):
-            if name is not None:
-                by_system.setdefault(name, []).append(place)
-    by_system = {n: own for n, own in by_system.items() if len(own) >= LEAST_OF_A_PART}
-    if len(by_system) > 1:
-        level = 1 - (1 - sample.confidence) / len(by_system)
-        parts = []
-        for name, places in by_system.items():
-            sides = [_of_system(side, sample.systems, name) for side in (judge, people)]
-            parts.append(Number(f"averages.{name}", name, gap(places, level, *sides), unit))
-        return _furthest_first(parts)
-    by_category: dict[str, list[int]] = {}
-    for place, row in enumerate(sample.rows):
-        if row.category is not None:
-            by_category.setdefault(row.category, []).append(place)
-    by_category = {n: own for n, own in by_category.items() if len(own) >= LEAST_OF_A_PART}
-    if len(by_category) < 2:
+    """Return the gap by system where rows name some, else by category; all at one level.
+
+    Those that are furthest off come first.
+    """
+    systems, categories = (
+        {name: places for name, places in own.items() if len(places) >= LEAST_OF_A_PART}
+        for own in (sample.by_system, sample.by_category)
+    )
+    several = systems if len(systems) > 1 else categories
+    if len(several) < 2:
         return []
-    level = 1 - (1 - sample.confidence) / len(by_category)
-    return _furthest_first(
-        [Number(f"averages.{n}", n, gap(own, level), unit) for n, own in by_category.items()]
-    )
-
-
-def _furthest_first(parts: list[Number]) -> list[Number]:
-    return sorted(
-        parts, key=lambda part: -abs(part.result) if part.result == part.result else 1
-    )
+    level = 1 - (1 - sample.confidence) / len(several)
+    parts = []
+    for name, places in several.items():
+        sides = [judge, people]
+        if several is systems:
+            sides = [_of_system(side, sample.systems, name) for side in sides]
+        parts.append(Number(f"averages.{name}", name, gap(places, level, *sides), unit))
+    return sorted(parts, key=lambda part: 1.0 if math.isnan(part.result) else -abs(part.result))
 
 
 def _of_system(side: Sequence[Any], systems: Sequence[tuple[Any, ...]], name: str) -> list[Any]:
@@ -243,9 +230,7 @@ def _person(sample: Sample, numbers: Mapping[str, Number]) -> UseAnswer:
 
 
 def _ordering(sample: Sample) -> UseAnswer:
-    named = [[name for name in pair if name is not None] for pair in sample.systems]
-    names = {name for row in named for name in row}
-    if len(names) > 1:
+    if len(sample.by_system) > 1:
         return _of_systems(sample)
     if sample.rated:
         return _of_texts(sample)
@@ -255,81 +240,58 @@ def _ordering(sample: Sample) -> UseAnswer:
 
 def _of_texts(sample: Sample) -> UseAnswer:
     result = metrics.concordance(sample.answers, sample.labels, **sample.settings)
-    title = "Texts in the same order as by people"
-    number = Number("ordering.texts", title, result)
+    number = Number("ordering.texts", "Texts in the same order as by people", result)
     limit = (LEAST_IN_ORDER, math.inf)
     if math.isnan(result):
         return UseAnswer("ordering", "not measured", result.reason or "", limit=limit)
+    found = with_range(number)
     reason = (
-        f"of two texts that {sample.whom} rate apart it has the same one ahead "
-        f"{percent_text(result)} of the time"
+        f"of two texts that {sample.whom} rate apart it has the same one ahead {found} of the "
+        f"time; a coin would {percent_text(0.5)}, {percent_text(LEAST_IN_ORDER)} are asked for"
     )
-    span = range_text(number)
-    reason += f" ({span})" if span else ""
-    reason += (
-        f"; a coin would {percent_text(0.5)}, {percent_text(LEAST_IN_ORDER)} are asked for"
-    )
-    brief = with_range(number)
-    return settled(
-        UseAnswer("ordering", decided(result, limit), reason, number, limit, brief=brief)
-    )
+    word = decided(result, limit)
+    return settled(UseAnswer("ordering", word, reason, number, limit, brief=found))
 
 
 def _of_systems(sample: Sample) -> UseAnswer:
-    order = order_of_systems(sample)
-    open_by_people = [p for p in order.pairs if not _apart(p.people)]
+    order = _system_order(sample)
     told = [pair for pair in order.pairs if _apart(pair.people)]
     same = sum(pair.matches is True for pair in told)
-    turned = [pair for pair in told if pair.matches is False]
-    neighbours = sum(_apart(pair.judge) for pair in order.neighbours)
+    turned = [f"{p.first} and {p.second}" for p in told if p.matches is False]
     word: Word = "no" if turned else "yes" if told and same == len(told) else "not yet"
+    pairs = f"{counted(len(order.pairs), 'pair')} of systems"
+    apart = sum(_apart(pair.judge) for pair in order.neighbours)
     reason = (
-        f"by {sample.whom} {len(told)} of {counted(len(order.pairs), 'pair')} of systems "
-        f"can be told apart, and the judge has {same} of these in the same order"
+        f"by {sample.whom} {len(told)} of {pairs} can be told apart, and the judge has {same} "
+        "of these in the same order"
+        f"{'. It turns round ' if turned else ''}{', '.join(turned[:3])}. Of "
+        f"{counted(len(order.neighbours), 'step')} in the ranking it can tell {apart} apart"
     )
-    if turned:
-        pairs = ", ".join(f"{p.first} and {p.second}" for p in turned[:3])
-        reason += f". It turns round {pairs}"
-    reason += (
-        f". Of {counted(len(order.neighbours), 'step')} in the ranking it can tell "
-        f"{neighbours} apart"
-    )
-    labels = None
-    if word == "not yet":
-        candidates = [
-            labels_to_settle(result, (0.0, math.inf))
-            for pair in order.pairs
-            for result in ([pair.people] if pair in open_by_people else [pair.judge])
-            if pair.matches is None
-        ]
-        labels = min((each for each in candidates if each is not None), default=None)
+    candidates = [
+        labels_to_settle(pair.judge if pair in told else pair.people, AHEAD)
+        for pair in order.pairs
+        if pair.matches is None and word == "not yet"
+    ]
+    labels = min((each for each in candidates if each is not None), default=None)
     brief = f"{same} of {counted(len(told), 'pair')} of systems"
     return UseAnswer("ordering", word, reason, labels=labels, brief=brief)
 
 
-def order_of_systems(sample: Sample) -> SystemOrder:
+def _system_order(sample: Sample) -> SystemOrder:
     """Return the systems in the order of the judge and of people."""
     judge, people, _, _ = _points(sample)
-    pairs = [tuple(name for name in pair if name is not None) for pair in sample.systems]
-    rows = [
-        (names, ours, theirs)
-        for names, ours, theirs in zip(pairs, judge, people, strict=True)
-        if names
+    names = [[name for name in own if name is not None] for own in sample.systems]
+    named = [i for i, own in enumerate(names) if own]
+    columns = [
+        [
+            [points, 1 - points] if len(own) > 1 and points is not None else [points] * len(own)
+            for own, points in zip(names, side, strict=True)
+        ]
+        for side in (judge, people)
     ]
-
-    def of_each(names: tuple[str, ...], points: float | None) -> list[float | None]:
-        if len(names) < 2 or points is None:
-            return [points] * len(names)
-        return [points, 1 - points]
-
-    groups = sample.groups
-    return metrics.system_order(
-        [names for names, _, _ in rows],
-        [of_each(names, ours) for names, ours, _ in rows],
-        [of_each(names, theirs) for names, _, theirs in rows],
-        groups=groups and [g for g, names in zip(groups, pairs, strict=True) if names],
-        confidence=sample.confidence,
-    )
+    rows = [[column[i] for i in named] for column in (names, *columns)]
+    groups = sample.groups and [sample.groups[i] for i in named]
+    return metrics.system_order(*rows, groups=groups, confidence=sample.confidence)
 
 
 def _apart(gap: Result) -> bool:
