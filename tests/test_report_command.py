@@ -185,7 +185,7 @@ def test_any_judge_is_trusted_by_two_columns_of_a_table(tmp_path):
     bar = ("--min-agreement", "0.9", "-o", out, "--label", "ann")
     assert invoke("trust", table, "--judge", "gpt", *bar).exit_code == 4
     both = invoke("trust", table, "--judge", "gpt", "--judge", "other", *bar[2:])
-    assert "other is right more often than gpt by 30.0 points" in both.stdout
+    assert f"other is right more often than gpt by 30.0{NBSP}points" in both.stdout
     alone = invoke("trust", table, "--model", "openai:gpt-5-mini", "--label", "ann")
     assert (alone.exit_code, "--column label=COLUMN" in alone.stderr) == (2, True)
     column = invoke("trust", table, "--judge", "gpt", "--column", "label=ann")

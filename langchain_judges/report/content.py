@@ -33,6 +33,7 @@ class Contest:
     """Two judges on the rows that both have; a failed judgment is wrong."""
 
     first: str
+    """The one that is right more often, so far."""
     second: str
     n: int
     """Rows that both have, and that have a label."""
@@ -56,22 +57,16 @@ class Contest:
         """Which of the two is right more often, by how much, and whether that is settled."""
         if not self.n:
             return f"{self.first} and {self.second} have no row in common."
-        better, worse = self.first, self.second
-        sign = 1
-        if self.difference < 0:
-            better, worse, sign = worse, better, -1
-        span = ""
-        if self.difference.interval:
-            ends = sorted(sign * end for end in self.difference.interval)
-            span = f" ({' to '.join(f'{100 * end:.1f}'.replace('-', '−') for end in ends)})"
-        if not self.difference:
-            return f"Not settled between {better} and {worse}: right equally often{span}."
-        lead = f"by {abs(100 * self.difference):.1f} points{span}"
+        number = Number("", "", self.difference, "points")
+        lead = with_range(number).lstrip("+")
         if self.settled:
-            return f"{better} is right more often than {worse} {lead}."
+            return f"{self.first} is right more often than {self.second} by {lead}."
         labels = labels_to_settle(self.difference, (0.0, math.inf))
         more = f" About {labels:,} more labels would settle it." if labels else ""
-        return f"Not settled between {better} and {worse}: so far {better} leads {lead}.{more}"
+        ahead = f"so far {self.first} leads by {lead}"
+        if not self.difference:
+            ahead = f"right equally often ({range_text(number)})"
+        return f"Not settled between {self.first} and {self.second}: {ahead}.{more}"
 
     def to_dict(self) -> dict[str, object]:
         """Return plain JSON data, flat."""
@@ -189,8 +184,7 @@ def _agreed(sample: Sample, headline: Number) -> str:
         return f"least with {sample.whom} by {headline.title} {value_text(headline)}"
     if sample.rated:
         return f"rank correlation with {sample.whom} {with_range(headline)}"
-    span = range_text(headline, 0) or headline.result.no_interval or ""
-    return f"agrees with {sample.whom} {value_text(headline, 0)} ({span}) of the time"
+    return f"agrees with {sample.whom} {with_range(headline, 0)} of the time"
 
 
 def _abstained(numbers: Mapping[str, Number], rows: int) -> str:

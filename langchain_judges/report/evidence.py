@@ -6,15 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_judges.report.rows import JudgedRow, VerdictRow, preference_points
 from langchain_judges.report.sample import Sample
 from langchain_judges.rows.checks import kind_of_verdict
 from langchain_judges.rows.texts import transcript
-
-if TYPE_CHECKING:
-    from langchain_judges.methods.declaration import EvidenceTable
 
 LONGEST = 20_000
 """Characters of a text that a page shows."""
@@ -131,38 +128,18 @@ def shown(text: object) -> str:
     return whole if len(whole) <= LONGEST else f"{whole[:LONGEST]} …"
 
 
-PLAIN = {
-    "index",
-    "id",
-    "key",
-    "verdict",
-    "by_order",
-    "content",
-    "judge",
-    "cost",
-    "group",
-    "label",
-}
-"""What a row of a run may hold, whatever its method."""
-
-
-def _own_tables(row: VerdictRow) -> Sequence[EvidenceTable]:
-    """Return what a row's method, or where it is not known any, shows of its results."""
+def own_evidence(row: VerdictRow) -> list[TextTable]:
+    """Return what the method itself found: votes, tables, scores, orders."""
     judge = row.get("judge")
     method = judge.get("method") if isinstance(judge, Mapping) else None
-    if method is None and not row.keys() - PLAIN:
-        return ()
+    if method is None and row.keys() <= {"index", "id", "verdict"}:
+        return []
     # Loaded on use: the methods take a second.
     from langchain_judges.methods.registry import evidence_tables
 
-    return evidence_tables(method)
-
-
-def own_evidence(row: VerdictRow) -> list[TextTable]:
-    """Return what the method itself found: votes, tables, scores, orders."""
     return [
         _table(each.title, each.columns, rows)
-        for each in _own_tables(row)
+        for each in evidence_tables(method)
         if row.get(each.key) and (rows := each.rows(row, row[each.key]))
     ]
 

@@ -14,6 +14,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.report.rows import POINTS, JudgedRow, VerdictRow
 from langchain_judges.rows.checks import kind_of_verdict
 from langchain_judges.rows.labels import SIDES
+from langchain_judges.runs.decision import counted
 from langchain_judges.verdict import Label, Preference
 
 
@@ -256,20 +257,18 @@ class Sample:
 
     def notes(self) -> list[str]:
         """Say which rows some numbers cannot count, a sentence each."""
-        notes = []
         missing = len(self.rows) - len(self.with_texts)
-        if self.pairs and self.texts and missing:
-            rows = "1 row lacks" if missing == 1 else f"{missing:,} rows lack"
-            notes.append(f"{rows} a text; numbers of length are of the others.")
-        ungrouped = sum(row.data_row.get("group") is None for row in self.rows)
-        if self.groups and ungrouped == 1:
-            notes.append("1 row has no group and counts as a group of its own.")
-        elif self.groups and ungrouped:
-            notes.append(f"{ungrouped:,} rows have no group and count as groups of their own.")
-        if unlabelled := sum(not (row.target or row.labels) for row in self.rows):
-            rows = "1 row has" if unlabelled == 1 else f"{unlabelled:,} rows have"
-            notes.append(f"{rows} no label; agreement is of the others.")
-        return notes
+        alone = sum(row.data_row.get("group") is None for row in self.rows)
+        unlabelled = sum(not (row.target or row.labels) for row in self.rows)
+        lack = counted(missing, "row lacks", "rows lack")
+        free = counted(alone, "row has", "rows have")
+        left = counted(unlabelled, "row has", "rows have")
+        notes = {
+            f"{lack} a text; numbers of length are of the others.": self.texts and missing,
+            f"{free} no group and count as groups of their own.": self.groups and alone,
+            f"{left} no label; agreement is of the others.": unlabelled,
+        }
+        return [note for note, holds in notes.items() if holds]
 
 
 def _places(names: Iterable[Iterable[str | None]]) -> dict[str, list[int]]:

@@ -131,6 +131,8 @@ def _contest(first: TrustReport, second: TrustReport, confidence: float) -> dict
         groups=groups,
         confidence=confidence,
     )
+    if gap < 0:
+        return _contest(second, first, confidence)
     return {
         "first": first.name,
         "second": second.name,
