@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 from langchain_judges import FailureMemory
 from langchain_judges.cli import app, audit_review
 from langchain_judges.cli.audit_review import Desk, Review
-from langchain_judges.escaping import clean
 from langchain_judges.report.terminal import proposal_screen
 from langchain_judges.testing import reply
 from tests.cases import for_each
@@ -186,11 +185,6 @@ def test_long_texts_are_cut_until_they_are_asked_for():
     assert "… 28 more lines" in screen(entry)
     assert "line 39" not in screen(entry)
     assert "line 39" in screen(entry, whole=True)
-
-
-def test_judged_texts_cannot_steer_the_terminal_or_its_colours():
-    assert clean("a\x1b[2Jb\x07") == "a�[2Jb�"
-    assert "[bold]x[/bold]" in screen(proposal("x", output="[bold]x[/bold]"))
 
 
 def test_a_review_survives_its_process(tmp_path):

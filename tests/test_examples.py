@@ -177,15 +177,6 @@ def test_a_judge_never_sees_its_own_item_unless_told_to(method, memory, fields):
     assert loud.config["metadata"]["options"]["memory"]["allow_leak"] is True
 
 
-def test_a_run_hands_the_group_to_a_judge_that_remembers_and_counts_leaks(memory):
-    memory.remember([lesson(group="g")])
-    for leak, count in ((False, 0), (True, 1)):
-        judge, _ = made("bsm", memory, allow_leak=leak)
-        run = judge_many(judge, [PAIR], progress=False)
-        assert [len(row["recalled"]["leaked"]) for row in run] == [count]
-        assert run.summary.leaks == count
-
-
 def test_what_has_no_room_is_left_out_and_reported():
     memory = FailureMemory(embeddings=Letters(), recall="all", budget=100)
     names = memory.remember([lesson(n) for n in range(3)])
@@ -195,17 +186,6 @@ def test_what_has_no_room_is_left_out_and_reported():
     [failure] = result["verdict"]["failures"]
     assert (failure["step"], failure["reason"]) == ("recall", "input_cut")
     assert failure["detail"].startswith("2 of 3 recalled examples")
-
-
-def test_examples_leave_the_material_its_room_in_the_models_context(memory):
-    memory.remember([lesson(n) for n in range(3)])
-    model = FakeChatModel(profile={"max_input_tokens": 1550})
-    judge = create_bsm_judge(model, max_criteria=1, memory=memory)
-    report = judge.invoke(PAIR)["recalled"]
-    # 50 tokens of 3 characters are left, the pair has 69 characters, each example 54.
-    assert (len(report["ids"]), report["left_out"]) == (1, 2)
-    roomy = create_bsm_judge(FakeChatModel(), max_criteria=1, memory=memory)
-    assert len(roomy.invoke(PAIR)["recalled"]["ids"]) == 3
 
 
 @for_each("method", ["allure", "sc2"])
@@ -274,26 +254,3 @@ def test_identical_texts_show_no_example_nor_those_of_the_last_pair(method):
 def test_an_input_that_is_no_dictionary_is_one_sentence(method, row):
     with pytest.raises(InputError, match="must be a dictionary with `input`, `output"):
         of_method(method).invoke(row)
-
-
-@for_each("method", ["allure", "bsm", "drpe", "rubric", "sc2"])
-def test_a_thread_hands_nothing_of_one_pair_to_the_next(method):
-    memory = FailureMemory(embeddings=Letters())
-    model = FakeChatModel(replies=answer)
-    rubric = {} if METHODS[method].takes == "pair" else {"rubric": "Be fair."}
-    judge = of_method(method, model, memory=memory, checkpointer=InMemorySaver(), **rubric)
-    config: RunnableConfig = {"configurable": {"thread_id": "1"}}
-    bare = {key: value for key, value in item_of(method).items() if key != "expected"}
-    fields = {"reference": "SECRET", "expected": "SECRET", "source": "SECRET"}
-    also = {"id": "q0", "group": "g", "family": "tides"}
-    for first in (bare, {**bare, "output_a": "same", "output_b": "same"}):
-        judge.invoke({**first, **fields, **also}, config)
-        before = len(model.prompts)
-        judge.invoke({**bare, "input": "How?"}, config)
-        assert len(model.prompts) > before
-        assert not any("SECRET" in prompt for prompt in model.prompts[before:])
-        values = judge.get_state(config).values
-        assert not any(values.get(key) for key in (*fields, *also))
-        assert judge.invoke({**bare, "id": "q1"}, config)["id"] == "q1"
-    with pytest.raises(InputError, match=r"is missing or null; the fields are 'input'$"):
-        judge.invoke({"input": "How?"}, config)

@@ -5,17 +5,15 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbclient.exceptions import CellExecutionError
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from cookbook import run_notebooks
-from langchain_judges.testing import FakeChatModel, ReplayChatModel
+from langchain_judges.testing import ReplayChatModel
 
 pytestmark = pytest.mark.system
 
 COOKBOOK = Path(run_notebooks.__file__).parent
 NOTEBOOKS = sorted(COOKBOOK.glob("*.ipynb"))
-FAKES = {"fake": FakeChatModel(replies=lambda prompt: "Hello.")}
 
 PRINTS = """
 import sys, tempfile, uuid, os
@@ -63,29 +61,6 @@ def test_stored_outputs_are_the_same_on_every_run(notebook):
     assert large.outputs[0]["data"] == {}
     assert all(cell.execution_count is None for cell in (prints, thing, product))
     assert not any(word in once for word in ('"9.9"', '"stderr"', "iopub", "shell."))
-
-
-def test_a_notebook_that_fails_stays_as_it_was(notebook):
-    path = notebook("1 / 0")
-    before = path.read_text()
-    with pytest.raises(CellExecutionError, match="ZeroDivisionError"):
-        run_notebooks.store(path)
-    assert path.read_text() == before
-    assert [each.name for each in path.parent.iterdir()] == ["made.ipynb"]
-
-
-def test_recording_asks_the_model_that_is_named(notebook, monkeypatch):
-    monkeypatch.setattr("langchain_judges.testing.replay.resolve_model", FAKES.get)
-    path = notebook(
-        "from langchain_judges.testing import ReplayChatModel",
-        'model = ReplayChatModel(path="replies.jsonl")',
-    )
-    sources = [run_notebooks.recording(cell.source, "fake") for cell in cells_of(path)]
-    monkeypatch.chdir(path.parent)
-    names: dict = {}
-    exec("\n".join(sources), names)
-    assert names["model"].invoke("Hi").text == "Hello."
-    assert "Hello." in (path.parent / "replies.jsonl.new").read_text()
 
 
 def test_every_recorded_file_says_who_answered_and_when():

@@ -123,14 +123,6 @@ def test_what_is_imported_is_declared_and_an_extra_is_missed_in_a_sentence():
     assert set(project["optional-dependencies"]) == {*EXTRAS, "all", "dev", "postgres"}
 
 
-def test_the_citation_names_the_papers_of_the_readme():
-    papers = set(
-        re.findall(r"\((https://arxiv\.org/abs/[\d.]+)\)", (ROOT / "README.md").read_text())
-    )
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert {paper["url"] for paper in citation["references"]} == papers
-
-
 def test_workflows_and_templates_are_yaml_and_may_only_read():
     files = [*(ROOT / ".github").rglob("*.yml")]
     assert len(files) >= 5
@@ -167,17 +159,3 @@ def test_each_part_runs_whatever_else_fails_and_any_failure_counts(tmp_path, fai
     assert result.returncode == code, result.stderr
     commands = [line.partition("-m pytest ")[2] for line in log.read_text().splitlines()]
     assert commands == [f"-n auto {UNIT}", f"-n auto {SYSTEM}", REAL]
-
-
-@pytest.mark.system
-@pytest.mark.parametrize(
-    ("words", "options"),
-    [
-        ([], []),
-        (["METHOD=bsm"], ["--method", "bsm"]),
-        (["METHOD=drpe", "MODEL=local"], ["--method", "drpe", "--model", "local"]),
-    ],
-)
-def test_the_demo_takes_a_method_and_a_model(tmp_path, words, options):
-    printed = made(tmp_path, '#!/bin/sh\necho "$@"\n', "demo", *words).stdout.split()
-    assert printed == ["cookbook/demo.py", *options]
