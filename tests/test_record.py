@@ -6,7 +6,13 @@ from typing import Any, cast
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, messages_to_dict
+from langchain_core.messages import (
+    AIMessage,
+    FunctionMessage,
+    HumanMessage,
+    ToolMessage,
+    messages_to_dict,
+)
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import (
@@ -18,9 +24,9 @@ from langchain_judges.integrations import trajectory_evaluator
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows import show
 from langchain_judges.rows.checks import check_pair
-from langchain_judges.rows.documents import context_in
 from langchain_judges.rows.fences import sealed
 from langchain_judges.rows.fields import plain_row, thread_of
+from langchain_judges.rows.lookup import context_in
 from langchain_judges.rows.record import record_in
 from langchain_judges.rows.texts import judged, shown, transcript
 from tests.cases import for_each
@@ -307,14 +313,14 @@ def test_no_document_passes_for_several():
     "row, told",
     [
         (
-            {"question": "Why?", "answer": "So.", "context": "It is."},
-            "'context'.*; call 'question' `input`, 'answer' `output`$",
+            {"question": "Why?", "output": "So.", "source": "It is."},
+            "`input` .* the fields are 'question', 'output', 'source'$",
         ),
         ({"input": "Why?", "output": "So.", "source": []}, "a source .* the fields are 'inp"),
         ({"input": "Why?", "output": "So.", "docs_used": "It is."}, "'output', 'docs_used'$"),
     ],
 )
-def test_a_row_under_other_names_is_told_what_to_call_its_fields(row, told):
+def test_a_row_that_lacks_a_field_is_told_which_it_has(row, told):
     judge, model = judge_and_model(rubric="groundedness")
     with pytest.raises(InputError, match=told):
         judge.invoke(row)
@@ -424,3 +430,26 @@ ODD: list[Any] = [
 def test_values_of_odd_types_do_not_raise(value):
     plain_row({"input": value, "output": value})
     record_in(value)
+
+
+def test_functions_of_old_and_messages_without_content_are_read():
+    old = [
+        {
+            "role": "assistant",
+            "content": None,
+            "function_call": {"name": "f", "arguments": "{}"},
+        },
+        FunctionMessage("in Kyiv", name="f"),
+        {"role": "assistant", "content": None},
+        AIMessage("In Kyiv."),
+    ]
+    told = "[call of f]\n{}\n\n[result of f]\nin Kyiv\n\n[final answer]\nIn Kyiv."
+    assert judged(record(old)) == told
+
+
+def test_a_reply_to_the_task_is_of_its_turn_and_the_next_request_of_another():
+    rest = [AIMessage("Which one?"), HumanMessage("7"), AIMessage("In Kyiv.")]
+    told = (
+        "[turn 1, assistant]\nWhich one?\n\n[turn 2, user]\n7\n\n[turn 2, assistant]\nIn Kyiv."
+    )
+    assert judged(record(rest)) == told

@@ -16,7 +16,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics.agreement import majority_vote
 from langchain_judges.report.content import Contest
 from langchain_judges.report.rows import POINTS
-from langchain_judges.rows.labels import check_countable
+from langchain_judges.rows.checks import check_countable
 from langchain_judges.runs.columns import TableForm
 from langchain_judges.verdict import Preference, no_usage
 from tests.cases import for_each

@@ -20,10 +20,14 @@ from langchain_judges.datasets import knows
 from langchain_judges.datasets import names as set_names
 from langchain_judges.datasets import rows as set_rows
 from langchain_judges.errors import InputError, OptionError, did_you_mean
-from langchain_judges.rows.checks import check_item, check_pair, kind_of_result
-from langchain_judges.rows.documents import CONTEXTS
+from langchain_judges.rows.checks import (
+    check_annotations,
+    check_item,
+    check_pair,
+    kind_of_result,
+)
 from langchain_judges.rows.files import nearest_file
-from langchain_judges.rows.labels import check_annotations
+from langchain_judges.rows.lookup import CONTEXTS
 from langchain_judges.runs.columns import FIELDS
 from langchain_judges.runs.sources import (
     Records,

@@ -21,7 +21,7 @@ from langchain_judges.integrations.langsmith_runs import (
 )
 from langchain_judges.methods.describe import unwrapped
 from langchain_judges.methods.rubric.options import LabelOptions
-from langchain_judges.rows.fields import TextSource
+from langchain_judges.rows.lookup import TextSource
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import Label
 

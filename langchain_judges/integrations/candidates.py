@@ -27,12 +27,7 @@ from langchain_judges.integrations.cases import (
 )
 from langchain_judges.methods.describe import kind_of
 from langchain_judges.options import Count, Rule, check_value
-from langchain_judges.rows.fields import (
-    expected_in,
-    source_in,
-    task_in,
-    work_in,
-)
+from langchain_judges.rows.fields import expected_in, source_in, task_in, work_in
 from langchain_judges.rows.texts import Text
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import Failure, Usage, add_usage, decision, no_usage, score_of

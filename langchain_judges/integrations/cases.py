@@ -17,19 +17,16 @@ from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.options import Rule, check_value
 from langchain_judges.rows.checks import kind_of_verdict
-from langchain_judges.rows.documents import context_in
 from langchain_judges.rows.fields import (
-    TextSource,
     asked_in,
-    check_sources,
     expected_in,
-    keys_in,
     outputs_of,
     reference_in,
     source_in,
     task_in,
     work_in,
 )
+from langchain_judges.rows.lookup import TextSource, check_sources, context_in, keys_in
 from langchain_judges.rows.texts import Text
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import (

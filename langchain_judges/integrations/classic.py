@@ -10,8 +10,8 @@ from langchain_judges.errors import needs
 from langchain_judges.integrations.cases import config_for, item_for, pair_for, verdict_of
 from langchain_judges.methods.describe import kind_of, marks_of
 from langchain_judges.rows.checks import check_text
-from langchain_judges.rows.documents import context_in
 from langchain_judges.rows.fields import plain_row
+from langchain_judges.rows.lookup import context_in
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import comment_of, decision, score_of
 

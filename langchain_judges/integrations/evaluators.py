@@ -36,7 +36,7 @@ from langchain_judges.integrations.cases import (
     scores_of,
 )
 from langchain_judges.methods.describe import marks_of
-from langchain_judges.rows.fields import TextSource, check_words
+from langchain_judges.rows.lookup import TextSource, check_words
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import decision
 

@@ -29,7 +29,8 @@ from langchain_judges.integrations.cases import (
     verdict_of,
 )
 from langchain_judges.integrations.evaluators import JudgeEvaluator
-from langchain_judges.rows.fields import TextSource, check_sources, check_words, expected_in
+from langchain_judges.rows.fields import expected_in
+from langchain_judges.rows.lookup import TextSource, check_sources, check_words
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import comment_of, decision, reason_of, score_of
 

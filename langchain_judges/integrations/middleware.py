@@ -47,7 +47,8 @@ from langchain_judges.integrations.cases import (
 from langchain_judges.methods.describe import kind_of, marks_of
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.options import Count, Rule, Share, check_value
-from langchain_judges.rows.fields import check_words, task_in, work_in
+from langchain_judges.rows.fields import task_in, work_in
+from langchain_judges.rows.lookup import check_words
 from langchain_judges.rows.messages import as_json
 from langchain_judges.rows.texts import PlainText, plain
 from langchain_judges.runs.run_state import Judge

@@ -11,7 +11,7 @@ from langchain_judges.integrations.cases import feedback_key
 from langchain_judges.integrations.langsmith_runs import CLOSED, waited_for
 from langchain_judges.methods.describe import kind_of, unwrapped
 from langchain_judges.methods.graph import JudgeGraph
-from langchain_judges.rows.fields import check_words
+from langchain_judges.rows.lookup import check_words
 from langchain_judges.runs.run_state import Judge
 
 if TYPE_CHECKING:

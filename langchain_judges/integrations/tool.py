@@ -18,7 +18,7 @@ from langchain_judges.integrations.cases import (
 )
 from langchain_judges.methods.describe import kind_of, unwrapped
 from langchain_judges.rows.checks import check_text
-from langchain_judges.rows.fields import check_words
+from langchain_judges.rows.lookup import check_words
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import comment_of, score_of
 

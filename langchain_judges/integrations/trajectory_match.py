@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from langchain_judges.errors import InputError
 from langchain_judges.options import check_value
-from langchain_judges.rows.fields import TextSource, check_sources, check_words, work_in
+from langchain_judges.rows.fields import work_in
+from langchain_judges.rows.lookup import TextSource, check_sources, check_words
 from langchain_judges.rows.texts import PlainText, ToolCall
 
 Order = Literal["same", "any", "subset", "superset"]

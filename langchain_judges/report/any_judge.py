@@ -10,7 +10,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.report.report import TrustReport, trust
 from langchain_judges.report.rows import POINTS, rows_in
 from langchain_judges.report.versus import ComparisonReport, compare
-from langchain_judges.rows.labels import SIDES, read_label
+from langchain_judges.rows.checks import SIDES, read_label
 from langchain_judges.verdict import Label, no_usage
 
 Table = Iterable[Mapping[str, Any]]

@@ -24,7 +24,7 @@ from langchain_judges.report.measure import headline_key, measure
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.uses import answers_of
 from langchain_judges.report.watch import Drift
-from langchain_judges.rows.labels import SIDES
+from langchain_judges.rows.checks import SIDES
 from langchain_judges.verdict import Usage, add_usage, is_abstention, no_usage
 
 

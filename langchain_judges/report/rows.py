@@ -13,10 +13,15 @@ from typing import Any, cast
 from langchain_judges.errors import InputError
 from langchain_judges.metrics.agreement import majority_vote
 from langchain_judges.orders import Order, OrderRule, combine, orders_of
-from langchain_judges.rows.checks import kind_of_result, kind_of_verdict
+from langchain_judges.rows.checks import (
+    ANNOTATIONS,
+    check_countable,
+    kind_of_result,
+    kind_of_verdict,
+    typed_like,
+)
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import read_table
-from langchain_judges.rows.labels import ANNOTATIONS, check_countable, typed_like
 from langchain_judges.rows.texts import judged
 from langchain_judges.runs.results import changed_line
 from langchain_judges.runs.rows import content_key, judged_row

@@ -10,62 +10,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
-from typing import Any, Literal, TypeGuard
+from typing import Any, TypeGuard
 
 from pydantic import BaseModel
 
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import InputError
 from langchain_judges.rows.checks import kind_in
-from langchain_judges.rows.documents import CONTEXTS, OF_OUTPUT, context_in, context_of
 from langchain_judges.rows.fences import fence, sealed
+from langchain_judges.rows.lookup import (
+    OF_OUTPUT,
+    USUAL,
+    Field,
+    TextSource,
+    context_in,
+    context_of,
+    find,
+    follow,
+)
 from langchain_judges.rows.media import content_in
 from langchain_judges.rows.messages import as_json, call_in, messages_in, text_in
-from langchain_judges.rows.record import answered, begins, ended, is_state, record_in
+from langchain_judges.rows.record import answered, begins, ended, record_in
 from langchain_judges.rows.texts import Message, PlainText, judged, plain, shown, shown_task
-
-TextSource = str | Callable[[Any], object] | None
-"""Where a text is found: a key, a path such as `"answer.text"` or `"choices.0"`, a function
-of the whole value, or None to search the usual keys."""
-
-Field = Literal["input", "output", "reference", "context"]
-
-_USUAL: dict[Field, tuple[str, ...]] = {
-    "input": (
-        *("input", "question", "query", "prompt", "task", "instruction", "messages"),
-        *("article", "document", "text", "content"),
-    ),
-    "output": (
-        *("output", "answer", "response", "completion", "prediction", "result", "summary"),
-        *("generation", "messages", "text", "content"),
-    ),
-    "reference": (
-        *("reference", "expected", "output", "answer", "response", "target", "ground_truth"),
-        *("completion", "summary", "messages", "text", "content"),
-    ),
-    "context": CONTEXTS,
-}
-
-
-def check_words(**options: object) -> None:
-    """Check options that must be a text or None.
-
-    Raises:
-        OptionError: An option is neither.
-    """
-    for name, value in options.items():
-        if value is not None and not (isinstance(value, str) and value):
-            raise OptionError(f"`{name}` must be a text, got {value!r}")
-
-
-def check_sources(**sources: object) -> None:
-    """Check options that say where a text is found.
-
-    Raises:
-        OptionError: An option is not a `TextSource`.
-    """
-    for name, source in sources.items():
-        if not (source is None or isinstance(source, str) or callable(source)):
-            raise OptionError(f"`{name}` must be a key, a path or a function, got {source!r}")
 
 
 def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
@@ -145,7 +110,7 @@ def _work_of_row(value: object, task: object) -> PlainText:
     """Return the work in a field of a row; of documents, what stands beside them."""
     # Where documents lie beside other data, the answer must have one of the usual names.
     is_named = bool(value) and context_of(value) is None
-    return _work_of(_find(value, "output", None, named=is_named), "output", task)
+    return _work_of(_part(value, "output", None, named=is_named), "output", task)
 
 
 def _words(value: object, *, takes_data: bool = False) -> object:
@@ -159,11 +124,17 @@ def _words(value: object, *, takes_data: bool = False) -> object:
     if record:
         return judged(answered(record))
     if takes_data and value and isinstance(value, Mapping | BaseModel):
-        read = partial(_find, field="reference", source=None, named=True)
+        read = partial(find, field="reference", source=None, named=True)
         return _read_or_left(lambda data: _reference_of(read(data)), value)
     if isinstance(value, list):
         return [_words(part, takes_data=takes_data) for part in value]
     return value
+
+
+def _part(value: object, field: Field, source: TextSource, *, named: bool = False) -> object:
+    if is_run(value):
+        value = outputs_of(value) if field == "output" else value.inputs
+    return find(value, field, source, named=named)
 
 
 def task_in(value: object, source: TextSource = None) -> PlainText:
@@ -172,7 +143,7 @@ def task_in(value: object, source: TextSource = None) -> PlainText:
     Raises:
         InputError: The inputs hold no task.
     """
-    part = _find(value, "input", source)
+    part = _part(value, "input", source)
     return _spoken(record_in(part), "input") or _text(part, "input")
 
 
@@ -186,7 +157,7 @@ def asked_in(outputs: object, source: TextSource = None) -> PlainText | None:
     Of a conversation in which the user says more, it is `CONVERSATION`; without a user None.
     """
     try:
-        record = record_in(_find(outputs, "output", source))
+        record = record_in(_part(outputs, "output", source))
     except InputError:
         return None
     asked = list(takewhile(lambda message: message["role"] in ("user", "system"), record))
@@ -229,7 +200,7 @@ def work_in(
     Raises:
         InputError: The outputs hold no text.
     """
-    return _work_of(_find(value, field, source), field, task)
+    return _work_of(_part(value, field, source), field, task)
 
 
 def _work_of(part: object, field: Field, task: object = None) -> PlainText:
@@ -265,7 +236,7 @@ def outputs_of(run: Any) -> object:
         said = work_in(run.outputs)
     except InputError:  # reported by whoever reads the outputs
         return run.outputs
-    kept = {name: run.outputs[name] for name in _USUAL["context"] if name in run.outputs}
+    kept = {name: run.outputs[name] for name in USUAL["context"] if name in run.outputs}
     used = [message for tool in sorted(tools, key=_started) for message in _of_tool(tool)]
     return {**kept, "messages": [*used, *_said(said), *_failure(run)]}
 
@@ -342,7 +313,7 @@ def reference_in(value: object, source: TextSource = None) -> str:
     Raises:
         InputError: There is no text, or it contains an image or a file.
     """
-    return _reference_of(_find(value, "reference", source))
+    return _reference_of(_part(value, "reference", source))
 
 
 def _reference_of(part: object) -> str:
@@ -358,7 +329,7 @@ def expected_in(value: object, source: TextSource = None) -> str | list[str]:
     Raises:
         InputError: The reference holds no answer.
     """
-    answers = _find(value, "reference", source)
+    answers = _part(value, "reference", source)
     if isinstance(answers, list) and answers and all(isinstance(part, str) for part in answers):
         return answers
     return _reference_of(answers)
@@ -377,120 +348,18 @@ def source_in(inputs: object, outputs: object, source: TextSource = None) -> str
         InputError: `source` is in neither of them.
     """
     if callable(source):
-        part = _find({"inputs": inputs, "outputs": outputs}, "context", source)
+        part = _part({"inputs": inputs, "outputs": outputs}, "context", source)
     elif source is None:
         part = next(filter(None, map(context_of, (inputs, outputs))), None)
     else:
         try:
-            part = _follow(inputs, "context", source)
+            part = follow(inputs, "context", source)
         except InputError:
-            part = _follow(outputs, "context", source)
+            part = follow(outputs, "context", source)
     text = context_in(part)
     if source is not None and text is None:
         raise InputError("`context`: there is nothing to check against, got nothing")
     return text
-
-
-def keys_in(value: object) -> str:
-    """Return what a value holds, for an error: its keys, or its type."""
-    return _kind(value)
-
-
-def _find(value: object, field: Field, source: TextSource, *, named: bool = False) -> object:
-    """Return the part of `value` that a source names, or that stands under a usual key.
-
-    Data below a usual key are the part, whatever their own keys are; `named` says that `value`
-    stood below one.
-    """
-    if is_run(value):
-        value = outputs_of(value) if field == "output" else value.inputs
-    if source is not None:
-        value = _thread_values(value)
-    if callable(source):
-        try:
-            return source(value)
-        except (KeyError, IndexError, TypeError, AttributeError) as exc:
-            detail = f"{type(exc).__name__}: {exc}"
-            message = f"`{field}`: the function failed ({detail}) on {_kind(value)}"
-            raise InputError(message) from exc
-    if source is not None:
-        return _follow(value, field, source)
-    while isinstance(value, Mapping) and not _is_record(value, field):
-        names = [name for name in _USUAL[field] if value.get(name) is not None]
-        if not names and named and _is_data(value, field):
-            return value
-        if not names and len(value) != 1:
-            keys = ", ".join(map(repr, _USUAL[field]))
-            raise InputError(
-                f"`{field}`: expected one of the keys {keys}, got {_kind(value)}; name the key "
-                f"with `{field}=`, or all of it with `{field}=lambda value: value`"
-            )
-        named = named or bool(names)
-        value = value[names[0]] if names else next(iter(value.values()))
-    return value
-
-
-def _is_data(value: object, field: Field) -> bool:
-    """Return whether no text of a value has a usual name, and nothing in it is a message.
-
-    A text alone is a text, whatever its key is.
-    """
-    while isinstance(value, Mapping) and len(value) == 1:
-        if _is_record(value, field) or any(name in value for name in _USUAL[field]):
-            return False
-        value = next(iter(value.values()))
-    if isinstance(value, Mapping) and any(value.get(n) is not None for n in _USUAL[field]):
-        return False
-    return not isinstance(value, str) and not record_in(value)
-
-
-def _is_record(value: Mapping[str, object], field: Field) -> bool:
-    """Return whether a mapping is read as a whole: no text of it has a name of its own."""
-    own = [name for name in _USUAL[field] if value.get(name) is not None]
-    if is_state(value):
-        return not own or own[0] == "messages"
-    return bool(messages_in(value) or content_in(value) or (not own and record_in(value)))
-
-
-def _thread_values(value: object) -> object:
-    """Return the state in LangGraph's snapshot of a thread; other values unchanged."""
-    if isinstance(value, tuple) and isinstance(
-        state := getattr(value, "values", None), Mapping
-    ):
-        return state
-    if isinstance(value, Mapping) and {"values", "next"} <= value.keys():
-        return value["values"]
-    return value
-
-
-def _follow(value: object, field: Field, path: str) -> object:
-    if isinstance(value, Mapping) and path in value:
-        return value[path]
-    at = value
-    for step in path.split("."):
-        if isinstance(at, Mapping) and step in at:
-            at = at[step]
-        elif isinstance(at, Sequence) and not isinstance(at, str) and _place(step, len(at)):
-            at = at[int(step)]
-        else:
-            in_path = "" if step == path else f" of {path!r}"
-            raise InputError(f"`{field}`: expected the key {step!r}{in_path}, got {_kind(at)}")
-    return at
-
-
-def _place(step: str, length: int) -> bool:
-    number = step.removeprefix("-")
-    return number.isdecimal() and -length <= int(step) < length
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, Mapping):
-        return f"the keys {', '.join(map(repr, value))}" if value else "no keys"
-    if value is None:
-        return "nothing"
-    if isinstance(value, list | tuple):
-        return f"a list of {len(value)}"
-    return f"a value of type {type(value).__name__}"
 
 
 def _text(value: object, field: Field) -> str:

@@ -22,20 +22,10 @@ _ROLES = {
     "HumanMessageChunk": "user",
     "developer": "system",
     "model": "assistant",
+    "function": "tool",
 }
 _TYPES = {"user", "assistant", "system", "tool", "chat", *_ROLES}
 """Types of messages; a document may have another `type` and a `content`."""
-
-
-def message_in(value: object) -> Message | None:
-    """Read one message; None if the value is not a message.
-
-    A message may be an object, its dump, its serialised form, a dictionary with `role` and
-    `content`, or a tuple of the two. A message that holds the results of several calls, as
-    Anthropic has them, is read by `messages_in` alone.
-    """
-    messages = list(_read(value))
-    return messages[0] if len(messages) == 1 else None
 
 
 def messages_in(value: object) -> list[Message]:
@@ -66,7 +56,7 @@ def _read(value: object) -> Iterator[Message]:
     kind = fields.get("type")
     role = fields.get("role") or (kind if kind in _TYPES else None)
     content, calls = fields.get("content"), list(_tool_calls(fields))
-    if content is None and (calls or fields.get("refusal") or role == "tool"):
+    if content is None and ("content" in fields or calls or role == "tool"):
         content = fields.get("refusal") or ""
     if not isinstance(role, str) or not isinstance(content, str | list):
         return
@@ -182,6 +172,8 @@ def _tool_calls(fields: Mapping[str, Any]) -> Iterator[ToolCall]:
     calls = [call for call in listed or () if isinstance(call, Mapping)]
     if not calls and isinstance(content, list):
         calls = [block for block in content if _is_call(block)]
+    if not calls and isinstance(legacy := fields.get("function_call"), Mapping):
+        calls = [legacy]
     invalid = fields.get("invalid_tool_calls") or ()
     known = {str(call.get("id")) for call in invalid if isinstance(call, Mapping)}
     yield from (call_in(call) for call in calls if str(call.get("id")) not in known - {"None"})

@@ -133,16 +133,18 @@ def steps_of(messages: Sequence[Mapping[str, Any]], *, is_work: bool = True) -> 
     answers = len(messages) > 1 and not used_tools
     answers &= all(m.get("role") == "assistant" and not m.get("name") for m in messages)
     steps: list[Step] = []
-    turn = 0
+    roles = [str(message.get("role", "user")) for message in messages]
+    # What answers a request that stands elsewhere is of its turn; the next request is another.
+    turn = int(next((role for role in roles if role in _TALKING), "user") != "user")
     for place, message in enumerate(messages):
-        role, text = str(message.get("role", "user")), plain(message.get("content"))
+        role, text = roles[place], plain(message.get("content"))
         turn += role == "user"
         if role == "tool":
             steps.append(Step(numbers.result(message), middle_cut(text) or "(nothing)"))
             continue
         who = f"{role} {_word(message['name'])}" if message.get("name") else role
         if role in _TALKING and talk:
-            who = f"turn {max(turn, 1)}, {who}"
+            who = f"turn {turn}, {who}"
         elif answers:
             who = f"answer {place + 1}"
         last = place == len(messages) - 1 or messages[place + 1].get("role") in OUTCOMES
@@ -273,13 +275,6 @@ def _readable(step: Step) -> str:
 def _fenced(step: Step) -> str:
     tag = f"{re.sub('[ ,]+', '-', step.mark)}-{fence(step.text)}"
     return f"<{tag}>\n{step.text}\n</{tag}>"
-
-
-def turns(text: Text) -> list[str]:
-    """Return the texts of a side's messages, one per turn."""
-    if isinstance(text, str):
-        return [text]
-    return [plain(message.get("content")) for message in text]
 
 
 def judged(text: Text) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from math import ceil
 
 from langchain_judges.errors import OptionError
-from langchain_judges.rows.checks import kind_of_verdict
-from langchain_judges.rows.labels import read_label
+from langchain_judges.rows.checks import kind_of_verdict, read_label
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.rows import ResultRow, answer_of, judged_row, outcome_of
 from langchain_judges.runs.run_state import Judge, Rows

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from langchain_judges.errors import InputError, OptionError, did_you_mean
-from langchain_judges.rows.checks import kind_in, kind_of_row
+from langchain_judges.rows.checks import kind_in, kind_of_row, read_label
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import read_table
-from langchain_judges.rows.labels import read_label
 from langchain_judges.rows.texts import Text
 
 SourceRecord = Mapping[str, Any]

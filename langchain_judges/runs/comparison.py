@@ -25,7 +25,7 @@ from langchain_judges.methods.registry import (
     within_budget,
 )
 from langchain_judges.options import Rule, with_options
-from langchain_judges.rows.labels import SIDES
+from langchain_judges.rows.checks import SIDES
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import FilePath, RunLimits
 from langchain_judges.runs.rows import ResultRow, judged_row

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 
 from langchain_judges.errors import InputError
 from langchain_judges.methods.describe import memories_of, unwrapped
-from langchain_judges.rows.checks import RowKind, check_pair, check_task, kind_in
-from langchain_judges.rows.documents import OF_OUTPUT
-from langchain_judges.rows.labels import ANNOTATIONS
+from langchain_judges.rows.checks import ANNOTATIONS, RowKind, check_pair, check_task, kind_in
+from langchain_judges.rows.lookup import OF_OUTPUT
 from langchain_judges.runs.rows import JUDGED, RunRow
 from langchain_judges.runs.shards import Shard
 from langchain_judges.runs.sources import BadRecord, Records, UnreadableTable

@@ -17,10 +17,10 @@ from langchain_judges.errors import (
     OptionError,
 )
 from langchain_judges.rows.checks import (
+    ANNOTATIONS,
     RowKind,
     kind_of_result,
 )
-from langchain_judges.rows.labels import ANNOTATIONS
 from langchain_judges.verdict import (
     ConfidenceSource,
     Failure,

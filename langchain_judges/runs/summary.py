@@ -11,8 +11,7 @@ from rich.progress import BarColumn, Progress, Task, TextColumn, TimeRemainingCo
 from rich.text import Text
 
 from langchain_judges.escaping import InertConsole
-from langchain_judges.rows.checks import kind_of_result
-from langchain_judges.rows.labels import SIDES
+from langchain_judges.rows.checks import SIDES, kind_of_result
 from langchain_judges.runs.rows import AnyVerdict, ResultRow, answer_of, judged_row, outcome_of
 from langchain_judges.verdict import is_abstention
 

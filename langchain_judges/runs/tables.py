@@ -14,8 +14,7 @@ from typing import Any
 
 from langchain_judges.errors import OutputError, needs
 from langchain_judges.escaping import clean, inert_cell, inert_json
-from langchain_judges.rows.checks import kind_of_result
-from langchain_judges.rows.labels import ANNOTATIONS
+from langchain_judges.rows.checks import ANNOTATIONS, kind_of_result
 from langchain_judges.runs.results import line_of, locked_folder
 from langchain_judges.runs.rows import JUDGED, ResultRow, outcome_of
 

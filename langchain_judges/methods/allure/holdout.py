@@ -18,9 +18,8 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure.checks import is_on_scale, nearest
 from langchain_judges.methods.allure.review import AuditItem
 from langchain_judges.methods.allure.state import AuditOptions, Measured
-from langchain_judges.rows.checks import check_item
+from langchain_judges.rows.checks import ANNOTATIONS, check_item
 from langchain_judges.rows.fields import plain_row
-from langchain_judges.rows.labels import ANNOTATIONS
 from langchain_judges.rows.texts import group_by_task
 from langchain_judges.verdict import Label, LabelVerdict
 

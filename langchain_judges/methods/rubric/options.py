@@ -31,8 +31,8 @@ from langchain_judges.methods.rubric.criteria import (
 from langchain_judges.methods.rubric.prompts import CLAIM_PROMPTS, PROMPTS
 from langchain_judges.options import Owner, Rule
 from langchain_judges.rows.checks import expected_answers, fields_of
-from langchain_judges.rows.documents import CONTEXTS, OF_OUTPUT
 from langchain_judges.rows.fields import CONVERSATION, plain_row
+from langchain_judges.rows.lookup import CONTEXTS, OF_OUTPUT
 from langchain_judges.rows.record import last_turn
 from langchain_judges.verdict import Label
 
