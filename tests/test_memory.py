@@ -81,7 +81,7 @@ ITEM = {"input": "Which food is this?", "output": "It is apple pie.", "family": 
 HOWS = ["all", "uniform:9", "knn:9", "near:9"]
 
 
-# -- remember, forget, history
+# -- remember, forget
 
 
 def test_what_is_remembered_comes_back_whole_and_once(memory):
@@ -96,14 +96,14 @@ def test_what_is_remembered_comes_back_whole_and_once(memory):
 
 def test_a_second_correction_is_a_new_version_of_the_example(memory):
     [name] = memory.remember([example(1)])
-    before = memory.version, memory.examples(), memory.history()
+    before = memory.version, memory.examples()
     assert memory.remember([example(1, corrected=0, wrong=None, round=2)]) == [name]
     [entry] = memory.examples()
     assert (entry["version"], entry["corrected"], len(memory)) == (2, 0, 1)
     assert memory.version != before[0]
     # Without the later correction the earlier one is back.
     assert memory.forget(round=2) == 1
-    assert (memory.version, memory.examples(), memory.history()) == before
+    assert (memory.version, memory.examples()) == before
 
 
 def test_a_second_auditor_who_agrees_keeps_the_example_when_the_first_is_forgotten(memory):
@@ -133,8 +133,6 @@ def test_forgotten_is_as_if_it_had_never_been_there(make_memory, selection, rest
     assert memory.examples() == never.examples()
     for how in ("all", "knn:3", "near:3", "uniform:2"):
         assert ids(memory.recall(ITEM, how)) == ids(never.recall(ITEM, how))
-    entries = [{k: v for k, v in entry.items() if k != "at"} for entry in memory.history()]
-    assert entries == [{k: v for k, v in e.items() if k != "at"} for e in never.history()]
 
 
 def test_by_id_one_or_several_are_forgotten_and_ids_of_ones_own_are_kept(memory):
@@ -162,20 +160,6 @@ def test_no_file_keeps_what_was_forgotten_nor_after_a_kill_in_the_middle(tmp_pat
     assert holds(b"bread 1")
 
 
-def test_what_is_known_stays_while_it_is_read_again():
-    log: list[int] = []
-
-    class Slow(InMemoryVectorStore):
-        def similarity_search(self, *args, **more):
-            log.append(len(slow) if log else 0)
-            return super().similarity_search(*args, **more)
-
-    slow = FailureMemory(Slow(Letters()))
-    slow.remember([example(0), example(1)])
-    slow.refresh()
-    assert log[-1] == 2
-
-
 @given(st.lists(st.lists(st.integers(0, 11), min_size=1, max_size=4), min_size=1, max_size=5))
 def test_a_snapshot_that_followed_changes_is_the_one_of_what_is_left(removals):
     base = MemorySnapshot()
@@ -188,29 +172,9 @@ def test_a_snapshot_that_followed_changes_is_the_one_of_what_is_left(removals):
         rest = {key: record for key, record in rest.items() if key not in keys}
         new = MemorySnapshot(rest.values())
         assert list(snapshot.records) == list(rest) == list(new.records)
-        assert snapshot.examples() == new.examples()
-        assert (snapshot.ids, +snapshot.kinds) == (new.ids, +new.kinds)
-
-
-def test_what_is_known_of_the_others_stays_when_one_is_forgotten():
-    _, records = MemorySnapshot().records_for(
-        check_examples([example(n) for n in range(9)]), "now"
-    )
-    before = MemorySnapshot(records)
-    after = before.with_changes((), [records[4].key])
-    assert len(after.versions) == 8
-    assert all(after.versions[id] is before.versions[id] for id in after.versions)
-
-
-def test_history_says_when_what_came_and_by_whom(memory):
-    first = memory.remember([example(0), example(1)])
-    version = memory.version
-    second = memory.remember([example(1, corrected=7, round=2, auditor="Bo"), example(6)])
-    one, two = memory.history()
-    assert (one["auditor"], one["added"], one["version"]) == ("Ann", first, version)
-    assert (two["added"], two["corrected"]) == ([second[1]], [first[1]])
-    assert (two["size"], two["version"]) == (3, memory.version)
-    assert one["at"] <= two["at"]
+        both = ([own.example for own in each.versions.values()] for each in (snapshot, new))
+        assert next(both) == next(both)
+        assert snapshot.ids == new.ids
 
 
 @for_each(
@@ -248,7 +212,6 @@ def test_export_and_import_carry_every_version(memory, tmp_path):
     other = FailureMemory(embeddings=Letters())
     assert other.import_(tmp_path / "out.jsonl") == 4
     assert (other.version, other.examples()) == (memory.version, memory.examples())
-    assert other.history() == memory.history()
     assert other.import_(tmp_path / "out.jsonl") == 0
     (tmp_path / "bad.jsonl").write_text(json.dumps(example(3)) + "\n{}\n")
     with pytest.raises(InputError, match="line 2: an example needs `output`"):
@@ -453,7 +416,7 @@ def test_a_memory_on_trial_recalls_as_if_it_held_the_examples(make_memory):
 
 def test_a_trial_is_seen_by_the_work_inside_of_it_alone(memory):
     async def inside():
-        async with memory.trial([example(1)]):
+        with memory.trial([example(1)]):
             memory.remember([example(2)])
             return await asyncio.gather(asyncio.to_thread(len, memory), memory.arecall(ITEM))
 

@@ -1,15 +1,15 @@
 """Documents and their vectors as rows of one SQLite file, which several processes may share.
 
-Rows are only added and removed, each under a number that grows, so that a reader finds what
-is new without reading the rest. A change is on the disk before it is acknowledged
-(`synchronous = FULL`), what is removed is overwritten (`secure_delete`), and every row has a
-checksum, which SQLite's own pages have not.
+Rows are only added at the end and overwritten with zeros, each under a number that grows, so
+that a reader finds what is new without reading the rest. A change is on the disk before it is
+acknowledged (`synchronous = FULL`), and every row has a checksum, which SQLite's own pages have
+not. SQLite never deletes a row here: it would move its neighbours to other pages, and leave
+copies of them behind that `secure_delete` does not see.
 """
 
 from __future__ import annotations
 
 import gc
-import json
 import os
 import re
 import secrets
@@ -30,11 +30,13 @@ _OURS = 1818454637
 _FORMAT = 1
 _PATIENCE = 30.0
 """Seconds that a writer waits for another one."""
-PART = 1000
+_PART = 1000
 """Rows that are read at once, so that a large file is not in memory twice."""
 _SCHEMA = """
+PRAGMA page_size = 16384;
 PRAGMA application_id = 1818454637;
 PRAGMA user_version = 1;
+PRAGMA journal_mode = WAL;
 CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE documents (
     key INTEGER PRIMARY KEY AUTOINCREMENT, id BLOB, metadata BLOB, vector BLOB,
@@ -45,14 +47,8 @@ INSERT INTO facts VALUES ('changes', 0), ('rows', 0), ('embedder', ''), ('width'
 """
 
 
-class Row(NamedTuple):
-    """A document with its vector."""
-
-    id: str
-    metadata: dict[str, Any]
-    vector: bytes
-    """32-bit floats, little-endian."""
-    text: str
+Row = tuple[str, bytes, bytes, str]
+"""A document: its id, metadata as JSON, vector (32-bit floats, little-endian) and text."""
 
 
 class Facts(NamedTuple):
@@ -156,11 +152,11 @@ class DocumentFile:
     def added(self, last: int) -> Iterator[list[tuple[int, str, bytes, bytes]]]:
         """Yield keys, ids, metadata as JSON and vectors of the rows after a key, in parts."""
         rows = self._database.execute(
-            "SELECT key, id, metadata, vector, checksum FROM documents WHERE key > ?"
-            " ORDER BY key",
+            "SELECT key, id, metadata, vector, checksum FROM documents"
+            " WHERE key > ? AND key NOT IN (SELECT key FROM removed) ORDER BY key",
             (last,),
         )
-        while part := rows.fetchmany(PART):
+        while part := rows.fetchmany(_PART):
             yield [_read(*row) for row in part]
 
     def removed(self, last: int) -> list[tuple[int, int]]:
@@ -185,8 +181,16 @@ class DocumentFile:
 
     def remove(self, keys: Sequence[int]) -> None:
         """Remove rows; within a transaction that writes."""
+        if not keys:
+            return
         before, marked = self.facts(), [(key,) for key in keys]
-        self._database.executemany("DELETE FROM documents WHERE key = ?", marked)
+        # Of the same length, so that SQLite writes it in the place of what was there.
+        self._database.executemany(
+            "UPDATE documents SET id = zeroblob(length(id)), vector = zeroblob(length(vector)),"
+            " metadata = zeroblob(length(metadata)), text = zeroblob(length(text))"
+            " WHERE key = ?",
+            marked,
+        )
         self._database.executemany("INSERT INTO removed (key) VALUES (?)", marked)
         self._state(before._replace(rows=before.rows - len(keys)))
 
@@ -201,7 +205,7 @@ class DocumentFile:
         if busy:
             raise OutputError(
                 f"{self.path}: what was removed still stands in the log, which another process "
-                f"has been reading for {_PATIENCE:.0f} seconds; call `erase` again"
+                f"has been reading for {_PATIENCE:.0f} seconds; delete again"
             )
 
     def _state(self, facts: Facts) -> None:
@@ -282,14 +286,11 @@ def _make(path: Path) -> None:
         beside = path.with_name(path.name + ending)
         if os.path.lexists(beside):
             raise OutputError(f"{beside} is in the way of a new {path.name}, and is not ours")
-    blank = _connection(":memory:")
-    blank.executescript(_SCHEMA)
-    data = blank.serialize()
-    blank.close()
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        # Bytes 18 and 19 of the header say that the file is in WAL mode.
-        draft.write_bytes(data[:18] + b"\2\2" + data[20:])
+        blank = _connection(str(draft))
+        blank.executescript(_SCHEMA)
+        blank.close()
         os.link(draft, path)
     except FileExistsError:  # another process was faster
         pass
@@ -316,10 +317,10 @@ def _check_ours(path: Path) -> None:
 
 def _written(row: Row) -> tuple[bytes, bytes, bytes, int, bytes]:
     """Return the columns of a row; a text has a checksum of its own, for it is read alone."""
-    id, text = (part.encode("utf-8", "surrogatepass") for part in (row.id, row.text))
-    metadata = json.dumps(row.metadata).encode()
-    checksum = zlib.crc32(row.vector, zlib.crc32(metadata, zlib.crc32(id)))
-    return id, metadata, row.vector, checksum, zlib.crc32(text).to_bytes(4, "big") + text
+    _, metadata, vector, _ = row
+    id, text = (part.encode("utf-8", "surrogatepass") for part in (row[0], row[3]))
+    checksum = zlib.crc32(vector, zlib.crc32(metadata, zlib.crc32(id)))
+    return id, metadata, vector, checksum, zlib.crc32(text).to_bytes(4, "big") + text
 
 
 def _read(

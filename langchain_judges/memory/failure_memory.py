@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import copy_context
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,15 +33,9 @@ from langchain_judges.memory.example import (
 )
 from langchain_judges.memory.faiss_store import FaissStore
 from langchain_judges.memory.recall import Recall, Recalled, read_recall
-from langchain_judges.memory.selection import ExampleSelection, RecallQuery
-from langchain_judges.memory.stored import (
-    HeldMemory,
-    MemoryTrial,
-    Removal,
-    StoredExamples,
-    Trials,
-)
-from langchain_judges.memory.versions import HistoryEntry, MemorySnapshot
+from langchain_judges.memory.selection import ExampleSearch, RecallQuery
+from langchain_judges.memory.stored import StoredExamples, View
+from langchain_judges.memory.versions import MemorySnapshot
 
 T = TypeVar("T")
 How = Recall | str
@@ -99,9 +94,8 @@ class FailureMemory(BaseExampleSelector):
         if budget is not None and not is_count:
             raise OptionError(f"`budget` must be a whole number of at least 0, got {budget!r}")
         self.budget, self.name = budget, name
-        self._selection = ExampleSelection(self.store, self.embeddings, name)
-        self._stored = StoredExamples(self.store, self._selection, name)
-        self._trials = Trials(self._stored)
+        self._search = ExampleSearch(self.store, self.embeddings, name)
+        self._stored = StoredExamples(self.store, self._search, name)
 
     def __len__(self) -> int:
         """Return how many examples there are."""
@@ -118,7 +112,7 @@ class FailureMemory(BaseExampleSelector):
 
     def examples(self) -> list[Example]:
         """Return every example in its last version, in the order they were remembered."""
-        return [copy_of(example) for example in self._read().examples()]
+        return [copy_of(each.example) for each in self._read().versions.values()]
 
     def refresh(self) -> None:
         """Read what other processes have written to the store."""
@@ -165,7 +159,7 @@ class FailureMemory(BaseExampleSelector):
         Raises:
             OptionError: There is no argument.
         """
-        return run(self._stored.remove(Removal(ids, source, auditor, round)))
+        return run(self._forget(ids, source=source, auditor=auditor, round=round))
 
     async def aforget(
         self,
@@ -176,7 +170,7 @@ class FailureMemory(BaseExampleSelector):
         round: int | None = None,
     ) -> int:
         """Forget examples, as `forget` does."""
-        return await arun(self._stored.remove(Removal(ids, source, auditor, round)))
+        return await arun(self._forget(ids, source=source, auditor=auditor, round=round))
 
     def recall(
         self, item: Mapping[str, object], how: How | None = None, *, allow_leak: bool = False
@@ -198,46 +192,37 @@ class FailureMemory(BaseExampleSelector):
         """Return the examples to show, as `recall` does."""
         return await arun(self._recall(item, how, allow_leak))
 
-    def trial(self, examples: Iterable[Mapping[str, object]]) -> MemoryTrial:
-        """Return a block in which the memory includes some more examples, without storing them.
+    @contextmanager
+    def trial(self, examples: Iterable[Mapping[str, object]]) -> Iterator[None]:
+        """Let the memory include some more examples in a block, without storing them.
 
-        Use `with memory.trial(examples):` or `async with`. Judges that are invoked in the
-        block see the examples as if they were remembered, and corrections in place of what
-        they correct. Nothing is stored, and no other code or process sees them.
+        Judges that are invoked in `with memory.trial(examples):` see the examples as if they
+        were remembered, and corrections in place of what they correct. It applies to the code
+        that runs in the block, including graphs and their threads and tasks; nothing is stored,
+        and no other code or process sees them.
 
         Raises:
-            InputError: An example is invalid; raised when the block begins.
+            InputError: An example is invalid.
         """
-        return MemoryTrial(self._trials.of(examples))
+        checked = check_examples(examples)
+        view: View = beside_loop(lambda: run(self._stored.with_trial(checked)))
+        token = view.show()
+        try:
+            yield
+        finally:
+            view.end(token)
 
-    def hold(self) -> HeldMemory:
+    def hold(self) -> View:
         """Return the memory as it is now, for work during which it may change."""
-        return beside_loop(lambda: HeldMemory(run(self._trials.held())))
+        return beside_loop(lambda: run(self._stored.held()))
 
     def add_example(self, example: dict[str, Any]) -> str:
         """Remember one example and return its id."""
         return self.remember([example])[0]
 
-    async def aadd_example(self, example: dict[str, Any]) -> str:
-        """Remember one example and return its id."""
-        return (await self.aremember([example]))[0]
-
     def select_examples(self, input_variables: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the examples to show for an item, by the memory's own choice."""
         return [{**example} for example in self.recall(input_variables)]
-
-    async def aselect_examples(self, input_variables: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the examples to show for an item, by the memory's own choice."""
-        return [{**example} for example in await self.arecall(input_variables)]
-
-    def history(self) -> list[HistoryEntry]:
-        """Return when and by whom examples were remembered, oldest first.
-
-        Each entry is `{"at", "round", "auditor", "added", "corrected", "size", "version"}`:
-        ids of new and of newly corrected examples, and the memory's size and version then.
-        Forgotten examples do not appear.
-        """
-        return self._read().history()
 
     def export(self, path: str | os.PathLike[str]) -> int:
         """Write every version of every example as JSONL, atomically; return the line count.
@@ -245,8 +230,7 @@ class FailureMemory(BaseExampleSelector):
         Raises:
             InputError: The file cannot be written.
         """
-        stored = beside_loop(lambda: run(self._stored.snapshot()))
-        records = stored.records.values()
+        records = self._read().records.values()
         write_lines(Path(path), [{**each.fields, "at": each.at} for each in records])
         return len(records)
 
@@ -261,22 +245,31 @@ class FailureMemory(BaseExampleSelector):
         return count
 
     def _read(self) -> MemorySnapshot:
-        return beside_loop(lambda: run(self._trials.snapshot()))
+        snapshot, _ = beside_loop(lambda: run(self._stored.seen()))
+        return snapshot
 
     def _remember(self, examples: Iterable[Mapping[str, object]]) -> Steps[list[str]]:
         ids, _ = yield from self._stored.add(check_examples(examples))
         return ids
+
+    def _forget(
+        self, ids: str | Sequence[str] | None, **fields: str | int | None
+    ) -> Steps[int]:
+        where = {name: value for name, value in fields.items() if value is not None}
+        if ids is None and not where:
+            raise OptionError("`forget` needs `ids`, `source`, `auditor` or `round`")
+        return (yield from self._stored.remove([ids] if isinstance(ids, str) else ids, where))
 
     def _recall(
         self, item: Mapping[str, object], how: How | None, allow_leak: bool
     ) -> Steps[Recalled]:
         choice = self.how if how is None else read_recall(how)
         while True:
-            snapshot, extra = yield from self._trials.seen()
+            snapshot, extra = yield from self._stored.seen()
             query = RecallQuery(item, choice, snapshot, extra=extra, allow_leak=allow_leak)
-            result = yield from self._selection.recalled(query)
-            # Meanwhile the store may have lost what a trial still holds.
-            if self._trials.current() is None or extra == (yield from self._trials.seen())[1]:
+            result = yield from self._search.recalled(query)
+            # Meanwhile the store may have lost what a view still holds.
+            if [*extra] == [*(yield from self._stored.seen())[1]]:
                 return result
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,19 +21,19 @@ from langchain_judges.asking.embeddings import SentenceEmbeddings, identity_of
 from langchain_judges.busy import busy
 from langchain_judges.errors import InputError, OutputError
 from langchain_judges.memory.document_file import (
-    PART,
     DocumentFile,
-    Row,
     file_of,
     without_collection,
 )
 
 Filter = Mapping[str, object]
-"""Metadata that a document must have, `{"family": "maps", "round": {"$in": [1, 2]}}`."""
+"""Metadata that a document must have, such as `{"family": "maps"}`."""
 Metadata = dict[str, Any]
 Vectors = NDArray[np.float32]
 Keys = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+_MASKS = 64
+"""Conditions of filters that are kept."""
 
 
 def unit(vectors: Sequence[Sequence[float]] | Vectors) -> Vectors:
@@ -52,39 +53,18 @@ def unit(vectors: Sequence[Sequence[float]] | Vectors) -> Vectors:
     return rows
 
 
-class Contents(NamedTuple):
-    """The documents of a store, for those who follow its changes."""
+Place = tuple[int, int]
+"""How far somebody has read the additions and the removals of a store."""
 
-    last: int
+
+class Changes(NamedTuple):
+    """What has changed in a store, for those who follow it."""
+
+    place: Place
     """For the next question."""
     added: list[tuple[str, Metadata]]
-    ids: Mapping[str, int]
-    """Every id that there is now."""
-
-
-class _Field:
-    """The values of a field of metadata, as numbers in the order of the rows."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._numbers: dict[Hashable, int] = {}
-        self.codes = np.zeros(0, np.int32)
-
-    def append(self, rows: Iterable[Metadata]) -> None:
-        """Add the values of rows; -1 where one has none."""
-        numbers = self._numbers
-        new = [
-            numbers.setdefault(_token(row[self._name]), len(numbers))
-            if self._name in row
-            else -1
-            for row in rows
-        ]
-        self.codes = np.append(self.codes, np.array(new, np.int32))
-
-    def mask(self, values: Iterable[object]) -> Mask:
-        """Return which rows have one of some values."""
-        codes = [self._numbers[t] for t in map(_token, values) if t in self._numbers]
-        return np.isin(self.codes, codes)
+    removed: list[str]
+    """Ids; an addition of the same id came after it."""
 
 
 class _Index:
@@ -100,8 +80,9 @@ class _Index:
         self.last = self._last_removal = 0
         self.keys: Keys = np.zeros(0, np.int64)
         self.ids: dict[str, int] = {}
-        self._rows: dict[int, tuple[str, bytes]] = {}
-        self._fields: dict[str, _Field] = {}
+        self.removed: list[str] = []
+        self.rows: dict[int, tuple[str, Metadata]] = {}
+        self._masks: dict[str, Mask] = {}
 
     def follow(self, file: DocumentFile) -> None:
         """Take over what any process has changed.
@@ -113,11 +94,12 @@ class _Index:
         if facts.changes == self.changes:
             return
         self.width, self.embedder = facts.width, facts.embedder
+        self._masks.clear()
         removals = file.removed(self._last_removal)
-        self._drop([key for _, key in removals if key in self._rows])
+        self._drop([key for _, key in removals if key in self.rows])
         with without_collection():
             for rows in file.added(self.last):
-                if any(len(vector) != 4 * self.width for *_, vector in rows):
+                if sum(len(vector) for *_, vector in rows) != 4 * self.width * len(rows):
                     raise OutputError(f"{file.path} is damaged: a vector has another width")
                 self._append(rows)
         if len(self.keys) != facts.rows:
@@ -139,9 +121,8 @@ class _Index:
         self.keys = np.append(self.keys, np.array(keys, np.int64))
         self.last = keys[-1]
         self.ids.update(zip(ids, keys, strict=True))
-        self._rows.update(zip(keys, zip(ids, metadata, strict=True), strict=True))
-        for field in self._fields.values():
-            field.append(map(json.loads, metadata))
+        rows = json.loads(b"[%b]" % b",".join(metadata))
+        self.rows.update(zip(keys, zip(ids, rows, strict=True), strict=True))
 
     def _drop(self, keys: Sequence[int]) -> None:
         if not keys:
@@ -149,24 +130,11 @@ class _Index:
         places = np.searchsorted(self.keys, keys)
         self.faiss.remove_ids(places)
         self.keys = np.delete(self.keys, places)
-        for field in self._fields.values():
-            field.codes = np.delete(field.codes, places)
         for key in keys:
-            id, _ = self._rows.pop(key)
+            id, _ = self.rows.pop(key)
+            self.removed.append(id)
             if self.ids.get(id) == key:
                 del self.ids[id]
-
-    def id(self, key: int) -> str:
-        """Return the id of a row."""
-        return self._rows[key][0]
-
-    def metadata(self, keys: Sequence[int]) -> list[Metadata]:
-        """Return the metadata of rows, to be kept or changed."""
-        rows: list[Metadata] = []
-        for start in range(0, len(keys), PART):
-            texts = [self._rows[key][1] for key in keys[start : start + PART]]
-            rows += json.loads(b"[%b]" % b",".join(texts))
-        return rows
 
     def check(self, width: int) -> None:
         """Check that vectors of a width fit those that are here.
@@ -188,7 +156,9 @@ class _Index:
             k: How many; fewer come if there are fewer.
             where: What their metadata must say.
         """
-        mask = self._mask(where)
+        mask = np.ones(len(self.keys), bool)
+        for name, value in where.items():
+            mask &= self._mask(name, value)
         k = min(k, int(mask.sum()))
         if k <= 0:
             return []
@@ -204,43 +174,21 @@ class _Index:
         best = np.lexsort((found, -scores[0].round(6)))  # of equals the oldest first
         return list(zip(found[best].tolist(), scores[0][best].tolist(), strict=True))
 
-    def note(self, fields: Sequence[str], rows: Sequence[Metadata]) -> None:
-        """Note the values of fields, of the metadata of all rows."""
-        for name in fields:
-            field = self._fields[name] = _Field(name)
-            field.append(rows)
-
-    def _mask(self, where: Filter) -> Mask:
-        """Return which rows have some metadata.
+    def _mask(self, name: str, value: object) -> Mask:
+        """Return which rows have a value of a field; kept until the rows change.
 
         Raises:
-            InputError: A condition is of another form.
+            InputError: The value is a condition of another store's language.
         """
-        values = {name: _options(name, condition) for name, condition in where.items()}
-        if new := [name for name in where if name not in self._fields]:
-            self.note(new, self.metadata(self.keys.tolist()))
-        mask = np.ones(len(self.keys), bool)
-        for name, own in values.items():
-            mask &= self._fields[name].mask(own)
-        return mask
-
-
-def _options(field: str, condition: object) -> Sequence[object]:
-    """Return the values that a filter allows for a field."""
-    if not isinstance(condition, Mapping) or not any(f"{key}"[:1] == "$" for key in condition):
-        return [condition]
-    if set(condition) == {"$in"} and isinstance(condition["$in"], list | tuple | set):
-        return list(condition["$in"])
-    raise InputError(
-        f"a filter takes a value or {{'$in': [values]}} for {field!r}, got {condition!r}"
-    )
-
-
-def _token(value: object) -> Hashable:
-    """Return what a metadata value is looked up by."""
-    if value is None or isinstance(value, str | int | float):
-        return value
-    return ("json", json.dumps(value, sort_keys=True, default=str))
+        if isinstance(value, Mapping):
+            raise InputError(f"a filter takes a value for {name!r}, got {value!r}")
+        condition = f"{name}={value!r}"
+        if condition not in self._masks:
+            if len(self._masks) >= _MASKS:
+                self._masks.clear()
+            has = (name in row and row[name] == value for _, row in self.rows.values())
+            self._masks[condition] = np.fromiter(has, bool, len(self.rows))
+        return self._masks[condition]
 
 
 class FaissStore(VectorStore):
@@ -277,7 +225,7 @@ class FaissStore(VectorStore):
         self._file, self._index = DocumentFile(file_of(path)), _Index()
         self._embedding = embedding or SentenceEmbeddings()
         self._embedder = identity_of(self._embedding)
-        with self._reading():
+        with self._following():
             pass
 
     @property
@@ -292,47 +240,24 @@ class FaissStore(VectorStore):
 
     def __len__(self) -> int:
         """Return how many documents there are."""
-        with self._reading() as index:
-            return len(index.keys)
+        with self._following() as index:
+            return len(index.rows)
 
     def __bool__(self) -> bool:
         """Return True: an empty store is a store too."""
         return True
 
-    def changes(self) -> int:
-        """Return a number that changes with every change, by this or another process."""
-        with self._reading() as index:
-            return index.changes
-
-    def contents(self, last: int, fields: Sequence[str]) -> Contents:
-        """Return what was added since the last question, and every id that is there now.
+    def changes_since(self, place: Place) -> Changes:
+        """Return what was added and removed since the last question.
 
         Args:
-            last: Of the last answer; 0 at first.
-            fields: Metadata by which searches will be filtered.
+            place: Of the last answer; (0, 0) at first.
         """
-        with self._reading() as index:
+        last, removals = place
+        with self._following() as index:
             keys = index.keys[np.searchsorted(index.keys, last, "right") :].tolist()
-            rows = index.metadata(keys)
-            if not last:
-                index.note(fields, rows)
-            added = list(zip(map(index.id, keys), rows, strict=True))
-            return Contents(index.last, added, index.ids.copy())
-
-    def check_embedder(self) -> None:
-        """Check that the vectors in the file come from the same embedder.
-
-        Raises:
-            InputError: They do not.
-        """
-        with self._reading() as index:
-            self._check_embedder(index)
-
-    def nearest(self, embedding: Sequence[float], k: int, where: Filter) -> list[str]:
-        """Return the ids of the `k` documents nearest to an embedding, best first."""
-        vector = unit([embedding])
-        with self._reading() as index:
-            return [index.id(key) for key, _ in index.search(vector, k, where)]
+            added = [index.rows[key] for key in keys]
+            return Changes((index.last, len(index.removed)), added, index.removed[removals:])
 
     def add_documents(
         self, documents: list[Document], *, ids: list[str] | None = None, **_: object
@@ -348,49 +273,54 @@ class FaissStore(VectorStore):
                 embedder is not the one whose vectors are here.
             OutputError: The file cannot be written.
         """
-        names = _names(documents, ids)
+        given = [document.id for document in documents] if ids is None else ids
+        if len(given) != len(documents):
+            raise InputError(f"{len(given)} ids were given for {len(documents)} documents")
+        names = [id or str(uuid.uuid4()) for id in given]
         # Of one id that is given twice, the last document counts.
-        distinct = dict(zip(names, documents, strict=True))
-        if distinct:
-            texts = [_checked(document).page_content for document in distinct.values()]
-            vectors = unit(self._embedding.embed_documents(texts))
-            if len(vectors) != len(distinct):
-                raise InputError(f"{len(vectors)} embeddings came for {len(distinct)} texts")
-            self._put(
-                [
-                    Row(id, each.metadata, vector.astype("<f4").tobytes(), each.page_content)
-                    for (id, each), vector in zip(distinct.items(), vectors, strict=True)
-                ],
-                vectors.shape[1],
-            )
+        if distinct := dict(zip(names, documents, strict=True)):
+            self._add(distinct)
         return names
+
+    def _add(self, documents: Mapping[str, Document]) -> None:
+        try:
+            metadata = [json.dumps(each.metadata).encode() for each in documents.values()]
+        except (TypeError, ValueError, RecursionError) as exc:
+            raise InputError(f"the metadata of a document must be JSON: {exc}") from exc
+        texts = [each.page_content for each in documents.values()]
+        vectors = unit(self._embedding.embed_documents(texts)).astype("<f4")
+        if len(vectors) != len(texts):
+            raise InputError(f"{len(vectors)} embeddings came for {len(texts)} texts")
+        width = vectors.shape[1]
+        data = map(bytes, vectors)
+        with self._following(write=True) as index:
+            self._check_embedder(index)
+            replaced = [index.ids[id] for id in documents if id in index.ids]
+            if len(index.keys) > len(replaced):
+                index.check(width)
+            self._file.remove(replaced)
+            rows = zip(documents, metadata, data, texts, strict=True)
+            self._file.add(rows, self._embedder, width)
+        if replaced:
+            self._file.erase()
 
     def delete(self, ids: list[str] | None = None, **_: object) -> bool:
         """Delete documents by id, all of them without `ids`; unknown ids are no error.
 
         Raises:
-            OutputError: The file cannot be written.
+            OutputError: The file cannot be written, or another process keeps reading its log.
         """
-        with self._changing() as index:
+        with self._following(write=True) as index:
             known = dict.fromkeys(index.ids if ids is None else ids)
             keys = sorted(index.ids[id] for id in known if id in index.ids)
             if keys:
                 self._file.remove(keys)
-        if keys:
-            self._file.erase()
+        self._file.erase()  # what a killed process deleted too
         return True
-
-    def erase(self) -> None:
-        """Take what killed processes deleted out of the log too; `delete` does it by itself.
-
-        Raises:
-            OutputError: Another process keeps reading the log.
-        """
-        self._file.erase()
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """Return documents by id, in the order of `ids`; unknown ids are left out."""
-        with self._reading() as index:
+        with self._following() as index:
             return self._documents([index.ids[id] for id in ids if id in index.ids])
 
     def similarity_search(self, query: str, k: int = 4, **options: Any) -> list[Document]:
@@ -399,8 +329,7 @@ class FaissStore(VectorStore):
         Args:
             query: The text.
             k: How many.
-            **options: `filter`, the metadata that they must have: a value, or
-                `{"$in": [values]}`.
+            **options: `filter`, the metadata that they must have.
         """
         return [hit for hit, _ in self.similarity_search_with_score(query, k, **options)]
 
@@ -408,7 +337,9 @@ class FaissStore(VectorStore):
         self, query: str, k: int = 4, **options: Any
     ) -> list[tuple[Document, float]]:
         """Return the nearest documents with their cosines, from -1 to 1, best first."""
-        return self._nearest(self._embedded(query), k, **options) if len(self) else []
+        with self._following() as index:
+            self._check_embedder(index)
+        return self._nearest(self._embedding.embed_query(query), k, **options)
 
     def similarity_search_by_vector(
         self, embedding: list[float], k: int = 4, **options: Any
@@ -435,30 +366,12 @@ class FaissStore(VectorStore):
         return store
 
     @contextmanager
-    def _reading(self) -> Iterator[_Index]:
-        with self._file.transaction(write=False):
+    def _following(self, *, write: bool = False) -> Iterator[_Index]:
+        with self._file.transaction(write=write):
             # The first time all of it is read.
             with nullcontext() if len(self._index.keys) else busy("Reading the memory"):
                 self._index.follow(self._file)
             yield self._index
-
-    @contextmanager
-    def _changing(self) -> Iterator[_Index]:
-        with self._file.transaction(write=True):
-            self._index.follow(self._file)
-            yield self._index
-
-    def _put(self, rows: Sequence[Row], width: int) -> None:
-        with self._changing() as index:
-            self._check_embedder(index)
-            replaced = [index.ids[row.id] for row in rows if row.id in index.ids]
-            if len(index.keys) > len(replaced):
-                index.check(width)
-            if replaced:
-                self._file.remove(replaced)
-            self._file.add(rows, self._embedder, width)
-        if replaced:
-            self._file.erase()
 
     def _check_embedder(self, index: _Index) -> None:
         if len(index.keys) and index.embedder != self._embedder:
@@ -467,38 +380,19 @@ class FaissStore(VectorStore):
                 f"{self._embedder}: open it with that embedder, or fill a new file"
             )
 
-    def _embedded(self, query: str) -> list[float]:
-        self.check_embedder()
-        return self._embedding.embed_query(query)
-
     def _nearest(
         self, embedding: Sequence[float], k: int, *, filter: Filter | None = None, **_: object
     ) -> list[tuple[Document, float]]:
         vector = unit([embedding])
-        with self._reading() as index:
+        with self._following() as index:
             hits = index.search(vector, k, filter or {})
             documents = self._documents([key for key, _ in hits])
             return [(each, score) for each, (_, score) in zip(documents, hits, strict=True)]
 
     def _documents(self, keys: Sequence[int]) -> list[Document]:
         """Return documents of their own; within a transaction."""
-        parts = zip(keys, self._index.metadata(keys), self._file.texts(keys), strict=True)
+        rows = [self._index.rows[key] for key in keys]
         return [
-            Document(id=self._index.id(key), page_content=text, metadata=metadata)
-            for key, metadata, text in parts
+            Document(id=id, page_content=text, metadata=deepcopy(metadata))
+            for (id, metadata), text in zip(rows, self._file.texts(keys), strict=True)
         ]
-
-
-def _checked(document: Document) -> Document:
-    try:
-        json.dumps(document.metadata)
-    except (TypeError, ValueError, RecursionError) as exc:
-        raise InputError(f"the metadata of a document must be JSON: {exc}") from exc
-    return document
-
-
-def _names(documents: Sequence[Document], ids: Sequence[str | None] | None) -> list[str]:
-    names = [document.id for document in documents] if ids is None else list(ids)
-    if len(names) != len(documents):
-        raise InputError(f"{len(names)} ids were given for {len(documents)} documents")
-    return [id or str(uuid.uuid4()) for id in names]

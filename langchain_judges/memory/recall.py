@@ -1,14 +1,28 @@
-"""How a judge's examples are chosen from a memory, and the result of a choice."""
+"""What a judge recalls from its memory for an item: how, how much, and its report of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
-from typing import Literal, Protocol, TypeGuard
+from typing import Literal, NotRequired, Protocol, TypeGuard, TypeVar
 
+from typing_extensions import TypedDict
+
+from langchain_judges.asking.steps import Steps, Wait
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.example import Example, copy_of
+from langchain_judges.memory.example import Example, copy_of, texts_of
+from langchain_judges.memory.shown import WORDING, length_of
+from langchain_judges.verdict import Failure, Pair
+
+T = TypeVar("T")
+
+BUDGET = 24_000
+"""Default for the characters of examples shown to a judge of pairs."""
+_CHARACTERS = 3
+"""Characters per token, by a cautious guess."""
+_RESERVED = 1500
+"""Tokens of a model's context reserved for instructions and the reply."""
 
 RecallKind = Literal["none", "all", "uniform", "near", "knn"]
 
@@ -97,7 +111,7 @@ def _check_count(m: int) -> int:
 
 
 class Recalled(list[Example]):
-    """The recalled examples in the order in which they are shown, and how they were chosen.
+    """The recalled examples in the order in which they were chosen, and what is known of them.
 
     Args:
         examples: The memory's own examples; they are copied, so that these can be changed.
@@ -106,7 +120,6 @@ class Recalled(list[Example]):
     def __init__(self, examples: Iterable[Example] = ()) -> None:
         """Copy the examples."""
         super().__init__(map(copy_of, examples))
-        self.how: Recall = Recall("all")
         self.version = ""
         """Version of the memory they come from."""
         self.allow_leak = False
@@ -116,8 +129,15 @@ class Recalled(list[Example]):
         """Ids of examples that were candidates and were barred because they would leak."""
 
 
-class Block(AbstractContextManager[None], AbstractAsyncContextManager[None], Protocol):
-    """A block of code that is entered by `with` and by `async with`."""
+class HeldMemory(Protocol):
+    """A memory as it was at one time."""
+
+    @property
+    def version(self) -> str:
+        """The version of the memory then."""
+
+    def show(self) -> object:
+        """Let what this thread or task does from here on see the memory as it was then."""
 
 
 class Memory(Protocol):
@@ -154,30 +174,122 @@ class Memory(Protocol):
     async def aremember(self, examples: Iterable[Mapping[str, object]]) -> list[str]:
         """Store examples and return their ids."""
 
-    def forget(self, ids: Sequence[str] = ...) -> int:
-        """Forget examples and return their number."""
-
-    async def aforget(self, ids: Sequence[str] = ...) -> int:
-        """Forget examples and return their number."""
-
-    def trial(self, examples: Iterable[Mapping[str, object]]) -> Block:
+    def trial(self, examples: Iterable[Mapping[str, object]]) -> AbstractContextManager[None]:
         """Return a block in which the memory includes more examples, without storing them."""
 
-
-_NEEDED = ("recall", "arecall", "remember", "aremember", "forget", "aforget", "trial")
+    def hold(self) -> HeldMemory:
+        """Return the memory as it is now."""
 
 
 def is_memory(value: object) -> TypeGuard[Memory]:
     """Return whether an object is a `Memory`, by its methods; its version may be slow."""
-    return all(callable(getattr(type(value), name, None)) for name in _NEEDED)
+    needed = ("recall", "arecall", "remember", "aremember", "trial", "hold")
+    return all(callable(getattr(type(value), name, None)) for name in needed)
 
 
-def check_memory(value: object) -> Memory | None:
-    """Return a memory, or None for None.
+class RememberedPair(Pair):
+    """A pair with the fields that decide what is asked and recalled; no model sees them."""
 
-    Raises:
-        OptionError: The value is neither.
+    family: NotRequired[str]
+    group: NotRequired[str]
+    task_kind: NotRequired[str | None]
+
+
+class RecallReport(TypedDict):
+    """What a judge reports about its examples, in addition to the verdict."""
+
+    ids: list[str]
+    """Ids of the examples shown, in order."""
+    left_out: int
+    """Number of recalled examples that did not fit."""
+    leaked: list[str]
+    """Ids of shown examples that are the item itself or of its group (`allow_leak=True`)."""
+    allow_leak: bool
+    version: str
+    """Version of the memory."""
+
+
+@dataclass(frozen=True)
+class Recaller:
+    """A judge's memory, and how the judge recalls from it."""
+
+    memory: Memory
+    how: Recall
+    allow_leak: bool
+    context: int | None = None
+    """Tokens of the model's context, if known."""
+
+    def mark(self) -> dict[str, object]:
+        """Return the settings of the memory that belong to the judge's mark.
+
+        The memory's content is not among them, because it changes.
+        """
+        return {
+            "recall": self.how.as_json(),
+            "allow_leak": self.allow_leak,
+            "wording": WORDING[:12],
+            "budget": self._budget,
+        }
+
+    @property
+    def _budget(self) -> int:
+        return BUDGET if self.memory.budget is None else self.memory.budget
+
+    def recall(self, item: Mapping[str, object]) -> Steps[Recalled]:
+        """Recall examples for an item, whether they fit or not."""
+        query = {name: value for name, value in item.items() if value is not None}
+        memory, how, leak = self.memory, self.how, self.allow_leak
+        recalled: Recalled = yield Wait(
+            lambda: memory.recall(query, how, allow_leak=leak),
+            lambda: memory.arecall(query, how, allow_leak=leak),
+        )
+        return recalled
+
+    def fitting(self, recalled: Recalled, item: Mapping[str, object]) -> list[Example]:
+        """Return the examples that fit, in the order in which they are shown."""
+        room = self._budget
+        if self.context:
+            own = texts_of(item)
+            size = sum(map(len, (own.task, *own.outputs, own.expected)))
+            room = min(room, _CHARACTERS * (self.context - _RESERVED) - size)
+        return fitting(recalled, room, length_of, self.how)
+
+    def report(self, recalled: Recalled, examples: Sequence[Example]) -> RecallReport:
+        """Return the report on what was recalled, of which some examples are shown."""
+        ids = [example["id"] for example in examples]
+        return {
+            "ids": ids,
+            "left_out": len(recalled) - len(examples),
+            "leaked": [name for name in recalled.leaked if name in ids],
+            "allow_leak": self.allow_leak,
+            "version": recalled.version or self.memory.version,
+        }
+
+
+def fitting(
+    examples: Sequence[T], room: float, size: Callable[[T], int], how: Recall
+) -> list[T]:
+    """Return the examples that fit: the first of a choice, or the newest if it is `all`.
+
+    They stand in the order in which they are shown: the nearest last, next to the item.
     """
-    if value is None or is_memory(value):
-        return value
-    raise OptionError(f"`memory` must be a FailureMemory, got {type(value).__name__}")
+    newest = how.kind == "all"
+    chosen: list[T] = []
+    for example in reversed(examples) if newest else examples:
+        room -= size(example)
+        if room < 0:
+            break
+        chosen.append(example)
+    return chosen[::-1] if newest or how.kind in {"near", "knn"} else chosen
+
+
+def cut_failures(report: RecallReport) -> list[Failure]:
+    """Return a failure for examples that are not shown, so that the cut is visible."""
+    if not report["left_out"]:
+        return []
+    count = len(report["ids"]) + report["left_out"]
+    detail = (
+        f"{report['left_out']} of {count} recalled examples are left out: there is no room, or "
+        "their labels are others or contradicted"
+    )
+    return [{"step": "recall", "unit": "examples", "reason": "input_cut", "detail": detail}]

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any
 
 import numpy as np
@@ -19,10 +21,10 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_judges.asking.steps import Steps, Wait
-from langchain_judges.memory.example import Example, outputs_of, query_of, texts_of
+from langchain_judges.memory.example import Example, query_of, texts_of
 from langchain_judges.memory.faiss_store import FaissStore, unit
 from langchain_judges.memory.recall import Recall, Recalled
-from langchain_judges.memory.versions import MemorySnapshot, Record, by_label
+from langchain_judges.memory.versions import ExampleVersions, MemorySnapshot, Record
 from langchain_judges.rows.texts import group_by_task
 
 ALIKE = 0.9
@@ -89,9 +91,6 @@ def _print(text: str) -> tuple[tuple[str, ...], frozenset[tuple[str, ...]]]:
     return words, frozenset(zip(words, words[1:], words[2:], strict=False))
 
 
-Vector = Sequence[float]
-
-
 class RecallQuery:
     """One recall: the item, the choice, the candidates, and the examples that were barred.
 
@@ -119,175 +118,133 @@ class RecallQuery:
         self.guard = Guard(self.item, snapshot.is_standing)
         self.family: str | None = None if choice.any_family else self.item.get("family")
         self.outputs = len(texts_of(self.item).outputs)
+        self.text = texts_of(self.item).joined() or " "
         self.barred: dict[str, None] = {}
         """Ids of candidates that were barred."""
 
     @property
-    def pool(self) -> list[Example]:
+    def pool(self) -> Iterator[ExampleVersions]:
         """The candidates, in the order they were remembered."""
-        return self.snapshot.pool(self.family, self.outputs)
+        return filter(self.fits, self.snapshot.versions.values())
 
-    def fits(self, example: Example) -> bool:
+    def fits(self, own: ExampleVersions) -> bool:
         """Return whether an example is a candidate."""
         # A judge of pairs learns nothing from single texts, and vice versa.
-        return self.family in (None, example["family"]) and self.outputs in (
-            0,
-            outputs_of(example),
-        )
+        last = own.last
+        return self.family in (None, last.family) and self.outputs in (0, last.outputs)
 
-    def allows(self, example: Example) -> bool:
+    def allows(self, own: ExampleVersions) -> bool:
         """Return whether an example may be shown; record it in `barred` if not."""
-        if self.allow_leak or not self.guard.bars(example):
+        if self.allow_leak or not self.guard.bars(own.example):
             return True
-        self.barred[example["id"]] = None
+        self.barred[own.last.id] = None
         return False
 
-    def candidates(self, keys: Iterable[object]) -> list[Example]:
+    def candidates(self, keys: Iterable[object]) -> list[ExampleVersions]:
         """Return the current examples of some records that may be shown."""
         examples = (self.snapshot.current(str(key)) for key in keys)
         return [each for each in examples if each and self.fits(each) and self.allows(each)]
 
 
-class ExampleSelection:
-    """Searches a memory's store, and keeps what the next item needs again."""
+@dataclass
+class ExampleSearch:
+    """Searches the store of a memory."""
 
-    def __init__(self, store: VectorStore, embeddings: Embeddings, name: str) -> None:
-        """Keep nothing yet."""
-        self.store, self.embeddings, self.name = store, embeddings, name
-        self._vectors: dict[str, Vector] = {}
-
-    def forget(self, keys: Iterable[str]) -> None:
-        """Drop what is kept of some records."""
-        for key in keys:
-            self._vectors.pop(key, None)
+    store: VectorStore
+    embeddings: Embeddings
+    name: str
 
     def recalled(self, query: RecallQuery) -> Steps[Recalled]:
         """Return the examples for a query, and what is to be known of them."""
         examples = yield from self._choose(query)
-        result = Recalled(examples)
-        result.how, result.version = query.choice, query.snapshot.version
-        result.allow_leak, result.barred = query.allow_leak, tuple(query.barred)
+        result = Recalled(each.example for each in examples)
+        result.version, result.barred = query.snapshot.version, tuple(query.barred)
+        result.allow_leak = query.allow_leak
         if query.allow_leak:
-            result.leaked = tuple(e["id"] for e in examples if query.guard.bars(e))
+            result.leaked = tuple(e["id"] for e in result if query.guard.bars(e))
         return result
 
-    def _choose(self, query: RecallQuery) -> Steps[Sequence[Example]]:
+    def _choose(self, query: RecallQuery) -> Steps[Sequence[ExampleVersions]]:
         """Return the examples for a query, in the order in which they are chosen."""
-        how = query.choice
-        if how.kind == "none" or not query.snapshot.has(query.family, query.outputs):
+        how, m = query.choice, query.choice.m or 0
+        if how.kind == "none" or not any(query.pool):
             return []
-        m = how.m or 0
         if how.kind == "all":
-            return [example for example in query.pool if query.allows(example)]
+            return [each for each in query.pool if query.allows(each)]
         if how.kind == "uniform":
             return _uniform(query, m, how.seed)
-        vector = yield from self._query_vector(query)
         if how.kind == "knn":
-            return (yield from self._nearest(query, vector, m))
-        near = yield from self._nearest(query, vector, 4 * m)
-        chosen = by_label(near, m)
-        return [example for example in near if example in chosen]
+            return (yield from self._nearest(query, m))
+        near = yield from self._nearest(query, 4 * m)
+        chosen = _by_label(near, m)
+        return [each for each in near if each in chosen]
 
-    def _query_vector(self, query: RecallQuery) -> Steps[Vector | str]:
-        """Return the item's vector, or its text if the store can only be searched by text."""
-        text = texts_of(query.item).joined() or " "
-        own = type(self.store).similarity_search_by_vector
-        if own is VectorStore.similarity_search_by_vector:
-            return text
-        if isinstance(self.store, FaissStore):
-            yield aside(self.store.check_embedder)
-        return (yield from self._embedded(text))
-
-    def _embedded(self, text: Vector | str) -> Steps[Vector]:
-        """Return the vector of a text; a vector is returned as it is."""
-        if not isinstance(text, str):
-            return text
-        embed = self.embeddings
-        vector: Vector = yield Wait(
-            lambda: embed.embed_query(text), lambda: embed.aembed_query(text)
-        )
-        return vector
-
-    def _nearest(
-        self, query: RecallQuery, vector: Vector | str, m: int
-    ) -> Steps[list[Example]]:
+    def _nearest(self, query: RecallQuery, m: int) -> Steps[list[ExampleVersions]]:
         """Widen the search until enough of its hits may be shown."""
         wide = m + 8
+        fields = {} if query.family is None else {"family": query.family}
         while True:
-            keys = yield from self._search(query, vector, wide)
-            examples = query.candidates(keys)[:m]
-            if len(examples) == m or len(keys) < wide:
+            found = yield from self.documents(query.text, wide, fields)
+            examples = query.candidates(each.metadata.get("key") for each in found)[:m]
+            if len(examples) == m or len(found) < wide:
                 break
             wide *= 4
         extra = query.candidates(record.key for record in query.extra)
         if not extra:
             return examples
         # Examples on trial stand among the nearest as the store would have placed them.
-        number = yield from self._embedded(vector)
-        both = [*examples, *extra]
-        vectors = unit((yield from self._vectors_of(query, both)))
-        scores = (vectors @ unit([number])[0]).round(6)
+        both, embed = [*examples, *extra], self.embeddings
+        own = yield Wait(
+            lambda: embed.embed_query(query.text), lambda: embed.aembed_query(query.text)
+        )
+        vectors = unit((yield from self._vectors_of([each.last for each in both])))
+        scores = (vectors @ unit([own])[0]).round(6)
         best = np.argsort(-scores, kind="stable")[:m]
         return [both[place] for place in best]
 
-    def _search(
-        self, query: RecallQuery, vector: Vector | str, k: int
-    ) -> Steps[Sequence[object]]:
-        """Return the keys of the records nearest to an item, with a filter if one is known."""
-        store, fields = self.store, {"memory": self.name}
-        if query.family is not None:
-            fields["family"] = query.family
+    def documents(self, text: str, k: int, fields: Mapping[str, str]) -> Steps[list[Document]]:
+        """Return the documents of the memory that a store finds, filtered if it can."""
+        store, options, wanted = self.store, dict[str, Any](), {"memory": self.name, **fields}
         if isinstance(store, FaissStore):
-            own_store, number = store, (yield from self._embedded(vector))
-            keys: list[str] = yield aside(lambda: own_store.nearest(number, k, fields))
-            return keys
-        documents = yield from self.documents(vector, k, fields)
-        return [each.metadata.get("key") for each in documents]
-
-    def documents(
-        self, query: Vector | str, k: int, fields: Mapping[str, str]
-    ) -> Steps[list[Document]]:
-        """Return the documents of the memory that a store finds."""
-        store, filters = self.store, dict[str, Any]()
-        if isinstance(store, InMemoryVectorStore):
-            filters = {"filter": lambda each: fields.items() <= each.metadata.items()}
-        if isinstance(query, str):
-            text = query
-            documents: list[Document] = yield Wait(
-                lambda: store.similarity_search(text, k=k, **filters),
-                lambda: store.asimilarity_search(text, k=k, **filters),
-            )
-        else:
-            vector = list(query)
-            documents = yield Wait(
-                lambda: store.similarity_search_by_vector(vector, k=k, **filters),
-                lambda: store.asimilarity_search_by_vector(vector, k=k, **filters),
-            )
+            options = {"filter": wanted}
+        elif isinstance(store, InMemoryVectorStore):
+            options = {"filter": lambda each: wanted.items() <= each.metadata.items()}
+        documents: list[Document] = yield Wait(
+            lambda: store.similarity_search(text, k=k, **options),
+            lambda: store.asimilarity_search(text, k=k, **options),
+        )
         return documents
 
-    def _vectors_of(
-        self, query: RecallQuery, examples: Sequence[Example]
-    ) -> Steps[list[Vector]]:
-        """Return the vectors of examples, each embedded once."""
-        records = [query.snapshot.versions[example["id"]].last for example in examples]
-        if missing := [record for record in records if record.key not in self._vectors]:
+    def _vectors_of(self, records: Sequence[Record]) -> Steps[list[Sequence[float]]]:
+        """Return the vectors of records, each embedded once."""
+        if missing := [record for record in records if record.vector is None]:
             embed, texts = self.embeddings, [record.text for record in missing]
             new = yield Wait(
                 lambda: embed.embed_documents(texts), lambda: embed.aembed_documents(texts)
             )
-            self._vectors.update(zip((record.key for record in missing), new, strict=True))
-        return [self._vectors[record.key] for record in records]
+            for record, vector in zip(missing, new, strict=True):
+                record.vector = vector
+        return [record.vector for record in records if record.vector is not None]
 
 
-def _uniform(query: RecallQuery, m: int, seed: int) -> list[Example]:
+def _uniform(query: RecallQuery, m: int, seed: int) -> list[ExampleVersions]:
     """Return `m` random examples in order; the draw does not depend on the other examples."""
 
-    def rank(example: Example) -> str:
-        return hashlib.sha256(f"{seed}:{example['id']}".encode()).hexdigest()
+    def rank(own: ExampleVersions) -> str:
+        return hashlib.sha256(f"{seed}:{own.last.id}".encode()).hexdigest()
 
-    drawn = islice(filter(query.allows, sorted(query.pool, key=rank)), m)
-    ids = {example["id"] for example in drawn}
-    return [example for example in query.pool if example["id"] in ids]
+    pool = list(query.pool)
+    drawn = set(islice(filter(query.allows, sorted(pool, key=rank)), m))
+    return [each for each in pool if each in drawn]
+
+
+def _by_label(examples: Iterable[ExampleVersions], m: int) -> list[ExampleVersions]:
+    """Return the first `m` examples, those of each corrected label in turn."""
+    groups: dict[str, list[ExampleVersions]] = {}
+    for each in examples:
+        groups.setdefault(json.dumps(each.example["corrected"]), []).append(each)
+    rounds = zip_longest(*(own for _, own in sorted(groups.items())))
+    return [each for turn in rounds for each in turn if each is not None][:m]
 
 
 def aside(work: Callable[[], Any]) -> Wait:

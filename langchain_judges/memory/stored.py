@@ -8,98 +8,116 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.vectorstores import VectorStore
 
-from langchain_judges.asking.steps import Lock, Steps, Wait, arun, run
-from langchain_judges.errors import OptionError
+from langchain_judges.asking.steps import Lock, Steps, Wait
 from langchain_judges.memory.document_file import without_collection
-from langchain_judges.memory.example import NewExample, check_examples
+from langchain_judges.memory.example import NewExample
 from langchain_judges.memory.faiss_store import FaissStore
-from langchain_judges.memory.selection import ExampleSelection, aside
+from langchain_judges.memory.selection import ExampleSearch, aside
 from langchain_judges.memory.versions import MemorySnapshot, Record
 
+Views = Mapping["StoredExamples", "View"]
 
-@dataclass(frozen=True)
-class Removal:
-    """Which examples are removed: those that match every argument.
 
-    Raises:
-        OptionError: All are None.
-    """
+@dataclass(frozen=True, eq=False)
+class View:
+    """What a thread or task sees of a memory in place of what its store holds."""
 
-    ids: str | Sequence[str] | None
-    source: str | None
-    auditor: str | None
-    round: int | None
+    stored: StoredExamples
+    base: MemorySnapshot
+    """What the store held when the view was made."""
+    snapshot: MemorySnapshot
+    """What is seen."""
+    records: Sequence[Record] = ()
+    """Those of `snapshot` that `base` has not."""
 
-    def __post_init__(self) -> None:
-        """Refuse to remove everything by mistake."""
-        if (self.ids, self.source, self.auditor, self.round) == (None, None, None, None):
-            raise OptionError("`forget` needs `ids`, `source`, `auditor` or `round`")
+    @property
+    def version(self) -> str:
+        """The version of the memory as it is seen."""
+        return self.snapshot.version
 
-    def records_of(self, snapshot: MemorySnapshot) -> list[Record]:
-        """Return the records that are removed from a snapshot."""
-        candidates: Iterable[Record] = snapshot.records.values()
-        if self.ids is not None:
-            ids = [self.ids] if isinstance(self.ids, str) else self.ids
-            versions = (snapshot.versions.get(id) for id in dict.fromkeys(ids))
-            candidates = [r for own in versions if own for r in own.records]
-        rest = {"source": self.source, "auditor": self.auditor, "round": self.round}
-        wanted = {name: value for name, value in rest.items() if value is not None}
-        return [r for r in candidates if not wanted or wanted.items() <= {**r.fields}.items()]
+    def show(self) -> Token[Views]:
+        """Let what this thread or task does from here on see the memory in this way.
+
+        What was remembered since is not recalled, and what was forgotten since still is.
+        """
+        return _VIEWS.set({**_VIEWS.get(), self.stored: self})
+
+    def end(self, token: Token[Views]) -> None:
+        """Let the thread or task see what it saw before `show`."""
+        _VIEWS.reset(token)
+
+
+_VIEWS: ContextVar[Views] = ContextVar(
+    "langchain_judges_memory_views", default=MappingProxyType({})
+)
+"""The view of each memory in this thread or task; LangGraph's config reaches a judge, but not
+its memory."""
 
 
 class StoredExamples:
     """The examples of one memory in its store, and the snapshot that was read last."""
 
-    def __init__(self, store: VectorStore, selection: ExampleSelection, name: str) -> None:
+    def __init__(self, store: VectorStore, search: ExampleSearch, name: str) -> None:
         """Read nothing yet."""
-        self.store, self.name = store, name
-        self._selection = selection
+        self.store, self.name, self._search = store, name, search
         self._snapshot: MemorySnapshot | None = None
-        self._changes, self._last, self._count = -1, 0, 0
+        self._place = (0, 0)
         self._turn = Lock()
         self._reading = threading.Lock()
+        self._latest: View | None = None
 
     def snapshot(self) -> Steps[MemorySnapshot]:
-        """Return the snapshot of the store, made anew if the store has changed."""
+        """Return what the store holds, read again if it has changed."""
         store = self.store
         if isinstance(store, FaissStore):
             own_store = store
-            followed: MemorySnapshot = yield aside(lambda: self._followed(own_store))
-            return followed
-        if self._snapshot is None:
-            yield from self._read_all()
-        return cast("MemorySnapshot", self._snapshot)
+            snapshot: MemorySnapshot = yield aside(lambda: self._followed(own_store))
+            return snapshot
+        return self._snapshot or (yield from self._read_all())
 
     def _followed(self, store: FaissStore) -> MemorySnapshot:
         """Return the snapshot of a store that tells what has changed in it."""
         with self._reading, without_collection():
-            changes = store.changes()
-            if self._snapshot is not None and changes == self._changes:
-                return self._snapshot
-            contents = store.contents(self._last, ("memory", "family"))
-            before = self._snapshot or MemorySnapshot()
-            new = self._records(contents.added)
-            # Only removals make fewer documents than were added.
-            count, self._count = self._count + len(contents.added), len(contents.ids)
-            gone = before.records.keys() - contents.ids.keys() if count > self._count else ()
-            self._snapshot = before.with_changes(new, gone)
-            self._changes, self._last = changes, contents.last
+            changes = store.changes_since(self._place)
+            if self._snapshot is None:
+                self._snapshot = MemorySnapshot(self._records(changes.added))
+            elif changes.place != self._place:
+                new = self._records(changes.added)
+                self._snapshot = self._snapshot.with_changes(new, changes.removed)
+            self._place = changes.place
             return self._snapshot
+
+    def _read_all(self) -> Steps[MemorySnapshot]:
+        """Read all documents of the memory from a store that can only be searched."""
+        wide = 1000
+        while True:
+            documents = yield from self._search.documents("example", wide, {})
+            if len(documents) < wide:
+                break
+            wide *= 4
+        records = self._records((str(each.id), each.metadata) for each in documents)
+        records.sort(key=lambda record: (record.seq, record.key))
+        # The old snapshot stays until it is replaced: others may be reading it.
+        self._snapshot = MemorySnapshot(records)
+        return self._snapshot
+
+    def _records(self, found: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Record]:
+        return [
+            Record.read(id, fields) for id, fields in found if fields.get("memory") == self.name
+        ]
 
     def refresh(self) -> Steps[None]:
         """Read what other processes have written to the store."""
         yield from self._turn.acquire()
         try:
-            if isinstance(self.store, FaissStore):
-                yield from self.snapshot()
-            else:
+            if not isinstance(self.store, FaissStore):
                 yield from self._read_all()
         finally:
             self._turn.release()
@@ -109,7 +127,7 @@ class StoredExamples:
         yield from self._turn.acquire()
         try:
             snapshot = yield from self.snapshot()
-            ids, new = snapshot.records_for(examples, now())
+            ids, new = snapshot.records_for(examples, _now())
             if new:
                 documents = [record.document(self.name) for record in new]
                 keys = [record.key for record in new]
@@ -118,175 +136,68 @@ class StoredExamples:
                     lambda: store.add_documents(documents, ids=keys),
                     lambda: store.aadd_documents(documents, ids=keys),
                 )
-                yield from self._changed(snapshot, new, [])
+                self._changed(snapshot, new, [])
             return ids, len(new)
         finally:
             self._turn.release()
 
-    def remove(self, removal: Removal) -> Steps[int]:
-        """Remove records; return how many examples lost a version or all of them."""
+    def remove(self, ids: Iterable[str] | None, where: Mapping[str, object]) -> Steps[int]:
+        """Remove records; return how many examples lost a version or all of them.
+
+        Args:
+            ids: Of examples; None for all.
+            where: What the fields of a version must be.
+        """
         yield from self._turn.acquire()
         try:
             snapshot = yield from self.snapshot()
-            records = removal.records_of(snapshot)
-            keys = [record.key for record in records]
-            store = self.store
-            if keys:
+            names = snapshot.versions if ids is None else dict.fromkeys(ids)
+            candidates = (record for id in names for record in snapshot.records_of(id))
+            records = [r for r in candidates if where.items() <= {**r.fields}.items()]
+            keys, store = [record.key for record in records], self.store
+            # Where an earlier process died in a deletion, one of nothing ends it.
+            if keys or isinstance(store, FaissStore):
                 yield Wait(lambda: store.delete(keys), lambda: store.adelete(keys))
-                self._selection.forget(keys)
-                yield from self._changed(snapshot, [], keys)
-            elif isinstance(store, FaissStore):  # an earlier process may have died here
-                yield aside(store.erase)
+                self._changed(snapshot, [], keys)
             return len({record.id for record in records})
         finally:
             self._turn.release()
 
     def _changed(
         self, before: MemorySnapshot, new: Sequence[Record], gone: Sequence[str]
-    ) -> Steps[None]:
-        if isinstance(self.store, FaissStore):
-            yield from self.snapshot()
-        else:
+    ) -> None:
+        """Take over a change; a `FaissStore` tells of it by itself."""
+        if not isinstance(self.store, FaissStore):
             self._snapshot = before.with_changes(new, gone)
 
-    def _read_all(self) -> Steps[None]:
-        """Read all documents of the memory from a store that can only be searched."""
-        wide = 1000
-        while True:
-            documents = yield from self._selection.documents(
-                "example", wide, {"memory": self.name}
-            )
-            if len(documents) < wide:
-                break
-            wide *= 4
-        found = [(str(each.id), each.metadata) for each in documents]
-        # The old snapshot stays until it is replaced: others may be reading it.
-        self._snapshot = MemorySnapshot(self._records(found))
-
-    def _records(self, found: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Record]:
-        return [
-            Record.read(id, fields) for id, fields in found if fields.get("memory") == self.name
-        ]
-
-
-def now() -> str:
-    """Return the time that is stored with a record, in milliseconds and UTC."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-@dataclass
-class TrialState:
-    """The content of a memory with the examples on trial."""
-
-    stored: StoredExamples
-    records: Sequence[Record]
-    snapshot: MemorySnapshot
-    base: MemorySnapshot
-    """The content without them."""
-
-
-_TRIALS: ContextVar[Mapping[StoredExamples, TrialState]] = ContextVar(
-    "langchain_judges_trials", default=MappingProxyType({})
-)
-"""The trial of each memory in this thread or task; LangGraph's config reaches a judge, but not
-its memory."""
-
-
-def _with_trial(trial: TrialState) -> Mapping[StoredExamples, TrialState]:
-    return {**_TRIALS.get(), trial.stored: trial}
-
-
-@dataclass(frozen=True)
-class HeldMemory:
-    """A memory as it was at one time."""
-
-    _state: TrialState
-
-    @property
-    def version(self) -> str:
-        """The version of the memory then."""
-        return self._state.snapshot.version
-
-    def show(self) -> None:
-        """Let what this thread or task does from here on see the memory as it was then.
-
-        What was remembered since is not recalled, and what was forgotten since still is.
-        """
-        _TRIALS.set(_with_trial(self._state))
-
-
-class Trials:
-    """The trials of one memory."""
-
-    def __init__(self, stored: StoredExamples) -> None:
-        """Start without a trial."""
-        self._stored = stored
-        self._latest: TrialState | None = None
-
-    def current(self) -> TrialState | None:
-        """Return the trial in this thread or task; None if there is none."""
-        return _TRIALS.get().get(self._stored)
-
-    def snapshot(self) -> Steps[MemorySnapshot]:
-        """Return the snapshot, with the examples on trial in this thread or task."""
-        trial = self.current()
-        return trial.snapshot if trial else (yield from self._stored.snapshot())
-
     def seen(self) -> Steps[tuple[MemorySnapshot, Sequence[Record]]]:
-        """Return the snapshot, and those of its records that the store has not."""
-        stored = yield from self._stored.snapshot()
-        if (trial := self.current()) is None:
+        """Return what this thread or task sees, and those records that the store has not."""
+        stored = yield from self.snapshot()
+        if (view := _VIEWS.get().get(self)) is None:
             return stored, ()
-        if stored is trial.base:
-            return trial.snapshot, trial.records
-        records = trial.snapshot.records
-        return trial.snapshot, [
+        if stored is view.base:
+            return view.snapshot, view.records
+        records = view.snapshot.records
+        return view.snapshot, [
             each for key, each in records.items() if key not in stored.records
         ]
 
-    def held(self) -> Steps[TrialState]:
-        """Return the trial in this thread or task, or one of no example."""
-        base = yield from self._stored.snapshot()
-        return self.current() or TrialState(self._stored, (), base, base)
+    def held(self) -> Steps[View]:
+        """Return what this thread or task sees, as a view that stays."""
+        base = yield from self.snapshot()
+        return _VIEWS.get().get(self) or View(self, base, base)
 
-    def of(self, examples: Iterable[Mapping[str, object]]) -> Steps[TrialState]:
-        """Return a trial of examples: the latest one again where it is of the same."""
-        base = yield from self._stored.snapshot()
-        _, records = base.records_for(check_examples(examples), now())
-        latest = self._latest
+    def with_trial(self, examples: list[NewExample]) -> Steps[View]:
+        """Return a view with more examples: the latest one again where it is of the same."""
+        base, latest = (yield from self.snapshot()), self._latest
+        _, records = base.records_for(examples, _now())
         keys = [record.key for record in records]
-        same = latest and latest.base is base and [r.key for r in latest.records] == keys
-        if latest is None or not same:
-            changed = base.with_changes(records)
-            latest = self._latest = TrialState(self._stored, records, changed, base)
-        return latest
+        if latest and latest.base is base and [r.key for r in latest.records] == keys:
+            return latest
+        self._latest = View(self, base, base.with_changes(records), records)
+        return self._latest
 
 
-@dataclass
-class MemoryTrial:
-    """A block in which a memory includes some more examples, without storing them.
-
-    It applies to the code that runs in the block, including graphs and their threads and
-    tasks, and to nothing else. `with` and `async with` are equivalent.
-    """
-
-    steps: Steps[TrialState]
-    """The steps that create the trial; they can run once."""
-    _token: Token[Mapping[StoredExamples, TrialState]] | None = field(default=None, init=False)
-
-    def __enter__(self) -> None:
-        """Begin the trial."""
-        self._token = _TRIALS.set(_with_trial(run(self.steps)))
-
-    def __exit__(self, *_: object) -> None:
-        """End the trial."""
-        if self._token is not None:
-            _TRIALS.reset(self._token)
-
-    async def __aenter__(self) -> None:
-        """Begin the trial."""
-        self._token = _TRIALS.set(_with_trial(await arun(self.steps)))
-
-    async def __aexit__(self, *_: object) -> None:
-        """End the trial."""
-        self.__exit__()
+def _now() -> str:
+    """Return the time that is stored with a record, in milliseconds and UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

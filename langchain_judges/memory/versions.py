@@ -6,14 +6,15 @@ import hashlib
 import json
 import uuid
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from dataclasses import fields as dataclass_fields
 from functools import cached_property
-from itertools import groupby, pairwise, zip_longest
-from operator import attrgetter
+from itertools import pairwise
+from operator import itemgetter
 from typing import Any, cast
 
 from langchain_core.documents import Document
-from typing_extensions import TypedDict
 
 from langchain_judges.errors import OutputError
 from langchain_judges.memory.example import (
@@ -31,197 +32,126 @@ _PROVENANCE = ("source", "group", "round", "auditor")
 _STANDING = 3
 
 
-class HistoryEntry(TypedDict):
-    """What was remembered at one time, by one auditor in one round."""
-
-    at: str
-    round: int | None
-    auditor: str | None
-    added: list[str]
-    """Ids of new examples."""
-    corrected: list[str]
-    """Ids of newly corrected examples."""
-    size: int
-    """How many examples the memory had then."""
-    version: str
-    """The memory's version then."""
-
-
+@dataclass(eq=False)
 class Record:
     """One version of an example, as it is stored; the example is read when it is asked for."""
 
-    __slots__ = (
-        *("_digest", "_fields", "at", "content", "id", "json", "key", "kind", "seq", "task"),
-    )
-
-    def __init__(  # noqa: PLR0913 - what a document holds
-        self,
-        key: str,
-        seq: int,
-        at: str,
-        id: str,
-        content: str,
-        kind: tuple[str, int],
-        task: str,
-        text: str,
-    ) -> None:
-        """Keep what is known of a version.
-
-        Args:
-            key: Of the record.
-            seq: The place of the record among all.
-            at: When it was remembered.
-            id: Of the example.
-            content: A hash of what identifies the example.
-            kind: Its family, and how many texts it judges.
-            task: A hash of its task.
-            text: The example as JSON.
-        """
-        self.key, self.seq, self.at, self.id = key, seq, at, id
-        self.content, self.kind, self.task, self.json = content, kind, task, text
-        self._fields: ExampleFields | None = None
-        self._digest: bytes | None = None
+    key: str
+    """A hash of the example as JSON, and of the number of equal earlier versions."""
+    seq: int
+    """The place of the record among all."""
+    at: str
+    """When it was remembered."""
+    id: str
+    """Of the example."""
+    content: str
+    """A hash of what identifies the example."""
+    family: str
+    outputs: int
+    """How many texts it judges."""
+    task: str
+    """A hash of its task."""
+    example: str
+    """The example as JSON."""
+    vector: Sequence[float] | None = field(default=None, init=False)
+    """Its embedding, once it is known; only of one that is on trial or recalled beside one."""
 
     @classmethod
-    def new(cls, fields: ExampleFields, seq: int, at: str, again: int = 0) -> Record:
+    def new(cls, example: ExampleFields, seq: int, at: str, again: int = 0) -> Record:
         """Create a record; `again` is the number of equal earlier versions of the example."""
-        text = json.dumps(dict(fields), sort_keys=True)
+        text = json.dumps(dict(example), sort_keys=True)
         digest = hashlib.sha256(f"{text}{again}".encode()).digest()
         key = str(uuid.UUID(bytes=digest[:16], version=4))
-        kind = (fields["family"], outputs_of(fields))
-        task = group_by_task(fields["input"])
-        return cls(key, seq, at, fields["id"], content_of(fields), kind, task, text)
+        kind = (example["family"], outputs_of(example))
+        task = group_by_task(example["input"])
+        return cls(key, seq, at, example["id"], content_of(example), *kind, task, text)
 
     @classmethod
-    def read(cls, id: str | None, fields: Mapping[str, Any]) -> Record:
+    def read(cls, name: str | None, metadata: Mapping[str, Any]) -> Record:
         """Return the record in the metadata of a document of the store.
 
         Raises:
             OutputError: It holds no record.
         """
         try:
-            return cls(
-                *(fields["key"], int(fields["seq"]), fields["at"]),
-                *(fields["id"], fields["content"]),
-                (fields["family"], int(fields["outputs"])),
-                *(fields["task"], fields["example"]),
-            )
+            key, seq, at, id, content, family, outputs, task, example = _values(metadata)
+            # Some stores make fractions of whole numbers.
+            return cls(key, int(seq), at, id, content, family, int(outputs), task, example)
         except (KeyError, TypeError, ValueError) as exc:
             raise OutputError(
-                f"document {id!r} of the store holds no example of a memory: {exc}"
+                f"document {name!r} of the store holds no example of a memory: {exc}"
             ) from exc
 
     def document(self, memory: str) -> Document:
         """Return the document of the store that holds the record."""
         # Only texts and numbers: some stores accept nothing else as metadata.
-        metadata = {
-            "memory": memory,
-            "family": self.kind[0],
-            "outputs": self.kind[1],
-            "key": self.key,
-            "seq": self.seq,
-            "at": self.at,
-            "id": self.id,
-            "content": self.content,
-            "task": self.task,
-            "example": self.json,
-        }
-        return Document(id=self.key, page_content=self.text, metadata=metadata)
+        metadata = {name: getattr(self, name) for name in _STORED}
+        return Document(
+            id=self.key, page_content=self.text, metadata={"memory": memory, **metadata}
+        )
 
-    @property
+    @cached_property
     def fields(self) -> ExampleFields:
         """The example, as it was remembered."""
-        if self._fields is None:
-            self._fields = cast("ExampleFields", json.loads(self.json))
-        return self._fields
+        return cast("ExampleFields", json.loads(self.example))
 
     @property
     def text(self) -> str:
         """What is embedded."""
         return texts_of(self.fields).joined() or " "
 
-    @property
-    def place(self) -> tuple[int, str]:
-        """The sort key of records."""
-        return self.seq, self.key
 
-    def signature(self) -> tuple[str, int | None, str | None]:
-        """Return when, in which round and by whom the version was remembered."""
-        return self.at, self.fields["round"], self.fields["auditor"]
-
-    @property
-    def digest(self) -> bytes:
-        """A hash of the example."""
-        if self._digest is None:
-            self._digest = hashlib.sha256(self.json.encode()).digest()
-        return self._digest
+_STORED = tuple(each.name for each in dataclass_fields(Record) if each.init)
+_values = itemgetter(*_STORED)
 
 
+@dataclass(eq=False)
 class ExampleVersions:
     """The versions of one example, oldest first."""
 
-    __slots__ = ("_example", "records")
-
-    def __init__(self, records: tuple[Record, ...]) -> None:
-        """Keep the versions."""
-        self.records = records
-        self._example: Example | None = None
+    records: tuple[Record, ...]
 
     @property
     def last(self) -> Record:
         """The current version."""
         return self.records[-1]
 
-    @property
+    @cached_property
     def example(self) -> Example:
         """The example in its current version."""
-        if self._example is None:
-            lessons = [_lesson(record.fields) for record in self.records]
-            version = 1 + sum(a != b for a, b in pairwise(lessons))
-            self._example = {**self.last.fields, "version": version}
-        return self._example
-
-
-def by_label(examples: Iterable[Example], m: int) -> list[Example]:
-    """Return the first `m` examples, those of each corrected label in turn."""
-    groups: dict[str, list[Example]] = {}
-    for example in examples:
-        groups.setdefault(json.dumps(example["corrected"]), []).append(example)
-    rounds = zip_longest(*(own for _, own in sorted(groups.items())))
-    return [example for turn in rounds for example in turn if example is not None][:m]
+        lessons = [_lesson(record.fields) for record in self.records]
+        version = 1 + sum(a != b for a, b in pairwise(lessons))
+        return {**self.last.fields, "version": version}
 
 
 class MemorySnapshot:
-    """The examples of a memory at one time; a change makes a new snapshot."""
+    """The examples of a memory at one time; a change makes a new snapshot.
+
+    Args:
+        records: Every version of every example, oldest first.
+    """
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
-        """Order the records, and gather the versions of each example."""
-        ordered = sorted(records, key=attrgetter("seq", "key"))
-        self.records = {record.key: record for record in ordered}
-        """Every version of every example by its key, oldest first."""
+        """Gather the versions of each example."""
+        self.records = {record.key: record for record in records}
         self.versions: dict[str, ExampleVersions] = {}
         """The versions of each example by its id, in the order they were first remembered."""
         self.ids: dict[str, str] = {}
         """The id of every content."""
-        self.kinds: Counter[tuple[str, int]] = Counter()
-        """How many examples there are of each family and number of judged texts."""
-        self._pools: dict[tuple[str | None, int], list[Example]] = {}
         grouped: dict[str, list[Record]] = {}
-        for record in ordered:
+        for record in self.records.values():
             grouped.setdefault(record.id, []).append(record)
         for id, own in grouped.items():
-            self._set(id, tuple(own))
+            self._set(id, own)
 
-    def _set(self, id: str, records: tuple[Record, ...]) -> None:
+    def _set(self, id: str, records: Sequence[Record]) -> None:
         """Replace the versions of an example; without any it is gone."""
         if before := self.versions.get(id):
-            self.kinds[before.last.kind] -= 1
             self.ids.pop(before.last.content, None)
         if records:
-            own = self.versions[id] = ExampleVersions(records)
-            self.kinds[own.last.kind] += 1
-            self.ids[own.last.content] = id
-        elif before:
+            self.versions[id] = ExampleVersions(tuple(records))
+            self.ids[records[-1].content] = id
+        else:
             del self.versions[id]
 
     def is_standing(self, example: Example) -> bool:
@@ -229,92 +159,52 @@ class MemorySnapshot:
 
         Three examples are needed to tell one from a task that was judged several times.
         """
-        count, tasks = self._tasks.get(example["family"], (0, set()))
-        return count >= _STANDING and len(tasks) == 1
+        tasks = self._tasks.get(example["family"], Counter())
+        return len(tasks) == 1 and tasks.total() >= _STANDING
 
     @cached_property
-    def _tasks(self) -> dict[str, tuple[int, set[str]]]:
-        """How many examples a family has, and their tasks."""
-        tasks: dict[str, set[str]] = {}
-        families: Counter[str] = Counter()
+    def _tasks(self) -> dict[str, Counter[str]]:
+        """How many examples of a family have each task."""
+        tasks: dict[str, Counter[str]] = {}
         for each in self.versions.values():
-            family = each.last.kind[0]
-            families[family] += 1
-            tasks.setdefault(family, set()).add(each.last.task)
-        return {family: (families[family], own) for family, own in tasks.items()}
+            tasks.setdefault(each.last.family, Counter())[each.last.task] += 1
+        return tasks
 
-    def with_changes(
-        self, additions: Iterable[Record], removals: Iterable[str] = ()
-    ) -> MemorySnapshot:
-        """Return the snapshot with some records added and those of some keys removed."""
-        more = (record for record in additions if record.key not in self.records)
-        new = sorted(more, key=attrgetter("seq", "key"))
-        gone = self.records.keys() & set(removals)
-        if not new and not gone:
-            return self
-        changed = {self.records[key].id for key in gone}
-        rest = {id: self._without(id, gone) for id in changed}
-        last = next(reversed(self.records.values()), None)
-        late = bool(new and last and new[0].place < last.place)
-        # An example's place may change with its first version.
-        if late or any(own and own[0] != self._records_of(id)[0] for id, own in rest.items()):
-            records = (each for key, each in self.records.items() if key not in gone)
-            return MemorySnapshot([*records, *new])
+    def with_changes(self, new: Iterable[Record], gone: Iterable[str] = ()) -> MemorySnapshot:
+        """Return the snapshot without the records of some keys, and with some new ones."""
+        lost = [self.records[key] for key in gone if key in self.records]
         after = MemorySnapshot()
         after.records, after.versions = self.records.copy(), self.versions.copy()
-        after.ids, after.kinds = self.ids.copy(), self.kinds.copy()
-        for key in gone:
-            del after.records[key]
-        for id, own in rest.items():
-            after._set(id, own)
+        after.ids = self.ids.copy()
+        for record in lost:
+            del after.records[record.key]
+            rest = [each for each in after.records_of(record.id) if each is not record]
+            after._set(record.id, rest)
+        new = [record for record in new if record.key not in after.records]
+        if not lost and not new:
+            return self
         for record in new:
             after.records[record.key] = record
-            after._set(record.id, (*after._records_of(record.id), record))
-        return after
+            after._set(record.id, (*after.records_of(record.id), record))
+        # An example stands where its first version does.
+        moved = (r for r in lost if r is self.records_of(r.id)[0] and r.id in after.versions)
+        return MemorySnapshot(after.records.values()) if any(moved) else after
 
-    def _without(self, id: str, gone: Collection[str]) -> tuple[Record, ...]:
-        return tuple(each for each in self._records_of(id) if each.key not in gone)
-
-    def _records_of(self, id: str) -> tuple[Record, ...]:
+    def records_of(self, id: str) -> tuple[Record, ...]:
+        """Return the versions of an example; none if there is no such example."""
         return self.versions[id].records if id in self.versions else ()
 
     @cached_property
     def version(self) -> str:
         """A short hash of the examples and their order."""
-        return _hash_of(each.last.digest for each in self.versions.values())
+        keys = "".join(each.last.key for each in self.versions.values())
+        return hashlib.sha256(keys.encode()).hexdigest()[:12]
 
-    def current(self, key: str) -> Example | None:
+    def current(self, key: str) -> ExampleVersions | None:
         """Return the example whose last version has a key."""
         record = self.records.get(key)
         own = self.versions[record.id] if record else None
-        return own.example if own and own.last.key == key else None
-
-    def examples(self) -> list[Example]:
-        """Return every example in its last version, in order."""
-        return [each.example for each in self.versions.values()]
-
-    def has(self, family: str | None, outputs: int) -> bool:
-        """Return whether there is an example of a family with this number of judged texts."""
-        return any(
-            count and family in (None, own) and outputs in (0, texts)
-            for (own, texts), count in self.kinds.items()
-        )
-
-    def pool(self, family: str | None, outputs: int) -> list[Example]:
-        """Return the examples of a family with this number of judged texts, in order.
-
-        Args:
-            family: The family; None for every family.
-            outputs: 1 or 2; 0 for both.
-        """
-        name = (family, outputs)
-        if name not in self._pools:
-            self._pools[name] = [
-                each.example
-                for each in self.versions.values()
-                if family in (None, each.last.kind[0]) and outputs in (0, each.last.kind[1])
-            ]
-        return self._pools[name]
+        return own if own and own.last.key == key else None
 
     def records_for(
         self, examples: Sequence[NewExample], now: str
@@ -333,7 +223,7 @@ class MemorySnapshot:
             id = new_ids[content] = id or content[:16]
             ids.append(id)
             example = cast("ExampleFields", {**fields, "id": id})
-            own = versions.setdefault(id, list(self._records_of(id)))
+            own = versions.setdefault(id, list(self.records_of(id)))
             if _is_duplicate(example, at, own):
                 continue
             seq += 1
@@ -342,29 +232,6 @@ class MemorySnapshot:
             own.append(record)
             new_records.append(record)
         return ids, new_records
-
-    def history(self) -> list[HistoryEntry]:
-        """Return the entries that `FailureMemory.history` describes."""
-        entries: list[HistoryEntry] = []
-        heads: dict[str, bytes] = {}
-        for (at, round, auditor), records in groupby(self.records.values(), Record.signature):
-            added: list[str] = []
-            corrected: list[str] = []
-            for record in records:
-                (corrected if record.id in heads else added).append(record.id)
-                heads[record.id] = record.digest
-            entries.append(
-                {
-                    "at": at,
-                    "round": round,
-                    "auditor": auditor,
-                    "added": added,
-                    "corrected": corrected,
-                    "size": len(heads),
-                    "version": _hash_of(heads.values()),
-                }
-            )
-        return entries
 
 
 def _is_duplicate(example: ExampleFields, at: str | None, versions: Sequence[Record]) -> bool:
@@ -389,7 +256,3 @@ def content_of(example: Mapping[str, object]) -> str:
     """Return a hash of what identifies an example."""
     content = json.dumps([example[name] for name in _CONTENT], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()
-
-
-def _hash_of(digests: Iterable[bytes]) -> str:
-    return hashlib.sha256(b"".join(digests)).hexdigest()[:12]

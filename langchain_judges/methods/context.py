@@ -26,7 +26,7 @@ from langchain_judges.asking.send import Question, Reply
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.asking.store import ThreadReplies
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.shown import Recaller, RememberedPair
+from langchain_judges.memory.recall import Recalled, Recaller, RememberedPair
 from langchain_judges.methods.declaration import GraphOptions, JudgeOptions
 from langchain_judges.rows.media import kind_of_block, media_in
 from langchain_judges.rows.texts import RESULT_CHARACTERS, cut_results
@@ -333,12 +333,10 @@ class RowSteps(ABC):
 
     def decided(self, row: Pair | Item, verdict: Verdict | LabelVerdict) -> Update:
         """Return the state where a verdict needs no call: no example is recalled either."""
-        recaller = self.context.recaller
-        return {
-            **self.blank(row),
-            **(recaller.empty_update if recaller else {}),
-            "verdict": verdict,
-        }
+        update = {**self.blank(row), "verdict": verdict}
+        if recaller := self.context.recaller:
+            update["recalled"] = recaller.report(Recalled(), [])
+        return update
 
     @property
     def recaller(self) -> Recaller:

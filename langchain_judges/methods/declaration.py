@@ -26,8 +26,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.own_prompts import read_prompts
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.recall import Memory, Recall, is_memory, read_recall
-from langchain_judges.memory.shown import Recaller, recaller
+from langchain_judges.memory.recall import Memory, Recall, Recaller, is_memory, read_recall
 from langchain_judges.options import NotSerialisable, Options, Owner, Rule
 from langchain_judges.orders import Order, OrderRule, orders_of
 from langchain_judges.rows.checks import Kind
@@ -301,8 +300,17 @@ class JudgeOptions(GraphOptions):
 
         Args:
             contexts: Tokens that the models take that are shown examples, where known.
+
+        Raises:
+            OptionError: An option of the memory is set, and there is none.
         """
-        return recaller(self.memory, self.recall, self.allow_leak, contexts)
+        if self.memory is None:
+            if self.recall is not None or self.allow_leak:
+                raise OptionError("`recall` and `allow_leak` need a `memory`")
+            return None
+        how = read_recall(self.memory.how if self.recall is None else self.recall)
+        context = min(filter(None, contexts), default=None)
+        return Recaller(self.memory, how, self.allow_leak, context)
 
     @property
     def order_rule(self) -> OrderRule:

@@ -10,7 +10,7 @@ from langchain_core.runnables.base import RunnableBindingBase
 
 from langchain_judges.asking.models import ModelSpec
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.recall import Memory
+from langchain_judges.memory.recall import Memory, is_memory
 from langchain_judges.methods.declaration import checked_spec
 from langchain_judges.methods.registry import COMBINATIONS, METHODS, options_of
 from langchain_judges.rows.checks import Kind, kind_in
@@ -37,7 +37,8 @@ def metadata_of(runnable: object) -> dict[str, Any]:
 
 def memory_of(runnable: object) -> Memory | None:
     """Return the memory that a graph's verdicts depend on, or None."""
-    return getattr(unwrapped(runnable), "memory", None)
+    memory = getattr(unwrapped(runnable), "memory", None)
+    return memory if is_memory(memory) else None
 
 
 def memories_of(runnable: object) -> list[Memory]:

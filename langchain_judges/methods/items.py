@@ -11,8 +11,7 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.nodes import Silent
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.example import Example
-from langchain_judges.memory.recall import Recalled
-from langchain_judges.memory.shown import RecalledExamples, RecallReport, cut_failures
+from langchain_judges.memory.recall import Recalled, RecallReport, cut_failures
 from langchain_judges.methods.context import RowSteps
 from langchain_judges.rows.checks import check_basis, check_item, expected_answers
 from langchain_judges.rows.fences import fence
@@ -42,7 +41,7 @@ SAME = "\nThe request is the source as well."
 class ItemState(Item, total=False):
     """What the state of every judge of one text holds; every value is plain JSON."""
 
-    shown: RecalledExamples
+    shown: list[Example]
     """What the memory recalled, in the order in which it is shown; only with a memory."""
     recalled: RecallReport
     failures: Silent[Failure]
@@ -86,22 +85,14 @@ class ItemSteps(RowSteps):
     def recall(self, state: ItemState) -> Steps[Update]:
         """Recall the audited mistakes that fit the item."""
         item, recaller = item_of(state), self.recaller
-        recalled = yield from recaller.fetch(item)
+        recalled = yield from recaller.recall(item)
         examples = self.fitting(item, recalled)
-        ids = [str(example["id"]) for example in examples]
-        report: RecallReport = {
-            "ids": ids,
-            "left_out": len(recalled) - len(ids),
-            "leaked": [name for name in recalled.leaked if name in ids],
-            "allow_leak": recaller.allow_leak,
-            "version": str(recaller.memory.version),
-        }
-        shown: RecalledExamples = {"examples": examples, "report": report}
-        return {"shown": shown, "recalled": report, "failures": cut_failures(report)}
+        report = recaller.report(recalled, examples)
+        return {"shown": examples, "recalled": report, "failures": cut_failures(report)}
 
     def fitting(self, item: Item, recalled: Recalled) -> list[Example]:
         """Return the examples that can be shown."""
-        return self.recaller.fit(recalled, item)["examples"]
+        return self.recaller.fitting(recalled, item)
 
 
 def item_of(state: Mapping[str, object]) -> Item:

@@ -13,13 +13,8 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.nodes import Silent
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.example import Example
-from langchain_judges.memory.shown import (
-    RecalledExamples,
-    RecallReport,
-    RememberedPair,
-    block,
-    cut_failures,
-)
+from langchain_judges.memory.recall import RecallReport, RememberedPair, cut_failures
+from langchain_judges.memory.shown import block
 from langchain_judges.methods.context import RowSteps
 from langchain_judges.methods.declaration import JudgeOptions
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, in_slots, prefer
@@ -102,7 +97,7 @@ claims that holds."""
 class PairState(RememberedPair, total=False):
     """What the state of every judge of pairs holds; every value is plain JSON."""
 
-    shown: RecalledExamples
+    shown: list[Example]
     """What the memory recalled; only with a memory."""
     recalled: RecallReport
     failures: Silent[Failure]
@@ -149,9 +144,10 @@ class PairSteps(RowSteps):
 
     def recall(self, state: PairState) -> Steps[Update]:
         """Recall the audited mistakes that fit the pair."""
-        shown = yield from self.recaller.recall(state)
-        report = shown["report"]
-        return {"shown": shown, "recalled": report, "failures": cut_failures(report)}
+        recalled = yield from self.recaller.recall(state)
+        examples = self.recaller.fitting(recalled, state)
+        report = self.recaller.report(recalled, examples)
+        return {"shown": examples, "recalled": report, "failures": cut_failures(report)}
 
     def frame(self, pair: Pair, examples: str = "") -> dict[str, str]:
         """Return what stands around the material: focus, the caller's words, examples.
@@ -300,8 +296,7 @@ def side_by_coin(pair: Pair, seed: str = "") -> Literal["A", "B"]:
 
 def examples_in(state: Mapping[str, Any]) -> list[Example]:
     """Return the remembered examples that a state holds."""
-    shown = state.get("shown")
-    return shown["examples"] if shown else []
+    return state.get("shown") or []
 
 
 def order_verdict(

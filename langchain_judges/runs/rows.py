@@ -57,22 +57,21 @@ class JudgeMemories:
     """The memories of a judge as they are when a run begins, so that all rows see the same."""
 
     def __init__(self, judge: object) -> None:
-        """Hold them; a memory of the user's own that cannot be held stays as it is."""
+        """Hold them."""
         from langchain_judges.methods.describe import memories_of
 
         memories = {id(each): each for each in memories_of(judge)}.values()
-        self._held = [getattr(each, "hold", lambda each=each: each)() for each in memories]
+        self._held = [each.hold() for each in memories]
 
     @property
     def version(self) -> str:
         """Their versions; empty where there is no memory."""
-        return " ".join(str(each.version) for each in self._held)
+        return " ".join(each.version for each in self._held)
 
     def show(self) -> None:
         """Let what this thread or task does from here on see them as they were."""
         for each in self._held:
-            if show := getattr(each, "show", None):
-                show()
+            each.show()
 
 
 def marks_of(judge: object, memory: str) -> tuple[Marks, int]:

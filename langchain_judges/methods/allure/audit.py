@@ -20,7 +20,7 @@ from langchain_judges.asking.nodes import Node, Route, plain
 from langchain_judges.asking.steps import Steps, Update, Wait, emit
 from langchain_judges.asking.store import ThreadReplies, key_of
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.recall import Memory, check_memory
+from langchain_judges.memory.recall import Memory, is_memory
 from langchain_judges.methods.allure.admission import Admission, Reach, Rounds
 from langchain_judges.methods.allure.auditors import Audit, resolve_auditor, standard_of
 from langchain_judges.methods.allure.checks import Check, require_labels, resolve_check
@@ -243,9 +243,8 @@ def judge_to_audit(
             and the options cannot be its own any more.
         ModelSetupError: The model cannot be made.
     """
-    check_memory(memory)
-    if memory is None:
-        raise OptionError("`memory` must be a FailureMemory, got None")
+    if not is_memory(memory):
+        raise OptionError(f"`memory` must be a FailureMemory, got {type(memory).__name__}")
     judge_options = {
         name: getattr(options, name) for name in ("instructions", "temperature", "cache")
     }
@@ -365,7 +364,7 @@ class Loop:
                 return output
 
         async def later(item: Item) -> JudgeOutput:
-            async with memory.trial(examples):
+            with memory.trial(examples):
                 output: JudgeOutput = await judge.ainvoke(item)
                 return output
 

@@ -18,8 +18,8 @@ from langchain_judges.asking.send import Question, Reply
 from langchain_judges.asking.steps import Update
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example
-from langchain_judges.memory.recall import Recalled
-from langchain_judges.memory.shown import Recaller, block, fitting, length_of, nearest_last
+from langchain_judges.memory.recall import Recalled, Recaller, fitting
+from langchain_judges.memory.shown import block, length_of
 from langchain_judges.methods.context import JudgeContext, StateSchema, begin
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import SOURCE, ItemSteps, item_of, material
@@ -222,13 +222,12 @@ class LabelSteps(ItemSteps):
         if self._is_whole(item):
             return super().fitting(item, recalled)
         recaller = self.recaller
-        selection = fitting(
+        return fitting(
             usable(recalled, self.criteria(item)[0].names),
             self._room(item, recaller),
             lambda example: self._length(item, example),
-            newest=recaller.how.kind == "all",
+            recaller.how,
         )
-        return nearest_last(selection, recaller.how)
 
     def _criteria_of(self, work: CriteriaWork) -> Sequence[Criterion]:
         criteria = self.criteria(work["item"])
