@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
-from tempfile import mkstemp
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from typing_extensions import TypedDict
@@ -21,16 +20,14 @@ from langchain_judges.methods.registry import (
     COMBINATIONS,
     METHODS,
     load_judge,
-    method_of,
     within_budget,
 )
 from langchain_judges.options import Rule, with_options
 from langchain_judges.rows.checks import SIDES
-from langchain_judges.runs.many import judge_many
+from langchain_judges.runs.many import Run, judge_many
 from langchain_judges.runs.options import FilePath, RunLimits
-from langchain_judges.runs.rows import ResultRow, judged_row
+from langchain_judges.runs.rows import judged_row
 from langchain_judges.runs.run_state import Judge, Rows
-from langchain_judges.runs.summary import Summary
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -72,46 +69,41 @@ def line_up(
         OptionError: No method can take part, one is named twice or unknown, or an option is
             not allowed.
     """
-    _check_names(methods, options or {})
+    known = {**METHODS, **COMBINATIONS}
+    own = options or {}
+    if not methods or len(set(methods)) < len(methods) or set(methods) - known.keys():
+        names = ", ".join(sorted(name for name, each in known.items() if each.budgets))
+        raise OptionError(f"`methods` must be among {names}, each once; got {list(methods)!r}")
+    if beyond := set(own) - set(methods):
+        raise OptionError(f"`options` are for methods that take part, got {sorted(beyond)!r}")
     chat = resolve_model(model)
     contestants: list[Contestant] = []
     skipped: dict[str, str] = {}
     for method in methods:
+        if known[method].takes == "item" or (budget is not None and not known[method].budgets):
+            skipped[method] = "it labels single texts, or has no rule for a budget"
+            continue
         try:
-            settings = _options_for(method, budget, (options or {}).get(method, {}))
-            contestants.append(_contestant(method, chat, budget, settings))
-        except _CannotTakePart as exc:
+            settings = {} if budget is None else within_budget(method, budget)
+        except BudgetError as exc:
             skipped[method] = str(exc)
+            continue
+        settings |= own.get(method, {})
+        contestant = _contestant(method, method, settings, load_judge(method, chat, **settings))
+        calls = contestant["calls"]
+        if budget is not None and calls > budget:
+            skipped[method] = f"{calls} calls for a pair are more than the budget of {budget}"
+        else:
+            contestants.append(contestant)
     if not contestants:
         reasons = "; ".join(f"{method}: {why}" for method, why in skipped.items())
         raise OptionError(f"no method can take part: {reasons}")
     return contestants, skipped
 
 
-def _contestant(
-    method: str, model: BaseChatModel, budget: int | None, settings: dict[str, Any]
-) -> Contestant:
-    contestant = contestant_of(method, method, settings, load_judge(method, model, **settings))
-    calls = contestant["calls"]
-    if budget is not None and calls > budget:
-        raise _CannotTakePart(
-            f"makes {calls} calls for a pair, more than the budget of {budget}"
-        )
-    return contestant
-
-
-def contestant_of(
-    name: str, method: str, options: Mapping[str, Any], judge: Judge
-) -> Contestant:
-    """Return a contestant, whose number of calls its judge's metadata say."""
+def _contestant(name: str, method: str, options: Mapping[str, Any], judge: Judge) -> Contestant:
     calls = int(metadata_of(judge)["calls"])
-    return {
-        "name": name,
-        "method": method,
-        "options": dict(options),
-        "calls": calls,
-        "judge": judge,
-    }
+    return Contestant(name=name, method=method, options=dict(options), calls=calls, judge=judge)
 
 
 def of_specs(paths: Sequence[str | os.PathLike[str]]) -> list[Contestant]:
@@ -136,42 +128,8 @@ def of_specs(paths: Sequence[str | os.PathLike[str]]) -> list[Contestant]:
         if kind_of(judge) != "pair":
             raise OptionError(f"{path} labels single texts, and a comparison needs pairs")
         options = spec.get("options") or {}
-        contestants.append(contestant_of(path.stem, spec["method"], options, judge))
+        contestants.append(_contestant(path.stem, spec["method"], options, judge))
     return contestants
-
-
-class _CannotTakePart(Exception):
-    """A method cannot take part."""
-
-
-def _check_names(methods: Sequence[str], options: Mapping[str, object]) -> None:
-    if len(set(methods)) < len(methods):
-        raise OptionError(f"each method can take part once, got {list(methods)!r}")
-    unknown = set(methods) - METHODS.keys() - COMBINATIONS.keys()
-    if unknown or not methods:
-        methods_of_pairs = {**METHODS, **COMBINATIONS}.items()
-        names = ", ".join(sorted(name for name, each in methods_of_pairs if each.budgets))
-        raise OptionError(f"`methods` must be among {names}; got {sorted(unknown)!r}")
-    if beyond := set(options) - set(methods):
-        raise OptionError(f"`options` are for methods that take part, got {sorted(beyond)!r}")
-
-
-def _options_for(
-    method: str,
-    budget: int | None,
-    overrides: Mapping[str, object],
-) -> dict[str, object]:
-    """Return a method's options: the budget's, then its own."""
-    kind = method_of(method)
-    if kind.takes == "item":
-        raise _CannotTakePart("it labels single texts, and a comparison needs pairs")
-    if budget is not None and not kind.budgets:
-        raise _CannotTakePart("it has no rule for a budget")
-    try:
-        settings = {} if budget is None else within_budget(method, budget)
-    except BudgetError as exc:
-        raise _CannotTakePart(str(exc)) from exc
-    return {**settings, **overrides}
 
 
 class Rate(TypedDict):
@@ -202,8 +160,6 @@ class Standing(TypedDict):
     """Why rows were not judged: the most frequent of their first failures."""
     calls: int
     tokens: int
-    seconds: float
-    """Seconds of this run; rows of an earlier run took none."""
     dollars: float | None
     """Cost of all replies; None without prices, or if a price is unknown."""
     labelled: Rate | None
@@ -262,7 +218,8 @@ def compare(
         InputError, ModelAccessError, RepeatedFailureError, OutputError: As `judge_many`.
     """
     rows = rows if not hasattr(rows, "__next__") else list(rows)
-    entries: dict[str, _Entry] = {}
+    standings: dict[str, Standing] = {}
+    preferences: dict[str, dict[int, str]] = {}
     for contestant in contestants:
         name = contestant["name"]
         run = judge_many(
@@ -274,73 +231,55 @@ def compare(
             keep_failed=options.keep_failed,
             prices=options.prices,
         )
-        entry = entries[name] = _Entry(contestant, run.summary)
-        with run:
-            for row in run:
-                entry.add(row)
+        standings[name], preferences[name] = _standing(contestant, run)
     return {
         "budget": options.budget,
-        "methods": {name: entry.standing() for name, entry in entries.items()},
+        "methods": standings,
         "agreement": [
-            {"methods": [a, b], "rate": _same(entries[a].preferences, entries[b].preferences)}
-            for a, b in combinations(entries, 2)
+            {"methods": [a, b], "rate": _same(preferences[a], preferences[b])}
+            for a, b in combinations(standings, 2)
         ],
         "skipped": dict(options.skipped or {}),
     }
 
 
-@dataclass
-class _Entry:
-    """The run of one method, and what its summary does not count: earlier rows' costs too."""
+def _standing(contestant: Contestant, run: Run) -> tuple[Standing, dict[int, str]]:
+    """Judge to the end; return the results, and the preference for every judged row.
 
-    contestant: Contestant
-    summary: Summary
-    preferences: dict[int, str] = field(default_factory=dict)
-    """The preference for every judged row, by the row's number."""
-    labels: int = 0
-    """Rows with a label A, B or tie, judged or not."""
-    calls: int = 0
-    tokens: int = 0
-    cost: float = 0.0
-    unpriced: int = 0
-
-    def add(self, row: ResultRow) -> None:
-        verdict = row["verdict"]
-        if judged_row(row):
-            self.preferences[row["index"]] = verdict["preference"]
-        self.labels += row.get("label") in SIDES
-        usage, cost = verdict["usage"], row.get("cost")
-        self.calls += usage["calls"]
-        self.tokens += usage["input_tokens"] + usage["output_tokens"]
-        self.cost += cost or 0.0
-        self.unpriced += cost is None and usage["calls"] > 0
-
-    def standing(self) -> Standing:
-        summary = self.summary
-        priced = summary.prices and not self.unpriced
-        return {
-            "options": _plain(self.contestant["options"]),
-            "calls_each": self.contestant["calls"],
-            "rows": summary.rows,
-            "verdicts": {side: summary.preferences[side] for side in ("A", "B", "tie")},
-            "not_judged": summary.not_judged.total(),
-            "flips": summary.flips,
-            "both_orders": summary.both_orders,
-            "failures": dict(summary.failures),
-            "causes": dict(summary.causes.most_common(5)),
-            "calls": self.calls,
-            "tokens": self.tokens,
-            "seconds": summary.seconds,
-            "dollars": self.cost if priced else None,
-            "labelled": rate(summary.agreed, self.labels) if self.labels else None,
-        }
-
-
-def _plain(options: Mapping[str, object]) -> dict[str, Any]:
-    """Return options as plain JSON; objects, such as embeddings, by their class."""
-    text = json.dumps(options, default=lambda value: type(value).__name__)
-    plain: dict[str, Any] = json.loads(text)
-    return plain
+    Calls, tokens and dollars are those of all rows, of earlier runs too.
+    """
+    preferences: dict[int, str] = {}
+    counts, dollars, summary = Counter[str](), 0.0, run.summary
+    with run:
+        for row in run:
+            verdict, cost = row["verdict"], row.get("cost")
+            usage = verdict["usage"]
+            if judged_row(row):
+                preferences[row["index"]] = verdict["preference"]
+            counts["labels"] += row.get("label") in SIDES
+            counts["calls"] += usage["calls"]
+            counts["tokens"] += usage["input_tokens"] + usage["output_tokens"]
+            counts["unpriced"] += cost is None and usage["calls"] > 0
+            dollars += cost or 0.0
+    # Objects, such as embeddings, are named by their class.
+    options = json.dumps(contestant["options"], default=lambda value: type(value).__name__)
+    labels = counts["labels"]
+    standing: Standing = {
+        "options": json.loads(options),
+        "calls_each": contestant["calls"],
+        "rows": summary.rows,
+        "verdicts": {side: summary.preferences[side] for side in ("A", "B", "tie")},
+        "not_judged": summary.not_judged.total(),
+        "flips": summary.flips,
+        "both_orders": summary.both_orders,
+        "failures": dict(summary.failures),
+        "causes": dict(summary.causes.most_common(5)),
+        "calls": counts["calls"],
+        "tokens": counts["tokens"],
+        "dollars": dollars if summary.prices and not counts["unpriced"] else None,
+        "labelled": rate(summary.agreed, labels) if labels else None,
+    }
+    return standing, preferences
 
 
 def _same(first: Mapping[int, str], second: Mapping[int, str]) -> Rate:
@@ -367,13 +306,6 @@ def rate(count: int, of: int) -> Rate:
 def save(comparison: Comparison, path: str | os.PathLike[str]) -> None:
     """Write a comparison as JSON, atomically."""
     path = Path(path)
-    text = json.dumps(comparison, indent=2, ensure_ascii=False) + "\n"
-    file, copy = mkstemp(".tmp", ".comparison-", path.parent)
-    try:
-        with os.fdopen(file, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        os.chmod(copy, 0o644)
-        os.replace(copy, path)
-    except BaseException:
-        Path(copy).unlink(missing_ok=True)
-        raise
+    draft = path.with_name(f".{path.name}.tmp")
+    draft.write_text(json.dumps(comparison, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    draft.replace(path)
