@@ -189,7 +189,6 @@ NO_ROW = "has no good row; nothing was asked."
         ("in.jsonl", b'{"frage": "q", "output_a": "a", "output_b": "b"}', NO_ROW),
         ("in.jsonl", b'{"frage": "q", "output_a": "a"}', "--column input=question"),
         ("in.csv", b"frage,output_a,output_b\nq,a,b\n", "name it by --column input=COLUMN"),
-        ("in.csv", b"input;output_a;output_b\nq;a;b\n", "separated by semicolons"),
         ("in.csv", b"question,reply\nq,a\n", "these rows are single texts"),
         ("in.jsonl", b"", "has no pair to judge"),
         ("in.jsonl.gz", b"no gzip", "does not match its suffix (Not a gzipped file"),

@@ -268,19 +268,6 @@ def test_labels_of_a_table_can_be_named(tmp_path: Path) -> None:
         list(sets.rows(path, labels={"x": "A"}))
 
 
-def test_several_columns_make_the_votes_and_the_systems(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text("q,x,y,mx,my,ann,bob,eve\nQ,1,2,gpt,llama,1,,0\n")
-    columns = {"input": "q", "output_a": "x", "output_b": "y", "systems": ["mx", "my"]}
-    (row,) = sets.rows(
-        path,
-        columns | {"human_votes": ["ann", "bob", "eve"]},
-        labels={1: "A", 2: "B", 0: "tie"},
-    )
-    assert row["human_votes"] == ["A", "tie"]
-    assert row["systems"] == ["gpt", "llama"]
-
-
 def test_chosen_and_rejected_may_be_messages_but_not_missing(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     messages = [{"role": "assistant", "content": "yes"}]

@@ -12,7 +12,6 @@ from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics.tournament import next_pairs, tournament
 from langchain_judges.runs import rank
-from langchain_judges.runs.ranking import tasks_of
 from langchain_judges.verdict import even_verdict
 from tests.cases import for_each
 from tests.judges import answer_call, labels
@@ -66,17 +65,6 @@ def test_a_budget_bounds_the_comparisons_and_a_file_resumes_them(tmp_path):
     for _ in range(2):
         rank(TASKS, ranker, budget=10, batch=4, records=tmp_path / "o.jsonl", progress=False)
     assert len(log) == 10
-
-
-def test_one_row_for_each_text_is_read_too():
-    rows = [
-        {"input": task["input"], "system": name, "output": text, "reference": "r"}
-        for task in TASKS[:2]
-        for name, text in task["outputs"].items()
-    ]
-    first = tasks_of(rows)[0]
-    assert first["outputs"] == TASKS[0]["outputs"]
-    assert (first["id"], first["reference"]) == ("0", "r")
 
 
 @for_each(

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from langchain_judges.errors import InputError, OptionError, did_you_mean
-from langchain_judges.rows.checks import kind_in, kind_of_row, read_label
+from langchain_judges.rows.checks import ANNOTATIONS, kind_in, kind_of_row, read_label
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import read_table
 from langchain_judges.rows.texts import Text
+from langchain_judges.runs.rows import JUDGED
 
 SourceRecord = Mapping[str, Any]
 """One record as its source has it."""
@@ -23,35 +24,14 @@ RowStream = Iterator[dict[str, Any]]
 NO_TEXT = "(no text)"
 """Stands for an empty response, which people judged and no judge here accepts."""
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
-FIELDS = frozenset(
-    {
-        "input",
-        "output_a",
-        "output_b",
-        "reference",
-        "id",
-        "label",
-        "group",
-        "category",
-        "systems",
-        "turn",
-        "human_votes",
-        "task_kind",
-        "output",
-        "expected",
-        "source",
-        "family",
-        "chosen",
-        "rejected",
-    }
-)
+FIELDS = frozenset({*JUDGED, *ANNOTATIONS, "id", "task_kind", "family", "chosen", "rejected"})
 """Fields of a row to which a column may be mapped."""
 
 _CRITERION = "label."
 """Begins the name of a column with people's label by one criterion, as `label.accuracy`."""
 
-Columns = Mapping[str, str | Sequence[str]]
-"""Field of a row → its column, or the columns whose cells make a list."""
+Columns = Mapping[str, str]
+"""Field of a row → its column."""
 
 
 @dataclass(frozen=True)
@@ -161,17 +141,11 @@ _RIVALS = ({"output_a", "output_b"}, {"chosen", "rejected"})
 
 
 def _mapped(record: SourceRecord, columns: Columns) -> dict[str, Any]:
-    column_names: set[str] = set()
-    fields: dict[str, Any] = {}
-    for field, source_columns in columns.items():
-        cells = []
-        for column in [source_columns] if isinstance(source_columns, str) else source_columns:
-            if column not in record:
-                hint = did_you_mean(column, record)
-                raise InputError(f"no column {column!r}; {hint}there are {list(record)!r}")
-            cells.append(record[column])
-            column_names.add(column)
-        fields[field] = cells[0] if isinstance(source_columns, str) else cells
+    if missing := next((each for each in columns.values() if each not in record), None):
+        hint = did_you_mean(missing, record)
+        raise InputError(f"no column {missing!r}; {hint}there are {list(record)!r}")
+    fields = {field: record[column] for field, column in columns.items()}
+    column_names = set(columns.values())
     for mine, others in (_RIVALS, _RIVALS[::-1]):
         column_names |= others if mine & fields.keys() else set()
     rest = {name: value for name, value in record.items() if name not in column_names}
@@ -210,9 +184,7 @@ _OF_KIND = {
 _NEEDED = {"pair": ("input", "output_a", "output_b"), "item": ("input", "output")}
 
 
-def understood(
-    names: Sequence[str], columns: Columns | None, takes: str
-) -> dict[str, str | Sequence[str]]:
+def understood(names: Sequence[str], columns: Columns | None, takes: str) -> dict[str, str]:
     """Return the columns of a table by field: those named, and those with a usual name.
 
     A field whose own name is a column keeps it.
@@ -225,10 +197,8 @@ def understood(
     Raises:
         InputError: A field that is needed has no column; the message names what is there.
     """
-    found: dict[str, str | Sequence[str]] = dict(columns or {})
-    lists = [[own] if isinstance(own, str) else own for own in found.values()]
-    named = {each for own in lists for each in own}
-    plain = {_plain_name(name): name for name in names if name not in named}
+    found = dict(columns or {})
+    plain = {_plain_name(name): name for name in names if name not in found.values()}
     rivals = {"chosen", "rejected"} <= {*names, *found}
     for field in _OF_KIND[takes]:
         if field in found or field in names or (rivals and field.startswith("output_")):
@@ -253,16 +223,12 @@ def _plain_name(name: str) -> str:
 
 def _not_found(field: str, names: Sequence[str], takes: str) -> InputError:
     own = {_plain_name(name) for name in names}
-    if len(names) == 1 and ";" in names[0]:
-        what = "the columns seem to be separated by semicolons: separate them by commas"
-    elif field == "output_a" and own & {"output", *USUAL["output"]}:
+    if field == "output_a" and own & {"output", *USUAL["output"]}:
         what = "these rows are single texts, and the judge compares two"
     elif field == "output" and own & {"output_a", *USUAL["output_a"]}:
         what = "these rows are pairs, and the judge takes one text"
     else:
-        candidates = [field, *USUAL[field]]
-        near = next((n for n in names if did_you_mean(_plain_name(n), candidates)), None)
-        what = f"name it by `columns` {field}={near or 'COLUMN'}"
+        what = f"name it by `columns` {field}=COLUMN"
     there = ", ".join(map(repr, names)) or "none"
     return InputError(f"no column for `{field}` is found; there are {there}; {what}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -45,9 +45,7 @@ class RunOptions(RunLimits):
 
     called: ClassVar[str] = "judge_many"
 
-    columns: Annotated[Mapping[str, str | Sequence[str]] | None, Rule("columns by field")] = (
-        None
-    )
+    columns: Annotated[Mapping[str, str] | None, Rule("columns by field")] = None
     """Columns of a table by the field of a row, such as `{"output": "reply"}`; fields that are
     not named are found by the names that people use."""
     client: Annotated[object, NotSerialisable(), Rule("a LangSmith client or None")] = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NotRequired
@@ -138,8 +138,6 @@ class Ranking(TypedDict):
     possible: int
     """Comparisons of all pairs of systems on all tasks."""
     not_judged: int
-    calls: int
-    tokens: int
 
 
 @with_options(RankOptions)
@@ -153,12 +151,12 @@ def rank(outputs: Rows, judge: Judge, options: RankOptions) -> Ranking:
 
     Args:
         outputs: One row for each task: `{"input", "outputs": {system: text}}`, optionally with
-            `id` and `reference`; or one for each text: `{"input", "system", "output"}`.
+            `id` and `reference`.
         judge: A judge of pairs.
         options: Each by its name.
 
     Raises:
-        InputError: A row has neither form, or there are fewer than two systems.
+        InputError: A row has another form, or there are fewer than two systems.
         OptionError: `judge` judges single texts.
 
     Source: Bradley & Terry 1952; pairs are chosen by uncertainty sampling.
@@ -169,49 +167,25 @@ def rank(outputs: Rows, judge: Judge, options: RankOptions) -> Ranking:
 
 
 def tasks_of(rows: Rows) -> list[RankedTask]:
-    """Return one row for each task, with the outputs of all systems.
+    """Return one task for each input, with the outputs of all systems.
 
     Raises:
-        InputError: A row has neither `outputs` nor `output` and `system`.
+        InputError: A row has no `input` or `outputs`.
     """
     tasks: dict[str, RankedTask] = {}
     for number, row in enumerate(rows):
         outputs = row.get("outputs")
-        if outputs is None and row.get("system") and row.get("output"):
-            outputs = {str(row["system"]): row["output"]}
         if not isinstance(outputs, Mapping) or not outputs or not row.get("input"):
             raise InputError(
-                f"row {number} needs `input` and `outputs` by system, or `input`, `system` and "
-                f"`output`; it has {', '.join(map(repr, row))}"
+                f"row {number} needs `input` and `outputs` by system; it has "
+                f"{', '.join(map(repr, row))}"
             )
-        key = repr(row["input"])
         task_id = str(row.get("id") or len(tasks))
-        task = tasks.setdefault(key, {"id": task_id, "input": row["input"], "outputs": {}})
+        new: RankedTask = {"id": task_id, "input": row["input"], "outputs": {}}
         if row.get("reference"):
-            task["reference"] = row["reference"]
-        task["outputs"] |= outputs
+            new["reference"] = row["reference"]
+        tasks.setdefault(repr(row["input"]), new)["outputs"] |= outputs
     return list(tasks.values())
-
-
-def pairs_of(tasks: Iterable[RankedTask]) -> Iterator[dict[str, object]]:
-    """Yield every comparison that tasks allow, as a pair.
-
-    Args:
-        tasks: As `tasks_of` returns them.
-    """
-    for task in tasks:
-        for first, second in combinations(task["outputs"], 2):
-            yield _pair(task, first, second)
-
-
-def _pair(task: RankedTask, first: str, second: str) -> dict[str, object]:
-    """Return the pair that compares two systems on a task."""
-    pair = {
-        "input": task["input"],
-        "output_a": task["outputs"][first],
-        "output_b": task["outputs"][second],
-    }
-    return {**pair, "reference": task["reference"]} if "reference" in task else pair
 
 
 @dataclass
@@ -223,8 +197,6 @@ class _Contest:
     options: RankOptions
     comparisons: int = 0
     not_judged: int = 0
-    calls: int = 0
-    tokens: int = 0
     pools: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     """The tasks on which each pair can still be compared."""
 
@@ -295,8 +267,6 @@ class _Contest:
         with run:
             verdicts = [row["verdict"] for row in run]
         self.comparisons += len(rows)
-        self.calls += run.summary.calls
-        self.tokens += run.summary.tokens
         shares = []
         for (i, j), order, verdict in zip(pairs, orders, verdicts, strict=True):
             if verdict["preference"] is None:
@@ -309,8 +279,12 @@ class _Contest:
     def _row(self, place: int, first: int, second: int) -> dict[str, object]:
         """Return the row that compares two systems on a task."""
         task, systems = self.tasks[place], [self.names[first], self.names[second]]
+        given = {"reference": task["reference"]} if "reference" in task else {}
         return {
-            **_pair(task, *systems),
+            "input": task["input"],
+            "output_a": task["outputs"][systems[0]],
+            "output_b": task["outputs"][systems[1]],
+            **given,
             "id": f"{task['id']}: {' / '.join(systems)}",
             "group": task["id"],
             "systems": systems,
@@ -342,6 +316,4 @@ class _Contest:
             "comparisons": self.comparisons,
             "possible": possible,
             "not_judged": self.not_judged,
-            "calls": self.calls,
-            "tokens": self.tokens,
         }

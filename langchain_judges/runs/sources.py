@@ -152,7 +152,7 @@ class Records:
         names = list(map(str, first))
         takes, columns = self.takes or kind_in(names), self._columns
         sides = [(columns or {}).get(field) for field in ("output_a", "output_b")]
-        if all(isinstance(side, str) for side in sides):
+        if all(sides):
             self.systems = [str(side) for side in sides]
         if self.source.is_table:
             try:
