@@ -22,7 +22,7 @@ from langchain_judges.runs import calibrate_cascade
 from langchain_judges.verdict import even_verdict
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
-from tests.judges import ITEM, PAIR, answer_call
+from tests.judges import PAIR, answer_call
 from tests.test_jury import failing, juror
 
 
@@ -48,21 +48,6 @@ def test_a_flip_and_a_failure_are_no_certainty():
     assert [each["certainty"] for each in result["stages"]] == [0.0, None, None]
     assert result["stage"] == "dear"
     assert result["verdict"]["failures"][0]["unit"] == "broken"
-
-
-def test_the_scores_by_criterion_are_those_of_the_judge_that_decides():
-    def said(name, confidence):
-        verdict = {"label": 0.5, "score": 0.5, "confidence": confidence}
-        result = {"verdict": verdict, "subscores": [{"criterion": name, "label": 1}]}
-        judge: Any = RunnableLambda(lambda _: result)
-        return judge.with_config(metadata={"takes": "item", "method": name})
-
-    judges = [said("cheap", 0.7), said("dear", 0.9)]
-    for threshold, name in ((0.5, "cheap"), (0.8, "dear")):
-        result = create_cascade(judges, thresholds=threshold).invoke(ITEM)
-        assert [each["criterion"] for each in result["subscores"]] == [name]
-    unsure = create_cascade(judges, thresholds=[0.95, 0.95]).invoke(ITEM)
-    assert unsure["subscores"] == []
 
 
 def test_a_judge_without_a_threshold_is_not_asked_for_it_never_decides():
@@ -228,23 +213,6 @@ def test_an_agreement_is_a_wish_that_calibration_must_reach():
     assert 0 < found["risk"] < 0.15
     other: Any = calibrate_cascade(cascade, rows, agreement=0.95, progress=False)
     assert other.options.agreement == other.options.calibration["agreement"] == 0.95
-
-
-def test_a_model_first_judges_with_the_method_and_options_of_the_judge_that_follows():
-    first = FakeChatModel(replies=lambda _: {"label": "1"})
-    strong = create_rubric_judge(
-        FakeChatModel(replies=lambda _: {"label": "0"}),
-        rubric={"Tone": "Is it polite?"},
-        explain="none",
-        name="strong",
-    )
-    create: Any = create_cascade
-    cascade = create(first=first, then=strong, thresholds=0.9)
-    (name, judge), (last, _) = cascade.members
-    assert (judge.options.method, judge.options.explain) == ("rubric", "none")
-    assert name != last == "strong"
-    assert cascade.invoke(ITEM)["stage"] == "strong"
-    assert "Is it polite?" in str(first.prompts[0])
 
 
 @for_each(

@@ -58,32 +58,6 @@ def contest(methods, pairs, replies=answer, budget=16, out=None, **options):
     return comparison, model
 
 
-@for_each(
-    ("method", "budget", "options"),
-    [
-        ("bsm", 16, {"max_criteria": 7}),  # 1 + 2 · 7 = 15
-        ("bsm", 11, {"max_criteria": 5}),
-        ("bsm", 3, {"max_criteria": 1}),
-        ("cot_sc", 16, {"samples": 16}),
-        ("relative_sc", 15, {"samples": 7}),
-        ("relative", 16, {}),
-        ("drpe", 8, {}),  # three calls, a panel of seven
-        ("drpe", 9, {"voting": {"batch": False}, "panel": {"dynamic": 4}}),
-        ("drpe", 16, {"voting": {"batch": False}, "panel": {"dynamic": 6}}),
-        ("drpe", 2, {"panel": {"dynamic": 0}}),
-        ("jury", 16, {}),  # relative 2, chain of thought 1, plan and solve 3
-        # Two calls of `relative`, then 1 + 2 · 6 = 13.
-        (
-            "cascade",
-            16,
-            {"methods": ["relative", {"method": "bsm", "options": {"max_criteria": 6}}]},
-        ),
-    ],
-)
-def test_a_budget_becomes_settings(method, budget, options):
-    assert within_budget(method, budget) == options
-
-
 SPENDING = sorted(name for name, each in (METHODS | COMBINATIONS).items() if each.budgets)
 
 
@@ -143,16 +117,6 @@ def test_agreement_is_of_the_rows_that_both_judged_with_an_interval():
     assert (labelled["count"], labelled["of"]) == (4, 5)
 
 
-def test_flips_are_out_of_the_rows_asked_in_both_orders():
-    def first(prompt):
-        return direct_reply(prompt, lambda _: "1")
-
-    result, _ = contest(["relative", "direct"], rows(4), first)
-    relative, direct = result["methods"]["relative"], result["methods"]["direct"]
-    assert (relative["flips"], relative["both_orders"]) == (4, 4)
-    assert (direct["flips"], direct["both_orders"]) == (0, 0)
-
-
 def test_methods_that_are_too_dear_take_no_part():
     result, _ = contest(["bsm", "plan_solve", "direct"], rows(1), budget=2)
     assert list(result["methods"]) == ["direct"]
@@ -177,23 +141,6 @@ def test_methods_that_are_too_dear_take_no_part():
 def test_wrong_use_is_said(methods, options, text):
     with pytest.raises(OptionError, match=re.escape(text)):
         line_up(methods, FakeChatModel(), **{"budget": 16, **options})
-
-
-def test_a_comparison_goes_on_where_it_was(tmp_path):
-    methods, pairs = ["relative", "cot_sc"], rows(3)
-    whole, model = contest(methods, pairs, out=tmp_path / "whole", budget=4)
-    calls = len(model.prompts)
-    contest(methods[:1], pairs, out=tmp_path / "part", budget=4)
-    resumed, model = contest(methods, pairs, out=tmp_path / "part", budget=4)
-    assert len(model.prompts) == calls - 6
-    assert resumed == whole
-    again, model = contest(methods, iter(pairs), out=tmp_path / "part", budget=4)
-    assert model.prompts == []
-    assert again == whole
-    assert sorted(path.name for path in (tmp_path / "part").iterdir()) == [
-        "cot_sc.jsonl",
-        "relative.jsonl",
-    ]
 
 
 def over_the_wire(call):

@@ -157,19 +157,6 @@ def test_calls_and_tokens_of_a_minute_are_spread_evenly(monkeypatch):
     assert waits == [0.0, 1.0, 5.0]
 
 
-def test_every_call_takes_its_turn():
-    turns = []
-
-    class Limiter(MinuteLimiter):
-        def turn(self, *, blocking=True):
-            turns.append(blocking)
-            return 0.0
-
-    judge = of_method("relative", Model(replies=reply))
-    list(judge_many(judge, ROWS, rate_limiter=Limiter(rpm=1), progress=False))
-    assert turns == [True] * 8  # four rows in two orders
-
-
 async def test_a_wait_for_a_turn_ends_when_the_run_is_stopped(monkeypatch):
     # Calls in flight may take all the time they want: the wait alone is ended.
     monkeypatch.setattr(many, "GRACE", 3600.0)

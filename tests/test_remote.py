@@ -8,7 +8,7 @@ import pytest
 from langchain_judges import judge_many
 from langchain_judges.errors import OptionError, OutputError
 from langchain_judges.runs import remote
-from langchain_judges.runs.remote import Remote, url_of
+from langchain_judges.runs.remote import Remote
 from langchain_judges.runs.results import Results
 from langchain_judges.runs.shards import merge
 from tests.fakes import FakeChatModel
@@ -33,11 +33,6 @@ def store():
 def run(model=None, rows=ROWS, **options):
     judge = of_method("relative", model, orders="none")
     return list(judge_many(judge, rows, progress=False, **{"records": OUT, **options}))
-
-
-def test_a_path_that_python_has_read_is_still_a_url(tmp_path):
-    assert url_of(tmp_path.__class__("s3://bucket/out")) == "s3://bucket/out"
-    assert [url_of(path) for path in (tmp_path, "out.jsonl", "C:/out")] == [None] * 3
 
 
 def test_shards_in_a_store_resume_and_join(store, tmp_path):

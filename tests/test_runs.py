@@ -42,18 +42,17 @@ from langchain_judges.errors import (
 )
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.report import read_verdicts
-from langchain_judges.runs.budget import places_of
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.results import Results
 from langchain_judges.runs.run_state import RunState
-from langchain_judges.testing import error, reply
+from langchain_judges.testing import error
 from langchain_judges.verdict import even_verdict
 from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel, goods, judged_by
 from tests.frozen_cases import item_memory
 from tests.judges import ITEM, PAIR, answer, item_of, of_method
-from tests.model_server import good, pairs, scores
+from tests.model_server import good, pairs
 from tests.processes import held, rows_in, start, wait_until
 
 ROOT = Path(__file__).parents[1]
@@ -227,15 +226,6 @@ def test_a_damaged_line_is_named_set_aside_and_its_row_judged_again(tmp_path, ca
     assert collect(judge, others, "sync", records=out)[1].resumed == 5
 
 
-def test_an_editor_that_changes_the_ends_of_lines_costs_no_row(tmp_path):
-    out, rows = tmp_path / "o.jsonl", pairs(3)
-    collect(of_method("relative", FakeChatModel()), rows[:2], "sync", records=out)
-    out.write_bytes(out.read_bytes().replace(b"\n", b"\r\n"))
-    model = FakeChatModel()
-    _, summary = collect(of_method("relative", model), rows, "sync", records=out)
-    assert (summary.resumed, len(model.prompts)) == (2, 2)
-
-
 def test_a_line_that_somebody_edited_is_in_no_report(tmp_path):
     out = tmp_path / "o.jsonl"
     collect(of_method("relative", FakeChatModel()), pairs(2), "sync", records=out)
@@ -285,50 +275,11 @@ def test_tidying_follows_no_link_leaves_no_copy_and_takes_the_longest_names(tmp_
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_a_row_says_what_it_is_and_rows_of_a_failed_kind_are_counted_as_theirs():
-    item = {"input": "q", "output": "o"}
-    label = {"label": 1, "score": 1.0}
-    judges: dict[str, tuple[Any, dict[str, Any]]] = {
-        "pair": (RunnableLambda(lambda _: {"verdict": even_verdict()}), pairs(1)[0]),
-        "item": (RunnableLambda(lambda _: {"verdict": label}), item),
-        "task": (RunnableLambda(lambda _: {"text": "a b"}), {"concepts": ["a", "b"]}),
-    }
-    for kind, (judge, row) in judges.items():
-        rows, summary = collect(judge, [row], "sync")
-        assert (rows[0]["kind"], rows[0]["judged"]) == (kind, True)
-        assert (summary.labels, summary.wrote) == (kind == "item", kind == "task")
-
-
 @for_each("place", [".", "/proc/x.jsonl", "/dev/full"])
 def test_a_place_that_cannot_be_written_is_one_sentence(place):
     judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
     with pytest.raises(OutputError, match="Results cannot be written to"):
         collect(judge, pairs(1), "sync", records=place)
-
-
-@KINDS
-def test_a_run_that_is_closed_or_never_begun_holds_no_file(tmp_path, kind):
-    judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
-    out = tmp_path / "o.jsonl"
-    idle = judge_many(judge, pairs(2), records=out)
-    judge_many(judge, pairs(2), records=out).close()
-    with judge_many(judge, pairs(2), records=out, progress=False) as begun:
-        next(begun)
-    assert len(collect(judge, pairs(2), kind, records=out)[0]) == 2
-    assert idle.summary.rows == 0
-
-
-def test_failed_rows_of_another_judge_stay_and_rows_name_their_judge(tmp_path):
-    out = tmp_path / "o.jsonl"
-    failing = create_bsm_judge(FakeChatModel(replies=lambda _: "no"), criteria=["Depth"])
-    collect(failing, pairs(1), "sync", records=out)
-    other = create_bsm_judge(FakeChatModel(), criteria=["Tone"])
-    _, summary = collect(other, pairs(1), "sync", records=out)
-    rows = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [row["verdict"]["preference"] for row in rows] == [None, "A"]
-    assert {row["judge"]["method"] for row in rows} == {"bsm"}
-    assert len({row["judge"]["mark"] for row in rows}) == 2
-    assert summary.others == 1
 
 
 def test_a_line_is_written_whole_or_not_at_all_and_links_and_modes_stay(tmp_path, monkeypatch):
@@ -412,21 +363,6 @@ def test_what_does_not_say_what_decides_its_verdicts_has_no_results_file(tmp_pat
     assert collect(marked, pairs(1), "sync", records=out)[1].resumed == 1
 
 
-def test_a_judge_within_another_runnable_is_still_known_as_itself(tmp_path):
-    first, second = (FakeChatModel(name=name) for name in ("first", "second"))
-    judges = [
-        create_bsm_judge(model, criteria=[name])
-        for model, name in ((first, "Depth"), (second, "Wit"))
-    ]
-    out = tmp_path / "out.jsonl"
-    collect(judges[0].with_retry(), pairs(2), "sync", records=out)
-    collect(judges[1].with_retry(), pairs(2), "sync", records=out)
-    assert len(second.prompts) == 4
-    rows, summary = collect(judges[1], pairs(2), "sync", records=out)
-    assert (summary.resumed, len(second.prompts)) == (2, 4)
-    assert rows[0]["judge"]["model"] == "FakeChatModel"
-
-
 def test_two_runs_cannot_write_to_one_file(tmp_path):
     judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
     first = judge_many(judge, pairs(3), records=tmp_path / "o.jsonl", progress=False)
@@ -465,20 +401,6 @@ def test_repairs_beyond_the_budget_end_a_pair_as_over_budget_with_its_cost(kind)
 
 
 @KINDS
-def test_pairs_that_share_a_panel_are_charged_what_they_cost(kind):
-    readers = json.dumps({"readers": [{"type": t, "description": "x"} for t in "ABCD"]})
-    vote = json.dumps({f"role_{i}": {"reason": "r", "vote": "2"} for i in range(1, 8)})
-    model = FakeChatModel(
-        replies=lambda p: readers if "Give each a type" in p else vote,
-    )
-    judge = create_drpe_judge(model, panel={"clustering": None})
-    inputs = [{**pair, "input": "One article."} for pair in pairs(4)]
-    rows, summary = collect(judge, inputs, kind, max_calls=6, max_concurrency=1)
-    assert [row["verdict"]["preference"] for row in rows] == ["A"] * 4
-    assert summary.calls == 6
-
-
-@KINDS
 def test_a_budget_of_tokens_stops_the_run(kind):
     # Two calls of ten tokens for each pair.
     judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
@@ -504,34 +426,6 @@ def test_ten_rows_that_fail_alike_stop_the_run(serve, kind):
     with pytest.raises(RepeatedFailureError, match=r"first 10 rows all failed with HTTP 400"):
         collect(judge, pairs(500), kind, max_concurrency=2)
     assert len(server.calls) < 20
-
-
-@KINDS
-def test_ten_rows_that_a_library_refuses_to_send_stop_the_run(kind):
-    def refuse(prompt):
-        raise ValueError("API key missing")
-
-    judge = create_bsm_judge(FakeChatModel(replies=refuse), criteria=["Depth"], orders="none")
-    with pytest.raises(RepeatedFailureError, match="10 rows all failed with ValueError: API"):
-        collect(judge, pairs(100), kind)
-
-
-@KINDS
-def test_the_first_ten_rows_are_those_of_the_file_and_not_the_fastest(serve, kind, monkeypatch):
-    monkeypatch.setattr("langchain_judges.asking.send.TRIAL", 0)  # the first reply is held
-
-    def behave(call):
-        if re.search(r"Why \d*[048]\?", call.prompt):
-            return replace(reply(scores(4, 2)), hold=refused)
-        refusals.append(call)
-        # Both orders of eleven rows.
-        if len(refusals) == 22:
-            refused.set()
-        return error(400, "no")
-
-    refusals, refused = [], threading.Event()
-    judge = create_bsm_judge(chat(serve(behave)), criteria=["Depth"])
-    assert len(collect(judge, pairs(40), kind)[0]) == 40
 
 
 @KINDS
@@ -625,39 +519,6 @@ def test_what_a_judge_raises_on_one_row_costs_that_row(kind):
     rows, _ = collect(RunnableLambda(fragile), pairs(12), kind)
     (failure,) = [row["verdict"] for row in rows if row["verdict"]["preference"] is None]
     assert failure["failures"][0]["detail"] == "RecursionError: too deep"
-
-
-def test_three_quick_cancellations_leave_the_results_file_free(tmp_path):
-    async def hang(pair):
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await asyncio.Event().wait()  # what clears up takes its time too
-
-    judge: Runnable[Any, Any] = RunnableLambda(lambda _: {"verdict": even_verdict()}, hang)
-    judge = judge.with_config(metadata={"method": "even"})
-    out = tmp_path / "o.jsonl"
-
-    async def cancelled():
-        async def judged():
-            return [r async for r in ajudge_many(judge, pairs(4), records=out, progress=False)]
-
-        task = asyncio.create_task(judged())
-        while not task.done():
-            for _ in range(20):  # turns of the loop until the next wait is reached
-                await asyncio.sleep(0)
-            task.cancel()
-        assert task.cancelled()
-        assert len(collect(judge, pairs(4), "sync", records=out)[0]) == 4
-
-    asyncio.run(cancelled())
-
-
-@for_each(("path", "places"), [(None, 16), ("a.gguf", 4)])
-def test_a_local_model_is_asked_for_less_at_once_unless_told(path, places):
-    models = {"solve": {"name": "m"} if path is None else {"name": "m", "file": path}}
-    judge: Runnable[Any, Any] = RunnableLambda(str).with_config(metadata={"model": models})
-    assert places_of(judge) == places
 
 
 @pytest.mark.parametrize(("stored", "bytes_each"), [(False, 20), (True, 200)])
@@ -779,15 +640,6 @@ def test_a_finished_thread_is_not_paid_again(kind, tmp_path):
     )
     assert first == second
     assert len(model.prompts) == 22
-
-
-def test_a_row_that_failed_is_asked_afresh_in_its_thread():
-    model = FakeChatModel(replies=lambda _: "no")
-    judge = create_bsm_judge(model, criteria=["Depth"], checkpointer=InMemorySaver())
-    for expected in (4, 8):
-        rows, _ = collect(judge, pairs(1), "sync")
-        assert len(rows[0]["verdict"]["failures"]) == 2
-        assert len(model.prompts) == expected
 
 
 def has_rows(out, count, *_):

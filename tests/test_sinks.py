@@ -17,12 +17,10 @@ from pandas import read_parquet
 from typer.testing import CliRunner
 
 from langchain_judges import create_bsm_judge, judge_many, report
-from langchain_judges.asking.clients import masked
 from langchain_judges.asking.faults import diagnosis
 from langchain_judges.cli import app
 from langchain_judges.cli.messages import refusals_as_exits, run_rows
 from langchain_judges.errors import STEERING, JudgeError, ModelAccessError, OutputError
-from langchain_judges.escaping import InertConsole
 from langchain_judges.methods.direct import create_relative_judge
 from langchain_judges.methods.sc2 import render_table
 from langchain_judges.report.report import markdown
@@ -191,13 +189,6 @@ def test_a_spreadsheet_calculates_nothing_of_a_report(text):
     assert not [cell for cell in formulas if not re.fullmatch(r"-?[\d.]+", cell)]
 
 
-def test_styles_of_our_own_reach_the_terminal():
-    written = StringIO()
-    console = InertConsole(file=written, force_terminal=True, color_system="standard")
-    console.print("red \x1b[2J", style="red", markup=False, highlight=False)
-    assert written.getvalue() == "\x1b[31mred \ufffd[2J\x1b[0m\n"
-
-
 # -- what a server or a client says of the configuration
 
 KEY, HEADER, QUERY = "mykey-1234", "tenant-5678", "version-9012"
@@ -220,17 +211,6 @@ def test_what_a_server_echoes_of_the_configuration_reaches_no_tracer(serve, answ
     runs = [text for run in traced.traced_runs for text in shown_of(run)]
     assert [text for text in runs for each in ECHO.split() if each in text] == []
     assert any(text.startswith("llm") and "*** *** ***" in text for text in runs)
-
-
-async def test_a_model_of_any_class_masks_what_it_says_and_raises():
-    class Served(FakeChatModel):
-        api_key: str = KEY
-
-    model = masked(Served(replies=lambda _: f"key {KEY}"))
-    assert model.invoke("?").text == (await model.ainvoke("?")).text == "key ***"
-    assert type(model.model_copy(update={"name": "x"})).__name__ == "Served"
-    with pytest.raises(ValueError, match=r"no \*\*\*"):
-        masked(Served(replies=lambda _: ValueError(f"no {KEY}"))).invoke("?")
 
 
 class Listener(AsyncCallbackHandler):

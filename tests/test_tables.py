@@ -28,7 +28,6 @@ from langchain_judges import create_relative_judge, create_rubric_judge, judge_m
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError, OutputError
 from langchain_judges.runs.columns import understood
-from langchain_judges.runs.shards import merge
 from langchain_judges.testing import reply
 from langchain_judges.verdict import no_usage
 from tests.cases import for_each
@@ -190,17 +189,6 @@ def test_a_bad_row_is_a_row_of_the_result_with_its_reason(tmp_path):
     assert first["question"] == rows[0]["question"]
 
 
-@for_each("kind", ["item", "pair"])
-def test_a_bad_row_names_the_column_that_is_to_be_mended(kind):
-    judge, names = JUDGES_OF[kind]
-    rows = pd.DataFrame(
-        [dict.fromkeys(names, "text"), {**dict.fromkeys(names, "text"), names[1]: ""}]
-    )
-    results = list(judge_many(judge(FakeChatModel(replies=answer)), rows))
-    detail = results[1]["verdict"]["failures"][0]["detail"]
-    assert detail.endswith(f"is the column {names[1]!r}")
-
-
 def test_a_line_that_cannot_be_read_mixes_nothing_into_a_column_of_that_name(tmp_path):
     path = tmp_path / "r.jsonl"
     rows = [{"question": "a", "reply": "b", "reason": f"own {n}"} for n in range(2)]
@@ -295,18 +283,6 @@ def data_of(path: Path) -> Any:
     if path.suffix == ".jsonl":
         return [json.loads(line) for line in path.read_text().splitlines()]
     return read(path) if path.suffix == ".csv" else parquet.read_table(path).to_pylist()
-
-
-def test_parquet_keeps_the_types_of_the_columns(tmp_path):
-    frame = pd.DataFrame({"question": ["a", "b"], "reply": ["x", "y"], "n": [1, 2]})
-    frame["day"] = pd.to_datetime(["2026-01-01", "2026-01-02"])
-    frame.to_parquet(tmp_path / "r.parquet")
-    out = tmp_path / "s.parquet"
-    list(judge_many(polite(), tmp_path / "r.parquet", out=out, progress=False))
-    table = parquet.read_table(out)
-    assert table.column("n").to_pylist() == [1, 2]
-    assert str(table.schema.field("day").type).startswith("timestamp")
-    assert table.column("label").to_pylist() == [1, 1]
 
 
 def test_a_data_frame_comes_back_with_its_own_index_and_types():
@@ -418,16 +394,6 @@ def test_two_open_runs_cannot_write_one_table(tmp_path):
     assert label_column(out) == ["1"] * 3
 
 
-def test_the_whole_record_is_kept_where_it_is_named(tmp_path):
-    out, records = tmp_path / "s.csv", tmp_path / "run.jsonl"
-    model = FakeChatModel(replies=labels)
-    judge = create_rubric_judge(model, rubric="Is it polite?")
-    for more in ({"out": out}, {"out": out}, {}):
-        list(judge_many(judge, REPLIES, records=records, progress=False, **more))
-        assert len(model.prompts) == 3
-    assert len([json.loads(line)["verdict"] for line in records.read_text().splitlines()]) == 3
-
-
 def test_the_rows_themselves_are_no_records_to_be_set_aside(tmp_path):
     path = tmp_path / "rows.jsonl"
     lines = [json.dumps({"index": n, **row}) + "\n" for n, row in enumerate(REPLIES)]
@@ -435,17 +401,6 @@ def test_the_rows_themselves_are_no_records_to_be_set_aside(tmp_path):
     with pytest.raises(OutputError, match="line 1"):
         list(judge_many(polite(), path, records=path, progress=False))
     assert path.read_text() == "".join(lines)
-
-
-def test_records_that_were_merged_are_records(tmp_path):
-    records, merged = tmp_path / "run.jsonl", tmp_path / "merged.jsonl"
-    model = FakeChatModel(replies=labels)
-    judge = create_rubric_judge(model, rubric="Is it polite?")
-    list(judge_many(judge, REPLIES, records=records, progress=False))
-    merge(records, merged)
-    merge(merged, tmp_path / "merged.csv")
-    list(judge_many(judge, REPLIES, records=merged, progress=False))
-    assert len(model.prompts) == 3
 
 
 def test_a_table_takes_cells_of_any_size_and_mixed_lists(tmp_path):
@@ -492,16 +447,6 @@ def test_the_command_takes_a_table_of_a_support_team_and_gives_it_back(serve, tm
     calls = len(server.calls)
     assert command(server, tmp_path / "r.csv", *rubric, "-o", out).exit_code == 0
     assert len(server.calls) == calls
-
-
-def test_the_command_says_which_of_two_columns_is_better(serve, tmp_path):
-    rows = [{"question": f"Why {n}?", "v1": "bad", "v2": "good"} for n in range(30)]
-    source, out = written(tmp_path / "r.csv", rows), tmp_path / "s.csv"
-    columns = ("--column", "output_a=v1", "--column", "output_b=v2")
-    done = command(serve(over_the_wire), source, "--method", "relative", *columns, "-o", out)
-    assert done.exit_code == 0, done.output
-    assert "v2 is better in 30 of 30 (100 %, 89–100 %): settled." in done.stdout
-    assert {row["preference"] for row in read(out)} == {"v2"}
 
 
 def comparing(server, *words, exit_code=0):

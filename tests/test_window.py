@@ -8,8 +8,6 @@ from langchain_core.runnables import RunnableLambda
 
 from langchain_judges.runs import budget
 from langchain_judges.verdict import even_verdict
-from tests.model_server import pairs
-from tests.test_runs import KINDS, collect
 
 
 def held_until(others: int, slow: set[str]) -> RunnableLambda:
@@ -29,14 +27,6 @@ def held_until(others: int, slow: set[str]) -> RunnableLambda:
         return await asyncio.to_thread(judge, pair)
 
     return RunnableLambda(judge, later)
-
-
-@KINDS
-def test_rows_behind_slow_ones_are_judged_while_these_are_still_out(kind):
-    # Two places are four unfinished rows; three are held until all the others are judged.
-    judge = held_until(37, {"p0", "p7", "p20"})
-    rows, _ = collect(judge, pairs(40), kind, max_concurrency=2)
-    assert [row["id"] for row in rows] == [f"p{i}" for i in range(40)]
 
 
 def test_no_row_is_started_while_too_many_results_are_held_back(monkeypatch):
