@@ -1,10 +1,10 @@
-"""What bounds a run: calls, tokens, dollars, memory, and rows that wait for a slower one."""
+"""What bounds a run: calls, tokens, dollars, and rows that wait for a slower one."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from langchain_judges.asking.limiter import CallLimiter, RowCost
 from langchain_judges.errors import OptionError
@@ -12,6 +12,12 @@ from langchain_judges.methods.describe import is_local
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.prices import Prices
 from langchain_judges.runs.summary import Summary
+
+if TYPE_CHECKING:
+    import asyncio
+    import concurrent.futures
+
+    from langchain_judges.runs.rows import ResultRow
 
 
 class RowBudget:
@@ -113,15 +119,7 @@ HELD_BACK = 1_000
 """Finished results that may wait for a slower row; no row is started while so many do."""
 
 
-class _Future(Protocol):
-    """A `concurrent.futures.Future` or an `asyncio.Task`."""
-
-    def done(self) -> bool: ...
-
-    def add_done_callback(self, fn: Callable[..., object], /) -> None: ...
-
-
-F = TypeVar("F", bound=_Future)
+F = TypeVar("F", "concurrent.futures.Future[ResultRow]", "asyncio.Future[ResultRow]")
 
 
 class Window(Generic[F]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,13 +11,15 @@ from langchain_judges.runs.summary import Summary
 
 _LEAST_LEAD = 0.02
 """Smaller leads would take tens of thousands of pairs: no number is given."""
+_DRAWS, _POWER, _Z = 2_000, 0.8, 1.959964
+"""Draws of further pairs, the share that is to settle, and the 97.5 % quantile of a normal."""
 
 
 def decision(summary: Summary, systems: Sequence[str] | None = None) -> list[str]:
     """Return what a run decides, one sentence each; nothing where no row was judged.
 
     Of pairs: who is better, in how many, with the 95 % interval of Wilson, whether that is
-    settled, and about how many more pairs would settle such a lead in 80 of 100 cases. Of
+    settled, and about how many more pairs would settle it in 80 of 100 draws from these. Of
     labels: the rate of each. Then the category that differs from all others, if one does.
 
     Args:
@@ -41,8 +44,6 @@ def is_open(summary: Summary) -> bool:
 
 
 def _of_pairs(summary: Summary, systems: Sequence[str]) -> str:
-    from langchain_judges.metrics import labels_needed
-
     a, b, ties = (summary.preferences[side] for side in ("A", "B", "tie"))
     decided = a + b
     tied = f"; {counted(ties, 'tie is', 'ties are')} left out" if ties else ""
@@ -58,11 +59,28 @@ def _of_pairs(summary: Summary, systems: Sequence[str]) -> str:
     lead = 2 * wins / decided - 1
     if lead < _LEAST_LEAD:
         return f"{found}{tied}: not settled, and too even for more pairs to settle it soon."
-    # Ties take pairs too, and settle nothing.
-    needed = labels_needed(lead, 1.0) * (decided + ties) / decided
-    more = max(1, round(needed - decided - ties))
+    more = _more_pairs(wins, decided - wins, ties)
     settling = f"about {counted(more, 'more pair')} would settle a lead of this size"
     return f"{found}{tied}: not settled; {settling}."
+
+
+def _more_pairs(wins: int, losses: int, ties: int) -> int:
+    """Return how many more pairs settle the lead in 80 of 100 draws from those at hand."""
+    # Loaded on use: statistics take longer to load than a short run.
+    import numpy as np
+
+    known = np.array([wins, losses, ties])
+
+    def settles(more: int) -> bool:
+        draws = known + np.random.default_rng(0).multinomial(more, known / known.sum(), _DRAWS)
+        won, lost = draws[:, 0], draws[:, 1]
+        # The lower end of Wilson's interval is above a half.
+        return bool(np.mean(won - lost > _Z * np.sqrt(won + lost)) >= _POWER)
+
+    most = 1
+    while not settles(most):
+        most *= 2
+    return bisect_left(range(most), True, lo=most // 2, key=settles)
 
 
 def _of_category(summary: Summary, systems: Sequence[str]) -> list[str]:

@@ -9,8 +9,8 @@ import operator
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
@@ -54,7 +54,7 @@ from langchain_judges.runs.rows import (
 from langchain_judges.runs.run_files import RunFiles, table_of
 from langchain_judges.runs.shards import Receipt, Shard
 from langchain_judges.runs.sources import Records, source_of
-from langchain_judges.runs.summary import Summary
+from langchain_judges.runs.summary import Summary, show_progress
 from langchain_judges.runs.tables import judged_cells
 from langchain_judges.verdict import Failure
 
@@ -178,6 +178,7 @@ class RunState:
         """What the rows in progress have spent, by index."""
         self._first_rows = FirstRows()
         self._lock = threading.Lock()
+        self._show: Callable[[], None] = lambda: None
         self._start_time = time.monotonic()
 
     def open(self) -> None:
@@ -373,13 +374,14 @@ class RunState:
                 # Every row has a result that was returned.
                 self._table.close(whole=complete and not self._own)
 
-    def display(self) -> AbstractContextManager[None]:
-        """Return what shows the progress while it is entered."""
+    @contextmanager
+    def display(self) -> Iterator[None]:
+        """Show the progress while it is entered."""
         if not self._options.progress:
-            return nullcontext()
-        from langchain_judges.runs.summary import show_progress
-
-        return show_progress(self.summary, self._refresh)
+            yield
+            return
+        with show_progress(self.summary) as self._show:
+            yield
 
     def _refresh(self) -> None:
         """Bring the summary up to date."""
@@ -388,6 +390,7 @@ class RunState:
         self.summary.cost = self.limiter.cost
         self.summary.unpriced = self.limiter.unpriced
         self.summary.seconds = time.monotonic() - self._start_time
+        self._show()
 
 
 def _takes(judge: object) -> str | None:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from rich.progress import BarColumn, Progress, Task, TextColumn, TimeRemainingColumn
-from rich.text import Text
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from langchain_judges.escaping import InertConsole
 from langchain_judges.rows.checks import SIDES, kind_of_result
@@ -136,45 +135,32 @@ def cause_of(verdict: AnyVerdict) -> str:
 
 
 @contextmanager
-def show_progress(summary: Summary, refresh: Callable[[], None]) -> Iterator[None]:
-    """Show rows, calls, tokens, failures and the remaining time during a run.
+def show_progress(summary: Summary) -> Iterator[Callable[[], None]]:
+    """Show rows, calls, tokens, failures and the remaining time; give what draws them again.
 
     Nothing is shown if the output is not a terminal, such as a log file.
-
-    Args:
-        summary: Read at every redraw.
-        refresh: Brings `summary` up to date.
     """
     console = InertConsole(stderr=True)
     if not console.is_terminal:
-        yield
+        yield lambda: None
         return
     columns = (
         TextColumn("judging"),
         BarColumn(bar_width=30),
-        _Count(summary, refresh),
+        TextColumn("{task.description}"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=summary.total)
-        columns[2].follow = lambda: progress.update(task, completed=summary.rows)
-        yield
-
-
-class _Count(TextColumn):
-    def __init__(self, summary: Summary, refresh: Callable[[], None]) -> None:
-        super().__init__("")
-        self.summary = summary
-        self.refresh = refresh
-        self.follow: Callable[[], None] = lambda: None
-
-    def render(self, task: Task) -> Text:
-        self.refresh()
-        self.follow()
-        summary = self.summary
-        failed = sum(summary.failures.values())
-        of = f"/{summary.total:,}" if summary.total else ""
-        return Text(
-            f"{summary.rows:,}{of} pairs  {summary.calls:,} calls  "
-            f"{summary.tokens:,} tokens  {failed:,} failures"
+        yield lambda: progress.update(
+            task, completed=summary.rows, description=_progress_of(summary)
         )
+
+
+def _progress_of(summary: Summary) -> str:
+    failed = sum(summary.failures.values())
+    of = f"/{summary.total:,}" if summary.total else ""
+    return (
+        f"{summary.rows:,}{of} rows  {summary.calls:,} calls  "
+        f"{summary.tokens:,} tokens  {failed:,} failures"
+    )
