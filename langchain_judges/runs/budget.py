@@ -135,7 +135,7 @@ class Window(Generic[F]):
     def __init__(self, places: int, report: Callable[[F], object]) -> None:
         """Create an empty window."""
         self._places = places
-        self._report = report
+        self._report: Callable[[F], object] = report
         self.rows: deque[F] = deque()
         self.unfinished = 0
 
