@@ -121,7 +121,7 @@ Columns = Annotated[
 ]
 Records = Annotated[Path | None, flag("records")]
 Concurrency = Annotated[int | None, flag("max_concurrency", "--concurrency")]
-MaxCalls = Annotated[int | None, flag("max_calls")]
+MaxCalls = Annotated[int | None, flag("max_calls", "--max-calls")]
 Prices = Annotated[Path | None, flag("prices", "--prices")]
 
 SECONDS = 120.0

@@ -65,8 +65,6 @@ class RowFile:
     takes: str | None = None
     number: int = 0
     """How many rows are good, found by `count`."""
-    repeated: int = 0
-    """Good rows whose id an earlier row has."""
     size: int = 0
     """Bytes of all texts of the good rows."""
     bad: list[tuple[int, str]] = field(default_factory=list)
@@ -76,23 +74,13 @@ class RowFile:
         """Read everything once."""
         from langchain_judges.rows.texts import bytes_of, texts_read
 
-        ids: set[int] = set()  # of an id a few bytes are kept: there may be millions
-        with_id = 0
-        for _, row in self._rows(self.bad):
+        for _, row in self.with_records(self.bad):
             self.number += 1
             self.size += bytes_of(texts_read(row))
-            if row.get("id") is not None:
-                with_id += 1
-                ids.add(hash(str(row["id"])))
-        self.repeated = with_id - len(ids)
 
     def __iter__(self) -> Iterator[dict[str, object]]:
         """Yield the good rows, read as they are wanted."""
-        return (row for _, row in self._rows([]))
-
-    def with_records(self) -> Iterator[tuple[Mapping[str, object], dict[str, object]]]:
-        """Yield the good rows, each behind its record."""
-        return self._rows([])
+        return (row for _, row in self.with_records())
 
     def at(self, places: Container[int]) -> dict[int, dict[str, object]]:
         """Return the good rows at some places among all records."""
@@ -142,9 +130,10 @@ class RowFile:
             lines.append(f"  not shown to the judge: {', '.join(unused)}")
         return lines
 
-    def _rows(
-        self, bad: list[tuple[int, str]]
+    def with_records(
+        self, bad: list[tuple[int, str]] | None = None
     ) -> Iterator[tuple[Mapping[str, object], dict[str, object]]]:
+        """Yield the good rows, each behind its record; note the bad ones in `bad`."""
         records = Records(self.source, self.columns, self.takes)
         for index, record in enumerate(self.source.records):
             try:
@@ -152,7 +141,8 @@ class RowFile:
             except UnreadableTable as exc:
                 raise InputError(f"{self.path}: {exc}") from exc
             except InputError as exc:
-                bad.append((index + 1, str(exc)))
+                if bad is not None:
+                    bad.append((index + 1, str(exc)))
             else:
                 yield cast("Mapping[str, object]", record), row
 
@@ -196,8 +186,6 @@ def checked_rows(file: RowFile, work: str = "pair to judge", *, kept: bool = Fal
     if file.bad:
         place = "stand in the results with their reason" if kept else "are left out"
         warn(f"{len(file.bad):,} of {file.number + len(file.bad):,} rows are bad and {place}.")
-    if file.repeated:
-        warn(f"Rows with the id of an earlier row: {file.repeated:,}; each counts as a row.")
     return file
 
 

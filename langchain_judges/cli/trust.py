@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -183,14 +183,6 @@ def _summary(
     return "\n".join(parts), passed
 
 
-class Verdicts(NamedTuple):
-    """The verdicts that a report is about."""
-
-    by_judge: Mapping[str, Sequence[ResultRow]]
-    """Result rows."""
-    budget_spent: bool = False
-
-
 @dataclass(frozen=True)
 class VerdictFlags(JudgeFlags):
     """A judge to run, or the verdicts of finished runs."""
@@ -245,7 +237,8 @@ def trust(
         report.check_paths([*([path] if path else []), *results])
         options = _options(report, path, len(judge.judge or results))
         rows: list[dict[str, object]] | None = None
-        judged = Verdicts({})
+        runs: dict[str, Sequence[ResultRow]] = {}
+        spent = False
         if path and judge.judge:
             answer = _of_columns(path, judge, table, options)
         else:
@@ -259,19 +252,17 @@ def trust(
                     return
                 rows = list(file)
             if named and rows:
-                judged = _judge_rows(named, rows, report.verdicts, run)
-            else:
-                judged = Verdicts(runs)
+                runs, spent = _judge_rows(named, rows, report.verdicts, run)
             with busy("Computing the report"):
-                answer = _of_runs(judged.by_judge, rows, options)
+                answer = _of_runs(runs, rows, options)
         _tell(answer)
         summary, passed = _summary(answer, report.min_agreement)
         with busy("Drawing the report"):
             report.write(answer, summary)
         if rows is not None:
-            _tell_first(answer, rows, list(judged.by_judge.values()), report.paths[0])
-    if judged.by_judge:
-        _leave(judged, strict=run.strict)
+            _tell_first(answer, rows, list(runs.values()), report.paths[0])
+    if runs:
+        _leave(runs, spent=spent, strict=run.strict)
     if not passed:
         raise typer.Exit(UNDER_BAR)
 
@@ -349,8 +340,8 @@ def _labelled(
 
 def _judge_rows(
     named: NamedJudge, table: Sequence[dict[str, object]], out: Path, run: BoundedRunFlags
-) -> Verdicts:
-    """Judge the rows; the verdicts are kept in `out`."""
+) -> tuple[dict[str, Sequence[ResultRow]], bool]:
+    """Judge the rows, keep the verdicts in `out`; return them and whether a budget is spent."""
     from langchain_judges.report.rows import judges_of
 
     judge = named.build()
@@ -366,16 +357,16 @@ def _judge_rows(
         warn("No row was asked: the budget is spent.")
         raise typer.Exit(SPENT)
     name = next(iter(judges_of(rows)))
-    return Verdicts({name: rows}, budget_spent=over_budget > 0)
+    return {name: rows}, over_budget > 0
 
 
-def _leave(judged: Verdicts, *, strict: bool) -> None:
+def _leave(runs: Mapping[str, Sequence[ResultRow]], *, spent: bool, strict: bool) -> None:
     """Say what was not judged, and leave with its code where that is not 0."""
-    rows = [row for run in judged.by_judge.values() for row in run]
+    rows = [row for run in runs.values() for row in run]
     failures = [row for row in rows if not judged_row(row)]
     causes = Counter(cause_of(outcome_of(row)) for row in failures)
     tell_undone(len(failures), len(rows), causes)
-    if judged.budget_spent:
+    if spent:
         raise typer.Exit(SPENT)
     anything_failed = any(row["verdict"].get("failures") for row in rows)
     if len(failures) == len(rows) or (strict and anything_failed):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import threading
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -72,21 +73,12 @@ class SampleFlags:
 class BudgetFlags:
     """How much a look may cost."""
 
-    max_calls: MaxCalls = None
+    budget_calls: MaxCalls = None
     budget_dollars: Annotated[
         float | None, typer.Option("--budget-dollars", help="Stop after so many dollars.")
     ] = None
     prices: Prices = None
     max_concurrency: Concurrency = None
-
-    def options(self) -> dict[str, Any]:
-        """Return the limits of a look in Python."""
-        return {
-            "budget_calls": self.max_calls,
-            "budget_dollars": self.budget_dollars,
-            "prices": self.prices and str(self.prices),
-            "max_concurrency": self.max_concurrency,
-        }
 
 
 @unfolded
@@ -111,23 +103,13 @@ def watch(
         from langchain_judges.asking.signals import stoppable
         from langchain_judges.integrations.watch import watch_every, watch_project
 
-        chosen = {
-            "sample": sample.sample,
-            "since": since,
-            "filter": sample.filter,
-            "threads": sample.threads,
-            "context": (named_columns(sample.column, ["source"]) or {}).get("source"),
-            "key": sample.key,
-            "queue": sample.queue,
-        }
-
-        def look() -> Watch:
-            options = {**chosen, **budget.options(), "stop": stop}
-            return watch_project(client, built, sample.project, **options)
+        chosen = asdict(sample) | asdict(budget) | {"since": since, "stop": stop}
+        columns = named_columns(chosen.pop("column"), ["source"]) or {}
+        look = partial(watch_project, judge=built, context=columns.get("source"), **chosen)
 
         try:
             with langsmith_client() as client, stoppable(SIGNALS, stop.set, leave_at_once):
-                for found in watch_every(look, again or timedelta(0), stop):
+                for found in watch_every(partial(look, client), again or timedelta(0), stop):
                     say(sentence(found))
                     if not again:
                         break
