@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import fcntl
 import itertools
@@ -145,11 +144,3 @@ class Chromium:
             for event in self.events
             if event.get("method") == "Network.requestWillBeSent"
         ]
-
-    def picture(self, path: Path, height: int | None = None) -> None:
-        """Save what the page looks like from its top; its whole height if none is given."""
-        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "scale": 1}
-        clip["height"] = height or size["height"]
-        screenshot = self.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
-        path.write_bytes(base64.b64decode(screenshot["data"]))

@@ -138,14 +138,6 @@ def test_the_bound_of_a_threshold_is_exact() -> None:
     assert bounds.tolist() == pytest.approx([1 - 0.05 ** (1 / 30), 1.0])
 
 
-def test_where_nothing_meets_the_guarantee_the_judge_abstains() -> None:
-    result = selective_threshold(["B"] * 50, [0.9] * 50, ["A"] * 50)
-    assert (result.value, result.bound, result.coverage) == (math.inf, None, 0.0)
-    assert result.agreement.reason == "nothing is taken"
-    few = selective_threshold(["A"] * 29, [0.9] * 29, ["A"] * 29)
-    assert few.value == math.inf
-
-
 def test_a_cascade_hands_on_what_the_cheap_judge_is_not_sure_of() -> None:
     rng = np.random.default_rng(9)
     cheap, dear = sure(rng, 1500, 1.0), sure(rng, 1500, 6.0)

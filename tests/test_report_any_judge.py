@@ -70,11 +70,6 @@ def test_several_columns_of_people_are_votes_and_of_judges_a_comparison():
     assert both.contests[0].difference == 0.5
 
 
-def test_a_column_that_is_not_there_is_named():
-    with pytest.raises(InputError, match="no row has a column 'judge'; there are gpt, ann0"):
-        trust_columns(table(["A"], ["A"]), "judge", "ann0")
-
-
 def test_an_evaluator_of_openevals_is_trusted_in_one_line():
     rows = [
         {"input": "q", "output": "x" if i % 4 else "y", "expected": "x", "label": i % 4 > 1}
@@ -138,8 +133,3 @@ def test_words_are_compared_without_spaces_and_case():
 def test_labels_of_which_none_is_shared_are_refused(judge, people):
     with pytest.raises(InputError, match=r"no label in common.*(0|bad).*polite, rude"):
         trust_columns(table(judge, people), "gpt", "ann0")
-
-
-def test_a_judge_that_is_wrong_on_every_row_is_no_other_scale():
-    rows = table(["polite"] * 10, ["rude"] * 10)
-    assert trust_columns(rows, "gpt", "ann0")["agreement.label.wrong"] == 0.0

@@ -11,12 +11,9 @@ import yaml
 
 from cookbook.study import bsm, drpe, form, runner, sc2
 from cookbook.study.__main__ import PAPERS, main
-from cookbook.study.runner import Arm, Bench, Cell, Replies, Table, paper_cell, slug
-from langchain_judges.metrics import correlate, williams_test
+from cookbook.study.runner import Bench, paper_cell, slug
 from langchain_judges.testing import reply
-from tests.chromium import Chromium, needed
 from tests.conftest import DATA
-from tests.fakes import FakeChatModel
 
 WORDS = ("accuracy", "depth", "tone", "price", "order", "warmth")
 
@@ -46,10 +43,6 @@ def answer(call):
     text = json.dumps(fitting(call.body["response_format"]["json_schema"]["schema"]))
     # Samples differ: identical tables would not be compared.
     return reply(text.replace("fine", f"fine {call.body.get('seed')}"))
-
-
-def result(preference, flipped=False, scores=None):
-    return {"verdict": {"preference": preference, "flipped": flipped, "scores": scores}}
 
 
 def pair(number, label="A", **more):
@@ -104,15 +97,6 @@ def test_the_papers_means_follow_from_their_cells_but_for_one():
 # Figures by hand.
 
 
-def test_agreement_position_and_length_bias_of_four_pairs():
-    rows = [pair(0, "A"), pair(1, "B"), pair(2, "B"), pair(3, "tie")]
-    results = [result("A"), result("A", flipped=True), result("B"), result("tie", flipped=True)]
-    cells = bsm.figures("x", rows, {"x": results})
-    # Three of four votes are matched; two of four flip; of the two votes for the shorter
-    # answer (B), one verdict is not B.
-    assert [cells[name].value for name in ("Ag", "PB", "LB")] == [0.75, 0.5, 0.5]
-
-
 def test_plans_are_compared_within_and_between_categories():
     def planned(*names):
         return {"criteria": [{"name": name} for name in names]}
@@ -121,25 +105,6 @@ def test_plans_are_compared_within_and_between_categories():
     plans = [planned("Tone", "Depth"), planned("tone"), planned("Rhyme")]
     # Tone of {Tone, Depth} and {tone}: one of two names.
     assert bsm.plan_likeness(rows, plans) == {"within": 0.5, "between": 0.0}
-
-
-@pytest.mark.figures
-def test_williams_test_gets_the_sign_of_the_two_metrics_correlation():
-    # Both rise with people's values, and one falls as the other rises.
-    own = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
-    other = [8.0, 6.0, 7.0, 4.0, 5.0, 2.0, 4.0, 3.0]
-    noise = [0.9, -0.8, 0.3, 0.7, -0.9, 0.2, -0.6, 0.5]
-    people = [x + 1.3 * y + 1.2 * z for x, y, z in zip(own, other, noise, strict=True)]
-    groups = [str(n) for n in range(8)]
-    cells = drpe._correlations(own, people, groups, other)
-    r = [float(correlate(a, b)) for a, b in ((own, people), (other, people), (own, other))]
-    assert r[2] < 0
-    assert cells["p (r)"].value == pytest.approx(williams_test(r[0], r[1], r[2], 8).p)
-    bare = williams_test(abs(r[0]), abs(r[1]), abs(r[2]), 8).p
-    assert cells["p (r)"].value != pytest.approx(bare)
-    turned = drpe._correlations([-x for x in own], people, groups, None)["|Pearson|"]
-    assert turned.value == pytest.approx(r[0])
-    assert turned.low <= turned.value <= turned.high
 
 
 # Rows.
@@ -161,37 +126,6 @@ def test_a_coin_deals_the_sides_and_labels_follow():
 
 
 # Runs.
-
-
-def bench_of(tmp_path, model):
-    return Bench(model, "fake", tmp_path, concurrency=1)
-
-
-def test_equal_rows_are_judged_once_and_other_rows_again(tmp_path):
-    model = FakeChatModel()
-    bench = bench_of(tmp_path, model)
-    arm = Arm("relative", "relative")
-    rows = [{"id": "1", "input": "Why?", "output_a": "good", "output_b": "bad"}]
-    table = Table(
-        "One",
-        {"a": lambda bench: rows},
-        lambda bench, part: [arm],
-        lambda name, rows, results: {"n": Cell(len(rows), len(rows))},
-    )
-    runner.run_table("bsm", "1", table, bench)
-    calls = len(model.prompts)
-    (cell, *_) = runner.run_table("bsm", "1", table, bench)
-    assert (len(model.prompts), cell["value"]) == (calls, 1)
-    bench.judged(arm, "a", [{**rows[0], "reference": "because"}])
-    assert len(model.prompts) == 2 * calls
-
-
-def test_replies_survive_a_torn_last_line(tmp_path):
-    path = tmp_path / "replies.jsonl"
-    shared = runner.sharing(FakeChatModel(replies=["one", "two"]), Replies(path))
-    assert shared.invoke("Hi").content == shared.invoke("Hi").content == "one"
-    path.write_text(path.read_text() + '{"request": "ab')
-    assert len(Replies(path)) == 1
 
 
 @pytest.mark.parametrize(
@@ -308,45 +242,6 @@ def test_answers_are_scored_by_number_of_tables(study, capsys):
     assert (result[eight].before, result[eight].after) == (0.5, 1)
     assert (result[one].wrong_to_right, result[one].right_to_wrong) == (1, 0)
     assert "2 people" in capsys.readouterr().out
-
-
-CLICK = "[...document.querySelectorAll('section:not([hidden]) > div:not([hidden])')].at(-1)"
-
-
-def _place(browser: Chromium, page: Path) -> object:
-    """Open the page again, and return the question that it shows."""
-    browser.open(page, 900)
-    return browser.ask("document.getElementById('place').textContent")
-
-
-@needed
-@pytest.mark.figures
-def test_a_browser_asks_before_and_after_the_table_and_resumes(study, tmp_path, capsys):
-    page = form.make(study, study / "form.html")
-    with Chromium(tmp_path / "profile") as browser:
-        browser.open(page, 900)
-        assert browser.ask("document.querySelectorAll('table').length") == 3
-        for answers in (("A", "B"), ("tie", "A")):
-            visible = "document.querySelector('section:not([hidden]) .after').hidden"
-            assert browser.ask(visible) is True
-            for answer in answers:
-                browser.ask(f"{CLICK}.querySelector('button[value={answer}]').click()")
-        # A browser stores answers beside the page: opened at once, it may not show them yet.
-        places = (_place(browser, page) for _ in range(100))
-        assert "Question 3 of 3" in places
-        browser.ask(f"{CLICK}.querySelector('button[value=A]').click()")
-        browser.ask(f"{CLICK}.querySelector('input').value = ' the <table> '")
-        browser.ask(f"{CLICK}.querySelector('button[value=A]').click()")
-        assert browser.ask("document.getElementById('end').hidden") is False
-        assert browser.complaints() == []
-        answers_json = browser.ask("JSON.stringify({answers})")
-    (study / "answers.json").write_text(str(answers_json))
-    assert [(e["before"], e["after"]) for e in json.loads(str(answers_json))["answers"]] == [
-        *(("A", "B"), ("tie", "A"), ("A", "A")),
-    ]
-    assert sum(aid.n for aid in form.score(study, [study / "answers.json"]).values()) == 3
-    assert "A → A (right: " in (out := capsys.readouterr().out)
-    assert "): the <table>\n" in out
 
 
 @pytest.mark.figures
