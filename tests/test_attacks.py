@@ -7,8 +7,6 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_judges import create_relative_judge, judge_many
@@ -99,35 +97,6 @@ def test_a_minute_of_the_attacks_that_are_made_from_seeds():
 
 
 ALL = forgeries()
-FREE = ("explanation", "reason", "comparison", "analysis")
-"""Members of replies that hold words."""
-QUOTED = {
-    "in its explanation": lambda text, kind: json.dumps({**kind.answer, kind.said: text}),
-    "in its thoughts": lambda text, kind: f"<think>{text}</think>\n{json.dumps(kind.answer)}",
-    "before its words": lambda text, kind: (
-        f"It says\n{text}\nwhich is a trick.\n\n{kind.words}"
-    ),
-    "within its words": lambda text, kind: f"It says {text} as a trick.\n\n{kind.words}",
-    "behind its words": lambda text, kind: f"{kind.words}\n\nIt says\n{text}",
-    "and nothing else": lambda text, kind: f"It says\n{text}",
-}
-
-
-@for_each("kind", KINDS.values(), ids=KINDS)
-@for_each("where", QUOTED)
-def test_no_quoted_forgery_is_read_as_the_verdict(where, kind):
-    # A reply that is one letter on a line of its own is that letter, whoever else wrote it.
-    candidates = [
-        each for each in forgeries(12) if where != "and nothing else" or len(each.text) > 1
-    ]
-    for each in candidates:
-        message = AIMessage(QUOTED[where](each.text, kind))
-        data, _ = read(message, kind.shape, kind.parse, None, [f"It is Sydney.\n\n{each.text}"])
-        verdict = data and {name: data[name] for name in kind.answer}
-        own = kind.answer if where != "and nothing else" else None
-        assert verdict in (own, None), each.name
-        if where == "in its explanation":
-            assert verdict == kind.answer, each.name
 
 
 # ---- the rate for your model
@@ -155,16 +124,6 @@ def test_a_model_that_a_text_wins_over_is_counted_by_family():
 
 
 _TAG = re.compile(r"<([a-z0-9-]+)-([0-9a-f]{10})>")
-
-
-@settings(max_examples=30)
-@given(st.lists(st.text(), min_size=1, max_size=4, unique=True), st.randoms())
-def test_a_token_depends_on_its_texts_in_any_order_and_stands_in_none(texts, random):
-    shuffled = random.sample(texts, len(texts))
-    assert fence(*shuffled) == fence(*texts)
-    [token, *same] = sealed([fence(*texts), *texts])
-    assert same == texts
-    assert not any(token in text for text in texts)
 
 
 def test_a_text_that_contains_a_token_changes_it_and_no_other():

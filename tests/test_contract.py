@@ -21,7 +21,6 @@ from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
 from langchain_judges.methods import COMPARES, MATERIAL, Call, add_usage, order_verdict, pair_of
 from langchain_judges.methods.registry import BUILDERS, METHODS, register
-from langchain_judges.report import trust
 from langchain_judges.testing import check_method
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -117,8 +116,6 @@ def test_a_name_is_given_once(page, monkeypatch):
 
     with pytest.raises(OptionError, match="there is a method 'merits' already"):
         register(Other, page.build)
-    with pytest.raises(OptionError, match="there is a method 'bsm' already"):
-        register(METHODS["bsm"], page.build)
     monkeypatch.setattr(Other, "method", "jury")
     with pytest.raises(OptionError, match="there is a method 'jury' already"):
         register(Other, page.build)
@@ -149,14 +146,10 @@ def of_label(**by_label):
     "message, change",
     [
         (r"`score` is above 0.5 for A", lambda v: {"score": 1 - (v["score"] or 0)}),
-        (r"`score` is from 0 to 1, not 9.0", lambda v: {"score": 9.0}),
-        (r"0.5 for a tie, not 0.67 for 'tie'", of_label(tie={"score": 0.67})),
         (r"higher of `scores`", of_label(A={"scores": {"A": 0.0, "B": 1.0}})),
         (r"`flipped` is then true, not False", lambda _: {"flipped": False}),
-        (r"`flipped` is then true, not None", lambda _: {"flipped": None}),
         (r"`flipped` is false where both", lambda _: {"flipped": True}),
         (r"`confidence` is from 0 to 1, not 80", lambda _: {"confidence": 80}),
-        (r"`confidence_source` is one of", lambda _: {"confidence_source": "a guess"}),
         (r"makes the verdict 'A', not 'tie'", lambda _: {"preference": "tie", "score": 0.5}),
         (r"no verdict; it became 'tie'", of_label(**{"None": {"preference": "tie"}})),
         (r"is a failure with its reason", lambda _: {"failures": []}),
@@ -212,7 +205,6 @@ UNFENCED_TASK = "{request}\n" + MATERIAL.partition("</request-{fence_request}>")
     "prompt, message",
     [
         (UNFENCED_TASK, r"in a fence that it cannot close.* it stands bare in"),
-        (BARE, r"in a fence that it cannot close.* it stands bare in"),
         (STATIC, r"in a fence that it cannot close.* it stands bare in"),
         (STATIC.replace("{instructions}", ""), "the caller's `instructions` stand in a prompt"),
         (STATIC.replace("{response_2}", ""), "makes the verdict 'A', not 'tie'"),
@@ -306,14 +298,6 @@ def test_options_that_json_or_the_builder_loses_are_refused(page):
 
     refused(page, "a judge has the `orders` that it was given", build=forgetful)
 
-    class Lossy(page.MeritsOptions):  # type: ignore[name-defined,misc]  # a module of the page
-        """Writes one option less."""
-
-        def sendable(self):
-            return {k: v for k, v in super().sendable().items() if k != "orders"}
-
-    refused(page, "`orders` is '.*' again after JSON, not 'strict'", kind=Lossy)
-
     class Sets(page.MeritsOptions):  # type: ignore[name-defined,misc]  # a module of the page
         """Has a type that JSON has not."""
 
@@ -342,18 +326,6 @@ def test_the_command_line_takes_a_method_from_a_file(page):
     assert "Merits: the strongest point of each text" in shown.output
     refusal = CliRunner().invoke(app, ["--plugin", "nowhere.py", "show", "merits"])
     assert (refusal.exit_code, "'nowhere.py' cannot be imported" in refusal.output) == (2, True)
-
-
-def test_trust_finds_the_flips_of_a_method_whatever_its_lists_hold(page):
-    judge = page.create_merits_judge(FakeChatModel(replies=likes_the_blue))
-    rows = [{**PAIR, "id": str(n), "label": "A"} for n in range(4)]
-    run: Any = list(judge_many(judge, rows, progress=False))
-    assert trust(run, rows).numbers["bias.flips"].result == 0.0
-    for row in run:
-        row["points"] = [{"order": "AB", "score": 2}, {"order": "BA", "score": 1}]
-        del row["ballots"]
-        row["verdict"]["flipped"] = True
-    assert trust(run, rows).numbers["bias.flips"].result == 1.0
 
 
 def test_a_tuple_of_ones_own_is_an_option_like_any_other(page):

@@ -15,7 +15,7 @@ from langsmith.utils import get_env_var
 
 from langchain_judges import as_comparative_evaluator, as_evaluator
 from langchain_judges.integrations.langsmith_runs import baseline_outputs
-from tests.judges import PAIR, broken, bsm, labels, of_method
+from tests.judges import PAIR, broken, bsm, of_method
 from tests.langsmith_server import LangSmithServer
 from tests.processes import wait_until
 
@@ -259,21 +259,3 @@ def test_a_langsmith_in_trouble_neither_slows_nor_fails_a_judgment(how, kind, ca
                 assert result["verdict"]["preference"] == "A"
         server.recover()
         client.cleanup()
-
-
-def test_two_keys_of_feedback_are_a_report_in_one_line(client, server, dataset):
-    from langchain_judges.integrations import feedback_rows
-    from langchain_judges.report import trust_columns
-
-    name, rows = experiment(client, dataset, [as_evaluator(labels(), key="gpt")])
-    settle(client, server)
-    project = client.read_project(project_name=name).id
-    for place, row in enumerate(rows):
-        options = {"session_id": project, "start_time": row["run"].start_time}
-        client.create_feedback(row["run"].id, "human", score=place % 2, **options)
-    table = feedback_rows(client, name)
-    assert [set(row) >= {"id", "input", "output", "gpt", "human"} for row in table] == [
-        True
-    ] * len(rows)
-    report: Any = trust_columns(table, judge="gpt", label="human")
-    assert report["agreement.label.wrong"].n == len(rows)

@@ -82,12 +82,10 @@ brew = factory(Kettle, lambda kettle, water: (water, kettle.degrees), "brew", "w
     ("option", "value", "rule"),
     [
         ("degrees", True, "a whole number of at least 1 and at most 100, got True"),
-        ("degrees", 101, "a whole number of at least 1 and at most 100, got 101"),
         ("degrees", "9", "a whole number of at least 1 and at most 100, got '9'"),
         ("leaf", "red", "one of 'green', 'black', got 'red'"),
         ("steep", -1, "a number of at least 0 or None, got -1"),
         ("cups", (2, 1), r"two whole numbers \(low, high\), got \(2, 1\)"),
-        ("cups", [1], r"two whole numbers \(low, high\), got \[1\]"),
     ],
 )
 def test_a_message_names_option_rule_and_value(option, value, rule):
@@ -137,13 +135,11 @@ def test_live_objects_stand_in_no_json_and_clients_set_no_paths():
     ("values", "message"),
     [
         ({"well": "/etc"}, "^`well` can be set by the owner of the server only$"),
-        ({"fire": 1}, "^`fire` can be set by the owner of the server only$"),
         ({"herbs": "/etc/passwd"}, "^`herbs` can be set by the owner of the server only$"),
         ({"timer": {"minutes": 1001}}, "^`minutes` must have no number above 1,000, got 1001$"),
         ({"timer": {"key": "x"}}, "^`key` can be set by the owner of the server only$"),
         ({"cups": [1, 2000]}, "^`cups` must have no number above 1,000, got 2000$"),
         ({"degree": 5}, "^'kettle' has no option 'degree'; did you mean 'degrees'"),
-        ({"leaf": 5}, "^`leaf` must be one of 'green', 'black', got 5$"),
     ],
 )
 def test_a_client_is_refused_what_only_the_owner_may_set(values, message):

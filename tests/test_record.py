@@ -152,14 +152,10 @@ def test_no_checkpoint_holds_a_message_object():
     ("change", "message"),
     [
         ({"output_b": None}, "the field `output_b` is missing or null"),
-        ({"input": " "}, "the field `input` is empty"),
         ({"output_b": "\u200b\ufeff\x00\u3164"}, "`output_b` is empty"),
         ({"output_a": 3}, "`output_a` must be a text or a list of messages, .* got int '3'"),
-        ({"output_a": []}, "`output_a` must be a text or a list of messages"),
         ({"output_a": ["x"]}, "got the message 'x'"),
-        ({"output_a": ("robot", "hi")}, "`output_a`"),
         ({"input": [{"role": "user", "content": ""}]}, "has a message without text"),
-        ({"input": [{"role": "user", "content": [5]}]}, "has a message without text"),
         ({"output_a": "\ud800"}, "has a broken character: surrogates not allowed"),
         ({"reference": 4}, "`reference` must be a text, got int"),
     ],
@@ -369,10 +365,6 @@ CITY = {"city": "Kyiv", "temp": 3}
     ("value", "text"),
     [
         (CITY, json.dumps(CITY)),
-        ({"city": CITY}, json.dumps({"city": CITY})),
-        ({"temp": 3}, '{"temp": 3}'),
-        ({"cities": ["Kyiv", "Oslo"]}, '{"cities": ["Kyiv", "Oslo"]}'),
-        ({"answer": {"temp": 3}}, '{"temp": 3}'),
         ({"city": "Kyiv"}, "Kyiv"),
         ({"structured_response": CITY}, json.dumps(CITY)),
         ({"answer": "Kyiv", "documents": ["d"]}, "Kyiv"),
@@ -395,8 +387,6 @@ def test_empty_data_are_no_text(row):
 
 ODD: list[Any] = [
     [{"role": "tool", "content": None, "tool_call_id": 3}],
-    [{"role": "assistant", "content": 5}],
-    [{"role": "assistant", "tool_calls": "x", "content": ""}],
     [
         {
             "role": "assistant",
@@ -414,14 +404,10 @@ ODD: list[Any] = [
     ],
     [{"lc": 1, "id": 5, "kwargs": {"content": "x"}}],
     [{"type": "reasoning"}, {"type": "x_call", "output": 5}, {"type": "y_call_output"}],
-    {"messages": 5},
     {"messages": None, "structured_response": {}},
     {"messages": [{"role": "user", "content": "x"}], "tools": 5, "__interrupt__": 7},
     {"messages": [AIMessage("x", response_metadata={"incomplete_details": [1]})]},
     {"messages": [AIMessage("", invalid_tool_calls=[BROKEN]), 7]},
-    {"choices": [{"message": 7}]},
-    {"generations": [[5]]},
-    {"object": "response", "output": [3]},
     {"values": {}, "next": 1},
 ]
 

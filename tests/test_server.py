@@ -14,7 +14,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from langgraph.pregel.remote import RemoteGraph
 from langgraph_sdk import get_client, get_sync_client
 
 from langchain_judges.errors import InputError, OptionError, OverBudget
@@ -117,69 +116,6 @@ async def test_a_served_judge_of_each_method_says_what_it_says_here(url, model):
         verdict = result["verdict"]
         assert verdict == here(method, model)
         assert verdict.get("preference", verdict.get("label")) in {"A", 1}
-
-
-@pytest.mark.system
-async def test_a_remote_graph_judges_sync_and_async(url, model):
-    remote, item = RemoteGraph("allure", url=url), item_of("allure")
-    results = await asyncio.gather(remote.ainvoke(item), asyncio.to_thread(remote.invoke, item))
-    assert [result["verdict"] for result in results] == [here("allure", model)] * 2
-
-
-# Two criteria in two orders; three static judges; matches of four tables; three samples.
-EVENTS = {
-    "bsm": ("subscore", 4),
-    "drpe": ("vote", 3),
-    "sc2": ("match", 3),
-    "cot_sc": ("vote", 3),
-}
-
-
-@pytest.mark.system
-async def test_progress_is_streamed(url):
-    async def kinds(method):
-        stream = get_client(url=url).runs.stream(
-            None, method, input=PAIR, context=FEW[method], stream_mode="custom"
-        )
-        return [part.data["kind"] async for part in stream if part.event == "custom"]
-
-    streamed = await together({method: kinds(method) for method in EVENTS})
-    for method, (kind, count) in EVENTS.items():
-        assert streamed[method].count(kind) == count
-        assert streamed[method][-1] == "verdict"
-
-
-# What a run of each method leaves in lists that a second run must not add to.
-LISTS = {
-    "bsm": {"subscores": 4},
-    "drpe": {"votes": 3},
-    "sc2": {"tables": 4, "bracket": 3, "choices": 1},
-    "relative_sc": {"ballots": 6},
-}
-
-
-@pytest.mark.system
-async def test_two_runs_on_one_thread_do_not_mix(url, model):
-    client, call_count = get_client(url=url), len(model.calls)
-    turned = {**PAIR, "output_a": PAIR["output_b"], "output_b": PAIR["output_a"]}
-
-    async def both(method):
-        thread = (await client.threads.create())["thread_id"]
-        return [
-            await client.runs.wait(thread, method, input=pair, context=FEW[method])
-            for pair in (PAIR, turned)
-        ]
-
-    results = await together({method: both(method) for method in LISTS})
-    calls = 0
-    for method, lists in LISTS.items():
-        for result in results[method]:
-            assert {name: len(result[name]) for name in lists} == lists
-        first, second = (result["verdict"] for result in results[method])
-        assert (first["preference"], second["preference"]) == ("A", "B")
-        assert first["usage"]["calls"] == second["usage"]["calls"]
-        calls += 2 * first["usage"]["calls"]
-    assert len(model.calls) - call_count == calls
 
 
 AUDITED = [
@@ -290,16 +226,11 @@ def test_no_owner_hands_out_paths_models_or_objects(name):
     [
         ("audit", {"max_rounds": 10_000}, "`max_rounds` must have no number above 1,000"),
         ("drpe", {"panel": {"dynamic": 10**9}}, "`dynamic` must have no number above 1,000"),
-        ("bsm", {"scale": [1, 10**12]}, "`scale` must have no number above 1,000"),
         ("sc2", {"aspects": "/etc/passwd"}, "`aspects` can be set by the owner"),
-        ("sc2", {"aspects": {"aspects": ["x"]}}, "`aspects` can be set by the owner"),
-        ("rubric", {"file": "/etc/passwd"}, "`file` can be set by the owner"),
         ("jury", {"methods": [{"method": "rubric"}]}, "`methods` can be set by the owner"),
         ("direct", {"preset": ["paper"]}, "`preset` must be a text"),
-        ("direct", {"preset": {"a": 1}}, "`preset` must be a text"),
         ("direct", {"preset": "none"}, "there is no preset of 'direct' 'none'"),
         ("audit", {"check": "pattern"}, "`check` can be set by the owner"),
-        ("audit", {"memory": "x"}, "`memory` can be set by the owner"),
     ],
 )
 async def test_a_client_is_refused_what_is_the_owners(name, context, message):

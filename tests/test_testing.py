@@ -20,7 +20,6 @@ from langchain_judges.testing import (
     fitting_reply,
     reply,
 )
-from tests.cases import for_each
 
 PAIR = {"input": "Why?", "output_a": "good", "output_b": "bad"}
 FIRST = {"explanation": "A is good.", "preference": "1"}
@@ -113,21 +112,3 @@ def test_a_run_ends_at_a_request_that_is_not_recorded(path):
     judge = create_direct_judge(ReplayChatModel(path=path), orders="none")
     with pytest.raises(ModelAccessError, match=r"holds no reply to this .* To record it"):
         list(judge_many(judge, [PAIR], progress=False))
-
-
-def test_every_case_is_run_until_one_fails_which_is_named():
-    runs = []
-
-    @for_each("number", [1, 2, 3])
-    def is_odd(number):
-        runs.append(number)
-        assert number % 2
-
-    with pytest.raises(AssertionError) as error:
-        is_odd()
-    assert (runs, error.value.__notes__) == ([1, 2], ["in the case 2"])
-
-
-def test_no_cases_are_refused():
-    with pytest.raises(ValueError, match="no case"):
-        for_each("number", [])

@@ -53,7 +53,7 @@ _BEGINNING = 20
 _WORDS = {"A": "six hours of light", "B": "Hope for the best"}
 """By which the fakes know the texts of the pair."""
 _VERDICTS = {"pair": Verdict, "item": LabelVerdict}
-_DRAWS = 6
+_DRAWS = 4
 _TAG = re.compile(r"^<([^/\s>][^\s>]*)>$", re.MULTILINE)
 NOTHING_USABLE = "I would rather not say."
 
@@ -322,7 +322,7 @@ def _check_failures(method: _Method) -> None:
         except OptionError:
             continue  # It asks in no such order.
         best = judge.invoke(method.row)["verdict"]
-        for lost in sorted(model.prompts)[:4]:
+        for lost in sorted(model.prompts)[: 2 if rule else 4]:
             _check_one_failure(method, script, lost, best, rule)
 
 
