@@ -11,13 +11,10 @@ import pytest
 from langchain_judges import (
     create_bsm_judge,
     create_cascade,
-    create_jury,
-    create_relative_judge,
     create_rubric_judge,
     judge_many,
 )
 from langchain_judges.runs import calibrate_cascade
-from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import ITEM, PAIR
 
@@ -112,31 +109,6 @@ def test_several_criteria_are_asked_in_one_request(decides):
     ((_, body),) = server.bodies
     names = [question["name"] for question in body["questions"]]
     assert names == ["criterion_1.label", "criterion_2.label"]
-
-
-def test_a_pair_is_asked_in_both_orders(decides):
-    def longer(question: Any, text: str) -> dict[str, float]:
-        first = text.find(PAIR["output_a"]) < text.find(PAIR["output_b"])
-        return {"1": 0.7, "2": 0.2, "tie": 0.1} if first else {"1": 0.2, "2": 0.7, "tie": 0.1}
-
-    model, server = decides(longer)
-    verdict = create_relative_judge(model).invoke(PAIR)["verdict"]
-    assert (verdict["preference"], verdict["flipped"]) == ("A", False)
-    assert verdict["confidence"] == pytest.approx(0.7)
-    assert len(server.bodies) == 2
-
-
-@for_each(("threshold", "stage"), [(0.75, "decision"), (0.85, "strong")])
-def test_a_cascade_asks_on_where_a_decision_model_is_unsure(decides, threshold, stage):
-    model, _ = decides(likely)
-    strong = FakeChatModel(replies=lambda _: {"explanation": "x", "label": "1"})
-    judges = [
-        create_rubric_judge(model, rubric="Is it polite?", name="decision"),
-        create_rubric_judge(strong, rubric="Is it polite?", name="strong"),
-    ]
-    result = create_cascade(judges, thresholds=threshold).invoke(ITEM)
-    assert result["stage"] == stage
-    assert create_jury(judges).invoke(ITEM)["verdict"]["confidence"] == 1
 
 
 def clear(question: Any, text: str) -> dict[str, float]:

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,11 +9,9 @@ from typing import Any
 
 import httpx
 import pytest
-from langchain_core.tracers.langchain import wait_for_all_tracers
 
 from langchain_judges import (
     create_bsm_judge,
-    create_bsm_writer,
     resolve_model,
 )
 from langchain_judges.asking.adapter import ModelAdapter
@@ -25,10 +22,8 @@ from langchain_judges.asking.steps import run
 from langchain_judges.errors import ModelSetupError
 from langchain_judges.methods.bsm.prompts import REFERENCE
 from langchain_judges.methods.replies import scores_shape
-from langchain_judges.writing.coverage import missing
 from tests.conftest import DATA
 from tests.judges import item_of, of_method
-from tests.langsmith_server import LangSmithServer
 
 ROOT = Path(__file__).parents[1]
 MTBENCH = DATA / "mtbench_human200" / "items.jsonl.gz"
@@ -138,18 +133,6 @@ def test_every_method_judges_by_it(method):
         assert 0 < vote["confidence"] <= 1
 
 
-@real
-def test_a_list_of_concepts_is_written_of():
-    task = {"concepts": ["snow", "goat", "vest", "deck", "wine", "road"]}
-    result = create_bsm_writer("local", rewrites=0).invoke(task)
-    assert sorted(word for group in result["groups"] for word in group) == sorted(
-        task["concepts"]
-    )
-    words = [each["concept"] for each in result["missing"]]
-    assert words == missing(task["concepts"], result["text"] or "")
-    assert result["text"] or result["failures"]
-
-
 TEXT = ("Its first sentence names the man who was found near the lake. " * 3)[:160]
 VOTE = {"reason": TEXT, "role": "News Author", "vote": "1"}
 ROW = dict.fromkeys(("aspect", "common", "only_a", "only_b"), TEXT)
@@ -184,59 +167,22 @@ def test_the_command_line_judges_real_pairs(tmp_path):
             file.write(json.dumps({**pair, "label": "AB"[row["label"] - 1]}) + "\n")
     out = tmp_path / "out.jsonl"
     options = ["--model", "local", "--records", out]
-    with LangSmithServer() as server:
-        environment = {
-            "LANGSMITH_TRACING": "true",
-            "LANGSMITH_ENDPOINT": server.url,
-            "LANGSMITH_API_KEY": "x",
-        }
-        result = subprocess.run(
-            [sys.executable, "-m", "langchain_judges.cli", "judge", path, *options],
-            cwd=ROOT,
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        wait_for_all_tracers()
-        server.read()
+    result = subprocess.run(
+        [sys.executable, "-m", "langchain_judges.cli", "judge", path, *options],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert result.returncode == 0, result.stderr
     assert "its verdicts are poor" in result.stderr
     results = {row["id"]: row for row in map(json.loads, out.read_text().splitlines())}
     assert results.keys() == {str(row["idx"]) for row in rows[:2]}
     for row in rows[:2]:
-        check(results[str(row["idx"])], row, server)
-
-
-def check(result, row, server):
-    """Check that a verdict is well-formed, bound to its row and made of the calls it names."""
-    verdict = result["verdict"]
-    assert verdict["preference"] in {"A", "B", "tie"}
-    assert result["label"] == "AB"[row["label"] - 1]
-    assert (verdict["score"] > 0.5) == (verdict["preference"] == "A")
-    criteria = len(result["criteria"])
-    assert 1 <= criteria <= 5
-    assert verdict["usage"]["input_tokens"] > 0
-    trace = next(
-        run
-        for run in server.children(None)
-        if run["inputs"]["output_a"] == row["output_1"]
-        and run["inputs"]["output_b"] == row["output_2"]
-    )
-    calls = [
-        run
-        for run in server.runs.values()
-        if run["run_type"] == "llm" and run.get("trace_id") == trace["id"]
-    ]
-    # Eleven calls with five criteria.
-    repaired = verdict["usage"]["calls"] - (1 + 2 * criteria)
-    assert repaired >= 0
-    assert len(calls) == verdict["usage"]["calls"]
-    assert {run["name"] for run in calls} == {
-        "branch",
-        *(
-            f"solve:{criterion['name']} ({order} first)"
-            for criterion in result["criteria"]
-            for order in "AB"
-        ),
-    }
+        result = results[str(row["idx"])]
+        verdict = result["verdict"]
+        assert verdict["preference"] in {"A", "B", "tie"}
+        assert result["label"] == "AB"[row["label"] - 1]
+        assert (verdict["score"] > 0.5) == (verdict["preference"] == "A")
+        # A plan, and each criterion in both orders.
+        assert verdict["usage"]["calls"] >= 1 + 2 * len(result["criteria"])

@@ -1,7 +1,5 @@
 """Prompts of a caller's own: sent byte for byte, and read as their file says."""
 
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -151,18 +149,6 @@ def test_values_are_found_in_any_case():
     assert judge.invoke({"input": "Hi", "output": "Hello!"})["verdict"]["label"] == 1
 
 
-@for_each(("reply", "label"), [("It names Kyiv.\nYes.", 1), ("It names Oslo.\nNO", 0)])
-def test_the_file_of_the_page_on_one_text_judges_one_text(tmp_path, reply, label):
-    page = Path("docs/one-text.md").read_text().partition("## Your own prompt")[2]
-    path = tmp_path / "prompts.yaml"
-    path.write_text(page.partition("```yaml\n")[2].partition("```")[0])
-    model = FakeChatModel(replies=[reply])
-    judge = create_rubric_judge(model, rubric="correctness", prompts=path)
-    row = {"input": "Where?", "output": "In Kyiv.", "expected": "Kyiv, Ukraine"}
-    assert judge.invoke(row)["verdict"]["label"] == label
-    assert all(text in model.prompts[0] for text in row.values())
-
-
 def test_another_way_to_read_replies_is_another_version_of_the_prompts():
     def version(**read):
         prompts = {"solve": {**SOLVE, "reply": MARKS, **read}}
@@ -183,25 +169,6 @@ ROLES = {
         "reply": r"(?P<vote>[12]) because (?P<reason>.+)",
     }
 }
-
-
-def test_each_role_stands_where_the_file_puts_it_and_each_line_is_one_vote():
-    reply = "1 because it says why.\n1 because it is an answer.\n2 because it is honest."
-    model = FakeChatModel(replies=lambda _: reply)
-    judge = create_drpe_judge(model, panel={"dynamic": 0}, prompts=ROLES)
-    result = judge.invoke(PAIR)
-    roles = {role["type"]: role["description"] for role in result["roles"]}
-    (sent,) = model.prompts
-    match = re.fullmatch(
-        r"Why\?\n1\) (.+)\n2\) (.+)\nAs (.+?) \((.+)\), as (.+) and as (.+):", sent, re.DOTALL
-    )
-    assert match
-    assert {match[1], match[2]} == {"Because.", "No idea."}
-    assert {match[3], match[5], match[6]} == set(roles)
-    assert match[4] == roles[match[3]]
-    first = "A" if match[1] == "Because." else "B"
-    votes = {vote["role"]: vote["preference"] for vote in result["votes"]}
-    assert votes[match[3]] == votes[match[5]] == first != votes[match[6]]
 
 
 @for_each(

@@ -57,15 +57,6 @@ def test_the_mark_stands_behind_the_material_and_no_word_changes():
     assert human.content[1]["text"] == "\n\nScore clarity."
 
 
-def test_prompts_that_share_system_message_material_and_schema_begin_alike():
-    first: Any = beginnings(prompt(LONG * 3), Reply)
-    assert first.keys == beginnings(prompt(LONG * 3, "depth"), Reply).keys
-    assert first.keys != beginnings(prompt(LONG * 4), Reply).keys
-    # The schema goes out before the messages.
-    other = type("Other", (Reply,), {"__annotations__": {"score": int}})
-    assert first.keys != beginnings(prompt(LONG * 3), other).keys
-
-
 def sent_by(model_class, method="bsm", **options):
     """Return the messages of each call of a judgment."""
     model = model_class(replies=judged_by(goods))

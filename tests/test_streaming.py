@@ -3,11 +3,9 @@
 import asyncio
 import json
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 import pytest
-from langchain_core.prompts import ChatPromptTemplate
 from langgraph.graph import START, StateGraph
 from pydantic import BaseModel
 
@@ -17,21 +15,14 @@ from langchain_judges import (
     create_allure_audit,
     create_allure_judge,
     create_bsm_judge,
-    create_bsm_writer,
-    judge_many,
 )
-from langchain_judges.asking.adapter import ModelAdapter
-from langchain_judges.asking.ask import ask
 from langchain_judges.asking.nodes import event_names
-from langchain_judges.asking.send import Question
-from langchain_judges.asking.steps import Event, arun, run
+from langchain_judges.asking.steps import Event
 from langchain_judges.methods.registry import METHODS
 from tests.cases import for_each
-from tests.conftest import chat
-from tests.fakes import FakeChatModel, goods, judged_by, writes
-from tests.judges import PAIR, broken, bsm, drpe, item_of, of_method
+from tests.fakes import FakeChatModel, goods, judged_by
+from tests.judges import PAIR, bsm, item_of, of_method
 from tests.memories import Letters
-from tests.model_server import good
 from tests.planners import as_labelled, fooled_model, planning
 
 
@@ -83,17 +74,6 @@ def test_every_result_of_every_method_is_told_as_it_lands(method, kind):
 
 
 @KINDS
-def test_a_writer_tells_its_groups_and_drafts(kind):
-    writer = create_bsm_writer(FakeChatModel(replies=writes))
-    task = {"concepts": ["snow", "goat", "vest"]}
-    events, result = streamed(writer, kind, task), writer.invoke(task)
-    assert of(events, "group") == result["groups"]
-    drafts = {results["unit"]: results["text"] for results in of(events, "draft")}
-    assert [drafts["group 1"], drafts["group 2"]] == result["drafts"]
-    assert result["text"] in drafts.values()
-
-
-@KINDS
 def test_an_audit_tells_verdicts_proposals_decisions_and_rounds(kind):
     def loop():
         memory = FailureMemory(embeddings=Letters())
@@ -110,14 +90,6 @@ def test_an_audit_tells_verdicts_proposals_decisions_and_rounds(kind):
     decided = [{**each, "at": 0} for each in result["decisions"]]
     assert [{**each, "at": 0} for each in of(events, "decision")] == decided
     assert of(events, "round") == result["history"]
-
-
-@KINDS
-def test_failures_are_told_with_the_reply_that_failed(kind):
-    events = streamed(broken(), kind)
-    replies = of(events, "reply")
-    assert [reply["failures"][0]["reason"] for reply in replies] == ["unparsable"] * 2
-    assert of(events, "verdict")[0]["preference"] is None
 
 
 @KINDS
@@ -163,33 +135,3 @@ def test_the_matches_of_a_knockout_inside_a_graph_are_told(kind):
     # The events of the judge itself are those of a subgraph.
     parts = list(compiled.stream(fields, stream_mode="custom", subgraphs=True))
     assert len(of([event for _, event in parts], "verdict")) == 2
-
-
-async def test_a_question_outside_a_graph_is_answered_all_the_same():
-    prompt = ChatPromptTemplate.from_messages([("user", "{x}")])
-    adapter = ModelAdapter(FakeChatModel(replies=lambda prompt: '{"answer": "yes"}'))
-    question = Question("method", "step", adapter, prompt, Said, "1")
-    assert run(ask(question, {"x": "?"})).data == {"answer": "yes"}
-    assert (await arun(ask(question, {"x": "?"}))).data == {"answer": "yes"}
-
-
-@for_each("make", [bsm, drpe])
-async def test_every_way_works_inside_a_running_loop(make):
-    judge = make()
-    expected = judge.invoke(PAIR)["verdict"]["preference"]
-    ways = [
-        (await judge.ainvoke(PAIR)),
-        (await judge.abatch([PAIR]))[0],
-        judge.batch([PAIR])[0],
-        next(iter(judge_many(judge, [PAIR], progress=False))),
-    ]
-    assert [way["verdict"]["preference"] for way in ways] == [expected] * 4
-
-
-def test_sync_works_twice_after_async_over_http(serve):
-    judge = create_bsm_judge(chat(serve(good)), criteria=["Depth"])
-    for _ in range(2):
-        assert streamed(judge, "async")[-1] == streamed(judge, "sync")[-1]
-        with ThreadPoolExecutor(2) as pool:
-            results = list(pool.map(judge.invoke, [PAIR] * 2))
-        assert {result["verdict"]["score"] for result in results} == {0.75}

@@ -32,9 +32,8 @@ from langchain_judges.asking.faults import (
 )
 from langchain_judges.asking.limiter import ROW_COST, TokenUsage, token_usage
 from langchain_judges.asking.models import model_name
-from langchain_judges.asking.own_prompts import OwnPrompt
 from langchain_judges.asking.prompt_cache import beginnings
-from langchain_judges.asking.reading import Parse, Problem, ReplyData
+from langchain_judges.asking.reading import OwnPrompt, Parse, Problem, ReplyData
 from langchain_judges.asking.signals import check_stop, pause
 from langchain_judges.asking.steps import Steps, Wait, end_of, unfinished
 from langchain_judges.asking.store import ThreadReplies

@@ -258,10 +258,6 @@ class SingleFlight(Generic[T]):
         self._first = FirstCalls(size)
         self._values: OrderedDict[str, T] = OrderedDict()
 
-    def forget(self, key: str) -> None:
-        """Drop the value of `key`."""
-        self._values.pop(key, None)
-
     def get(
         self, key: str, compute: Callable[[], Steps[T]], keep: Callable[[T], bool]
     ) -> Steps[tuple[T, bool]]:

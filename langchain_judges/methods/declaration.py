@@ -24,7 +24,7 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.own_prompts import read_prompts
+from langchain_judges.asking.reading import read_prompts
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import Memory, Recall, Recaller, is_memory, read_recall
 from langchain_judges.options import NotSerialisable, Options, Owner, Rule
