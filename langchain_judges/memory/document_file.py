@@ -14,14 +14,13 @@ import os
 import re
 import secrets
 import sqlite3
-import stat
 import threading
 import weakref
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from langchain_judges.errors import OptionError, OutputError
 
@@ -37,18 +36,17 @@ PRAGMA page_size = 16384;
 PRAGMA application_id = 1818454637;
 PRAGMA user_version = 1;
 PRAGMA journal_mode = WAL;
-CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE facts (changes INTEGER, rows INTEGER, embedder TEXT, width INTEGER);
 CREATE TABLE documents (
-    key INTEGER PRIMARY KEY AUTOINCREMENT, id BLOB, metadata BLOB, vector BLOB,
-    checksum INTEGER, text BLOB
+    key INTEGER PRIMARY KEY AUTOINCREMENT, document BLOB, vector BLOB, checksum INTEGER
 );
 CREATE TABLE removed (number INTEGER PRIMARY KEY AUTOINCREMENT, key INTEGER);
-INSERT INTO facts VALUES ('changes', 0), ('rows', 0), ('embedder', ''), ('width', 0);
+INSERT INTO facts VALUES (0, 0, '', 0);
 """
 
 
-Row = tuple[str, bytes, bytes, str]
-"""A document: its id, metadata as JSON, vector (32-bit floats, little-endian) and text."""
+Row = tuple[bytes, bytes]
+"""A document as JSON, and its vector: 32-bit floats, little-endian."""
 
 
 class Facts(NamedTuple):
@@ -144,38 +142,35 @@ class DocumentFile:
 
     def facts(self) -> Facts:
         """Return what is true of all rows; within a transaction, as all that follow."""
-        rows = dict(self._database.execute("SELECT name, value FROM facts"))
-        if set(rows) != set(Facts._fields):
-            raise sqlite3.DatabaseError("its table of facts is not whole")
-        return Facts(**rows)
+        facts = self._database.execute("SELECT * FROM facts").fetchone()
+        if facts is None:
+            raise sqlite3.DatabaseError("its facts are missing")
+        return Facts(*facts)
 
-    def added(self, last: int) -> Iterator[list[tuple[int, str, bytes, bytes]]]:
-        """Yield keys, ids, metadata as JSON and vectors of the rows after a key, in parts."""
+    def added(self, last: int) -> Iterator[list[tuple[int, bytes, bytes]]]:
+        """Yield keys, documents and vectors of the rows after a key, in parts."""
         rows = self._database.execute(
-            "SELECT key, id, metadata, vector, checksum FROM documents"
+            "SELECT * FROM documents"
             " WHERE key > ? AND key NOT IN (SELECT key FROM removed) ORDER BY key",
             (last,),
         )
         while part := rows.fetchmany(_PART):
-            yield [_read(*row) for row in part]
+            for _, document, vector, checksum in part:
+                if checksum != _checksum(document, vector):
+                    raise sqlite3.DatabaseError("the checksum of a row does not fit")
+            yield [(key, document, vector) for key, document, vector, _ in part]
 
     def removed(self, last: int) -> list[tuple[int, int]]:
         """Return the removals after a number: their numbers, and the keys of their rows."""
         query = "SELECT number, key FROM removed WHERE number > ? ORDER BY number"
         return self._database.execute(query, (last,)).fetchall()
 
-    def texts(self, keys: Sequence[int]) -> list[str]:
-        """Return the texts of some rows."""
-        query = "SELECT text FROM documents WHERE key = ?"
-        return [_unsealed(self._one(query, key)) for key in keys]
-
     def add(self, rows: Iterable[Row], embedder: str, width: int) -> None:
         """Add rows; within a transaction that writes."""
         before = self.facts()
         added = self._database.executemany(
-            "INSERT INTO documents (id, metadata, vector, checksum, text)"
-            " VALUES (?, ?, ?, ?, ?)",
-            map(_written, rows),
+            "INSERT INTO documents (document, vector, checksum) VALUES (?, ?, ?)",
+            ((*row, _checksum(*row)) for row in rows),
         ).rowcount
         self._state(before._replace(rows=before.rows + added, embedder=embedder, width=width))
 
@@ -186,9 +181,8 @@ class DocumentFile:
         before, marked = self.facts(), [(key,) for key in keys]
         # Of the same length, so that SQLite writes it in the place of what was there.
         self._database.executemany(
-            "UPDATE documents SET id = zeroblob(length(id)), vector = zeroblob(length(vector)),"
-            " metadata = zeroblob(length(metadata)), text = zeroblob(length(text))"
-            " WHERE key = ?",
+            "UPDATE documents SET document = zeroblob(length(document)),"
+            " vector = zeroblob(length(vector)) WHERE key = ?",
             marked,
         )
         self._database.executemany("INSERT INTO removed (key) VALUES (?)", marked)
@@ -201,7 +195,7 @@ class DocumentFile:
             OutputError: Another process keeps reading the log.
         """
         with self._lock, self._errors():
-            busy = self._one("PRAGMA wal_checkpoint(TRUNCATE)")
+            busy = self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         if busy:
             raise OutputError(
                 f"{self.path}: what was removed still stands in the log, which another process "
@@ -209,15 +203,10 @@ class DocumentFile:
             )
 
     def _state(self, facts: Facts) -> None:
-        values = facts._replace(changes=facts.changes + 1)._asdict()
-        self._database.executemany(
-            "UPDATE facts SET value = ? WHERE name = ?",
-            [(value, name) for name, value in values.items()],
+        self._database.execute(
+            "UPDATE facts SET changes = ?, rows = ?, embedder = ?, width = ?",
+            facts._replace(changes=facts.changes + 1),
         )
-
-    def _one(self, query: str, *values: object) -> Any:
-        row = self._database.execute(query, values).fetchone()
-        return row[0] if row else None
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -301,11 +290,10 @@ def _make(path: Path) -> None:
 
 
 def _check_ours(path: Path) -> None:
-    mode = path.stat().st_mode
-    if stat.S_ISDIR(mode):
+    if path.is_dir():
         raise OutputError(f"{path} is a folder; a store is one file, such as {path}/memory.db")
     header = b""
-    if stat.S_ISREG(mode):  # to read a device or a pipe might never end
+    if path.is_file():  # to read a device or a pipe might never end
         with path.open("rb") as file:
             header = file.read(100)
     ours = header[:16] == b"SQLite format 3\0" and header[68:72] == _OURS.to_bytes(4, "big")
@@ -315,27 +303,8 @@ def _check_ours(path: Path) -> None:
         raise OutputError(f"{path} is of format {version}; this version reads {_FORMAT}")
 
 
-def _written(row: Row) -> tuple[bytes, bytes, bytes, int, bytes]:
-    """Return the columns of a row; a text has a checksum of its own, for it is read alone."""
-    _, metadata, vector, _ = row
-    id, text = (part.encode("utf-8", "surrogatepass") for part in (row[0], row[3]))
-    checksum = zlib.crc32(vector, zlib.crc32(metadata, zlib.crc32(id)))
-    return id, metadata, vector, checksum, zlib.crc32(text).to_bytes(4, "big") + text
-
-
-def _read(
-    key: int, id: bytes, metadata: bytes, vector: bytes, checksum: int
-) -> tuple[int, str, bytes, bytes]:
-    try:
-        sound = checksum == zlib.crc32(vector, zlib.crc32(metadata, zlib.crc32(id)))
-    except TypeError:  # in a damaged page bytes may have become something else
-        sound = False
-    if not sound:
-        raise sqlite3.DatabaseError("the checksum of a row does not fit")
-    return key, id.decode("utf-8", "surrogatepass"), metadata, vector
-
-
-def _unsealed(data: object) -> str:
-    if not isinstance(data, bytes) or data[:4] != zlib.crc32(data[4:]).to_bytes(4, "big"):
-        raise sqlite3.DatabaseError("the checksum of a text does not fit")
-    return data[4:].decode("utf-8", "surrogatepass")
+def _checksum(document: object, vector: object) -> int | None:
+    """Return the checksum of a row; None if damage has made something else of its bytes."""
+    if not isinstance(document, bytes) or not isinstance(vector, bytes):
+        return None
+    return zlib.crc32(vector, zlib.crc32(document))

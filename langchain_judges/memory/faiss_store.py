@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from langchain_core.documents import Document
@@ -30,7 +30,6 @@ Filter = Mapping[str, object]
 """Metadata that a document must have, such as `{"family": "maps"}`."""
 Metadata = dict[str, Any]
 Vectors = NDArray[np.float32]
-Keys = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 _MASKS = 64
 """Conditions of filters that are kept."""
@@ -57,16 +56,6 @@ Place = tuple[int, int]
 """How far somebody has read the additions and the removals of a store."""
 
 
-class Changes(NamedTuple):
-    """What has changed in a store, for those who follow it."""
-
-    place: Place
-    """For the next question."""
-    added: list[tuple[str, Metadata]]
-    removed: list[str]
-    """Ids; an addition of the same id came after it."""
-
-
 class _Index:
     """What a store keeps in memory of its rows, ascending by key."""
 
@@ -78,10 +67,11 @@ class _Index:
     def _clear(self) -> None:
         self.faiss: Any = None
         self.last = self._last_removal = 0
-        self.keys: Keys = np.zeros(0, np.int64)
+        self.keys: NDArray[np.int64] = np.zeros(0, np.int64)
         self.ids: dict[str, int] = {}
         self.removed: list[str] = []
-        self.rows: dict[int, tuple[str, Metadata]] = {}
+        self.rows: dict[int, tuple[str, Metadata, str]] = {}
+        """Id, metadata and text of each document by its key."""
         self._masks: dict[str, Mask] = {}
 
     def follow(self, file: DocumentFile) -> None:
@@ -111,18 +101,18 @@ class _Index:
         self.changes = facts.changes
         self._last_removal = removals[-1][0] if removals else self._last_removal
 
-    def _append(self, added: Sequence[tuple[int, str, bytes, bytes]]) -> None:
+    def _append(self, added: Sequence[tuple[int, bytes, bytes]]) -> None:
         if self.faiss is None or self.faiss.d != self.width:
             import faiss
 
             self.faiss = faiss.IndexFlatIP(self.width)
-        keys, ids, metadata, vectors = zip(*added, strict=True)
+        keys, documents, vectors = zip(*added, strict=True)
         self.faiss.add(np.frombuffer(b"".join(vectors), "<f4").reshape(-1, self.width))
         self.keys = np.append(self.keys, np.array(keys, np.int64))
         self.last = keys[-1]
-        self.ids.update(zip(ids, keys, strict=True))
-        rows = json.loads(b"[%b]" % b",".join(metadata))
-        self.rows.update(zip(keys, zip(ids, rows, strict=True), strict=True))
+        rows = json.loads(b"[%b]" % b",".join(documents))
+        self.rows.update(zip(keys, rows, strict=True))
+        self.ids.update((id, key) for key, (id, *_) in zip(keys, rows, strict=True))
 
     def _drop(self, keys: Sequence[int]) -> None:
         if not keys:
@@ -131,7 +121,7 @@ class _Index:
         self.faiss.remove_ids(places)
         self.keys = np.delete(self.keys, places)
         for key in keys:
-            id, _ = self.rows.pop(key)
+            id = self.rows.pop(key)[0]
             self.removed.append(id)
             if self.ids.get(id) == key:
                 del self.ids[id]
@@ -186,7 +176,7 @@ class _Index:
         if condition not in self._masks:
             if len(self._masks) >= _MASKS:
                 self._masks.clear()
-            has = (name in row and row[name] == value for _, row in self.rows.values())
+            has = (name in row and row[name] == value for _, row, _ in self.rows.values())
             self._masks[condition] = np.fromiter(has, bool, len(self.rows))
         return self._masks[condition]
 
@@ -247,17 +237,23 @@ class FaissStore(VectorStore):
         """Return True: an empty store is a store too."""
         return True
 
-    def changes_since(self, place: Place) -> Changes:
-        """Return what was added and removed since the last question.
+    def changes_since(
+        self, place: Place
+    ) -> tuple[Place, list[tuple[str, Metadata]], list[str]]:
+        """Return what has changed in the store, for those who follow it.
 
         Args:
             place: Of the last answer; (0, 0) at first.
+
+        Returns:
+            The place for the next question, ids and metadata of what was added, and ids of what
+            was removed; an addition of the same id came after it.
         """
         last, removals = place
         with self._following() as index:
             keys = index.keys[np.searchsorted(index.keys, last, "right") :].tolist()
-            added = [index.rows[key] for key in keys]
-            return Changes((index.last, len(index.removed)), added, index.removed[removals:])
+            added = [index.rows[key][:2] for key in keys]
+            return (index.last, len(index.removed)), added, index.removed[removals:]
 
     def add_documents(
         self, documents: list[Document], *, ids: list[str] | None = None, **_: object
@@ -283,24 +279,23 @@ class FaissStore(VectorStore):
         return names
 
     def _add(self, documents: Mapping[str, Document]) -> None:
+        texts = [each.page_content for each in documents.values()]
+        rows = [(id, each.metadata, each.page_content) for id, each in documents.items()]
         try:
-            metadata = [json.dumps(each.metadata).encode() for each in documents.values()]
+            data = [json.dumps(row).encode() for row in rows]
         except (TypeError, ValueError, RecursionError) as exc:
             raise InputError(f"the metadata of a document must be JSON: {exc}") from exc
-        texts = [each.page_content for each in documents.values()]
         vectors = unit(self._embedding.embed_documents(texts)).astype("<f4")
         if len(vectors) != len(texts):
             raise InputError(f"{len(vectors)} embeddings came for {len(texts)} texts")
         width = vectors.shape[1]
-        data = map(bytes, vectors)
         with self._following(write=True) as index:
             self._check_embedder(index)
             replaced = [index.ids[id] for id in documents if id in index.ids]
             if len(index.keys) > len(replaced):
                 index.check(width)
             self._file.remove(replaced)
-            rows = zip(documents, metadata, data, texts, strict=True)
-            self._file.add(rows, self._embedder, width)
+            self._file.add(zip(data, map(bytes, vectors), strict=True), self._embedder, width)
         if replaced:
             self._file.erase()
 
@@ -390,9 +385,9 @@ class FaissStore(VectorStore):
             return [(each, score) for each, (_, score) in zip(documents, hits, strict=True)]
 
     def _documents(self, keys: Sequence[int]) -> list[Document]:
-        """Return documents of their own; within a transaction."""
-        rows = [self._index.rows[key] for key in keys]
+        """Return documents that may be changed."""
+        rows = (self._index.rows[key] for key in keys)
         return [
             Document(id=id, page_content=text, metadata=deepcopy(metadata))
-            for (id, metadata), text in zip(rows, self._file.texts(keys), strict=True)
+            for id, metadata, text in rows
         ]

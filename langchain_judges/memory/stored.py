@@ -85,13 +85,11 @@ class StoredExamples:
     def _followed(self, store: FaissStore) -> MemorySnapshot:
         """Return the snapshot of a store that tells what has changed in it."""
         with self._reading, without_collection():
-            changes = store.changes_since(self._place)
+            self._place, added, removed = store.changes_since(self._place)
             if self._snapshot is None:
-                self._snapshot = MemorySnapshot(self._records(changes.added))
-            elif changes.place != self._place:
-                new = self._records(changes.added)
-                self._snapshot = self._snapshot.with_changes(new, changes.removed)
-            self._place = changes.place
+                self._snapshot = MemorySnapshot(self._records(added))
+            elif added or removed:
+                self._snapshot = self._snapshot.with_changes(self._records(added), removed)
             return self._snapshot
 
     def _read_all(self) -> Steps[MemorySnapshot]:
