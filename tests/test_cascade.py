@@ -173,13 +173,6 @@ def test_the_command_runs_a_calibrated_cascade_from_its_spec(tmp_path, serve):
     assert len(server.calls) - calls == 4
 
 
-def test_an_agreement_that_no_judge_reaches_is_said():
-    rows = [{**PAIR, "id": f"{n}", "label": "B"} for n in range(5)]
-    cascade: Any = create_cascade([sure("cheap", "A", 0.6), sure("dear", "A", 0.2)])
-    with pytest.raises(OptionError, match=r"an `agreement` of 90% on 5 rows .*: none can be"):
-        calibrate_cascade(cascade, rows, progress=False)
-
-
 def test_the_best_agreement_that_can_be_promised_is_said():
     rows = [{**PAIR, "id": f"{n}", "label": "AB"[n % 4 == 0]} for n in range(240)]
     cascade: Any = create_cascade([sure("cheap", "A", 0.6), sure("dear", "A", 0.2)])

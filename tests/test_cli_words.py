@@ -179,7 +179,7 @@ REFUSED = {
     "label pairs.jsonl -o .": "--out must name a file, and . is a folder",
     "trust pairs.jsonl --model m --baseline pairs.jsonl": "pairs.jsonl is not a report",
     "trust pairs.jsonl --verdicts v.jsonl --dry-run": "--dry-run is for --model",
-    "merge empty.jsonl -o a.csv": "empty.jsonl holds no results",
+    "merge empty.jsonl -o a.csv": "holds results of 0 judges",
     "show bms": "there is no method or rubric 'bms'; did you mean 'bsm'?",
 }
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import signal
 
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -21,7 +20,6 @@ from langchain_judges.runs.comparison import compare, line_up, of_specs
 from langchain_judges.testing import error, reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
-from tests.processes import held, rows_in, start, wait_until
 from tests.test_direct import respond as direct_reply
 from tests.test_drpe import respond as drpe_reply
 
@@ -210,24 +208,6 @@ def test_no_verdict_at_all_is_exit_1_with_the_cause(serve, file):
         "3 of 3 rows could not be judged; 3 by direct: provider_error: HTTP 400"
         in result.stderr
     )
-
-
-@pytest.mark.system
-def test_ctrl_c_ends_with_130_and_keeps_what_was_done(serve, tmp_path):
-    path, out = tmp_path / "in.jsonl", tmp_path / "out"
-    file = out / "direct.jsonl"
-    script, event = held(over_the_wire, lambda _: rows_in(file) >= 3)
-    server = serve(script)
-    path.write_text("\n".join(map(json.dumps, rows(300))))
-    process = start("-m", "langchain_judges.cli", "compare", path, "--method", "direct,cot",
-                    "--model", "m", "--base-url", server.url, "-o", out)  # fmt: skip
-    wait_until(lambda: rows_in(file) >= 3)
-    process.send_signal(signal.SIGINT)
-    event.set()
-    _, errors = process.communicate()
-    assert process.returncode == 130, errors
-    assert "Traceback" not in errors
-    assert 3 <= len([json.loads(line) for line in file.read_text().splitlines()]) < 300
 
 
 def test_a_comparison_with_a_judge_of_yours_resumes(tmp_path, serve, file):

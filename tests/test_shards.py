@@ -94,11 +94,11 @@ def test_a_shard_that_was_stopped_is_named(tmp_path):
 def test_shards_of_other_rows_or_judges_do_not_join(tmp_path):
     run(tmp_path, 1, of=2)
     run(tmp_path, 2, of=2, rows=ROWS[:10])
-    with pytest.raises(OutputError, match="did not read the same rows"):
+    with pytest.raises(OutputError, match="different rows, judges"):
         merge(tmp_path, tmp_path / "all.jsonl")
     other = of_method("relative")
     list(judge_many(other, ROWS, records=tmp_path, shard="2/2", progress=False))
-    with pytest.raises(OutputError, match="different judges"):
+    with pytest.raises(OutputError, match="different rows, judges"):
         merge(tmp_path, tmp_path / "all.jsonl")
 
 

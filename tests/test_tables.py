@@ -7,14 +7,12 @@ import json
 import re
 import resource
 import signal
-import sys
 from collections.abc import Iterable
 from datetime import datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
 
 import pandas as pd
 import pyarrow as pa
@@ -137,15 +135,6 @@ def test_a_sheet_is_read_with_its_codes_dates_and_empty_cells(tmp_path):
     assert pd.isna(second["code"])
 
 
-def test_a_sheet_whose_reader_is_missing_names_it(tmp_path, monkeypatch):
-    path = tmp_path / "r.xlsx"
-    with ZipFile(path, "w") as sheet:
-        sheet.writestr("xl/workbook.xml", "")
-    monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(OptionError, match="openpyxl"):
-        list(judge_many(polite(), path, progress=False))
-
-
 def test_columns_are_named_where_their_names_are_unusual():
     rows = [{"frage": "Why?", "reply": "So."}]
     with pytest.raises(InputError, match="no column for `input` is found; there are 'frage'"):
@@ -210,7 +199,13 @@ def test_a_line_that_cannot_be_read_mixes_nothing_into_a_column_of_that_name(tmp
     assert frame["judge.reason"].tolist() == [bad, "Kind.", "Kind.", "Kind.", bad]
 
 
-def cells(path):
+def label_column(path: Path) -> list[str | None]:
+    """Return the judge's labels of a table of any form, as texts; None where there is none."""
+    labels = [row["label"] for row in cells(path)]
+    return [str(label) if label not in (None, "") else None for label in labels]
+
+
+def cells(path: Path) -> Any:
     if path.suffix == ".jsonl":
         return [json.loads(line) for line in path.read_text().splitlines()]
     return parquet.read_table(path).to_pylist() if path.suffix == ".parquet" else read(path)
@@ -271,18 +266,12 @@ def test_a_table_that_was_judged_before_keeps_the_columns_of_that_judge(suffix, 
     for number in range(3):
         out = tmp_path / f"{number}{suffix}"
         list(judge_many(polite(), source, out=out, progress=False))
-        frame = pd.DataFrame(data_of(out))
+        frame = pd.DataFrame(cells(out))
         after = frame.astype(object).where(frame.notna(), None).to_dict("records")
         for row, own in zip(after, before, strict=True):
             assert {name: row[name] for name in own} == own
             assert int(row["judge." * (number + 2) + "label"]) == 1
         source, before = out, after
-
-
-def data_of(path: Path) -> Any:
-    if path.suffix == ".jsonl":
-        return [json.loads(line) for line in path.read_text().splitlines()]
-    return read(path) if path.suffix == ".csv" else parquet.read_table(path).to_pylist()
 
 
 def test_a_data_frame_comes_back_with_its_own_index_and_types():
@@ -323,17 +312,6 @@ def test_columns_that_come_later_are_added(tmp_path):
     table = read(tmp_path / "s.csv")
     assert [row["note"] for row in table] == ["", "late", ""]
     assert list(table[0])[:5] == [*REPLIES[0], "note"]
-
-
-def label_column(path: Path) -> list[str | None]:
-    """Return the judge's labels of a table of any form, as texts; None where there is none."""
-    if path.suffix == ".parquet":
-        cells = parquet.read_table(path).column("label").to_pylist()
-    elif path.suffix == ".jsonl":
-        cells = [json.loads(line)["label"] for line in path.read_text().splitlines()]
-    else:
-        cells = [row["label"] for row in read(path)]
-    return [str(cell) if cell not in (None, "") else None for cell in cells]
 
 
 @for_each("ending", [".csv", ".tsv", ".jsonl", ".parquet"])
@@ -392,15 +370,6 @@ def test_two_open_runs_cannot_write_one_table(tmp_path):
         list(second)
     list(first)
     assert label_column(out) == ["1"] * 3
-
-
-def test_the_rows_themselves_are_no_records_to_be_set_aside(tmp_path):
-    path = tmp_path / "rows.jsonl"
-    lines = [json.dumps({"index": n, **row}) + "\n" for n, row in enumerate(REPLIES)]
-    path.write_text("".join(lines))
-    with pytest.raises(OutputError, match="line 1"):
-        list(judge_many(polite(), path, records=path, progress=False))
-    assert path.read_text() == "".join(lines)
 
 
 def test_a_table_takes_cells_of_any_size_and_mixed_lists(tmp_path):
@@ -476,7 +445,7 @@ def test_two_files_of_outputs_are_joined_by_id_and_the_answer_goes_into_a_pull_r
 ):
     first = lines_of(tmp_path / "v1.jsonl", answers("v1", range(41)))
     second = lines_of(tmp_path / "v2.jsonl", reversed(answers("v2", range(40))))
-    out = [tmp_path / name for name in ("s.csv", "pr.md", "pr.png", "pr.svg")]
+    out = [tmp_path / name for name in ("s.csv", "pr.md", "pr.svg")]
     words = [word for path in out for word in ("-o", path)]
     server = serve(over_the_wire)
     done = comparing(server, first, second, *words)
@@ -495,10 +464,9 @@ def test_two_files_of_outputs_are_joined_by_id_and_the_answer_goes_into_a_pull_r
     assert note.startswith(f"{better}\n{apart}\n\n| | v2 better | v1 better |\n|---|---|---|\n")
     assert "| billing | 0 of 10 (0 %, 0–28 %) | 10 |\n" in note
     assert note.count("\n- q") == 6
-    assert out[2].read_bytes().startswith(b"\x89PNG")
-    assert "<svg" in out[3].read_text()
+    assert "<svg" in out[2].read_text()
     calls = len(server.calls)
-    comparing(server, first, second, *words)
+    comparing(server, first, second, "-o", out[0])
     assert len(server.calls) == calls
 
 
@@ -519,18 +487,6 @@ def test_three_systems_are_ranked_with_the_neighbours_that_are_not_settled(serve
     calls = len(server.calls)
     assert comparing(server, tmp_path / "r.csv", *words, *more).stdout == done.stdout
     assert len(server.calls) == calls
-
-
-def test_a_strict_ranking_ends_with_1_where_a_comparison_failed(serve, tmp_path):
-    rows = [
-        {"question": f"Why {n}?", "v1": "bad", "v2": "good", "v3": "fair"} for n in range(4)
-    ]
-    table = written(tmp_path / "r.csv", rows)
-    server = serve(lambda call: reply("?") if "Why 0" in call.prompt else over_the_wire(call))
-    words = ("--systems", "v1,v2,v3", "--records", tmp_path / "r.jsonl")
-    done = comparing(server, table, *words)
-    assert "3 of 12 comparisons could not be judged" in done.stderr
-    comparing(server, table, *words, "--strict", exit_code=1)
 
 
 COLUMNS_OF_SET = {"input": "id", "output": "question"}

@@ -34,12 +34,6 @@ class RowBudget:
         self.exhausted = False
         """Whether a row was refused; no other row is started then."""
         self._limiter, self._summary, self._calls_each = limiter, summary, calls_each
-        self._fewest_calls = 0
-
-    def learn(self, calls: int) -> None:
-        """Take the number of calls of a judged row."""
-        if calls:
-            self._fewest_calls = min(self._fewest_calls or calls, calls)
 
     def allows(self, active: Sequence[RowCost]) -> bool:
         """Return whether one more row can be finished in addition to the active ones."""
@@ -49,9 +43,6 @@ class RowBudget:
         limiter, each = self._limiter, self._calls_each
         if limiter.max_calls is None:
             return True
-        if not active and self._fewest_calls:
-            # Work that rows share, such as a panel, may already be paid for.
-            each = min(each, self._fewest_calls)
         promised = sum(max(0, each - row_cost.usage["calls"]) for row_cost in active)
         return limiter.calls + promised + max(each, 1) <= limiter.max_calls
 

@@ -64,11 +64,11 @@ def calibrate_cascade(
         raise OptionError(f"`cascade` must be a cascade, got {type(graph).__name__}")
     wish = options.agreement or cascade_options.agreement or 0.9
     data = list(source_of(rows).records)
+    if not options.by_last and all(row.get("label") is None for row in data):
+        raise InputError("no row has a `label`; `by_last=True` asks the last judge for them")
     runs = [_results(member, data, options) for member in graph.members]
     answers = [[answer_of(row["verdict"]) for row in run] for run in runs]
     labels: list[Any] = answers[-1] if options.by_last else [row.get("label") for row in data]
-    if all(label is None for label in labels):
-        raise InputError("no row has a `label`; `by_last=True` asks the last judge for them")
     sure = [[certainty(row["verdict"], calibrated=True) for row in run] for run in runs]
     columns = list(zip(answers, sure, strict=True))[: -1 if options.by_last else None]
     is_silent = not options.by_last and all(chance is None for chance in sure[-1])

@@ -6,9 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
-
-from typing_extensions import TypedDict
+from typing import TYPE_CHECKING, Any
 
 from langchain_judges.errors import (
     InputError,
@@ -22,11 +20,9 @@ from langchain_judges.rows.checks import (
     kind_of_result,
 )
 from langchain_judges.verdict import (
-    ConfidenceSource,
     Failure,
     FailureReason,
     Label,
-    Preference,
     Usage,
     no_usage,
     not_judged,
@@ -39,18 +35,9 @@ if TYPE_CHECKING:
 _DECISIVE = ("method", "options", "model", "prompt_version")
 
 
-class Marks(TypedDict, total=False):
-    """The settings that determine a judge's verdicts, as far as they are known."""
-
-    method: str
-    options: Mapping[str, object]
-    model: Mapping[str, Mapping[str, object]]
-    """The identity of the model of each step."""
-    prompt_version: str
-    memory: str
-    """The version of its memory."""
-    embeddings: object
-    """The identity of its embeddings, or of those of each member."""
+Marks = dict[str, Any]
+"""The settings that determine a judge's verdicts, as far as they are known: `method`,
+`options`, `model` (the identity of each step's), `prompt_version`, `memory`, `embeddings`."""
 
 
 class JudgeMemories:
@@ -88,7 +75,7 @@ def marks_of(judge: object, memory: str) -> tuple[Marks, int]:
     from langchain_judges.methods.describe import metadata_of
 
     metadata = metadata_of(judge)
-    marks = cast("Marks", {key: metadata[key] for key in _DECISIVE if key in metadata})
+    marks = {key: metadata[key] for key in _DECISIVE if key in metadata}
     if isinstance(options := marks.get("options"), Mapping):
         # A graph's name in traces does not affect verdicts.
         marks["options"] = {key: value for key, value in options.items() if key != "name"}
@@ -144,24 +131,13 @@ ResultRow = dict[str, Any]
 method's own results."""
 
 
-class AnyVerdict(TypedDict, total=False):
-    """A verdict of either kind; of a written text only failures and usage."""
-
-    preference: Preference | None
-    label: Label | None
-    score: float | None
-    confidence: float | None
-    confidence_source: ConfidenceSource
-    flipped: bool | None
-    rationale: str
-    failures: list[Failure]
-    usage: Usage
+AnyVerdict = Mapping[str, Any]
+"""A verdict of either kind; of a written text only failures and usage."""
 
 
 def outcome_of(result: Mapping[str, Any]) -> AnyVerdict:
     """Return where a result has failures and usage: its verdict, or a written row itself."""
-    is_text = kind_of_result(result) == "task"
-    return cast("AnyVerdict", result if is_text else result.get("verdict") or {})
+    return result if kind_of_result(result) == "task" else result.get("verdict") or {}
 
 
 def judged_row(result: Mapping[str, Any]) -> bool:

@@ -323,8 +323,6 @@ class RunState:
             self.summary.add(result)
             if error := self._first_rows.error_of_first(result):
                 self.fail(error)
-            if result["judged"]:
-                self._budget.learn(outcome_of(result)["usage"]["calls"])
         return result
 
     def deliver(self, result: ResultRow) -> ResultRow:

@@ -11,21 +11,15 @@ import hashlib
 import json
 import os
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from langchain_judges.errors import OptionError, OutputError
 from langchain_judges.runs.remote import Remote, url_of
 from langchain_judges.runs.results import row_in
 from langchain_judges.runs.rows import ResultRow, judged_row
 from langchain_judges.runs.tables import FORMS, records_of, write_results
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 _PART = re.compile(r"part-(\d{5})-of-(\d{5})\.jsonl")
 
@@ -193,30 +187,27 @@ def _merge(place: Path, target: Path, whole: bool) -> Merged:
     if any(part.resolve() == target.resolve() for part in parts):
         raise OptionError(f"`out` is {target}, which is also read; name another file")
     receipts = [receipt for part in parts if (receipt := Receipt.read(part))]
-    places = _places(parts, receipts[0].mark if receipts else None)
-    counts = Counter[bool]()
+    places, judged = _places(parts, receipts[0].mark if receipts else None)
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        write_results(draft, target.suffix, _count(_in_order(parts, places), counts))
+        write_results(draft, target.suffix, _in_order(parts, places))
         draft.replace(target)
     except OSError as exc:
         raise OutputError(f"{target} cannot be written: {exc}") from exc
     finally:
         draft.unlink(missing_ok=True)
-    return Merged(counts.total(), counts[True], len(parts))
+    return Merged(len(places), judged, len(parts))
 
 
 def _check_parts(folder: Path, whole: bool) -> list[Path]:
     """Return the parts of one run; if it must be whole, check that each is complete."""
     parts = dict(parts_of(folder))
     shards = set(parts.values())
-    if not parts:
-        raise OutputError(f"{folder} holds no part of a run.")
-    if len({shard.of for shard in shards}) > 1:
-        sizes = " and ".join(map(str, sorted({shard.of for shard in shards})))
-        raise OutputError(f"{folder} holds parts of different runs, of {sizes} shards.")
-    of = next(iter(shards)).of
+    sizes = {shard.of for shard in shards}
+    if len(sizes) != 1:
+        raise OutputError(f"{folder} holds the parts of {len(sizes)} runs, and must of one.")
+    (of,) = sizes
     if lacking := [str(s) for n in range(1, of + 1) if (s := Shard(n, of)) not in shards]:
         raise OutputError(f"{folder} lacks the parts {', '.join(lacking)}.")
     if not whole:
@@ -227,27 +218,27 @@ def _check_parts(folder: Path, whole: bool) -> list[Path]:
             f"Shards that have not finished: {', '.join(unfinished)}; run them again."
         )
     finished = [receipt for receipt in receipts.values() if receipt]
-    if len({receipt.mark for receipt in finished}) > 1:
-        raise OutputError(f"{folder} holds results of different judges or settings.")
-    if len({receipt.rows for receipt in finished}) > 1 or (
-        sum(receipt.own for receipt in finished) != finished[0].rows
-    ):
-        raise OutputError(f"The shards in {folder} did not read the same rows.")
+    runs = {(receipt.mark, receipt.rows) for receipt in finished}
+    if len(runs) > 1 or sum(receipt.own for receipt in finished) != finished[0].rows:
+        raise OutputError(
+            f"The shards in {folder} are of different rows, judges or settings of a judge."
+        )
     return list(parts)
 
 
-def _places(parts: list[Path], wanted: str | None) -> NDArray[np.int64]:
-    """Return index, part, offset and length of each row, by index: an (n, 4) array.
+def _places(
+    parts: list[Path], wanted: str | None
+) -> tuple[list[tuple[int, int, int, int]], int]:
+    """Return index, part, offset and length of each row, by index; and how many are judged.
 
     Args:
         parts: Files of results.
         wanted: The mark of the judge whose rows they are of; None: of the only one.
     """
-    import numpy as np
-
-    rows: list[tuple[int, int, int, int]] = []
+    places: list[tuple[int, int, int, int]] = []
     keys: set[str] = set()
     marks: set[str] = set()
+    judged = 0
     for number, part in enumerate(parts):
         offset = 0
         with part.open("rb") as file:
@@ -258,16 +249,14 @@ def _places(parts: list[Path], wanted: str | None) -> NDArray[np.int64]:
                         raise OutputError(f"{part}: row {row['index']} occurs twice.")
                     keys.add(row["key"])
                     marks.add(row["judge"]["mark"])
-                    rows.append((int(row["index"]), number, offset, len(line)))
+                    places.append((int(row["index"]), number, offset, len(line)))
+                    judged += judged_row(row)
                 offset += len(line)
-    if len(marks) > 1:
+    if len(marks) > 1 or not (places or wanted):
         raise OutputError(
             f"{parts[0]} holds results of {len(marks)} judges, and a table is of one"
         )
-    if not (rows or wanted):
-        raise OutputError(f"{parts[0]} holds no results.")
-    table = np.array(rows, dtype=np.int64).reshape(-1, 4)
-    return table[np.argsort(table[:, 0], kind="stable")]
+    return sorted(places), judged
 
 
 def _parse(line: bytes, part: Path, number: int) -> ResultRow:
@@ -279,15 +268,11 @@ def _parse(line: bytes, part: Path, number: int) -> ResultRow:
     return row
 
 
-def _in_order(parts: list[Path], places: NDArray[np.int64]) -> Iterator[ResultRow]:
+def _in_order(
+    parts: list[Path], places: list[tuple[int, int, int, int]]
+) -> Iterator[ResultRow]:
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(part.open("rb")) for part in parts]
-        for _, number, offset, length in places.tolist():
+        for _, number, offset, length in places:
             files[number].seek(offset)
             yield _parse(files[number].read(length), parts[number], 0)
-
-
-def _count(rows: Iterable[ResultRow], counts: Counter[bool]) -> Iterator[ResultRow]:
-    for row in rows:
-        counts[judged_row(row)] += 1
-        yield row
