@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections import UserDict
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import resolve_name
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -49,46 +50,12 @@ def _homes(package: str) -> dict[str, str]:
     }
 
 
-class Lazy(MutableMapping[str, T], Generic[T]):
-    """Classes or functions by name, which know where they are declared.
-
-    Args:
-        package: The package of all modules.
-        homes: By name `"module:name"`, or what is there already.
-    """
-
-    def __init__(self, package: str, homes: Mapping[str, str | T]) -> None:
-        """Remember the names; nothing is loaded."""
-        self._package = package
-        self._homes = dict(homes)
+class Lazy(UserDict[str, T]):
+    """Classes or functions by name; a text, `"module:name"`, is loaded when it is asked for."""
 
     def __getitem__(self, name: str) -> T:
         """Return what a name stands for, loaded now if it was not."""
-        home = self._homes[name]
+        home: Any = self.data[name]
         if isinstance(home, str):
-            home = self._homes[name] = resolve_name(f"{self._package}.{home}")
-        return home
-
-    def __setitem__(self, name: str, value: T) -> None:
-        """Add a name, or replace what it stands for."""
-        self._homes[name] = value
-
-    def __delitem__(self, name: str) -> None:
-        """Forget a name."""
-        del self._homes[name]
-
-    def __contains__(self, name: object) -> bool:
-        """Say whether there is such a name; nothing is loaded."""
-        return name in self._homes
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield the names."""
-        return iter(self._homes)
-
-    def __len__(self) -> int:
-        """Return how many there are."""
-        return len(self._homes)
-
-    def __or__(self, other: Lazy[T]) -> Lazy[T]:
-        """Return the names of both; a name in both has the value of `other`."""
-        return Lazy(self._package, {**self._homes, **other._homes})
+            home = self.data[name] = resolve_name(home)
+        return cast("T", home)

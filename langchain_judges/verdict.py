@@ -200,25 +200,14 @@ class LabelVerdict(TypedDict):
 
 def no_usage() -> Usage:
     """Return the usage of work that asked nothing."""
-    return {
-        "calls": 0,
-        "input_tokens": 0,
-        "cached_tokens": 0,
-        "output_tokens": 0,
-        "by_step": {},
-    }
+    return Usage(calls=0, input_tokens=0, cached_tokens=0, output_tokens=0, by_step={})
 
 
 def no_step_usage() -> StepUsage:
     """Return the usage of a step that asked nothing."""
-    return {
-        "calls": 0,
-        "input_tokens": 0,
-        "cached_tokens": 0,
-        "output_tokens": 0,
-        "retries": 0,
-        "cached_calls": 0,
-    }
+    return StepUsage(
+        calls=0, input_tokens=0, cached_tokens=0, output_tokens=0, retries=0, cached_calls=0
+    )
 
 
 def add_usage(parts: Iterable[Usage]) -> Usage:

@@ -47,18 +47,24 @@ _METHODS = {
 }
 _COMBINATIONS = {"jury": "jury.options:Jury", "cascade": "cascade.options:Cascade"}
 
-METHODS: Lazy[type[JudgeOptions]] = Lazy(__package__, _METHODS)
+
+def _in_full(homes: Mapping[str, str]) -> dict[str, Any]:
+    return {name: f"{__package__}.{home}" for name, home in homes.items()}
+
+
+METHODS: Lazy[type[JudgeOptions]] = Lazy(_in_full(_METHODS))
 """Each name, and the module and class of its options, loaded when they are asked for."""
 
-COMBINATIONS: Lazy[type[JudgeOptions]] = Lazy(__package__, _COMBINATIONS)
+COMBINATIONS: Lazy[type[JudgeOptions]] = Lazy(_in_full(_COMBINATIONS))
 """Judges made of other judges, by name; wherever a judge is named, they can be named too."""
 
 BUILDERS: Lazy[Builder] = Lazy(
-    __package__,
-    {
-        name: f"{home.partition('.')[0]}.judge:build"
-        for name, home in (_METHODS | _COMBINATIONS).items()
-    },
+    _in_full(
+        {
+            name: f"{home.partition('.')[0]}.judge:build"
+            for name, home in (_METHODS | _COMBINATIONS).items()
+        }
+    )
 )
 """By the same names what makes a judge of checked options and a model, or of members: `build`
 in the `judge.py` of the method's folder."""
