@@ -10,7 +10,7 @@ from langchain_judges import FailureMemory, create_allure_judge, judge_many, loa
 from langchain_judges.errors import InputError
 from langchain_judges.memory.example import MEANINGS
 from langchain_judges.methods.registry import METHODS
-from langchain_judges.methods.rubric.criteria import ready
+from langchain_judges.methods.rubric.criteria import ready_rubrics
 from langchain_judges.methods.rubric.replies import label_probabilities, parse_label
 from langchain_judges.testing import with_logprobs
 from tests.cases import for_each
@@ -18,7 +18,9 @@ from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.memories import Letters, example, ids_in, memory_of
 
-RUBRICS = {n: ready(n).criteria[0].description for n in ("correctness", "consistency")}
+RUBRICS = {
+    n: ready_rubrics()[n].criteria[0].description for n in ("correctness", "groundedness")
+}
 STEPS = METHODS["allure"].presets["steps"]["steps"]
 ITEM = {"input": "Which path?", "output": "Answer: 1, 3", "expected": "1, 3", "id": "one"}
 
@@ -237,8 +239,8 @@ def test_the_rubric_follows_the_item_or_the_caller():
     against_source = {"input": "Summarise.", "output": "A cat.", "source": "A dog sat."}
     cases: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         (ITEM, {}, RUBRICS["correctness"]),
-        (against_source, {}, RUBRICS["consistency"]),
-        (ITEM | against_source, {"rubric": "consistency"}, RUBRICS["consistency"]),
+        (against_source, {}, RUBRICS["groundedness"]),
+        (ITEM | against_source, {"rubric": "groundedness"}, RUBRICS["groundedness"]),
         (ITEM, {"rubric": "Be brief."}, "Be brief."),
     ]
     for item, options, rubric in cases:

@@ -62,7 +62,7 @@ def test_each_shape_is_the_record_that_a_person_has_read(snapshot):
 
 def judge_and_model(**options: Any) -> tuple[Any, FakeChatModel]:
     model = FakeChatModel(replies=answer)
-    return create_rubric_judge(model, **{"rubric": "good", **options}), model
+    return create_rubric_judge(model, **{"rubric": "Is it good?", **options}), model
 
 
 # ---- conversations

@@ -349,7 +349,7 @@ def test_retrieval_is_judged_without_an_output(rubric, label, score):
 
 def test_the_last_turn_alone_is_judged_where_that_is_asked_for():
     model = FakeChatModel(replies=answer)
-    judge = create_rubric_judge(model, rubric="good", last_turn=True)
+    judge = create_rubric_judge(model, rubric="Is it good?", last_turn=True)
     judge.invoke({"input": "A chat.", "output": TALK[:4]})
     as_evaluator(judge)(inputs="A chat.", outputs={"messages": TALK[:4]})
     for prompt in map(unfenced, model.prompts):

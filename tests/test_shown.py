@@ -389,7 +389,7 @@ def test_the_answer_alone_is_judged_where_its_place_is_named():
     [
         (None, {}, "needs a reference to compare with, or a source"),
         ("correctness", {"context": SOURCE}, "the judge needs a reference"),
-        ("consistency", {}, "the judge needs a source"),
+        ("groundedness", {}, "the judge needs a source"),
     ],
 )
 def test_a_judge_that_lacks_what_it_judges_by_says_so(rubric, fields, need):

@@ -313,7 +313,7 @@ def test_a_judge_runs_as_the_code_of_an_online_evaluator(client, server, monkeyp
         assert "It rained." in model.calls[0].prompt
         assert space["perform_eval"]({"inputs": {}, "outputs": None}) == {}
     with pytest.raises(OptionError, match="the model is an object"):
-        create_online_evaluator(client, of_method("rubric", rubric="good"), "tone")
+        create_online_evaluator(client, of_method("rubric", rubric="Is it good?"), "tone")
 
 
 def test_a_run_is_judged_when_it_is_over_and_not_before(client, server):

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.steps import Steps, Wait
 from langchain_judges.errors import InputError, JudgeError, OptionError
 from langchain_judges.methods.describe import kind_of, marks_of, unwrapped
-from langchain_judges.methods.rubric.criteria import ready
+from langchain_judges.methods.rubric.criteria import ready_names
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.options import Rule, check_value
@@ -313,7 +313,7 @@ def feedback_key(judge: Judge) -> str:
     if name := getattr(options, "name", None):
         return str(name)
     rubric = getattr(options, "rubric", None)
-    if isinstance(rubric, str) and ready(rubric):
+    if isinstance(rubric, str) and rubric in ready_names():
         return rubric
     own = options.own_rubric if isinstance(options, LabelOptions) else None
     names = [each.name for each in own.criteria] if own else []

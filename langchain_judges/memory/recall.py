@@ -290,6 +290,6 @@ def cut_failures(report: RecallReport) -> list[Failure]:
     count = len(report["ids"]) + report["left_out"]
     detail = (
         f"{report['left_out']} of {count} recalled examples are left out: there is no room, or "
-        "their labels are others or contradicted"
+        "they carry other labels"
     )
     return [{"step": "recall", "unit": "examples", "reason": "input_cut", "detail": detail}]

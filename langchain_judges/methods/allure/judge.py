@@ -82,7 +82,7 @@ class ALLURE(LabelOptions):
         "steps": {"steps": _STEPS, "recall": "none"},
         "examples": {"steps": _STEPS},
         "e1": {**_PAPER, "rubric": "correctness", "steps": _STEPS},
-        "e2": {**_PAPER, "rubric": "consistency"},
+        "e2": {**_PAPER, "rubric": "groundedness"},
     }
 
     labels: Labels = (0, 1)

@@ -10,16 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, NotRequired
+from statistics import harmonic_mean
+from typing import Annotated, Literal, NamedTuple, NotRequired
 
 from langgraph.constants import END
 from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
 
 from langchain_judges.asking.nodes import Call, Emits, Next, Route
-from langchain_judges.asking.reading import check, lax_shape, shape_of
+from langchain_judges.asking.reading import Problem, check, lax_shape, shape_of
 from langchain_judges.asking.send import Reply
 from langchain_judges.asking.steps import Update
 from langchain_judges.methods.context import StateSchema, begin
+from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import ItemState, ItemSteps, item_of, material
 from langchain_judges.methods.pairs import instructions_block
 from langchain_judges.methods.rubric.criteria import Explain
@@ -31,18 +34,50 @@ from langchain_judges.methods.rubric.replies import (
     distinct_lines,
     label_shape,
 )
-from langchain_judges.methods.rubric.tally import Claim, ClaimSide, claims_verdict
-from langchain_judges.verdict import Failure, Item, add_usage, not_labelled
-
-if TYPE_CHECKING:
-    from langchain_judges.methods.graph import JudgeGraph
+from langchain_judges.verdict import (
+    Failure,
+    Item,
+    LabelVerdict,
+    Usage,
+    add_usage,
+    not_labelled,
+)
 
 MOST_CLAIMS = 50
 """Claims of one text that are checked."""
-_FIELDS: Mapping[str, ClaimSide] = {"claims": "response", "expected_claims": "expected"}
-"""What a reply calls the claims of each text."""
-_UNITS: Mapping[ClaimSide, str] = {"response": "claim", "expected": "expected"}
-"""What the claims of each text are called where they are checked."""
+MOST_QUOTED = 5
+"""Claims that a rationale quotes."""
+
+ClaimSide = Literal["response", "expected"]
+"""Whose claims: those of the response, or of the expected answer."""
+
+
+class _Side(NamedTuple):
+    field: str
+    """What a reply calls its claims."""
+    unit: str
+    """What one is called where it is checked."""
+    share: str
+    """What the share that holds is called."""
+    text: str
+
+
+_SIDES: Mapping[ClaimSide, _Side] = {
+    "response": _Side("claims", "claim", "precision", "the response"),
+    "expected": _Side("expected_claims", "expected", "recall", "the expected answer"),
+}
+
+
+class Claim(TypedDict):
+    """One atomic claim, and whether it holds."""
+
+    claim: str
+    of: ClaimSide
+    """Whose claim: one of the response is looked up in the source or the expected answer, one
+    of the expected answer in the response."""
+    supported: bool | None
+    """None: not checked, see the verdict's failures."""
+    reason: str
 
 
 class ClaimState(ItemState, total=False):
@@ -89,11 +124,15 @@ class ClaimSteps(ItemSteps):
             return {"verdict": not_labelled([*state["failures"], *reply.failures], reply.usage)}
         claims: list[Claim] = []
         failures: list[Failure] = []
-        for field, side in _FIELDS.items():
-            texts = distinct_lines(reply.data.get(field) or ())
-            claims += [_claim(side, text) for text in texts[:MOST_CLAIMS]]
+        for side, names in _SIDES.items():
+            texts = distinct_lines(reply.data.get(names.field) or ())
+            claims += [
+                Claim(claim=text, of=side, supported=None, reason="")
+                for text in texts[:MOST_CLAIMS]
+            ]
             if (surplus := len(texts) - MOST_CLAIMS) > 0:
-                failures.append(_cut(side, surplus))
+                detail = f"{surplus} claims beyond the first {MOST_CLAIMS} were not checked"
+                failures.append(Problem("input_cut", detail).failure("split", side))
         return {"claims": claims, "failures": [*reply.failures, *failures]}
 
     def next(self, state: ClaimState) -> Next:
@@ -144,7 +183,7 @@ class ClaimSteps(ItemSteps):
         """Return the verdict: the share of the claims that hold, or F1 of both shares."""
         claims, sides = state["claims"], self._sides(state)
         if not any(claim["of"] == "response" for claim in claims):
-            nothing = "The response states nothing that can be checked."
+            nothing = f"The response {_NOTHING}."
             claims = [{**claim, "supported": False, "reason": nothing} for claim in claims]
         usage = add_usage(state["usages"])
         verdict, subscores = claims_verdict(claims, sides, state["failures"], usage)
@@ -189,8 +228,8 @@ def claims_graph(steps: ClaimSteps, **marks: object) -> JudgeGraph:
 def split_shape(compares: bool) -> type[BaseModel]:
     """Return the shape of the claims of the response, and of the expected answer if asked."""
     claims = Annotated[list[str], Field(json_schema_extra={"maxItems": MOST_CLAIMS})]
-    names = _FIELDS if compares else ["claims"]
-    return shape_of("Claims", dict.fromkeys(names, claims))
+    sides = [side.field for side in _SIDES.values()]
+    return shape_of("Claims", dict.fromkeys(sides if compares else sides[:1], claims))
 
 
 @cache
@@ -201,18 +240,81 @@ def check_shape(names: tuple[str, ...], explain: Explain) -> type[BaseModel]:
 
 def _names(claims: Sequence[Claim]) -> list[str]:
     """Return what a prompt calls each claim, such as `claim_1` and `expected_1`."""
-    counts: dict[ClaimSide, int] = dict.fromkeys(_UNITS, 0)
-    names = []
-    for claim in claims:
-        counts[claim["of"]] += 1
-        names.append(f"{_UNITS[claim['of']]}_{counts[claim['of']]}")
-    return names
+    counts = {side: sum(claim["of"] == side for claim in claims) for side in _SIDES}
+    return [f"{_SIDES[of].unit}_{n}" for of in counts for n in range(1, counts[of] + 1)]
 
 
-def _claim(side: ClaimSide, text: str) -> Claim:
-    return {"claim": text, "of": side, "supported": None, "reason": ""}
+def claims_verdict(
+    claims: Sequence[Claim],
+    sides: Sequence[ClaimSide],
+    failures: Sequence[Failure],
+    usage: Usage,
+) -> tuple[LabelVerdict, list[CriterionScore]]:
+    """Return the verdict on the claims of a text, and its precision and recall.
+
+    With the claims of one side the score is their precision; with those of both it is F1. A
+    response without claims has no precision, and none of the expected claims: its score is 0
+    where an expected answer makes some, and it is not judged where there is only a source.
+
+    Args:
+        claims: The claims, checked.
+        sides: Whose claims count.
+        failures: Everything that went wrong.
+        usage: What the judgment cost.
+    """
+    by_side = {side: [claim for claim in claims if claim["of"] == side] for side in sides}
+    if not by_side[sides[-1]]:
+        problem = Problem("empty", f"{_SIDES[sides[-1]].text} {_NOTHING}")
+        why = f"Not judged: {problem.detail}."
+        failures = [*failures, problem.failure("split", sides[-1])]
+        return not_labelled(failures, usage, why), []
+    for side, own in by_side.items():
+        checked = sum(claim["supported"] is not None for claim in own)
+        if own and 2 * checked <= len(own):
+            share = f"{checked} of {len(own)} claims of {_SIDES[side].text} were checked"
+            why = f"Not judged: {share}, more than half must be."
+            return not_labelled(failures, usage, why), []
+    subscores = [_share(own, side, len(sides) > 1) for side, own in by_side.items()]
+    shares = [each["score"] or 0.0 for each in subscores]
+    total = round(harmonic_mean(shares), 4)
+    heading = f"F1 {total:.2f}. " if len(sides) > 1 else ""
+    verdict: LabelVerdict = {
+        "label": total,
+        "score": total,
+        "confidence": None,
+        "confidence_source": "none",
+        "rationale": heading + " ".join(each["reason"] for each in subscores),
+        "failures": list(failures),
+        "usage": usage,
+        "recalled": [],
+    }
+    return verdict, subscores
 
 
-def _cut(side: ClaimSide, count: int) -> Failure:
-    detail = f"{count} claims beyond the first {MOST_CLAIMS} were not checked"
-    return {"step": "split", "unit": side, "reason": "input_cut", "detail": detail}
+_NOTHING = "states nothing that can be checked"
+
+
+def _share(claims: Sequence[Claim], side: ClaimSide, compares: bool) -> CriterionScore:
+    """Return the share of the claims of one side that hold, and which do not."""
+    labels = [claim["supported"] for claim in claims if claim["supported"] is not None]
+    share = sum(labels) / len(labels) if labels else None
+    basis = "the expected answer" if compares else "the source"
+    end = f"supported by {basis}" if side == "response" else "in the response"
+    reason = f"The response {_NOTHING}."
+    if labels:
+        wrong = [f"\u201c{c['claim']}\u201d" for c in claims if c["supported"] is False]
+        more = [f"and {len(wrong) - MOST_QUOTED} more"] if len(wrong) > MOST_QUOTED else []
+        quoted = "; ".join([*wrong[:MOST_QUOTED], *more])
+        summary = f"{sum(labels)} of {len(labels)} claims of {_SIDES[side].text} are {end}"
+        reason = f"{summary}; not: {quoted}." if wrong else f"{summary}."
+    return {
+        "criterion": _SIDES[side].share,
+        "label": None if share is None else round(share, 4),
+        "score": share,
+        "weight": 1,
+        "holds": None if share is None else share == 1,
+        "required": False,
+        "reason": reason,
+        "confidence": None,
+        "confidence_source": "none",
+    }

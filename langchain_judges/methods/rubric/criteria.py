@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from os import PathLike
@@ -15,7 +14,7 @@ import yaml
 from annotated_types import Gt, Le
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.methods.declaration import Written
 from langchain_judges.options import Options, Rule, Scale
 from langchain_judges.verdict import Label
@@ -273,8 +272,6 @@ class Rubric(Options):
     """What a row must bring beside task and output."""
     judges: Literal["output", "source"] = "output"
     """What is judged: the row's output, or its source as the result of a search."""
-    also: Annotated[Sequence[str], Field()] = ()
-    """Other names under which it is known."""
 
 
 _BOOL = "tag:yaml.org,2002:bool"
@@ -334,25 +331,9 @@ def ready_names() -> tuple[str, ...]:
     return tuple(sorted(n.removesuffix(".yaml") for n in names if n.endswith(".yaml")))
 
 
-@cache
-def _names() -> Mapping[str, str]:
-    """Return the name of a ready rubric by every name that it is known by."""
-    names = {name: name for name in ready_rubrics()}
-    return names | {
-        other: name for name, rubric in ready_rubrics().items() for other in rubric.also
-    }
-
-
-def ready(name: str) -> Rubric | None:
-    """Return the ready rubric of a name; None if there is none."""
-    own_name = _names().get(name)
-    return ready_rubrics()[own_name] if own_name else None
-
-
 def ready_text(name: str) -> str | None:
     """Return the file of the ready rubric of a name; None if there is none."""
-    own_name = _names().get(name)
-    return _text_of(own_name) if own_name else None
+    return _text_of(name) if name in ready_names() else None
 
 
 _PLACES = re.compile(
@@ -360,6 +341,9 @@ _PLACES = re.compile(
     r"\s*\}?\}"
 )
 """Where prompts of other packages put texts."""
+
+
+_WORD = re.compile(r"[a-z]+(_[a-z]+)*")
 
 
 def check_name(text: str) -> None:
@@ -380,15 +364,9 @@ def check_name(text: str) -> None:
             "there. Say only what is judged, such as 'Is the response polite?': the task, the "
             "response, the expected answer and the source are shown beside it"
         )
-    file_names = _names()
-    if text in file_names:
-        return
     name = "_".join(text.split()).casefold()
-    if name not in file_names and not re.fullmatch(r"[a-z]+(_[a-z]+)*", text):
-        return
-    near = get_close_matches(name, list(file_names), n=1)
-    if near or "_" in text:
-        hint = f"did you mean {near[0]!r}? " if near else ""
+    if text not in ready_names() and (name in ready_names() or _WORD.fullmatch(text)):
         raise OptionError(
-            f"there is no rubric {text!r}; {hint}there are {', '.join(file_names)}"
+            f"there is no rubric {text!r}; {did_you_mean(name, ready_names())}there are "
+            f"{', '.join(ready_names())}; or say what is judged in a sentence"
         )

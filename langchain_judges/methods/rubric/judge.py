@@ -13,7 +13,7 @@ from langgraph.constants import END, START
 from langgraph.types import Overwrite, Send
 
 from langchain_judges.asking.nodes import Call, Next, in_one
-from langchain_judges.asking.reading import check, lax_shape
+from langchain_judges.asking.reading import Problem, check, lax_shape
 from langchain_judges.asking.send import Question, Reply
 from langchain_judges.asking.steps import Update
 from langchain_judges.errors import OptionError
@@ -65,23 +65,6 @@ class ShownExample(Example):
     source_text: str
 
 
-def usable(examples: Sequence[Example], labels: Sequence[Label]) -> list[Example]:
-    """Return the examples with one of some labels; of two that contradict, the later one."""
-    names = {str(label) for label in labels}
-    copies = list(examples)  # what is recalled is a sequence that copies
-    latest: dict[str, Example] = {}
-    for example in copies:
-        text = isinstance(example.get("output"), str | list)
-        if text and str(example.get("corrected")) in names:
-            latest[_content(example)] = example
-    return [each for each in copies if latest.get(_content(each)) is each]
-
-
-def reply_to(example: Example) -> str:
-    """Return the label that a judge should have replied to an example."""
-    return json.dumps({"label": str(example["corrected"])}, ensure_ascii=False)
-
-
 def case(
     record: Item | Example | ShownExample, options: LabelOptions, also: Sequence[str] = ()
 ) -> dict[str, str]:
@@ -113,11 +96,6 @@ def shaped_as(item: Item, example: Example) -> Example | ShownExample:
     if not source or source == task or not example_task.startswith(beginning):
         return example
     return {**example, "input": task, "source_text": example_task.removeprefix(beginning)}
-
-
-def _content(example: Example) -> str:
-    fields = [example.get(field) for field in ("input", "output", "expected")]
-    return json.dumps(fields, sort_keys=True, default=str)
 
 
 _CHARACTERS = 3
@@ -172,7 +150,7 @@ class LabelSteps(ItemSteps):
                 each=" by each criterion" if len(criteria) > 1 else ""
             )
             + (ABSTAIN if self.options.abstain else ""),
-            "instructions": self.instructions,
+            "instructions": instructions_block(self.options.instructions),
             "shared": corrections,
             "examples": [] if lessons else self._turns(item, examples),
         }
@@ -196,7 +174,8 @@ class LabelSteps(ItemSteps):
             found = subscore(criterion, data, probabilities)
             subscores.append(found)
             if found["label"] is None:
-                failures.append(_abstained(criterion, found["reason"]))
+                missing = Problem("cannot_assess", found["reason"])
+                failures.append(missing.failure("evaluate", criterion.name))
         return {"subscores": subscores, "failures": [*reply.failures, *failures]}
 
     def total(self, state: RubricState) -> Update:
@@ -221,9 +200,13 @@ class LabelSteps(ItemSteps):
         """Return the examples that can be shown."""
         if self._is_whole(item):
             return super().fitting(item, recalled)
-        recaller = self.recaller
+        recaller, names = self.recaller, set(map(str, self.criteria(item)[0].names))
         return fitting(
-            usable(recalled, self.criteria(item)[0].names),
+            [
+                example
+                for example in recalled
+                if "output" in example and str(example["corrected"]) in names
+            ],
             self._room(item, recaller),
             lambda example: self._length(item, example),
             recaller.how,
@@ -274,21 +257,12 @@ class LabelSteps(ItemSteps):
         return {"labels": label_words(criteria[0]), "criteria": shown}
 
     def _steps(self, item: Item, note: str) -> str:
-        steps = self.steps_of(item) if "steps" in self.options.shown else ()
-        return numbered_steps(steps, note)
-
-    def steps_of(self, item: Item) -> Sequence[str]:
-        """Return how to judge an item, step by step; none: the labels say it."""
-        return self.options.steps or self.options.rubric_of(item).steps
+        steps = self.options.steps or self.options.rubric_of(item).steps
+        return numbered_steps(steps if "steps" in self.options.shown else (), note)
 
     def _is_whole(self, item: Item) -> bool:
         """Return whether a label of a person is of more than one criterion."""
         return len(self.criteria(item)) > 1
-
-    @property
-    def instructions(self) -> str:
-        """What the caller adds, as a prompt says it."""
-        return instructions_block(self.options.instructions)
 
     def _in_turns(self, item: Item) -> bool:
         """Return whether examples stand as earlier turns, as in the paper.
@@ -304,12 +278,13 @@ class LabelSteps(ItemSteps):
             "example" if "task" in self.options.shown else "answer_example"
         ]
         ask_words = ASK["none"].format(each="")
-        cases = [(shaped_as(item, each), reply_to(each)) for each in examples]
         return [
             turn
-            for example, reply in cases
+            for example in examples
             for turn in prompt.format_messages(
-                **case(example, self.options), ask=ask_words, reply=reply
+                **case(shaped_as(item, example), self.options),
+                ask=ask_words,
+                reply=json.dumps({"label": str(example["corrected"])}, ensure_ascii=False),
             )
         ]
 
@@ -328,12 +303,6 @@ class LabelSteps(ItemSteps):
             return most
         characters = sum(len(str(value)) for value in material(item).values())
         return min(most, _CHARACTERS * (context - _RESERVE) - characters)
-
-
-def _abstained(criterion: Criterion, reason: str) -> Failure:
-    """Return the note that a criterion cannot be assessed, with what is missing."""
-    unit = criterion.name
-    return {"step": "evaluate", "unit": unit, "reason": "cannot_assess", "detail": reason}
 
 
 def label_graph(steps: LabelSteps, **marks: object) -> JudgeGraph:

@@ -25,8 +25,8 @@ from langchain_judges.methods.rubric.criteria import (
     check_name,
     load_rubric,
     read_rubric,
-    ready,
     ready_names,
+    ready_rubrics,
 )
 from langchain_judges.methods.rubric.prompts import CLAIM_PROMPTS, PROMPTS
 from langchain_judges.options import Owner, Rule
@@ -167,7 +167,7 @@ def rubric_of_text(text: str, labels: LabelsLike | None) -> Rubric:
         text: The name, or what is judged.
         labels: Labels to use instead of those of a ready rubric.
     """
-    if rubric := ready(text):
+    if rubric := ready_rubrics().get(text):
         criteria = tuple(_relabelled(criterion, labels) for criterion in rubric.criteria)
         return rubric.model_copy(update={"criteria": criteria})
     criterion = Criterion(name="rubric", description=text.strip())
