@@ -2,8 +2,6 @@
 
 import json
 import re
-import signal
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app
-from langchain_judges.testing import ServerReply, error, reply
+from langchain_judges.testing import error, reply
 from tests.model_server import good, pairs, refusal
 from tests.processes import held, interrupt, rows_in, start, wait_until
 
@@ -50,16 +48,11 @@ def test_pairs_are_judged_into_a_file_and_counted(serve, write, tmp_path):
     assert all(row["verdict"]["usage"]["calls"] == 11 for row in rows)
 
 
-@pytest.mark.parametrize("command", ["judge", "compare"])
-def test_a_folder_named_as_a_public_set_is_data(serve, small_sets, command):
-    more = ["--method", "direct", "--budget", "1"] if command == "compare" else []
-    server = serve()
-    options = ["--model", "fake", "--base-url", server.url, "--limit", "2", "--dry-run", *more]
-    result = invoke(command, small_sets / "llmbar", *options)
+def test_a_folder_named_as_a_public_set_is_data(serve, small_sets):
+    options = ["--method", "allure", "--limit", "2", "--dry-run"]
+    result = judging(small_sets / "cogeval", serve(), *options)
     assert result.exit_code == 0, result.output
-    assert ("2 pairs by bsm" if command == "judge" else "at most 2 calls") in result.stderr
-    items = invoke("judge", small_sets / "cogeval", "--method", "allure", *options[:7])
-    assert "2 items by allure" in items.stderr
+    assert "2 items by allure" in result.stderr
 
 
 def test_a_wrong_key_stops_with_one_sentence(serve, write):
@@ -88,19 +81,6 @@ def test_ctrl_c_finishes_what_is_in_flight_and_exits_130(serve, write, tmp_path)
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert 3 <= len(rows) < 300
     assert f"A {len(rows)} " in " ".join(printed.split())
-
-
-@pytest.mark.system
-def test_the_second_ctrl_c_stops_at_once(serve, write):
-    server = serve(lambda call: ServerReply(hold=threading.Event()))  # no reply ever comes
-    process = start("-m", "langchain_judges.cli", "judge", write(pairs(3)),
-                    "--model", "m", "--base-url", server.url)  # fmt: skip
-    server.wait_for_calls(1)
-    interrupt(process)
-    assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    process.communicate()
-    assert process.returncode == 130
 
 
 def items(number, **more):

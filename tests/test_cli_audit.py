@@ -92,7 +92,7 @@ def test_an_answer_is_undone_and_a_proposal_skipped(auditing):
     assert [source for source, *_ in kept(auditing)] == ["0w", "1w", "2w"]
 
 
-@pytest.mark.parametrize("end", ["q", "", "\x03"])
+@pytest.mark.parametrize("end", ["q", "\x03"])
 def test_a_review_resumes_where_it_was_stopped_also_by_a_slower_run(auditing, end):
     stopped = auditing("a" + end, "--concurrency", "4")
     assert stopped.exit_code == 0, stopped.output
@@ -121,7 +121,8 @@ def test_a_finished_audit_is_shown_and_another_setting_makes_another(auditing):
 
 
 def test_labels_by_people_need_no_review(auditing):
-    result = auditing("", "--check", "annotated", "--auditor", "labels")
+    check = ["--check", "annotated", "--set", "check.field=label"]
+    result = auditing("", *check, "--auditor", "labels")
     assert result.exit_code == 0, result.output
     assert [source for source, *_ in kept(auditing)] == ["0w", "1w", "2w"]
 
@@ -130,12 +131,6 @@ def test_dev_is_held_out_and_shown(auditing):
     result = auditing("aaaa", "--dev", "0.34")
     assert "0.50 → 1.00" in result.stdout
     assert "always the most frequent label: 0.50" in " ".join(result.stdout.split())
-
-
-def test_a_check_takes_its_options(auditing):
-    result = auditing("aaaa", "--check", "annotated", "--set", "check.field=label")
-    assert result.exit_code == 0, result.output
-    assert "a person says 0, the judge 1" in result.stdout
 
 
 @for_each(
@@ -185,20 +180,6 @@ def test_long_texts_are_cut_until_they_are_asked_for():
     assert "… 28 more lines" in screen(entry)
     assert "line 39" not in screen(entry)
     assert "line 39" in screen(entry, whole=True)
-
-
-def test_a_review_survives_its_process(tmp_path):
-    proposals = [proposal(str(n)) for n in range(3)]
-    first = Review(proposals, tmp_path / "r.jsonl")
-    first.answer("accept")
-    first.answer("mode", mode="new")
-    second = Review(proposals, tmp_path / "r.jsonl")
-    assert second.answers == first.answers
-    assert second.place == "3 of 3"
-    assert second.undo()
-    assert Review(proposals, tmp_path / "r.jsonl").current["id"] == "1"
-    assert second.undo()
-    assert not second.undo()
 
 
 def test_keys_are_taken_from_a_terminal_one_by_one_without_enter(tmp_path, monkeypatch):

@@ -80,13 +80,6 @@ def test_links_within_the_project_are_relative_and_lead_somewhere(page):
         assert not anchor or anchor in anchors(result), target
 
 
-@each_page
-def test_a_page_begins_with_a_line_that_says_what_it_is(page):
-    title, empty, line = page.read_text().split("\n")[:3]
-    assert title.startswith("# ")
-    assert (empty, line.lstrip("*")[0].isupper()) == ("", True)
-
-
 def test_the_readme_is_short_and_leads_to_the_pages():
     text = PAGES[0].read_text()
     assert len(text.split()) <= 1_200
