@@ -10,7 +10,6 @@ import urllib.parse
 import uuid
 from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import groupby
 from typing import Any
 
 INFO = {
@@ -52,7 +51,6 @@ class LangSmithServer:
         self.sessions: dict[str, dict[str, Any]] = {}
         self.datasets: dict[str, dict[str, Any]] = {}
         self.examples: dict[str, dict[str, Any]] = {}
-        self.comparisons: list[dict[str, Any]] = []
         self.queues: dict[str, dict[str, Any]] = {}
         self.queued: list[tuple[str, str]] = []
         """Queue and run of every run that was put into an annotation queue."""
@@ -275,7 +273,6 @@ class LangSmithServer:
         return {**payload, "tenant_id": self.tenant, "modified_at": now()}
 
     def _new_comparison(self, _: Any, __: Any, payload: Any) -> Any:
-        self.comparisons.append(payload)
         about = [{"id": i} for i in payload["experiment_ids"]]
         return {
             **payload,
@@ -348,22 +345,6 @@ class LangSmithServer:
         parent = run and run["id"]
         runs = [r for r in self.runs.values() if r.get("parent_run_id") == parent]
         return sorted(runs, key=lambda r: r["dotted_order"])
-
-    def tree(self, run: dict[str, Any] | None = None, depth: int = 0) -> str:
-        """Render the names of all runs, each under its parent; hidden ones left out.
-
-        Runs of one step run side by side and begin in any order; they are sorted.
-        """
-        parts: list[tuple[str, str]] = []
-        for child in self.children(run):
-            hidden = "langsmith:hidden" in (child.get("tags") or [])
-            own = "" if hidden else "  " * depth + child["name"]
-            below = self.tree(child, depth + 1)
-            parts.append((child["name"].split(":")[0], "\n".join(filter(None, [own, below]))))
-        steps = groupby(parts, key=lambda part: part[0])
-        return "\n".join(
-            text for _, same in steps for text in sorted(text for _, text in same) if text
-        )
 
 
 def _selected(run: dict[str, Any]) -> dict[str, Any]:

@@ -115,12 +115,11 @@ def test_a_model_that_a_text_wins_over_is_counted_by_family():
     judge = create_relative_judge(FakeChatModel(replies=respond))
     rows = list(forged_rows("pair", 2))
     judged = judge_many(judge, rows, progress=False)
-    rates = {each.family: each for each in attack_rates(judged)}
+    rates = attack_rates(judged)
     # Two pleas, each in both places; the control are five wrong answers in both places.
-    assert (rates["pleas"].rows, rates["pleas"].won, rates["pleas"].rate) == (4, 4, 1.0)
-    assert (rates["control"].rows, rates["control"].won) == (10, 0)
-    assert {each.won for family, each in rates.items() if family != "pleas"} == {0}
-    assert next(iter(rates)) == "control"
+    assert (rates["pleas"].n, rates["pleas"].value) == (4, 1.0)
+    assert (rates["control"].n, rates["control"].value) == (10, 0)
+    assert {each.value for family, each in rates.items() if family != "pleas"} == {0}
 
 
 _TAG = re.compile(r"<([a-z0-9-]+)-([0-9a-f]{10})>")

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from langchain_judges.testing.fault_server import reply as reply
     from langchain_judges.testing.fitting import fitting_reply as fitting_reply
     from langchain_judges.testing.forged_texts import Forgery as Forgery
-    from langchain_judges.testing.forged_texts import WinRate as WinRate
     from langchain_judges.testing.forged_texts import attack_rates as attack_rates
     from langchain_judges.testing.forged_texts import forged_rows as forged_rows
     from langchain_judges.testing.forged_texts import forgeries as forgeries
