@@ -65,7 +65,7 @@ def test_trust_puts_finished_runs_side_by_side(labelled, tmp_path):
     result = invoke("trust", labelled, *arguments, "-o", tmp_path / "r.html")
     assert result.exit_code == 0, result.output
     assert "one · recorded:s: Averages over many rows. Not yet" in result.stdout
-    assert "only first" in (tmp_path / "r.html").read_text()
+    assert "by Holm" in (tmp_path / "r.html").read_text()
 
 
 def test_a_spent_budget_reports_what_was_judged(serve, labelled, tmp_path):

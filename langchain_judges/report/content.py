@@ -43,9 +43,6 @@ class Contest:
     """Two-sided, of the test that the interval inverts."""
     holm_p: float
     """`p` adjusted for all pairs of judges."""
-    only_first: int
-    """Rows on which the first alone says what the label says."""
-    only_second: int
 
     @property
     def settled(self) -> bool:
@@ -87,7 +84,6 @@ class ReportContent:
         sample: Sample,
         name: str,
         data_name: str,
-        disagreements: int,
         *,
         margin: float = MARGIN,
         max_wrong: float = MOST_WRONG,
@@ -114,7 +110,7 @@ class ReportContent:
         """Which rows some numbers cannot count, a sentence each."""
         self.confusion = metrics.confusion(sample.verdicts, sample.labels, _classes(sample))
         """Rows by people's label, columns by the judge's answer."""
-        self.disagreements = costliest(sample, disagreements)
+        self.disagreements = costliest(sample)
         """The costliest first."""
         self.n_disagreements = len(sample.mistakes)
         """How many there are in all."""

@@ -13,6 +13,8 @@ from langchain_judges.report.sample import Sample
 from langchain_judges.rows.checks import kind_of_verdict
 from langchain_judges.rows.texts import transcript
 
+MOST = 10
+"""Disagreements that a page shows."""
 LONGEST = 20_000
 """Characters of a text that a page shows."""
 
@@ -58,20 +60,19 @@ class Disagreement:
         return asdict(self)
 
 
-def costliest(sample: Sample, most: int) -> list[Disagreement]:
+def costliest(sample: Sample) -> list[Disagreement]:
     """Return the disagreements that weigh most: sure of the wrong answer, people of one mind.
 
     Rows that were not judged are no disagreements; the failures count them.
     """
-    ranked = sorted(sample.mistakes, key=_cost, reverse=True)
     # Of mistakes that cost the same each kind has its turn, for one may be common.
     seen = Counter[object]()
     turns: list[tuple[float, int, int, JudgedRow]] = []
-    for row in ranked:
+    for row in sample.mistakes:
         kind = (_cost(row), row.answer, row.label)
         seen[kind] += 1
         turns.append((-_cost(row), seen[kind], len(turns), row))
-    return [_disagreement(row) for *_, row in sorted(turns, key=itemgetter(0, 1, 2))[:most]]
+    return [_disagreement(row) for *_, row in sorted(turns, key=itemgetter(0, 1, 2))[:MOST]]
 
 
 def _score(row: JudgedRow) -> float | None:

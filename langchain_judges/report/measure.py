@@ -160,7 +160,7 @@ def _answers_without_judge(sample: Sample) -> dict[str, tuple[str, list[Label | 
     """Return by baseline its title and its answer to each row, None where it has none."""
     count = len(sample.rows)
     answers: dict[str, tuple[str, list[Label | None]]] = {}
-    if sample.pairs and sample.texts:
+    if sample.with_texts:
         longer: list[Label | None] = [None] * count
         for place, a, b in zip(sample.with_texts, *sample.lengths, strict=True):
             longer[place] = "A" if a > b else "B" if b > a else "tie"
@@ -187,23 +187,21 @@ def _position(sample: Sample) -> list[Number]:
         return [Number("bias.flips", title, rate)]
     orders = sample.in_orders()
     bias = metrics.position_bias(*orders, **sample.settings)
-    other: list[float | None] = []
-    undecided: list[float | None] = []
+    kinds: dict[str, list[float | None]] = {"other": [], "undecided": []}
     for pair in zip(*orders, strict=True):
         differ = None not in pair and pair[0] != pair[1]
-        other.append(None if None in pair else float(differ and "tie" not in pair))
-        undecided.append(None if None in pair else float(differ and "tie" in pair))
+        for kind, own in kinds.items():
+            is_kind = differ and ("tie" in pair) == (kind == "undecided")
+            own.append(None if None in pair else float(is_kind))
+    titles = {
+        "other": "… of these, each order names another text",
+        "undecided": "… of these, one order names none",
+    }
     return [
         Number("bias.flips", title, bias.flip_rate),
-        Number(
-            "bias.flips.other",
-            "… of these, each order names another text",
-            metrics.rate(other, **sample.settings),
-        ),
-        Number(
-            "bias.flips.undecided",
-            "… of these, one order names none",
-            metrics.rate(undecided, **sample.settings),
+        *(
+            Number(f"bias.flips.{kind}", titles[kind], metrics.rate(own, **sample.settings))
+            for kind, own in kinds.items()
         ),
         Number(
             "bias.first_slot_rate",
@@ -216,7 +214,7 @@ def _position(sample: Sample) -> list[Number]:
 
 def _length(sample: Sample) -> list[Number]:
     """Return how often the shorter text is missed where it is preferred, and the longer."""
-    if not sample.texts:
+    if not sample.with_texts:
         undefined = Result.undefined("the texts are not known")
         return [Number("bias.length", "Shorter text missed", undefined)]
     part = sample.part(sample.with_texts)
@@ -277,27 +275,14 @@ def _calibration(sample: Sample) -> list[Number]:
     fit = metrics.confidence_calibration(
         sample.verdicts, sample.labels, sample.confidences, **sample.settings
     )
+    luck = f"right as often as it says: 0, and by chance alone up to {fit.ece_by_chance:.2f}"
+    half = "0 is best; always saying 50 % makes 0.25"
+    rises = "Right answers have more confidence than wrong ones"
+    coin = "confidence that says nothing: 50 %"
     return [
-        Number(
-            "confidence.ece",
-            "Distance of confidence from agreement (ECE)",
-            fit.ece,
-            "number",
-            f"right as often as it says: 0, and by chance alone up to {fit.ece_by_chance:.2f}",
-        ),
-        Number(
-            "confidence.brier",
-            "Squared error of the confidence (Brier)",
-            fit.brier,
-            "number",
-            "0 is best; always saying 50 % makes 0.25",
-        ),
-        Number(
-            "confidence.auc",
-            "Right answers have more confidence than wrong ones",
-            fit.auc,
-            note="confidence that says nothing: 50 %",
-        ),
+        Number("confidence.ece", "Distance from agreement (ECE)", fit.ece, "number", luck),
+        Number("confidence.brier", "Squared error (Brier)", fit.brier, "number", half),
+        Number("confidence.auc", rises, fit.auc, note=coin),
     ]
 
 

@@ -8,8 +8,6 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
-
 from langchain_judges.metrics import Result
 from langchain_judges.report.answers import (
     NO_BREAK,
@@ -28,16 +26,11 @@ from langchain_judges.report.single import BALANCED
 from langchain_judges.runs.decision import counted
 
 if TYPE_CHECKING:
-    from jinja2 import Environment, Template
-
-
-def template(name: str) -> Template:
-    """Return a template by its file's name."""
-    return _environment().get_template(name)
+    from jinja2 import Template
 
 
 @cache
-def _environment() -> Environment:
+def _template() -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -52,20 +45,11 @@ def _environment() -> Environment:
         ranged=with_range,
         range=range_text,
         percent=percent,
-        plain=_plain,
+        plain=lambda text: str(text).encode("utf-8", "replace").decode(),  # UTF-8 carries it
         p=p_text,
     )
-    environment.tests["undefined_number"] = _is_undefined
-    return environment
-
-
-def _is_undefined(number: Number) -> bool:
-    return math.isnan(number.result)
-
-
-def _plain(text: object) -> str:
-    """Return a text that UTF-8 can carry."""
-    return str(text).encode("utf-8", "replace").decode()
+    environment.tests["undefined_number"] = lambda number: math.isnan(number.result)
+    return environment.get_template("report.html")
 
 
 MOST_PARTS = 6
@@ -84,11 +68,10 @@ SECTIONS = {
 
 def render(reports: Sequence[ReportContent], contests: Sequence[Contest] = ()) -> str:
     """Return the page of one report, or of several."""
-    return template("report.html").render(
+    return _template().render(
         views=[_view(report, number) for number, report in enumerate(reports, 1)],
         contests=contests,
         level=percent(reports[0].sample.confidence),
-        css=Markup(template("report.css").render()),  # noqa: S704 - ours
     )
 
 

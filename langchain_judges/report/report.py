@@ -239,7 +239,6 @@ class TrustOptions(TypedDict, total=False):
     """What reports on one judge and on several take; see `trust`."""
 
     data_name: str
-    disagreements: int
     margin: float
     max_wrong: float
     orders: OrderRule | None
@@ -252,7 +251,6 @@ def trust(  # noqa: PLR0913 - options
     *,
     name: str | None = None,
     data_name: str = "",
-    disagreements: int = 10,
     margin: float = MARGIN,
     max_wrong: float = MOST_WRONG,
     baseline: Mapping[str, Any] | None = None,
@@ -275,7 +273,6 @@ def trust(  # noqa: PLR0913 - options
             what the run kept of the rows, which is no text.
         name: What the judge is called; by default its model and method.
         data_name: What the data are called.
-        disagreements: How many of the costliest disagreements are shown.
         margin: How far the judge's mean may be from people's, as a share; of ratings, of their
             range.
         max_wrong: The share of single verdicts that may be wrong.
@@ -306,9 +303,7 @@ def trust(  # noqa: PLR0913 - options
         joined = replace(joined, rows=[row.by_rule(orders) for row in joined.rows])
     sample = Sample(joined.rows, confidence)
     _check_shared(sample)
-    report = TrustReport(
-        sample, label, data_name, disagreements, margin=margin, max_wrong=max_wrong
-    )
+    report = TrustReport(sample, label, data_name, margin=margin, max_wrong=max_wrong)
     if table is not None:
         report.absent = len(table) - len({row.place for row in joined.rows})
     divided = sum(row.is_divided for row in joined.rows)

@@ -162,16 +162,11 @@ class JudgedRow:
         category = self.data_row.get("category", self.data_row.get("family"))
         return None if category is None else str(category)
 
-    def text(self, name: str) -> str | None:
-        """Return the text that was judged under a field; None where it is not known."""
-        text = self.data_row.get(name)
-        return judged(text) if text else None
-
     @cached_property
-    def both_texts(self) -> tuple[str, str] | None:
-        """The two texts of a pair; None if one of them is not known."""
-        a, b = self.text("output_a"), self.text("output_b")
-        return None if a is None or b is None else (a, b)
+    def lengths(self) -> tuple[int, int] | None:
+        """Characters of the two judged texts; None if one of them is not known."""
+        a, b = (self.data_row.get(name) for name in ("output_a", "output_b"))
+        return (len(judged(a)), len(judged(b))) if a and b else None
 
     @cached_property
     def _preferences(self) -> dict[Order, Any]:

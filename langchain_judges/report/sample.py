@@ -110,13 +110,8 @@ class Sample:
 
     @cached_property
     def with_texts(self) -> list[int]:
-        """Places of the rows whose two texts are known; numbers of style count these alone."""
-        return [i for i, row in enumerate(self.rows) if row.both_texts]
-
-    @cached_property
-    def texts(self) -> list[tuple[str, str]]:
-        """The two texts of each of these rows."""
-        return [row.both_texts for row in self.rows if row.both_texts]
+        """Places of the rows whose two texts are known; numbers of length count these alone."""
+        return [i for i, row in enumerate(self.rows) if row.lengths]
 
     @cached_property
     def rated(self) -> bool:
@@ -181,7 +176,8 @@ class Sample:
     @property
     def lengths(self) -> tuple[list[int], list[int]]:
         """Characters of the texts A and of the texts B, of the rows with texts."""
-        return [len(a) for a, _ in self.texts], [len(b) for _, b in self.texts]
+        pairs = [row.lengths for row in self.rows if row.lengths]
+        return [a for a, _ in pairs], [b for _, b in pairs]
 
     def in_orders(self) -> tuple[list[Preference | None], list[Preference | None]]:
         """Return what the judge said with A first and with B first."""
@@ -263,7 +259,7 @@ class Sample:
         free = counted(alone, "row has", "rows have")
         left = counted(unlabelled, "row has", "rows have")
         notes = {
-            f"{lack} a text; numbers of length are of the others.": self.texts and missing,
+            f"{lack} a text; numbers of length are of the others.": self.with_texts and missing,
             f"{free} no group and count as groups of their own.": self.groups and alone,
             f"{left} no label; agreement is of the others.": unlabelled,
         }

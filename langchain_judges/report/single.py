@@ -95,35 +95,30 @@ def _by_label(sample: Sample, most: float) -> UseAnswer:
         reason = f"too few labels of the class `{rare}`: {least}"
         more = math.ceil((LEAST_OF_A_LABEL - counts[rare]) * counts.total() / counts[rare])
         return UseAnswer("single", "not yet", reason, limit=limit, labels=more)
-    by_word: dict[Word, list[Number]] = {"no": [], "not yet": [], "not measured": [], "yes": []}
-    for part in _parts(sample):
-        by_word[decided(part.result, limit)].append(part)
-    word, worst = next((word, own) for word, own in by_word.items() if own)
-    if word == "yes":  # as every label is, all of them together are too
-        worst = [part for part in worst if part.key != BALANCED]
-    worst.sort(key=lambda part: -part.result)
-    reason = f"{_sentences(worst)}; at most {percent_text(most)} may be"
+    words = {part: decided(part.result, limit) for part in _parts(sample)}
+    parts = sorted(words, key=lambda part: (_WORST_FIRST.index(words[part]), -part.result))
+    word = words[parts[0]]
+    # Where every label is fine, or one of them is not, all of them together say no more.
+    told = [p for p in parts if p.key != BALANCED or words[p] == word != "yes"]
+    notes = [f"{part.note}: {words[part]}" for part in told[:4]]
+    rest = f". {len(told) - 4:,} more are in the JSON" if told[4:] else ""
+    reason = ". ".join(f"{note[0].upper()}{note[1:]}" for note in notes) + rest
+    reason += f". At most {percent_text(most)} may be wrong"
     reason += ": have a person look" if word == "no" else ""
-    for other in by_word:
-        rest = [part for part in by_word[other] if part.key != BALANCED]
-        if other != word and rest:
-            reason += f". {_sentences(rest)}: {other}"
+    still_open = [part for part in parts if words[part] == "not yet"]
     return UseAnswer(
         "single",
         word,
         reason[0].lower() + reason[1:] + _surest(sample),
-        worst[0],
+        told[0],
         limit,
-        _labels(by_word["not yet"], counts.total(), limit) if word == "not yet" else None,
-        f"{with_range(worst[0])} wrong {worst[0].title}",
-        tuple(part for own in by_word.values() for part in own),
+        _labels(still_open, counts.total(), limit) if word == "not yet" else None,
+        f"{with_range(told[0])} wrong {told[0].title}",
+        tuple(parts),
     )
 
 
-def _sentences(parts: list[Number]) -> str:
-    """Say the first few in a sentence each."""
-    notes = [f"{part.note[0].upper()}{part.note[1:]}" for part in parts[:3]]
-    return ". ".join(notes) + (f", and so for {len(parts) - 3} more" if parts[3:] else "")
+_WORST_FIRST: tuple[Word, ...] = ("no", "not yet", "yes")
 
 
 def _parts(sample: Sample) -> list[Number]:

@@ -81,13 +81,8 @@ def answers_of(
 def _nothing(sample: Sample) -> str:
     if all(answer is None for answer in sample.answers):
         return "no row was judged"
-    known = any(
-        answer is not None and label is not None
-        for answer, label in zip(sample.answers, sample.labels, strict=True)
-    )
-    if known:
-        return ""
-    return "no judged row has a label"
+    both = zip(sample.answers, sample.labels, strict=True)
+    return "" if any(None not in pair for pair in both) else "no judged row has a label"
 
 
 def _together(answers: Mapping[str, UseAnswer]) -> UseAnswer:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -117,13 +116,7 @@ def _contest(first: TrustReport, second: TrustReport, confidence: float) -> dict
         for i, row in enumerate(first.sample.rows)
         if row.place in theirs and row.label is not None
     ]
-    sides = [
-        [report.sample.rows[pair[side]] for pair in shared]
-        for side, report in enumerate((first, second))
-    ]
     groups = first.sample.groups and [first.sample.groups[i] for i, _ in shared]
-    right = [[row.answer == row.label for row in side] for side in sides]
-    alone = Counter(zip(*right, strict=True))
     ours, others = first.sample.rights, second.sample.rights
     gap = metrics.paired_difference(
         [ours[i] for i, _ in shared],
@@ -139,6 +132,4 @@ def _contest(first: TrustReport, second: TrustReport, confidence: float) -> dict
         "n": len(shared),
         "difference": gap,
         "p": gap.p,
-        "only_first": alone[True, False],
-        "only_second": alone[False, True],
     }

@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 from langchain_judges import metrics
 from langchain_judges.errors import InputError
 from langchain_judges.metrics import Result
+from langchain_judges.metrics.result import Findings
 from langchain_judges.report.answers import (
     TITLES,
     Number,
@@ -28,7 +29,7 @@ from langchain_judges.verdict import Label
 
 
 @dataclass(frozen=True)
-class Drift:
+class Drift(Findings):
     """A report beside an earlier one, on the rows that both have."""
 
     since: str
@@ -62,14 +63,7 @@ class Drift:
 
     def to_dict(self) -> dict[str, object]:
         """Return plain JSON data."""
-        return {
-            "since": self.since,
-            "worse": self.worse,
-            "sentence": self.sentence,
-            "words": {use: list(pair) for use, pair in self.words.items()},
-            "change": self.change.to_dict(),
-            "changed": self.changed.to_dict(),
-        }
+        return {**super().to_dict(), "worse": self.worse, "sentence": self.sentence}
 
 
 class RowAnswer(TypedDict):
