@@ -82,7 +82,7 @@ docs: .venv/.dev
 attack: .venv/.dev
 	@$(BIN)/python -m tests.attacks.mutations 500000
 	@$(BIN)/python -m tests.attacks.evidence 5000
-	@$(BIN)/python -m tests.attacks.faults 20000
+	@$(BIN)/python -m benchmarks.faults 20000
 	@$(BIN)/python -m tests.attacks.matrix --every
 
 benchmark: .venv/.dev

@@ -2,7 +2,6 @@
 
 import inspect
 import json
-from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
@@ -15,13 +14,8 @@ from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.options import (
-    Group,
-    NotSerialisable,
     Options,
-    Owner,
-    Rule,
     Scale,
-    check_client,
     factory,
 )
 from langchain_judges.runs import on_ray
@@ -31,19 +25,6 @@ from tests.fakes import FakeChatModel
 from tests.judges import PAIR
 
 DECLARED = list(METHODS.values())
-
-
-class Timer(Options):
-    """Rings."""
-
-    called = "timer"
-
-    minutes: Annotated[int, Ge(0)] = 3
-    """How long."""
-    bell: Annotated[object, NotSerialisable(), Rule("a bell")] = None
-    """What rings."""
-    key: Annotated[str, Owner()] = ""
-    """What winds it up."""
 
 
 class Kettle(Options):
@@ -63,16 +44,6 @@ class Kettle(Options):
     """Minutes."""
     cups: Scale = (1, 2)
     """Fewest and most cups."""
-    well: Annotated[str | None, Owner()] = None
-    """Where the water comes from."""
-    fire: Annotated[object, NotSerialisable(), Rule("a fire")] = None
-    """What heats."""
-    timer: Annotated[
-        bool | Timer | Mapping[str, Any], Group(Timer), Rule("true, false or a Timer")
-    ] = False
-    """What ends it."""
-    herbs: Annotated[list[str] | str, Owner(but=list)] = ""
-    """Herbs, or the file that names them."""
 
 
 brew = factory(Kettle, lambda kettle, water: (water, kettle.degrees), "brew", "water")
@@ -91,60 +62,6 @@ brew = factory(Kettle, lambda kettle, water: (water, kettle.degrees), "brew", "w
 def test_a_message_names_option_rule_and_value(option, value, rule):
     with pytest.raises(OptionError, match=f"^`{option}` must be {rule}$"):
         Kettle(**{option: value})
-
-
-class Tray(Options):
-    """A kettle on a tray."""
-
-    kettle: Annotated[Kettle | Mapping[str, Any], Group(Kettle), Rule("a Kettle")] = Kettle()
-    """What stands on it."""
-
-
-def test_a_group_of_options_is_given_as_itself_or_by_its_fields():
-    tray = Tray(kettle={"degrees": 80})
-    assert tray == Tray(kettle=Kettle(degrees=80))
-    assert repr(tray) == "Tray(kettle=Kettle(degrees=80))"
-    assert tray.as_json()["kettle"]["degrees"] == 80
-    refused: dict[Any, str] = {
-        5: "`kettle` must be a Kettle, got 5",
-        "x": "`kettle` must be a Kettle, got 'x'",
-        (("degrees", 0),): "`degrees` must be a whole number of at least 1",
-        (("heat", 0),): "'kettle' has no option 'heat'",
-    }
-    for bad, message in refused.items():
-        with pytest.raises(OptionError, match=message):
-            Tray(kettle=dict(bad) if isinstance(bad, tuple) else bad)
-
-
-def test_live_objects_stand_in_no_json_and_clients_set_no_paths():
-    kettle = Kettle(fire=object(), well="garden")
-    assert json.loads(json.dumps(kettle.as_json())) == {
-        "degrees": 100,
-        "leaf": "green",
-        "steep": None,
-        "cups": [1, 2],
-        "well": "garden",
-        "timer": False,
-        "herbs": "",
-    }
-    for_client = ("degrees", "leaf", "steep", "cups", "timer", "herbs")
-    assert Kettle.plain_names(for_client=True) == for_client
-
-
-@for_each(
-    ("values", "message"),
-    [
-        ({"well": "/etc"}, "^`well` can be set by the owner of the server only$"),
-        ({"herbs": "/etc/passwd"}, "^`herbs` can be set by the owner of the server only$"),
-        ({"timer": {"minutes": 1001}}, "^`minutes` must have no number above 1,000, got 1001$"),
-        ({"timer": {"key": "x"}}, "^`key` can be set by the owner of the server only$"),
-        ({"cups": [1, 2000]}, "^`cups` must have no number above 1,000, got 2000$"),
-        ({"degree": 5}, "^'kettle' has no option 'degree'; did you mean 'degrees'"),
-    ],
-)
-def test_a_client_is_refused_what_only_the_owner_may_set(values, message):
-    with pytest.raises(OptionError, match=message):
-        check_client(Kettle, values)
 
 
 def test_a_factory_shows_every_option_to_help_and_editors():

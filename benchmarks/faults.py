@@ -1,6 +1,6 @@
 """A run of many rows, a tenth of whose requests fail.
 
-    python -m tests.attacks.faults 20000
+    python -m benchmarks.faults 20000
 
 Printed: how many rows were judged, why the others were not, and how many rows got a good reply
 more than once.
