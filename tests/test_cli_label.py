@@ -118,6 +118,24 @@ def test_what_is_not_settled_names_a_file_of_rows_that_label_opens(serve, tmp_pa
     assert list(labels(labelled)) == [row["id"] for row in first[:3]]
 
 
+def test_labels_that_failed_are_the_first_to_label_and_a_spent_budget_is_none(serve, tmp_path):
+    def behave(call):
+        return reply(
+            "no idea" if "Why 1?" in call.prompt else '{"explanation": "", "label": 1}'
+        )
+
+    rows = [{"id": f"t{n}", "input": f"Why {n}?", "output": "So."} for n in range(4)]
+    data, out = written(tmp_path / "my rows.jsonl", rows), tmp_path / "my scores.csv"
+    model = ["--model", "m", "--base-url", serve(behave).url, "--concurrency", "1"]
+    words = ["judge", data, *model, "--method", "rubric", "--set", "rubric=Polite?", "-o", out]
+    done = CliRunner().invoke(app, [*map(str, words), "--max-calls", "4"])
+    assert done.exit_code == 3, done.output
+    assert f"langchain-judges label '{tmp_path}/my scores.label.jsonl' -o" in done.stderr
+    found = (tmp_path / "my scores.label.jsonl").read_text().splitlines()
+    kinds = {row["id"]: row["doubt"] for row in map(json.loads, found)}
+    assert (kinds["t1"], kinds["t0"], "t3" in kinds) == ("not judged", "sure", False)
+
+
 def test_a_report_that_is_not_sure_names_the_rows_to_label_first(tmp_path):
     data = data_of(["A", "B"] * 4 + [None] * 30)
     answers = [*["A", "B"] * 4, *[("A", "B")] * 5, *["A", "B", "A", "B", "A"] * 5]

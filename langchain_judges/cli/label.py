@@ -153,7 +153,7 @@ class FirstToLabel:
         """Note a result; results come in the order of the rows."""
         verdict = result.get("verdict") or {}
         failures = {failure["reason"] for failure in verdict.get("failures") or []}
-        nothing = result.get("label") is not None or failures & {"invalid_input"}
+        nothing = result.get("label") is not None or failures & {"invalid_input", "over_budget"}
         kind = "" if nothing else doubt_of(verdict)
         if kind not in self.kinds:
             self.kinds.append(kind)
