@@ -17,11 +17,9 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import mkstemp
-from typing import TypeGuard
 
 from langchain_judges.errors import OutputError
 from langchain_judges.escaping import inert_json
-from langchain_judges.rows.checks import kind_of_result
 from langchain_judges.runs.rows import ResultRow, judged_row, outcome_of
 from langchain_judges.verdict import is_abstention
 
@@ -34,11 +32,6 @@ except ImportError:  # Windows has no such locks; two runs on one file are then 
 _LOG = logging.getLogger(__name__)
 _START = b'{"index": '
 """The beginning of every row: an incomplete line without it is not a result."""
-_HEAD = re.compile(
-    rb'\{"index": \d+, "key": "([0-9a-f-]+)", "kind": "\w+", "judged": (true|false), '
-    rb'"judge": \{"mark": "([0-9a-f]+)"'
-)
-"""The first fields of every row: enough to find it without parsing the whole line."""
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -56,13 +49,7 @@ def row_in(line: bytes) -> ResultRow | None:
     """Return the row of a line without its checksum; None where the line is damaged."""
     if not _is_sound(line):
         return None
-    try:
-        # Decoded here: `json` would guess UTF-16 too.
-        row: object = json.loads(line.decode())
-    except (ValueError, RecursionError):
-        return None
-    if not _is_result(row):
-        return None
+    row: ResultRow = json.loads(line)
     del row["checksum"]
     return row
 
@@ -107,20 +94,6 @@ def write_whole(file: int, line: bytes) -> None:
         if is_regular:
             os.ftruncate(file, size)
         raise
-
-
-def _is_result(row: object) -> TypeGuard[ResultRow]:
-    """Return whether JSON data has the form of a result, as far as it is used here."""
-    if not isinstance(row, dict) or not isinstance(row.get("key"), str):
-        return False
-    verdict = row.get("verdict")
-    if not all(isinstance(part or {}, dict) for part in (verdict, row.get("judge"))):
-        return False
-    outcome = row if kind_of_result(row) == "task" else verdict
-    if not isinstance(outcome, dict):
-        return False
-    failures = outcome.get("failures") or []
-    return isinstance(failures, list) and all(isinstance(each, dict) for each in failures)
 
 
 def _try_again(row: ResultRow, keep_failed: bool) -> bool:
@@ -173,7 +146,7 @@ def locked_folder(folder: Path, path: Path) -> int | None:
 class Results:
     """The results file of one run.
 
-    Opening it finds the rows of earlier runs by the first fields of each line. An incomplete
+    Opening it finds the rows of earlier runs. An incomplete
     last line, duplicate lines and rows of this judge that were not judged are dropped, and
     damaged lines moved to `….damaged`, in a copy that replaces the file atomically; a file
     without any of these is not changed. Rows of other judges and inputs are kept.
@@ -211,10 +184,6 @@ class Results:
     def __contains__(self, key: str) -> bool:
         """Return whether an earlier run finished this input."""
         return key in self._places
-
-    def __len__(self) -> int:
-        """Return the number of rows of earlier runs."""
-        return len(self._places)
 
     def read(self, key: str) -> ResultRow:
         """Return the row that an earlier run wrote.
@@ -327,13 +296,9 @@ class Results:
 
         None: the line is damaged.
         """
-        head = _HEAD.match(line)
-        if head and head[2] == b"true" and _is_sound(line):
-            return head[1].decode(), head[3].decode(), False
         if (row := row_in(line)) is None:
             return None
-        mark = (row.get("judge") or {}).get("mark")
-        return row["key"], str(mark), _try_again(row, keep_failed)
+        return row["key"], row["judge"]["mark"], _try_again(row, keep_failed)
 
     def _set_aside(self, damaged: Mapping[int, bytes]) -> None:
         """Copy damaged lines to a file of their own, and name them.

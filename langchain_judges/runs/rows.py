@@ -236,6 +236,10 @@ def outcome_of_error(row: RunRow, exc: Exception, usage: Usage) -> Mapping[str, 
     return failed_outcome(row, problem.reason, problem.detail, usage)
 
 
+_HEAD = ("index", "key", "kind", "judged", "judge")
+"""What no method's result may name."""
+
+
 def result_row(
     row: RunRow,
     outcome: Mapping[str, Any],
@@ -259,21 +263,16 @@ def result_row(
         outcome = {**outcome, "verdict": {**empty, **(outcome.get("verdict") or {})}}
     judged = {**outcome, "kind": row.kind}
     lacking = outcome_of(judged)["usage"].get("asked_without")
-    # The fields by which a row is found again come first in its line.
-    head = {
+    return {
         "index": row.index,
         "key": row.key,
         "kind": row.kind,
         "judged": judged_row(judged),
         "judge": judge,
-    }
-    return {
-        **head,
         "id": row.data.get("id"),
         **({} if row.kind == "task" else {"content": content_key(row.data)}),
         **row.labels(),
-        **outcome,
+        **{name: value for name, value in outcome.items() if name not in _HEAD},
         **spent,
         **({"asked_without": lacking} if lacking else {}),
-        **head,
     }
