@@ -14,8 +14,7 @@ from scipy.stats import norm
 
 from langchain_judges import create_rubric_judge, judge_many
 from langchain_judges.errors import JudgeError
-from langchain_judges.runs.decision import decision
-from langchain_judges.runs.summary import Summary
+from langchain_judges.runs.summary import Summary, decision
 from langchain_judges.testing import FakeChatModel
 from langchain_judges.verdict import no_usage
 

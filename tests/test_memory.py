@@ -25,7 +25,7 @@ from langchain_judges.memory.example import check_examples
 from langchain_judges.memory.recall import all_, knn, near, read_recall, uniform
 from langchain_judges.memory.selection import same
 from langchain_judges.memory.versions import MemorySnapshot
-from langchain_judges.runs.reader import fields_of
+from langchain_judges.runs.sources import fields_of
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.memories import Letters

@@ -299,7 +299,7 @@ def _made(name: str, settings: Mapping[str, Any]) -> Check:
 def _tell_rounds(calls: int, settings: Mapping[str, Any]) -> None:
     """Say what the rounds after the first may ask, and the auditor if it is a model."""
     from langchain_judges.methods.allure.state import AuditOptions
-    from langchain_judges.runs.decision import counted
+    from langchain_judges.runs.summary import counted
 
     rounds = settings.get("max_rounds", AuditOptions.defaults()["max_rounds"])
     if rounds > 1:

@@ -25,7 +25,7 @@ from langchain_judges.cli.flags import (
 from langchain_judges.cli.messages import say, warn
 from langchain_judges.errors import ModelSetupError, OptionError
 from langchain_judges.options import unknown_option
-from langchain_judges.runs.decision import counted
+from langchain_judges.runs.summary import counted
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

@@ -33,8 +33,8 @@ from langchain_judges.cli.rows import (
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.escaping import clean
 from langchain_judges.rows.checks import kind_of_row
-from langchain_judges.runs.decision import counted
 from langchain_judges.runs.rows import content_key
+from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import decision
 
 if TYPE_CHECKING:
@@ -161,8 +161,8 @@ class FirstToLabel:
 
     def tell(self, summary: Summary) -> None:
         """Write the rows if a run of pairs settles nothing, or its labels are doubtful."""
-        from langchain_judges.runs.decision import is_open
         from langchain_judges.runs.remote import url_of
+        from langchain_judges.runs.summary import is_open
 
         kinds = [self.kinds[code] for code in self.codes]
         wanted = any(kind not in ("", SURE) for kind in kinds)

@@ -202,8 +202,8 @@ async def _run_rows(
     collect: Callable[[ResultRow], object] | None,
 ) -> tuple[Summary, bool]:
     from langchain_judges.report.terminal import summary_table, text_panel, verdict_panel
-    from langchain_judges.runs.decision import decision
     from langchain_judges.runs.many import ajudge_many
+    from langchain_judges.runs.summary import decision
 
     console = InertConsole(highlight=False)
     run = ajudge_many(worker, rows, **options)

@@ -31,9 +31,8 @@ from langchain_judges.cli.rows import (
     named_columns,
 )
 from langchain_judges.errors import OptionError
-from langchain_judges.runs.decision import counted
 from langchain_judges.runs.sources import Source, source_of
-from langchain_judges.runs.summary import Summary
+from langchain_judges.runs.summary import Summary, counted
 from langchain_judges.runs.tables import FORMS
 
 if TYPE_CHECKING:

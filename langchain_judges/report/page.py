@@ -23,7 +23,7 @@ from langchain_judges.report.answers import (
 from langchain_judges.report.content import Contest, ReportContent
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.single import BALANCED
-from langchain_judges.runs.decision import counted
+from langchain_judges.runs.summary import counted
 
 if TYPE_CHECKING:
     from jinja2 import Template

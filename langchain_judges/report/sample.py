@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from langchain_judges.errors import InputError
 from langchain_judges.report.rows import POINTS, JudgedRow, VerdictRow
 from langchain_judges.rows.checks import SIDES, kind_of_verdict
-from langchain_judges.runs.decision import counted
+from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import Label, Preference
 
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_judges.errors import needs
-from langchain_judges.runs.decision import counted, decision, interval_of, rate_text
 from langchain_judges.runs.ranking import Ranking
-from langchain_judges.runs.summary import Summary
+from langchain_judges.runs.summary import Summary, counted, decision, interval_of, rate_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,7 +16,7 @@ from langchain_judges.escaping import clean, shortened
 from langchain_judges.report.evidence import TextTable, own_evidence
 from langchain_judges.rows.checks import kind_of_result
 from langchain_judges.rows.texts import judged, transcript
-from langchain_judges.runs.decision import counted
+from langchain_judges.runs.summary import counted
 
 if TYPE_CHECKING:
     from langchain_judges.runs.comparison import Comparison, Rate, Standing

@@ -37,7 +37,7 @@ from langchain_judges.report.answers import (
 from langchain_judges.report.rows import preference_points
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.single import AHEAD, single
-from langchain_judges.runs.decision import counted
+from langchain_judges.runs.summary import counted
 
 
 def answers_of(

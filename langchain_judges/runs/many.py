@@ -25,11 +25,10 @@ from langchain_judges.asking.steps import arun, run
 from langchain_judges.errors import JudgeError, RunStopped, needs
 from langchain_judges.options import with_options
 from langchain_judges.runs.budget import Window
-from langchain_judges.runs.decision import decision
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.rows import ResultRow, RunRow
 from langchain_judges.runs.run_state import Judge, Rows, RunState
-from langchain_judges.runs.summary import Summary
+from langchain_judges.runs.summary import Summary, decision
 from langchain_judges.runs.tables import FORMS, judged_cells, named_cells
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ class Run(Iterator[ResultRow]):
         self._rows.close()
 
     def decision(self) -> list[str]:
-        """Return what the run decides so far, in sentences: see `runs.decision`.
+        """Return what the run decides so far, in sentences: see `summary.decision`.
 
         Raises:
             JudgeError: Nothing was judged yet: no row was asked for.

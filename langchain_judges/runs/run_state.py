@@ -36,7 +36,6 @@ from langchain_judges.runs.budget import (
     prices_of,
 )
 from langchain_judges.runs.options import RunOptions
-from langchain_judges.runs.reader import RowReader
 from langchain_judges.runs.rows import (
     JudgeMemories,
     ResultRow,
@@ -53,7 +52,7 @@ from langchain_judges.runs.rows import (
 )
 from langchain_judges.runs.run_files import RunFiles, table_of
 from langchain_judges.runs.shards import Receipt, Shard
-from langchain_judges.runs.sources import Records, source_of
+from langchain_judges.runs.sources import Records, RowReader, source_of
 from langchain_judges.runs.summary import Summary, show_progress
 from langchain_judges.runs.tables import judged_cells
 from langchain_judges.verdict import Failure
