@@ -1,16 +1,11 @@
-"""What the fake model server answers to judges, and the pairs that they judge.
-
-Run as a program (`python -m tests.model_server DELAY`) it serves with DELAY seconds before
-each answer and prints its address; the benchmark keeps it in a process of its own that way.
-"""
+"""What the fake model server answers to judges, and the pairs that they judge."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 
-from langchain_judges.testing import FakeModelServer, ServerCall, ServerReply, reply
+from langchain_judges.testing import ServerCall, ServerReply, reply
 
 Behaviour = Callable[[ServerCall], ServerReply]
 
@@ -56,10 +51,6 @@ def good(call: ServerCall) -> ServerReply:
     return reply(scores(1 + min(4, first.count("good")), 1 + min(4, second.count("good"))))
 
 
-def first_slot(call: ServerCall) -> ServerReply:
-    return reply(plan(*FIVE)) if call.shape == "Plan" else reply(scores(5, 1))
-
-
 def responses(prompt: str) -> tuple[str, str]:
     """Return the two fenced responses of a solve prompt."""
     results = []
@@ -76,14 +67,3 @@ def pairs(n: int) -> list[dict[str, str]]:
         {"id": f"p{i}", "input": f"Why {i}?", "output_a": "good", "output_b": f"bad {i}"}
         for i in range(n)
     ]
-
-
-def _main(delay: float) -> None:
-    with FakeModelServer(good, delay) as server:
-        print(server.url, flush=True)
-        # Ends with the process that reads this one's output and feeds its input.
-        sys.stdin.read()
-
-
-if __name__ == "__main__":
-    _main(float(sys.argv[1]))

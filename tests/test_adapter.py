@@ -1,6 +1,5 @@
 """What models take and refuse: found once, from the provider's words and no judged text's."""
 
-import time
 from typing import Any
 
 import pytest
@@ -101,18 +100,6 @@ def test_a_verdict_says_what_it_was_asked_without_and_so_does_a_cached_one():
     assert asked_without == [[["temperature"]] * 3, [None] * 3]
 
 
-def test_a_reply_is_found_again_by_a_process_that_has_not_learnt_what_the_model_refuses():
-    reply = {"score_1": 8, "score_2": 2, "explanation": "because"}
-    cache, pair = InMemoryCache(), {"input": "Why?", "output_a": "good", "output_b": "bad"}
-    calls = []
-    for inputs in ("first", "second"), ("second",):
-        model = Refuses(replies=lambda _: reply)
-        judge = create_absolute_judge(model, cache=cache)
-        verdicts = [judge.invoke({**pair, "input": each})["verdict"] for each in inputs]
-        calls.append([verdict["usage"]["calls"] > 0 for verdict in verdicts])
-    assert calls == [[True, True], [False]]
-
-
 async def test_one_request_finds_out_what_a_model_refuses_while_the_others_wait(serve, caplog):
     refused: list[str] = []
 
@@ -187,12 +174,3 @@ def test_a_format_is_rejected_by_the_provider_and_not_by_a_text_it_quotes(
 ):
     complaint = complaint_of(Refused(message, param), ["So my json_schema fails again"])
     assert complaint.format_rejected == rejected
-
-
-def test_a_complaint_of_a_megabyte_is_read_in_a_moment():
-    # Seconds of this process; the first pattern for it was quadratic.
-    message = "unsupported tools " * 60_000
-    began = time.process_time()
-    complaint_of(Refused(message), [message]).refused(SETTINGS)
-    assert complaint_of(Refused("tools " * 200_000), []).format_rejected is False
-    assert time.process_time() - began < 10

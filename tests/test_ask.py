@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from langchain_core.globals import set_llm_cache
 
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
-from langchain_judges.asking.faults import diagnosis, wait_after
 from langchain_judges.asking.send import Question
 from langchain_judges.asking.steps import arun, run
 from langchain_judges.errors import ModelAccessError
@@ -210,19 +208,6 @@ def test_an_error_that_passes_costs_retries_and_no_failure(serve, monkeypatch, f
     assert answer.usage["by_step"]["solve"]["retries"] == 1
 
 
-@for_each(
-    ("said", "waits"),
-    [
-        ("Wed, 21 Oct 2105 07:28:00 GMT", 120),
-        *((said, 0.5) for said in ("Wed, 21 Oct 2015 07:28:00 GMT", "-5", "inf", "soon", "")),
-    ],
-)
-def test_a_retry_after_may_be_a_date_and_may_mean_nothing(said, waits):
-    refused: Any = RuntimeError()
-    refused.response = SimpleNamespace(headers={"retry-after": said})
-    assert wait_after(refused, 0.5) == pytest.approx(waits, rel=0.5)
-
-
 @pytest.mark.parametrize(
     "text", ["near: 'room temperature'", "Your text about grammar is not allowed"]
 )
@@ -284,16 +269,6 @@ def test_samples_without_a_seed_are_not_answered_by_langchains_cache(serve):
     assert verdict["usage"]["calls"] == 4
 
 
-def test_the_last_step_down_is_json_in_plain_text(serve):
-    def behave(call):
-        if call.body.get("response_format") or call.body.get("tools"):
-            return error(400, "response_format and tools are not supported")
-        assert "score_1" in call.prompt
-        return reply(f"Here: {scores(4, 2)}")
-
-    assert asked(serve(behave)).data["score_1"] == 4
-
-
 @pytest.mark.parametrize(
     ("own", "override", "sampled", "expected"),
     [
@@ -336,13 +311,6 @@ def test_a_client_shared_by_event_loops_answers_in_each_of_them(serve):
     answers = [*asyncio.run(many(2)), *asyncio.run(many(5))]
     assert all(answer.data for answer in answers)
     assert len(server.calls) == 27
-
-
-def test_an_error_under_http_200_is_told_by_its_message():
-    error = ValueError({"message": "the upstream is overloaded", "code": 503})
-    assert diagnosis(error) == ("provider_error", "HTTP 503: the upstream is overloaded")
-    fault = TypeError("'NoneType' object is not iterable")
-    assert "answered without a reply" in diagnosis(fault).detail
 
 
 class Drips(FakeChatModel):

@@ -176,12 +176,6 @@ async def test_the_same_request_twice_is_two_requests(server, tmp_path):
     assert server.requests == [2]
 
 
-def test_threads_can_ask_too(server, tmp_path):
-    chat = model_of(server, tmp_path, 1)
-    assert relative(chat).invoke(rows_of(1)[0])["verdict"]["preference"] == "A"
-    assert server.requests == [1]
-
-
 async def test_a_judge_s_calls_are_jobs_of_anthropic_s(server, tmp_path):
     anthropic = pytest.importorskip("langchain_anthropic")
     url = server.address.removesuffix("/v1")

@@ -55,11 +55,6 @@ def test_the_papers_segments_give_the_papers_confidences():
         assert result == (pytest.approx(value, abs=1e-6), len(tokens))
 
 
-def test_spans_that_overlap_or_touch_count_no_token_twice():
-    tokens = [token(b"ab", -1.0), token(b"cd", -2.0)]
-    assert span_confidence("abcd", tokens, [(0, 1), (1, 3)]).tokens == 2
-
-
 @for_each(
     ("text", "tokens", "spans"),
     [
@@ -71,11 +66,6 @@ def test_spans_that_overlap_or_touch_count_no_token_twice():
 )
 def test_what_cannot_be_known_is_none(text, tokens, spans):
     assert span_confidence(text, tokens, spans) is None
-
-
-def test_tokens_without_bytes_are_spelled_by_their_text():
-    tokens = [{"token": "a", "logprob": -1.0}, {"token": "b", "bytes": None, "logprob": -3.0}]
-    assert span_confidence("ab", tokens, [(1, 2)]).value == pytest.approx(math.exp(-3))
 
 
 values = st.recursive(

@@ -58,17 +58,6 @@ async def test_a_cancelled_waiter_takes_no_place():
     await arun(limiter.enter())
 
 
-async def test_a_place_granted_to_a_task_that_is_cancelled_comes_back():
-    limiter = CallLimiter(1)
-    await arun(limiter.enter())
-    waiting = asyncio.create_task(arun(limiter.enter()))
-    await others_wait()
-    limiter.leave()
-    waiting.cancel()
-    await asyncio.gather(waiting, return_exceptions=True)
-    await arun(limiter.enter())
-
-
 def test_a_budget_of_calls_is_exact_and_counts_those_in_flight():
     limiter = CallLimiter(5, max_calls=2)
     run(limiter.enter())
@@ -81,14 +70,6 @@ def test_a_budget_of_calls_is_exact_and_counts_those_in_flight():
         limiter.leave(calls=1)
         with pytest.raises(OverBudget, match="budget of 2 calls"):
             third.result()
-
-
-def test_tokens_end_a_run_too():
-    limiter = CallLimiter(1, max_tokens=10)
-    run(limiter.enter())
-    limiter.leave(calls=1, tokens=12)
-    with pytest.raises(OverBudget, match="budget of 10 tokens"):
-        run(limiter.enter())
 
 
 def test_a_closed_gate_waits_for_calls_in_flight_before_it_refuses():
@@ -153,24 +134,6 @@ async def test_a_value_is_computed_once_for_many_tasks_and_again_when_forgotten(
     await arun(flight.get("other", counting(calls), bool))
     await arun(flight.get("k", counting(calls), bool))
     assert len(calls) == 3
-
-
-def meeting(value, barrier):
-    """Wait until every part is under way."""
-    yield Wait(barrier.wait, barrier.wait)
-    return value
-
-
-def test_together_runs_all_parts_at_once_and_keeps_the_order():
-    barrier = threading.Barrier(6)
-    parts = [meeting(i, barrier) for i in range(6)]
-    assert run(together(parts)) == list(range(6))
-
-    async def there():
-        barrier = asyncio.Barrier(6)
-        return await arun(together([meeting(i, barrier) for i in range(6)]))
-
-    assert asyncio.run(there()) == list(range(6))
 
 
 def part(value):

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from langchain_judges import (
@@ -136,21 +135,6 @@ def test_every_method_judges_by_it(method):
 TEXT = ("Its first sentence names the man who was found near the lake. " * 3)[:160]
 VOTE = {"reason": TEXT, "role": "News Author", "vote": "1"}
 ROW = dict.fromkeys(("aspect", "common", "only_a", "only_b"), TEXT)
-
-
-@real
-@pytest.mark.parametrize("rows", [[VOTE] * 8, [ROW] * 5], ids=["votes", "table"])
-def test_eight_votes_or_five_aspects_fit_into_a_reply(rows):
-    model: Any = resolve_model("local")
-    assert model.metadata["text_limit"] == len(TEXT)
-    # As small models fill the room that a grammar leaves: blank lines around every word.
-    reply_text = json.dumps(rows, indent=0, separators=("\n\n,\n\n", "\n\n:\n\n"))
-    answer = httpx.post(
-        model.openai_api_base.removesuffix("/v1") + "/tokenize",
-        json={"content": reply_text},
-        headers={"Authorization": f"Bearer {model.openai_api_key.get_secret_value()}"},
-    )
-    assert 400 < len(answer.json()["tokens"]) <= model.max_tokens
 
 
 @real

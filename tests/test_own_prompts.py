@@ -109,14 +109,6 @@ def test_a_server_is_asked_in_the_words_of_the_file_and_for_no_format(bsm_file):
         assert call.body["messages"][-1]["role"] == "user"
 
 
-def test_a_reply_of_another_form_is_a_failure_and_is_not_repaired(bsm_file):
-    model = FakeChatModel(replies=lambda p: "4 and 2" if "Rate each" in p else script(p))
-    verdict = create_bsm_judge(model, prompts=bsm_file, orders="none").invoke(TALK)["verdict"]
-    assert verdict["preference"] is None
-    assert {each["reason"] for each in verdict["failures"]} == {"unparsable"}
-    assert len(model.prompts) == 3
-
-
 SOLVE = {"prompt": "{response_1}\n{response_2}\nRate:"}
 MARKS = r"(?s)A: (?P<score_1>\d).*B: (?P<score_2>\d)"
 

@@ -108,23 +108,6 @@ def judged(judge, kind):
 
 
 @KINDS
-def test_a_thread_that_is_done_leaves_no_replies_and_begins_anew(kind):
-    saver, requests, answer = InMemorySaver(), Counter[str](), judged_by(goods)
-
-    def respond(prompt):
-        requests[prompt] += 1
-        return answer(prompt)
-
-    judge = create_bsm_judge(
-        FakeChatModel(replies=respond), criteria=["Depth", "Tone"], checkpointer=saver
-    )
-    for _ in range(2):
-        invoke(judge, pairs(1)[0], kind)
-    assert _STORES[saver].scopes() == []
-    assert set(requests.values()) == {2}
-
-
-@KINDS
 def test_of_a_row_that_was_not_judged_only_what_failed_is_asked_again(kind):
     requests, usable, answer = Counter[str](), threading.Event(), judged_by(goods)
 
@@ -221,12 +204,6 @@ def test_a_file_that_is_no_store_is_moved_and_named(tmp_path, caplog):
     kept(tmp_path / "r", call="x").close()
     assert (tmp_path / "r.damaged").read_text() == "my notes\n" * 100
     assert "r.damaged" in caplog.text
-
-
-def test_a_store_that_cannot_be_written_is_one_sentence(tmp_path):
-    (tmp_path / "r").symlink_to("/dev/full")
-    with pytest.raises(OutputError, match="Replies cannot be written to"):
-        ReplyStore(tmp_path / "r")
 
 
 def test_a_run_whose_store_could_not_be_opened_holds_no_file(tmp_path):

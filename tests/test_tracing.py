@@ -1,7 +1,6 @@
 """What LangSmith's own client sends while a judge works."""
 
 import asyncio
-import json
 import threading
 from typing import Any
 
@@ -11,9 +10,7 @@ from langchain_judges import (
     FailureMemory,
     create_allure_audit,
     create_allure_judge,
-    create_bsm_judge,
     create_bsm_writer,
-    judge_many,
 )
 from langchain_judges.integrations import end_traces
 from langchain_judges.methods.registry import METHODS
@@ -42,20 +39,6 @@ def test_every_step_of_writing_has_a_name_of_its_own(traced, kind):
     assert [run["name"] for run in trace.children(None)] == ["write"]
     calls = [run["name"] for run in trace.runs.values() if run["run_type"] == "llm"]
     assert sorted(calls) == ["merge", "repair", "solve: group 1", "solve: group 2", "split"]
-
-
-def test_a_row_s_run_has_its_cost_where_prices_are_known(traced, tmp_path):
-    table = tmp_path / "prices.json"
-    # A dollar for each input token.
-    price = {"FakeChatModel": {"input": 1e6, "output": 0}}
-    table.write_text(json.dumps({"date": "today", "models": price}))
-    judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
-    rows: list[dict[str, Any]] = []
-    work = judge_many(judge, [PAIR, {**PAIR, "input": "How?"}], prices=table, progress=False)
-    roots = traced(lambda: rows.extend(work)).children(None)
-    costs = [run["extra"]["metadata"]["cost"] for run in roots]
-    assert sorted(costs) == sorted(row["cost"] for row in rows)
-    assert all(row["cost"] == row["verdict"]["usage"]["input_tokens"] > 0 for row in rows)
 
 
 def test_each_role_of_a_panel_has_a_run_with_its_vote_under_the_call_it_came_by(traced):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any, NamedTuple, TypeGuard
 
 from langchain_core.messages import AIMessage
@@ -49,7 +49,7 @@ class Spelling:
         self, text: str, pieces: Sequence[bytes], logprobs: Sequence[float], start: int
     ) -> None:
         """Lay the tokens over a reply."""
-        self._text, self._logprobs, self._start = text, logprobs, start
+        self._text, self._pieces, self._logprobs, self._start = text, pieces, logprobs, start
         self._edges = list(accumulate(map(len, pieces), initial=0))
 
     def confidence(self, spans: Sequence[Span]) -> Confidence | None:
@@ -72,6 +72,13 @@ class Spelling:
             return None
         total = math.fsum([min(0.0, self._logprobs[token]) for token in tokens])
         return Confidence(math.exp(total / len(tokens)), len(tokens))
+
+    def token_at(self, character: int) -> tuple[int, str]:
+        """Return which token spells a character, and what it spells before it."""
+        place = self._place(character)
+        number = bisect_right(self._edges, place) - 1
+        before = self._pieces[number][: place - self._edges[number]]
+        return number, before.decode(errors="replace")
 
     def _place(self, character: int) -> int:
         return self._start + len(_bytes(self._text[:character]))
@@ -125,33 +132,6 @@ def reply_tokens(message: AIMessage) -> list[Any]:
     logprobs = message.response_metadata.get("logprobs")
     content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
     return content if isinstance(content, list) else []
-
-
-class PlacedToken(NamedTuple):
-    """A token as its provider reported it, and which characters of the reply it holds."""
-
-    token: Mapping[str, Any]
-    text: str
-    start: int
-    end: int
-
-
-def placed_tokens(message: AIMessage) -> list[PlacedToken]:
-    """Return the tokens of a reply with their places; empty if they do not spell it."""
-    tokens = reply_tokens(message)
-    pieces: list[Any] = [
-        token.get("token") if isinstance(token, Mapping) else None for token in tokens
-    ]
-    if not message.text or not all(isinstance(piece, str) for piece in pieces):
-        return []
-    offset = "".join(pieces).find(message.text)
-    if offset < 0:
-        return []
-    ends = accumulate((len(piece) for piece in pieces), initial=-offset)
-    return [
-        PlacedToken(token, piece, start, end)
-        for token, piece, (start, end) in zip(tokens, pieces, pairwise(ends), strict=True)
-    ]
 
 
 _ROUNDING = 1e-3

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.messages import AIMessage
 from langchain_core.rate_limiters import BaseRateLimiter
-from langchain_core.runnables.config import ensure_config
 
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.steps import Steps, Wait, end_of, unfinished
@@ -29,8 +28,6 @@ from langchain_judges.errors import OptionError, OverBudget, RunStopped
 from langchain_judges.verdict import Usage, add_usage, no_usage
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from langchain_core.language_models import BaseChatModel
 
 
@@ -265,8 +262,6 @@ class RowCost:
     rank: int
     end_run: Callable[[Exception], None] | None = None
     """Ends the whole run for an error that no other call can escape."""
-    run_id: UUID | None = None
-    """Of the row's run in traces, where its cost is noted."""
     replies: ScopeReplies | None = None
     """Where its replies are written down; None where its graph's thread has them."""
     usage: Usage = field(default_factory=no_usage)
@@ -288,8 +283,6 @@ class RowCost:
         with self._lock:
             self._dollars += cost or 0.0
             self._priced = self._priced and cost is not None
-            # Under the lock, or an older sum might be noted last.
-            _note_cost(self.run_id, self.cost)
         self.limiter.leave(calls=1, tokens=paid.tokens, cost=cost)
 
     def book(self, usage: Usage) -> None:
@@ -298,25 +291,8 @@ class RowCost:
             self.usage = add_usage([self.usage, usage])
 
 
-ROW_COST: ContextVar[RowCost | None] = ContextVar("langchain_judges_ledger", default=None)
+ROW_COST: ContextVar[RowCost | None] = ContextVar("langchain_judges_row_cost", default=None)
 """The row_cost of the pair being judged; None outside `judge_many`."""
-
-
-def _note_cost(run_id: UUID | None, dollars: float | None) -> None:
-    """Write dollars into the metadata of a run that is being traced, as `cost`.
-
-    Called below the run, after each reply: metadata go to LangSmith when the run has ended.
-
-    Args:
-        run_id: Of the run; None: it is not traced under a name of ours.
-        dollars: None: the price of a reply is not known.
-    """
-    if run_id is None:
-        return
-    for tracer in getattr(ensure_config().get("callbacks"), "handlers", ()):
-        runs: Any = getattr(tracer, "run_map", None) or {}
-        if add := getattr(runs.get(str(run_id)), "add_metadata", None):
-            add({"cost": dollars})
 
 
 class TokenUsage(NamedTuple):

@@ -16,7 +16,6 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel
-from typing_extensions import TypedDict
 
 from langchain_judges.asking.adapter import ModelAdapter, ReplyRequest, Sampling
 from langchain_judges.asking.faults import (
@@ -90,14 +89,8 @@ class Question:
         return cast("OwnPrompt", self.prompt) if is_own else None
 
 
-class StoredReply(TypedDict):
-    """A reply as a store holds it: plain JSON."""
-
-    data: ReplyData | None
-    failures: list[Failure]
-    usage: Usage
-    measured: Measurements
-    problem: Problem | None
+StoredReply = dict[str, Any]
+"""A `Reply` as a store holds it: plain JSON, without its message."""
 
 
 @dataclass
@@ -116,15 +109,13 @@ class Reply:
 
     def stored(self) -> StoredReply:
         """Return it as a store holds it, without its message."""
-        entry: Any = {key: value for key, value in vars(self).items() if key != "message"}
-        return cast("StoredReply", entry)
+        return {key: value for key, value in vars(self).items() if key != "message"}
 
     @classmethod
     def of(cls, entry: StoredReply) -> Reply:
         """Return the reply that a store holds."""
         problem = Problem(*entry["problem"]) if entry["problem"] else None
-        values: Any = {**entry, "problem": problem}
-        return cls(**values)
+        return cls(**{**entry, "problem": problem})
 
 
 @dataclass

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
-from uuid import uuid4
 
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -217,12 +216,8 @@ class RunState:
         return True
 
     def _start(self, row: RunRow) -> None:
-        # A run of its own name only where there is something to note of it.
-        run_id = uuid4() if self.limiter.price else None
         replies = self._files.replies_to(row.key)
-        self._active[row.index] = RowCost(
-            self.limiter, row.index, self.fail, run_id, replies=replies
-        )
+        self._active[row.index] = RowCost(self.limiter, row.index, self.fail, replies)
         self._first_rows.start(row.index)
 
     def is_active(self, row: RunRow) -> bool:
@@ -269,7 +264,7 @@ class RunState:
         ROW_COST.set(row_cost)
         self._memories.show()
         try:
-            return (yield from self._invoke(row, row_cost))
+            return (yield from self._invoke(row))
         except OverBudget as exc:
             return failed_outcome(row, "over_budget", str(exc), row_cost.usage)
         except Exception as exc:  # whatever a judge raises
@@ -281,12 +276,10 @@ class RunState:
                 exc = InputError(self.records.with_columns(str(exc)))
             return outcome_of_error(row, exc, row_cost.usage)
 
-    def _invoke(self, row: RunRow, row_cost: RowCost) -> Steps[Mapping[str, object]]:
+    def _invoke(self, row: RunRow) -> Steps[Mapping[str, object]]:
         """Ask the judge; a row whose thread a crash interrupted resumes where it stopped."""
         judge, graph = self._judge, self._graph
         config: RunnableConfig = self._options.config or {}
-        if row_cost.run_id:
-            config = {**config, "run_id": row_cost.run_id}
         data: dict[str, object] | None = self._reader.judged_part(row.data)
         if self._keeps_threads:
             threads = {**config.get("configurable", {}), "thread_id": row.key}

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel, BeforeValidator
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.confidence import json_spans, placed_tokens
+from langchain_judges.asking.confidence import json_spans, reply_tokens, spelling
 from langchain_judges.asking.nodes import Gathered
 from langchain_judges.asking.reading import shape_of
 from langchain_judges.asking.reply_text import LabelForms, SpokenLabel, spoken_label
@@ -145,13 +145,13 @@ def label_probabilities(
         spell it, or they say nothing of the labels: a server that forces the format may
         report the probabilities of what the model would rather have said.
     """
-    if not (tokens := placed_tokens(message)):
+    if not (tokens := reply_tokens(message)):
         return {}  # Before the reply is searched for where its label stands.
-    at = _start_of(message.text, data, unit)
-    placed = next((each for each in tokens if each.end > at >= 0), None)
-    if placed is None or not isinstance(placed.token.get("logprob"), int | float):
+    at, letters = _start_of(message.text, data, unit), spelling(message.text, tokens)
+    if letters is None or at < 0:
         return {}
-    token, before = placed.token, placed.text[: at - placed.start]
+    number, before = letters.token_at(at)
+    token = tokens[number]
     names = [str(label) for label in labels]
     mass = dict.fromkeys(names, 0.0)
     offered = token.get("top_logprobs") or []
