@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
-from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langsmith.schemas import Example, Run
@@ -23,7 +22,7 @@ from langchain_judges.rows.fields import work_in
 from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel, unfenced
-from tests.judges import answer, broken, bsm, fixed, labels, of_method, watched
+from tests.judges import broken, bsm, fixed, labels, of_method, watched
 from tests.test_docs import ROOT
 
 QUESTION, GOOD, BAD = {"question": "Why?"}, {"answer": "good good"}, {"answer": "bad"}
@@ -222,23 +221,6 @@ def rubric_judge(**options: Any) -> Any:
 def test_feedback_is_called_as_the_judge_or_its_rubric(options, key):
     assert as_evaluator(rubric_judge(**options)).key == key
     assert as_evaluator(rubric_judge(**options), key="own").key == "own"
-
-
-SOURCES: dict[str, Any] = {
-    "documents of the outputs": ({}, {"documents": [Document(FACTS)]}),
-    "documents of the inputs": ({"documents": [{"page_content": FACTS}]}, {}),
-    "source of the inputs": ({"source": FACTS}, {}),
-}
-
-
-@for_each("where", SOURCES)
-def test_a_judge_that_needs_a_source_finds_it_under_its_usual_names(where):
-    inputs, outputs = SOURCES[where]
-    model = FakeChatModel(replies=answer)
-    evaluator = as_evaluator(rubric_judge(model=model, rubric="groundedness"))
-    feedback: Any = evaluator(inputs={**QUESTION, **inputs}, outputs={**GOOD, **outputs})
-    assert feedback["score"] is not None, feedback["comment"]
-    assert f"\n{FACTS}\n</source-" in model.prompts[0]
 
 
 def test_a_missing_source_names_the_keyword_and_the_keys_that_were_there():

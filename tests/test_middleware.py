@@ -30,9 +30,7 @@ from tests.judges import (
     PAIR,
     answer,
     answer_call,
-    broken,
     bsm,
-    fixed,
     labels,
     of_method,
 )
@@ -304,14 +302,6 @@ def test_the_answers_may_be_brought_and_the_same_draw_is_the_same_bracket():
 def test_a_judge_of_one_text_chooses_the_highest_label():
     result = best_of(3, labels(), writer("x", "good", "y")).invoke({"question": "Why?"})
     assert (result["output"], len(result["bracket"])) == ("good", 3)
-
-
-def test_a_match_without_a_verdict_keeps_the_first_and_says_so():
-    fields = {"input": "Why?", "answers": ["x", "y"]}
-    result = best_of(2, broken()).invoke(fields)
-    assert result["bracket"][0]["winner"] == result["bracket"][0]["a"]
-    assert {failure["reason"] for failure in result["failures"]} == {"unparsable"}
-    assert best_of(2, fixed("B", 0.0)).invoke(fields)["index"] == result["bracket"][0]["b"]
 
 
 def test_a_sample_that_fails_is_left_out():

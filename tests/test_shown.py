@@ -230,8 +230,10 @@ NOT_BY = {middleware: shapes().keys() - LISTS}
 def responses(path):
     """Return what a path shows of each shape that it takes."""
     names = [name for name in shapes() if name not in NOT_BY.get(path, ())]
-    if path in (command_line, assistant):  # a file holds records that were read before
-        names = names[::5]
+    # Every shape by a third of the paths; a file holds records that were read before.
+    names = (
+        names[::5] if path in (command_line, assistant) else names[PATHS.index(path) % 3 :: 3]
+    )
     model = FakeChatModel(replies=answer)
     judge = create_allure_judge(model, rubric=RUBRIC)
     if path in (command_line, assistant):
@@ -344,27 +346,6 @@ def test_an_agents_work_and_an_image_are_compared_on_every_path(path):
     assert IMAGE in requests.content
 
 
-def test_the_middleware_compares_the_answer_with_what_it_is_given():
-    model = FakeChatModel(replies=answer)
-    judge = create_relative_judge(model, orders="none", instructions=RUBRIC)
-    guard = JudgeMiddleware(judge, reference=KNOWN)
-    agent = create_agent(FakeChatModel(replies=[TEXT]), middleware=[guard])
-    agent.invoke({"messages": [HumanMessage(TASK)]})
-    (prompt,) = model.prompts
-    assert blocks(prompt) == {"request": TASK, "response": blocks(prompt)["response"]}
-    assert prompt.index(TEXT) < prompt.index(KNOWN)
-
-
-def test_the_best_of_several_are_compared_two_by_two():
-    model = FakeChatModel(replies=answer)
-    judge = create_relative_judge(model, orders="none", instructions=RUBRIC)
-    best_of(2, judge, FakeChatModel(replies=[TEXT, KNOWN])).invoke([HumanMessage(TASK)])
-    (prompt,) = model.prompts
-    assert blocks(prompt)["request"] == TASK
-    assert TEXT in prompt
-    assert KNOWN in prompt
-
-
 # ---- where an evaluator finds what a judge is shown
 
 
@@ -375,13 +356,6 @@ def evaluated(fields, *, judge_options=None, **options):
     texts = {"inputs": {"question": TASK}, "outputs": {"answer": TEXT}}
     feedback: Any = as_evaluator(judge, **options)(**{**texts, **fields})
     return feedback, model.prompts
-
-
-def test_the_answer_alone_is_judged_where_its_place_is_named():
-    outputs = {"outputs": {"messages": PARALLEL}}
-    rubric = {"rubric": RUBRIC}
-    _, [prompt] = evaluated(outputs, judge_options=rubric, output="messages.-1")
-    assert blocks(prompt) == {"request": TASK, "response": "Oslo and Kyiv."}
 
 
 @for_each(
@@ -438,12 +412,6 @@ def test_documents_beside_the_answer_are_the_source_of_a_judge_that_needs_one(pa
     assert blocks(prompt) == {"request": TASK, "response": TEXT, **source}
 
 
-def test_a_context_that_is_not_there_is_not_judged():
-    feedback, prompts = evaluated({}, context="docs")
-    assert (feedback["score"], prompts) == (None, [])
-    assert "`context`: expected the key 'docs', got the keys 'answer'" in feedback["comment"]
-
-
 def test_a_judge_of_pairs_reads_the_context_behind_the_task():
     model = FakeChatModel(replies=answer)
     judge = create_relative_judge(model)
@@ -452,25 +420,3 @@ def test_a_judge_of_pairs_reads_the_context_behind_the_task():
     for task in (TASK, [HumanMessage(TASK)]):
         as_evaluator(judge)(inputs=task, **fields)
         assert blocks(model.prompts[-1])["request"] == asked
-
-
-def test_a_tool_tells_the_model_that_there_is_nothing_to_judge_by():
-    judge = create_allure_judge(FakeChatModel(replies=answer))
-    text = judge_tool(judge).invoke({"input": TASK, "output": TEXT})
-    assert "there is nothing to judge by" in text
-    fields = {"input": TASK, "output": TEXT, "source": SOURCE}
-    assert json.loads(judge_tool(judge).invoke(fields))["label"] == 0
-
-
-def test_a_dry_run_shows_what_a_judge_is_shown_of_the_first_row(tmp_path, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
-    path = tmp_path / "rows.jsonl"
-    row = {**as_json(row_of(None, None, PARALLEL)), "documents": [SOURCE]}
-    path.write_text(json.dumps(row))
-    args = ["--method", "rubric", "--preset", "groundedness", "--model", "openai:fake"]
-    result = CliRunner().invoke(app, ["judge", str(path), *args, "--dry-run"])
-    assert f"A judge is shown:\n{show(row)}\n" in result.stderr
-    assert "not shown" not in result.stderr
-    path.write_text(json.dumps({**row, "output": "long " * 1000}))
-    result = CliRunner().invoke(app, ["judge", str(path), *args, "--dry-run"])
-    assert re.search(r"… 3,\d+ more characters", result.stderr)
