@@ -184,9 +184,8 @@ def _variations(method: str, **varied: Mapping[str, Any]) -> dict[str, Case]:
 def _with_models() -> dict[str, Case]:
     return {
         f"{method} {how}": Case(method, FEW.get(method, {}), model=make)
-        for method in ("allure", "bsm", "drpe", "sc2", "relative", "absolute", "write branch")
+        for method in ("allure", "bsm")
         for how, make in MODELS.items()
-        if how != "asked by structured output" or method == "bsm"
     }
 
 

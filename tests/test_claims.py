@@ -1,12 +1,9 @@
 """Correctness and groundedness claim by claim: what is asked, and what the shares are."""
 
-from typing import Any
-
 import pytest
 
-from langchain_judges import as_evaluator, create_rubric_judge
+from langchain_judges import create_rubric_judge
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.rubric.replies import distinct_lines
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 
@@ -75,20 +72,6 @@ def test_groundedness_is_asked_of_the_source_alone():
     assert "GOLDEN" not in split + check
 
 
-def test_correctness_is_asked_of_the_expected_answer_both_ways():
-    model = says(
-        named(1, 1, 0) | named(1, 1, 1, 1, side="expected"), expected={"expected_claims": GOLD}
-    )
-    judge_of(model, instructions="Be strict.").invoke(EXPECTED)
-    split, check = model.prompts
-    assert "<expected-answer-" in split
-    assert "expected_4: For all." in check
-    assert "1 if the expected answer or the request states it" in check
-    assert "<response-" in check
-    assert "<source-" not in split + check
-    assert all("adds: Be strict." in prompt for prompt in model.prompts)
-
-
 def test_a_response_without_claims_is_not_judged_against_a_source():
     result = judge_of(says({}, claims=[" "])).invoke(SOURCED)
     assert result["verdict"]["label"] is None
@@ -137,22 +120,3 @@ def test_a_step_whose_reply_cannot_be_read_leaves_the_text_unjudged(step):
 def test_options_that_claims_do_not_take_are_named(options, message):
     with pytest.raises(OptionError, match=message):
         judge_of(says({}), **options)
-
-
-def test_an_evaluator_gives_feedback_for_precision_and_recall():
-    model = says(
-        named(1, 1, 0) | named(1, 0, 0, 0, side="expected"), expected={"expected_claims": GOLD}
-    )
-    evaluator = as_evaluator(judge_of(model, rubric="correctness"))
-    feedback: Any = evaluator(
-        inputs=SOURCED["input"], outputs=SOURCED["output"], reference_outputs="Until six."
-    )
-    assert [each["key"] for each in feedback] == evaluator.feedback_keys
-    assert [each["key"] for each in feedback] == ["correctness", "precision", "recall"]
-
-
-def test_a_claim_that_is_listed_again_keeps_its_first_place_and_wording():
-    assert distinct_lines(["It opens.", "It\ncloses.", " ", "it  opens."]) == [
-        "It opens.",
-        "It closes.",
-    ]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,14 +11,13 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
-from langchain_judges import create_bsm_writer, judge_many, load_judge
+from langchain_judges import create_bsm_writer, load_judge
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.writing.branch import placed
-from langchain_judges.writing.registry import WRITERS, load_writer
+from langchain_judges.writing.registry import load_writer
 from langchain_judges.writing.single_prompt import create_single_prompt_writer
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, writes
-from tests.processes import wait_until
 
 TEN = ["vest", "snow", "wall", "pit", "deck", "wine", "goat", "piano", "ice cream", "run"]
 TASK = {"concepts": TEN}
@@ -69,22 +69,13 @@ def test_a_text_is_written_as_the_paper_says():
     assert steps == {"split": 1, "solve": 2, "merge": 1}
 
 
-CALLS = [
-    # splits + solves + merges
-    ({}, 10, 1 + 2 + 1),
-    ({"groups": 3}, 10, 3 + 2),
-    ({"groups": 5}, 10, 5 + 2),
-]
-
-
-@for_each(("options", "concepts", "calls"), CALLS)
-def test_calls_follow_the_closed_form(options, concepts, calls):
-    result, model = written(many(concepts), **options, rewrites=0)
-    assert len(model.prompts) == result["usage"]["calls"] == calls
-    assert result["missing"] == []
-    writer = create_bsm_writer(model, **options, rewrites=0)
-    assert writer.config["metadata"]["calls"] == calls
-    assert load_writer("branch", model, **options).config["metadata"]["calls"] == calls + 1
+def test_calls_follow_the_closed_form():
+    # A split, the solves and the merge; then the rewrites.
+    result, model = written(many(10), groups=5, rewrites=0)
+    assert len(model.prompts) == result["usage"]["calls"] == 1 + 5 + 1
+    for rewrites, calls in ((0, 7), (1, 8)):
+        writer = load_writer("branch", model, groups=5, rewrites=rewrites)
+        assert writer.config["metadata"]["calls"] == calls
 
 
 @for_each(
@@ -100,13 +91,6 @@ def test_the_baselines_are_there_by_name(preset, calls):
     assert result["text"]
     assert result["groups"] == [TEN]
     assert result["topic"] == ("a day out" if preset == "plan_solve" else None)
-
-
-def test_samples_are_asked_at_a_temperature_and_with_seeds_of_their_own():
-    model = scripted()
-    create_single_prompt_writer(model, samples=3, choose="coverage").invoke(TASK)
-    assert sorted(s["seed"] for s in model.settings) == [0, 1, 2]
-    assert {s["temperature"] for s in model.settings} == {0.7}
 
 
 def of_samples(texts):
@@ -157,13 +141,10 @@ def test_a_model_that_cannot_choose_leaves_no_text():
 @for_each(
     ("proposed", "expected"),
     [
-        ([["a1", "b1"], ["c1", "d1"]], [["a1", "b1"], ["c1", "d1"]]),
         # strangers dropped, repetitions kept once, spelling restored, rest to the smaller
         ([["A1", "zebra"], ["a1", "C1 "]], [["a1", "b1"], ["c1", "d1"]]),
         ([["a1", "b1", "c1"], ["d1", "a1"]], [["a1", "b1", "c1"], ["d1"]]),
         ([["a1", "b1", "c1", "d1"], []], [["a1", "b1"], ["c1", "d1"]]),
-        ([["a1", "b1", "c1"], []], [["a1", "b1", "c1"], ["d1"]]),
-        ([[], []], [["a1", "b1"], ["c1", "d1"]]),
         ([["zebra"], ["yak"]], [["a1", "b1"], ["c1", "d1"]]),
         ([["a1"], [], []], [["a1", "d1"], ["b1"], ["c1"]]),
     ],
@@ -179,12 +160,6 @@ def test_word_forms_get_the_spelling_of_the_input_back():
         ["skis", "Ice Cream", "mother-in-law"],
         ["ski", "leaf"],
     ]
-
-
-def test_concepts_that_differ_in_a_hyphen_only_are_two():
-    concepts = ["ice cream", "ice-cream", "dog"]
-    proposed = [["ice-cream"], ["dog", "ice cream"]]
-    assert placed(concepts, proposed) == proposed
 
 
 names = st.sampled_from([*"abcdefghij", "zebra", "A", " b ", "", "a b", "a-b", "-"])
@@ -258,20 +233,6 @@ def test_a_rewrite_that_is_worse_or_fails_keeps_the_text(again, calls, failures)
     assert [f["step"] for f in result["failures"]] == failures
 
 
-def test_strict_counts_exact_forms_only_and_says_so():
-    task = {"concepts": ["snow", "goat"]}
-
-    def respond(prompt):
-        return said("Snow, goats.") if is_merge(prompt) else None
-
-    result, loose = written(task, replies=respond, rewrites=0)
-    outcome, exact = written(task, replies=respond, rewrites=0, strict=True)
-    assert result["missing"] == []
-    assert outcome["missing"] == [{"concept": "goat", "lost_in": "merge"}]
-    assert "any of its word forms" in loose.prompts[0]
-    assert "exactly the form given" in exact.prompts[0]
-
-
 # --- failures ---
 
 
@@ -298,7 +259,6 @@ REFUSED = AIMessage(said("Snow."), additional_kwargs={"refusal": "no"})
     ("step", "reply"),
     [
         (is_solve, "I cannot help."),
-        (is_merge, "no"),
         (is_merge, said(" … ")),
         (is_merge, REFUSED),
     ],
@@ -318,10 +278,7 @@ def test_without_a_usable_reply_there_is_no_text(step, reply):
     ("task", "message"),
     [
         ({}, "`concepts` is missing"),
-        ({"concepts": "snow"}, "at least one word"),
-        ({"concepts": ["snow", 3]}, "got int '3' in it"),
         ({"concepts": ["snow", " "]}, "`concepts` is empty"),
-        ({"concepts": ["\ud800"]}, "broken character"),
     ],
 )
 def test_bad_tasks_are_refused_in_a_sentence_and_without_a_call(task, message):
@@ -339,25 +296,6 @@ def test_one_concept_is_written_of_by_one_call():
     assert result["text"] == "The snow."
 
 
-def test_the_tasks_instruction_and_the_writers_are_shown_to_every_step():
-    task = {"concepts": ["snow", "goat", "vest"], "instruction": "A limerick on {winter}."}
-    _, model = written(task, replies=lossy, instructions="In plain English.")
-    assert len(model.prompts) == 5
-    for prompt in model.prompts:
-        assert "A limerick on {winter}.\nThe person who asked adds: In plain English." in prompt
-
-
-# --- the form every method has ---
-
-
-@for_each("method", sorted(WRITERS))
-def test_writers_of_every_preset_can_be_made_and_judges_are_kept_apart(method):
-    for preset in WRITERS[method].presets:
-        assert load_writer(method, scripted(), preset=preset).invoke(TASK)["text"]
-    with pytest.raises(OptionError, match="no option 'criteria'"):
-        load_writer(method, scripted(), criteria=["Depth"])
-
-
 def test_a_judge_is_no_writer():
     with pytest.raises(OptionError, match="'direct' has no option 'plan'"):
         load_judge("direct", scripted(), plan=True)
@@ -367,107 +305,25 @@ def test_a_judge_is_no_writer():
         load_writer("drpe", scripted())
 
 
-@for_each(
-    ("create", "options", "message"),
-    [
-        (
-            create_bsm_writer,
-            {"groups": 1},
-            "`groups` must be a whole number of at least 2 and at most 256, got 1",
-        ),
-        (create_bsm_writer, {"groups": 300}, "`groups` must be .* at most 256, got 300"),
-        (
-            create_single_prompt_writer,
-            {"choose": "best"},
-            "`choose` must be one of 'model', 'coverage'",
-        ),
-    ],
-)
-def test_options_are_checked_when_the_writer_is_made(create, options, message):
-    with pytest.raises(OptionError, match=message):
-        create(scripted(), **options)
+def test_options_are_checked_when_the_writer_is_made():
+    with pytest.raises(OptionError, match="`groups` must be a whole number of at least 2"):
+        create_bsm_writer(scripted(), groups=1)
+    wrong: Any = {"choose": "best"}
+    with pytest.raises(OptionError, match="`choose` must be one of 'model', 'coverage'"):
+        create_single_prompt_writer(scripted(), **wrong)
 
 
-class Died(BaseException):
-    """What a killed process looks like from inside."""
-
-
-@for_each("step", [is_solve, is_merge, is_repair])
-def test_what_was_paid_before_a_crash_is_not_paid_again(step):
-    dying, saver = [True], InMemorySaver()
-
-    def other_group_saved():
-        *_, latest = list(saver.writes.values())
-        return "pieces" in [channel for _, channel, *_ in list(latest.values())]
-
-    def respond(prompt):
-        if step(prompt) and dying and (not is_solve(prompt) or "snow" in prompt):
-            dying.clear()
-            if is_solve(prompt):
-                wait_until(other_group_saved)
-            raise Died
-        return lossy(prompt)
-
-    model = scripted(respond)
-    writer = create_bsm_writer(model, checkpointer=saver)
-    config: RunnableConfig = {"configurable": {"thread_id": "1"}}
-    with pytest.raises(Died):
-        writer.invoke(TASK, config)
-    result = writer.invoke(None, config)
-    assert result == create_bsm_writer(scripted(lossy)).invoke(TASK)
-    # Five calls, and again the one that died.
-    assert len(model.prompts) == 6
-
-
-# --- runs ---
-
-
-def test_many_texts_are_written_counted_and_resumed(tmp_path):
-    out = tmp_path / "texts.jsonl"
-    tasks = [TASK, {**many(4), "id": "four"}, {**TASK, "instruction": "A poem."}]
-    model = scripted(lossy)
-    writer = create_bsm_writer(model, rewrites=0)
-    run = judge_many(writer, tasks, records=out, progress=False)
-    rows = list(run)
-    assert [row["id"] for row in rows] == [None, "four", None]
-    assert all("verdict" not in row for row in rows)
-    assert run.summary.texts == 3
-    assert run.summary.complete == 0
-    # Of ten, four and ten concepts only the snow of the first and the last is there.
-    assert run.summary.lost == {"merge": 9 + 4 + 9}
-    assert run.summary.concepts == 24
-    again = judge_many(writer, tasks, records=out, progress=False)
-    assert [row["text"] for row in again] == [row["text"] for row in rows]
-    assert again.summary.resumed == 3
-    assert len(model.prompts) == 12
-
-
-def test_failed_texts_are_counted_and_tried_again(tmp_path):
-    out = tmp_path / "texts.jsonl"
-    broken = create_bsm_writer(scripted(lambda p: "no" if is_solve(p) else None))
-    run = judge_many(broken, [TASK], records=out, progress=False)
-    assert [row["text"] for row in run] == [None]
-    assert run.summary.not_judged == {"unparsable": 1}
-    assert run.summary.texts == 0
-    again = judge_many(create_bsm_writer(scripted()), [TASK], records=out, progress=False)
-    assert next(again)["text"]
-    assert len(out.read_text().splitlines()) == 1
-
-
-@for_each("make", [create_bsm_writer, create_single_prompt_writer])
-def test_a_thread_hands_no_instruction_to_the_next_task(make):
+def test_a_thread_hands_no_instruction_to_the_next_task():
     model = FakeChatModel(replies=writes)
-    writer = make(model, checkpointer=InMemorySaver())
+    writer = create_bsm_writer(model, checkpointer=InMemorySaver())
     config: RunnableConfig = {"configurable": {"thread_id": "1"}}
-    task = {"concepts": ["a cat", "a dog", "a pen", "some ink"]}
+    task = {"concepts": ["a cat", "a dog"]}
     first = writer.invoke({**task, "instruction": "A SECRET poem.", "id": "p1"}, config)
     assert first["id"] == "p1"
     before = len(model.prompts)
     assert writer.invoke(task, config)["id"] is None
     assert len(model.prompts) > before
     assert not any("SECRET" in prompt for prompt in model.prompts[before:])
-    with pytest.raises(InputError, match="`concepts`"):
-        writer.invoke({"instruction": "A poem."}, config)
 
 
 SIX = ["snow", "piano", "goat", "lantern", "bridge", "drum"]
@@ -479,19 +335,12 @@ def asked(task=None, **options):
     return [prompt for prompt in model.prompts if "Leave none of them out" in prompt]
 
 
-def test_each_group_writes_its_part_of_the_text():
-    parts = [re.search(r"Write part (\d) of 3 of it", each)[1] for each in asked(groups=3)]
-    assert sorted(parts) == ["1", "2", "3"]
-
-
 @for_each(
     ("instruction", "brief"),
     [
         (None, True),
-        ("A limerick.", True),
         ("A story of 300-400 words.", False),
         ("A tale in two paragraphs", False),
-        ("Write about 5 pages.", False),
     ],
 )
 def test_a_length_that_the_task_states_is_not_undercut(instruction, brief):

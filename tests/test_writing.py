@@ -1,7 +1,6 @@
 """Written texts measured, and `langchain-judges write` as a person meets it."""
 
 import json
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -54,13 +53,6 @@ def test_coverage_and_losses_are_counted_over_written_texts():
     }
 
 
-def test_texts_from_elsewhere_need_no_drafts():
-    summary = evaluate_writing([text("Snow."), text("A vest, a wall, snow and goats.")])
-    assert summary["missing"] == 0.375
-    assert summary["failing"] is None
-    assert evaluate_writing([text("Snowy goats.")], strict=True)["missing"] == 1.0
-
-
 OTHERS = [text("good good"), text("bad"), text("good"), text("good")]
 OURS = [text("bad"), text("good"), text("good"), text(None)]
 
@@ -84,14 +76,6 @@ def test_quality_is_won_tied_or_lost_by_any_of_our_judges():
     assert evaluate_writing(OURS, OTHERS, judge=judge())["quality"] == EXPECTED
 
 
-def test_a_judge_that_looks_at_places_gives_no_win():
-    first = FakeChatModel(replies=lambda p: '{"score_1": 5, "score_2": 1, "explanation": ""}')
-    biased = create_bsm_judge(first, criteria=["Coherence"])
-    quality = evaluate_writing(OURS, OTHERS, judge=biased)["quality"]
-    # The two identical texts are a tie by themselves.
-    assert quality == {**EXPECTED, "win": 0, "tie": 3, "loss": 0, "flips": 2}
-
-
 def test_failed_judgments_are_no_wins():
     broken = create_bsm_judge(FakeChatModel(replies=lambda p: "no"), criteria=["Coherence"])
     quality = evaluate_writing(OURS, OTHERS, judge=broken)["quality"]
@@ -102,9 +86,7 @@ def test_failed_judgments_are_no_wins():
     ("rows", "others", "message"),
     [
         ([{"text": "Snow."}], None, "row 0: `concepts` must be a list"),
-        ([text("Snow.")], [], "must have a row for each of 1, got 0"),
         ([text("x")], [{"concepts": ["ski"], "text": "x"}], "row 0 of `against` is of other"),
-        (["Snow."], None, "row 0: a writing task must be an object, got str"),
         ([text("Snow.", ["Snow."])], None, "row 0: `groups` must be lists of concepts"),
     ],
 )
@@ -132,16 +114,6 @@ def test_the_judge_of_stories_sees_the_stories_and_nothing_else():
     for prompt in model.prompts:
         assert all(word in prompt for word in ("grammar", "coherent", "engages", "tie"))
         assert not any(word in prompt for word in ("oncepts", "helpful", "deep", "request"))
-
-
-def test_a_task_without_a_text_counts_against_all_present():
-    # One of two tasks has a text, and that uses everything.
-    rows: list[dict[str, Any]] = [
-        {"concepts": ["snow"], "text": "Snow."},
-        {"concepts": ["snow"], "text": None},
-    ]
-    summary = evaluate_writing(rows)
-    assert (summary["written"], summary["all_present"], summary["missing"]) == (1, 0.5, 0.0)
 
 
 # The command.
@@ -200,21 +172,10 @@ def test_without_a_file_every_text_is_printed_with_what_it_lacks(serve, file_of)
     assert "missing 3 of 4 concepts: 3 in merge" in counted
 
 
-def test_a_dry_run_asks_nothing(serve, file_of):
-    server = serve(behave)
-    result = writing(
-        file_of(tasks(2)), server, "--dry-run", "--set", "groups=4", "--set", "rewrites=0"
-    )
-    assert result.exit_code == 0
-    assert "2 items by branch: at most 12 calls (6 for each item)" in result.stderr
-    assert server.calls == []
-
-
 @for_each(
     ("rows", "more", "message"),
     [
         ([{"input": "x"}], [], "row 1: `concepts` must be a list of at least one word"),
-        ([], [], "has no list of concepts"),
         (tasks(1), ["--method", "drpe"], "there is no method 'drpe'; there are branch"),
         (tasks(1), ["--set", "criteria=[]"], "'branch' has no option 'criteria'"),
     ],
@@ -236,10 +197,3 @@ def test_failures_are_counted_shown_and_code_1_under_strict(serve, file_of):
     assert "t0: not written" in result.stdout
     assert "No usable text was written." in result.stdout
     assert "not written 2 2 refusal" in " ".join(result.stdout.split())
-
-
-def test_a_spent_budget_is_code_3(serve, file_of, tmp_path):
-    out = tmp_path / "texts.jsonl"
-    result = writing(file_of(tasks(3)), serve(behave), "--records", out, "--max-calls", "6")
-    assert result.exit_code == 3
-    assert "2 over_budget" in result.stdout
