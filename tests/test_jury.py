@@ -88,10 +88,7 @@ def test_a_verdict_does_not_depend_on_the_order_of_the_members(juries, orders):
     draw = random.Random(7)
     undecided = 0
     for _ in range(juries):
-        size, combine = (
-            draw.randint(2, 5),
-            draw.choice(["majority", "mean", "median", "weighted"]),
-        )
+        size, combine = draw.randint(2, 5), draw.choice(["majority", "mean", "weighted"])
         said = [draw.choice([0, 1, 2, None]) for _ in range(size)]
         weights = {f"j{n}": draw.choice([0.1, 0.2, 0.7]) for n in range(size)}
         options = {"weights": weights} if combine == "weighted" else {}
@@ -103,14 +100,6 @@ def test_a_verdict_does_not_depend_on_the_order_of_the_members(juries, orders):
         assert verdicts == verdicts[:1] * orders
         undecided += verdicts[0][0] is None
     assert 0.1 < undecided / juries < 0.9
-
-
-def test_the_median_is_the_middle_of_labels_that_are_numbers():
-    members = [labeller(f"j{n}", label, [1, 2, 5]) for n, label in enumerate((5, 1, 2))]
-    assert decided(members, combine="median")[0] == 2
-    assert decided(members[:2], combine="median", min_valid=1)[0] == 1
-    with pytest.raises(OptionError, match="needs labels that are numbers"):
-        jury_of("A", "B", combine="median")
 
 
 def test_one_garbled_member_leaves_two_that_differ_undecided_in_either_order():
@@ -221,16 +210,6 @@ def test_a_method_of_a_jury_may_have_options_of_its_own():
         check_client(type(jury.options), {"methods": [short]})
 
 
-def test_trust_reads_the_labels_of_a_jury_as_its_members_say_them(tmp_path):
-    path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps({**ITEM, "label": "7"}))
-    words = ["--model", "openai:a,openai:b", "--method", "jury", "--dry-run"]
-    result = CliRunner().invoke(
-        app, ["trust", str(path), *words, "--set", 'methods=["allure"]']
-    )
-    assert (result.exit_code, "`label` must be one of 0, 1" in result.stderr) == (2, True)
-
-
 def test_a_run_is_priced_member_by_member(tmp_path):
     path, prices = tmp_path / "in.jsonl", tmp_path / "prices.json"
     path.write_text(json.dumps(PAIR))
@@ -240,15 +219,3 @@ def test_a_run_is_priced_member_by_member(tmp_path):
     words = ["judge", str(path), "--method", "jury", "--model", "a,b", "--base-url", "http://x"]
     result = CliRunner().invoke(app, [*words, "--dry-run", "--prices", str(prices)])
     assert "$9.99 by prices.json" in result.stderr
-
-
-def test_a_command_names_the_models_of_a_jury(tmp_path):
-    path = tmp_path / "in.jsonl"
-    path.write_text(json.dumps(PAIR))
-    model = ["--model", "a, b,c", "--base-url", "http://x", "--dry-run"]
-    result = CliRunner().invoke(app, ["judge", str(path), "--method", "jury", *model])
-    assert "1 pair by jury: at most 6 calls (6 for each pair)" in result.stderr
-    single = [*model, "--set", 'methods=["allure"]']
-    path.write_text(json.dumps(ITEM))
-    result = CliRunner().invoke(app, ["judge", str(path), "--method", "jury", *single])
-    assert "1 item by jury: at most 3 calls" in result.stderr

@@ -97,10 +97,6 @@ def middleware(judge, reference=None, source=None, output=TEXT):
     agent.invoke({"messages": [HumanMessage(TASK), *before]})
 
 
-def as_tool(judge, reference=None, source=None, output=TEXT):
-    judge.as_tool().invoke(row_of(reference, source, output))
-
-
 def tool(judge, reference=None, source=None):
     judge_tool(judge).invoke(row_of(reference, source, TEXT))
 
@@ -178,7 +174,7 @@ def assistant(judge, reference=None, source=None, output=TEXT):
 
 
 PATHS = [
-    *(invoke, many, as_tool, called, rows, compared, middleware, tool, best, classic),
+    *(invoke, many, called, rows, compared, middleware, tool, best, classic),
     *(command_line, assistant),
 ]
 """Every path of a judge of one text."""
@@ -212,7 +208,7 @@ def test_a_prompt_holds_what_was_given_under_its_name_and_nothing_else(path, wha
 def test_with_nothing_to_judge_by_no_model_is_asked(path):
     model = FakeChatModel(replies=answer)
     judge = create_allure_judge(model)
-    if path in (invoke, many, as_tool, best, classic, assistant):
+    if path in (invoke, many, best, classic, assistant):
         with pytest.raises(InputError):
             path(judge)
     else:
@@ -285,10 +281,6 @@ def pair_invoked(judge, reference=None, a=TEXT, b=KNOWN):
     judge.invoke(pair_of(reference, a, b))
 
 
-def pair_as_tool(judge, reference=None, a=TEXT, b=KNOWN):
-    judge.as_tool().invoke(pair_of(reference, a, b))
-
-
 def pair_called(judge, reference=None, a=TEXT, b=KNOWN):
     evaluator = as_evaluator(judge, baseline=lambda inputs: {"answer": b})
     evaluator(inputs={"question": TASK}, outputs={"answer": a}, reference_outputs=reference)
@@ -316,7 +308,7 @@ def pair_on_the_server(judge, reference=None, a=TEXT, b=KNOWN):
 PAIRED = for_each(
     "path",
     [
-        *(pair_invoked, pair_as_tool, pair_called, pair_of_runs, pair_classic),
+        *(pair_invoked, pair_called, pair_of_runs, pair_classic),
         *(pair_on_the_command_line, pair_on_the_server),
     ],
     ids=lambda path: path.__name__,

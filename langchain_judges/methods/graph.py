@@ -10,12 +10,12 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, get_origin, get_type_hints
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.prompts import BasePromptTemplate, ChatPromptTemplate
+from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
-from pydantic import BaseModel, create_model, model_validator
+from pydantic import BaseModel
 
 from langchain_judges.asking.limiter import ROW_COST, CallLimiter, RowCost
 from langchain_judges.asking.models import ModelSpec
@@ -30,7 +30,7 @@ from langchain_judges.rows.checks import fields_of
 from langchain_judges.rows.fields import plain_row
 
 if TYPE_CHECKING:
-    from langchain_core.tools import BaseTool
+    pass
 
 
 def read_input(source: object, schema: Any, most: int | None) -> object:
@@ -76,18 +76,6 @@ def check_length(name: str, data: object, most: int) -> None:
     length = len(json.dumps(data, default=str, ensure_ascii=False))
     if length > most:
         raise InputError(f"{name} has {length:,} characters; {most:,} are allowed here")
-
-
-def arguments(name: str, schema: Any) -> type[BaseModel]:
-    """Return the fields of an input as the arguments of a tool."""
-    needed, _ = _fields(schema)
-    fields: dict[str, Any] = {
-        field: (hint, ...) if field in needed else (hint | None, None)
-        for field, hint in get_type_hints(schema).items()
-    }
-    # Messages, in whatever form, become the dictionaries that a judge's input is made of.
-    reading: Any = model_validator(mode="before")(lambda row: plain_row(row))
-    return create_model(name, __validators__={"read": reading}, **fields)
 
 
 @cache
@@ -149,12 +137,6 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         self.replies = replies
         self.prompts = prompts or {}
 
-    def get_prompts(
-        self, config: RunnableConfig | None = None
-    ) -> list[BasePromptTemplate[Any]]:
-        """Return the judge's prompts; `prompts` holds them by name."""
-        return list(self.prompts.values())
-
     @property
     def spec(self) -> JudgeSpec:
         """The judge as plain JSON: `{"method", "model", "options"}`, as `load_judge` takes it.
@@ -178,39 +160,6 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """The memory that the verdicts depend on."""
         return getattr(self.options, "memory", None)
 
-    def as_tool(
-        self,
-        args_schema: type[BaseModel] | None = None,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        arg_types: dict[str, type] | None = None,
-    ) -> BaseTool:
-        """Make the judge a tool of its own input; what may be left out is optional.
-
-        LangChain's own method takes every field of a `TypedDict` for required. The tool
-        returns all that `invoke` does; `judge_tool` is made for an agent's model.
-
-        Args:
-            args_schema: The arguments, if not the judge's own input.
-            name: Name of the tool; default that of the graph.
-            description: The description that a model reads.
-            arg_types: The arguments by name, in place of `args_schema`.
-        """
-        # Loaded on use: every judge would pay for what few are made into.
-        from langchain_core.tools import convert_runnable_to_tool
-
-        name = name or self.get_name()
-        if args_schema is None and arg_types is None:
-            args_schema = arguments(name, self.builder.input_schema)
-        return convert_runnable_to_tool(
-            self,
-            args_schema=args_schema,
-            name=name,
-            description=description or type(self.options).summary,
-            arg_types=arg_types,
-        )
-
     def batch(self, *arguments: Any, **settings: Any) -> list[Any]:
         """Run as LangChain does, and stop all of it at Ctrl-C."""
         with stoppable():
@@ -220,35 +169,54 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         self, input: Any, config: RunnableConfig | None = None, **settings: Any
     ) -> Iterator[Any]:
         """Read the input, then stream as LangGraph does."""
-        parts = _stopped_by_signals(super().stream(self._read(input), config, **settings))
-        if limiter := self._limiter(config):
-            parts = _counted(parts, limiter)
-        if not (self.replies and self.replies.saver):
-            return parts
-        config = merge_configs(self.config, config)
-        self.replies.begin(config)
-        return self._closed_after(parts, self.replies, config)
+        return self._guarded(super().stream(self._read(input), config, **settings), config)
 
     def astream(
         self, input: Any, config: RunnableConfig | None = None, **settings: Any
     ) -> AsyncIterator[Any]:
         """Read the input, then stream as LangGraph does."""
-        # The generator itself, so that closing it closes the run.
-        parts = super().astream(self._read(input), config, **settings)
-        if limiter := self._limiter(config):
-            parts = _acounted(parts, limiter)
+        return self._aguarded(super().astream(self._read(input), config, **settings), config)
+
+    def _guarded(self, parts: Any, config: RunnableConfig | None) -> Iterator[Any]:
+        """Stream within the bounds, and close the replies of a row that was judged."""
+        row_cost, config = self._row_cost(config), self._begun(config)
+        with stoppable(), closing(parts):
+            while True:
+                with _counting(row_cost):
+                    part = next(parts, _END)
+                if part is _END:
+                    break
+                yield part
+        # Of a row that was not judged only what failed is asked again.
+        if config and self.replies and _is_judged(self.get_state(config).values):
+            run(self.replies.close(config))
+
+    async def _aguarded(self, parts: Any, config: RunnableConfig | None) -> AsyncIterator[Any]:
+        row_cost, config = self._row_cost(config), self._begun(config)
+        async with aclosing(parts):
+            while True:
+                with _counting(row_cost):
+                    part = await anext(parts, _END)
+                if part is _END:
+                    break
+                yield part
+        if config and self.replies and _is_judged((await self.aget_state(config)).values):
+            await arun(self.replies.close(config))
+
+    def _begun(self, config: RunnableConfig | None) -> RunnableConfig | None:
+        """Return the whole configuration of a run whose replies are kept; else None."""
         if not (self.replies and self.replies.saver):
-            return parts
+            return None
         config = merge_configs(self.config, config)
         self.replies.begin(config)
-        return self._aclosed_after(parts, self.replies, config)
+        return config
 
-    def _limiter(self, config: RunnableConfig | None) -> CallLimiter | None:
+    def _row_cost(self, config: RunnableConfig | None) -> RowCost | None:
         """Return what bounds the calls of this graph and of all below it, if anything."""
         places, most = (config or {}).get("max_concurrency"), self.bounds.calls
         if most is None and (places is None or ROW_COST.get()):
             return None
-        return CallLimiter(places or most or 1, max_calls=most)
+        return RowCost(CallLimiter(places or most or 1, max_calls=most), 0)
 
     def _read(self, source: object) -> object:
         if isinstance(source, Mapping):
@@ -261,63 +229,19 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             raise InputError(f"{len(items):,} items take as many calls; {most:,} are allowed")
         return row
 
-    def _closed_after(
-        self, parts: Any, replies: ThreadReplies, config: RunnableConfig
-    ) -> Iterator[Any]:
-        with closing(parts):
-            yield from parts
-        # Of a row that was not judged only what failed is asked again.
-        if _is_judged(self.get_state(config).values):
-            run(replies.close(config))
 
-    async def _aclosed_after(
-        self, parts: Any, replies: ThreadReplies, config: RunnableConfig
-    ) -> AsyncIterator[Any]:
-        async with aclosing(parts):
-            async for part in parts:
-                yield part
-        if _is_judged((await self.aget_state(config)).values):
-            await arun(replies.close(config))
+_END = object()
+"""Behind the last part of a stream."""
 
 
 @contextmanager
-def _counting(row_cost: RowCost) -> Iterator[None]:
+def _counting(row_cost: RowCost | None) -> Iterator[None]:
     # Only while the graph is at work: between its parts the context is the caller's.
-    before = ROW_COST.set(row_cost)
+    before = ROW_COST.set(row_cost or ROW_COST.get())
     try:
         yield
     finally:
         ROW_COST.reset(before)
-
-
-def _counted(parts: Iterator[Any], limiter: CallLimiter) -> Iterator[Any]:
-    """Stream a run that is refused more calls than it may make."""
-    row_cost = RowCost(limiter, 0)
-    with closing(parts):  # type: ignore[type-var]
-        while True:
-            try:
-                with _counting(row_cost):
-                    part = next(parts)
-            except StopIteration:
-                return
-            yield part
-
-
-async def _acounted(parts: AsyncIterator[Any], limiter: CallLimiter) -> AsyncIterator[Any]:
-    row_cost = RowCost(limiter, 0)
-    async with aclosing(parts):  # type: ignore[type-var]
-        while True:
-            try:
-                with _counting(row_cost):
-                    part = await anext(parts)
-            except StopAsyncIteration:
-                return
-            yield part
-
-
-def _stopped_by_signals(parts: Iterator[Any]) -> Iterator[Any]:
-    with stoppable():
-        yield from parts
 
 
 def _is_judged(state: Mapping[str, object]) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -251,24 +250,6 @@ class CombinedGraph(JudgeGraph):
 RowState = TypeVar("RowState", bound=Mapping[str, Any])
 
 
-@dataclass(frozen=True)
-class Start:
-    """How a judgment by members begins."""
-
-    kind: Kind
-    schema: StateSchema
-
-    def begin(self, state: Mapping[str, Any]) -> Update:
-        """Check the row; two identical texts are a tie already, without a call."""
-        update: Update = {**self.schema.blank}
-        if self.kind == "item":
-            check_item(state)
-            return {**update, "verdict": None}
-        check_pair(state)
-        same = compared(state["output_a"]) == compared(state["output_b"])
-        return {**update, "verdict": even_verdict() if same else None}
-
-
 def schema_of(
     kind: Kind, of_pairs: tuple[type, type], of_items: tuple[type, type]
 ) -> StateSchema:
@@ -284,24 +265,33 @@ def schema_of(
 
 def begin(
     graph: MethodGraph,
-    start: Start,
+    kind: Kind,
+    schema: StateSchema,
     first: Callable[[RowState], Next],
     targets: Sequence[str],
 ) -> None:
     """Add the node with which every judgment by members begins.
 
+    It checks the row; two identical texts are a tie already, without a call.
+
     Args:
         graph: The graph.
-        start: How it begins.
+        kind: What the members judge.
+        schema: The types of its state.
         first: Where it goes from there.
         targets: Every node that `first` may name.
     """
-    graph.add_node("begin", plain(start.begin, start.schema.events))
-    graph.add_edge(START, "begin")
+
+    def check(state: RowState) -> Update:
+        (check_pair if kind == "pair" else check_item)(state)
+        same = kind == "pair" and compared(state["output_a"]) == compared(state["output_b"])
+        return {**schema.blank, "verdict": even_verdict() if same else None}
 
     def unless_even(state: RowState) -> Next:
         return END if state.get("verdict") else first(state)
 
+    graph.add_node("begin", plain(check, schema.events))
+    graph.add_edge(START, "begin")
     graph.add_conditional_edges("begin", Route(unless_even), [*targets, END])
 
 

@@ -16,7 +16,6 @@ from langchain_judges.methods.items import ItemResult, ItemState
 from langchain_judges.methods.judges_of_judges import MembersLike, Opinion
 from langchain_judges.methods.member_judges import (
     Member,
-    Start,
     ask_member,
     begin,
     finish,
@@ -195,29 +194,20 @@ def cascade_of(options: Cascade, members: tuple[Member, ...]) -> CombinedGraph:
     gates = options.gates(len(members))
     open_agreement = options.agreement if options.is_open else None
     is_calibrated = options.calibration is not None
-    asked, asked_gates = _that_may_decide(members, gates)
+    # Without a threshold none decides; the last is asked, so that a row says how sure it was.
+    last = len(members) - 1
+    places = [n for n, gate in enumerate(gates) if gate is not None or n == last]
+    asked, asked_gates = tuple(members[n] for n in places), [gates[n] for n in places]
     steps = CascadeSteps(asked, kind, asked_gates, is_calibrated, open_agreement)
     of_items = (ItemCascadeState, ItemCascadeResult)
     schema = schema_of(kind, (CascadeState, CascadeResult), of_items)
     graph = schema.graph()
     graph.add_node("ask", Node(steps.ask, schema.events))
     graph.add_node("decide", plain(steps.decide, schema.events))
-    begin(graph, Start(kind, schema), lambda _: "ask", ["ask"])
+    begin(graph, kind, schema, lambda _: "ask", ["ask"])
     graph.add_conditional_edges("ask", Route(steps.after), ["ask", "decide"])
     graph.add_edge("decide", END)
     return finish(options, members, kind, graph)
-
-
-def _that_may_decide(
-    members: tuple[Member, ...], gates: Sequence[float | None]
-) -> tuple[tuple[Member, ...], list[float | None]]:
-    """Return the judges that are asked, with their thresholds; without one none decides.
-
-    The last is asked whatever its threshold, so that a row says how sure it was.
-    """
-    last = len(members) - 1
-    places = [n for n, gate in enumerate(gates) if gate is not None or n == last]
-    return tuple(members[n] for n in places), [gates[n] for n in places]
 
 
 class _CreateCascade(Protocol[P]):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from annotated_types import Gt, Lt
-from pydantic import AfterValidator, SkipValidation, model_validator
+from annotated_types import Ge, Gt, Le, Lt
+from pydantic import SkipValidation, model_validator
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.declaration import Budget
@@ -18,14 +18,7 @@ from langchain_judges.methods.judges_of_judges import (
 )
 from langchain_judges.options import NotSerialisable, Owner, Rule
 
-Thresholds = float | Sequence[float | None]
-
-
-def _shares(thresholds: Thresholds) -> Thresholds:
-    values = [thresholds] if isinstance(thresholds, int | float) else thresholds
-    if not all(value is None or 0 <= value <= 1 for value in values):
-        raise ValueError
-    return thresholds
+Threshold = Annotated[float, Ge(0), Le(1)]
 
 
 class Cascade(Combination):
@@ -79,8 +72,7 @@ class Cascade(Combination):
     """The share of verdicts that must equal people's labels; the cascade judges after
     `calibrate_cascade`."""
     thresholds: Annotated[
-        float | Sequence[float | None],
-        AfterValidator(_shares),
+        Threshold | Sequence[Threshold | None],
         Owner(),
         Rule("a number from 0 to 1, or one for each judge (None: it never decides)"),
     ] = 0.5

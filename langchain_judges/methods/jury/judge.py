@@ -25,7 +25,6 @@ from langchain_judges.methods.jury.options import (
 )
 from langchain_judges.methods.member_judges import (
     Member,
-    Start,
     ask_member,
     begin,
     finish,
@@ -149,14 +148,13 @@ def _jury(options: Jury, members: tuple[Member, ...]) -> CombinedGraph:
     steps = JurySteps(
         options, members, kind, _weights(options.weights, members), _grades(members)
     )
-    by_number = {"item": {"mean", "median"}, "pair": {"median"}}[kind]
-    if options.combine in by_number and not (kind == "item" and steps.grades):
-        raise OptionError(f"`combine={options.combine!r}` needs labels that are numbers")
+    if options.combine == "mean" and kind == "item" and not steps.grades:
+        raise OptionError("`combine='mean'` needs labels that are numbers")
     schema = schema_of(kind, (JuryState, JuryResult), (ItemJuryState, ItemJuryResult))
     graph = schema.graph()
     graph.add_node("ask", Node(steps.ask, schema.events))
     graph.add_node("merge", plain(steps.merge, schema.events))
-    begin(graph, Start(kind, schema), steps.everybody, ["ask"])
+    begin(graph, kind, schema, steps.everybody, ["ask"])
     graph.add_edge("ask", "merge")
     graph.add_edge("merge", END)
     return finish(options, members, kind, graph)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import fsum
-from statistics import median_low
 from textwrap import shorten
 from typing import Annotated, Any, Literal, Self
 
@@ -74,9 +73,9 @@ class Jury(Combination):
     )
     evidence = (opinion_table("members", "What each member said", ("score", "Score")),)
 
-    combine: Literal["majority", "mean", "median", "weighted"] = "majority"
+    combine: Literal["majority", "mean", "weighted"] = "majority"
     """`"majority"`: what more than half of all members say. `"weighted"`: the same by
-    `weights`. `"mean"`: the mean score. `"median"`: the middle label, the lower of two."""
+    `weights`. `"mean"`: the mean score."""
     weights: Annotated[
         Sequence[float] | Mapping[str, float] | None,
         AfterValidator(_usable),
@@ -238,8 +237,6 @@ def label_verdict(
     if by_mean and score is not None:
         mean = grades[0] + score * (grades[-1] - grades[0])
         label: Any = min(grades, key=lambda grade: abs(grade - mean))
-    elif ballots.combine == "median":
-        label = median_low([answer_of(each) for each in ballots.valid])
     else:
         label = ballots.majority()
     if label is None:
