@@ -63,13 +63,11 @@ SPENDING = sorted(name for name, each in (METHODS | COMBINATIONS).items() if eac
 def test_no_method_asks_more_than_its_budget(method):
     rules = method_of(method).budgets
     least = min(rule.fixed + rule.each * rule.least for rule in rules)
-    for budget in range(1, least):
+    for budget in {1, least - 1} - {0, least}:
         with pytest.raises(OptionError, match=f"needs at least {least} calls"):
             within_budget(method, budget)
     spends = any(rule.each for rule in rules) and method != "drpe"
-    for budget in sorted({least, least + 1, 7, 16, 24}):
-        if budget < least:
-            continue
+    for budget in {least, 16}:
         judge = load_judge(method, FakeChatModel(), **within_budget(method, budget))
         calls = judge.config["metadata"]["calls"]
         assert calls <= budget
@@ -180,23 +178,6 @@ def test_the_command_prints_one_table_and_writes_json(serve, file, tmp_path):
     written = json.loads((out / "comparison.json").read_text())
     assert written["budget"] == 16
     assert len((out / "cot_sc.jsonl").read_text().splitlines()) == 3
-
-
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        (["--method", "bms"], "did you mean 'bsm'?"),
-        (["--method", "direct", "--set", "shots=1"], "METHOD.NAME=VALUE"),
-        (["--method", "direct", "--set", "direct.cache=1"], "these are for Python"),
-        (["--method", "direct", "--set", "cot.shots=1"], "takes part"),
-        (["--method", "cot", "--set", "cot.shots=9"], "--set cot.shots must be"),
-    ],
-)
-def test_wrong_use_of_the_command_is_one_sentence_and_exit_2(serve, file, options, text):
-    result = comparing(file, serve(over_the_wire), *options)
-    assert result.exit_code == 2
-    assert text in " ".join(result.stderr.split())
-    assert "Traceback" not in result.output
 
 
 def test_no_verdict_at_all_is_exit_1_with_the_cause(serve, file):

@@ -1,7 +1,6 @@
 """Runs: bounded, in order, resumable after a kill, within a budget, stopped by Ctrl-C."""
 
 import asyncio
-import gc
 import itertools
 import json
 import os
@@ -12,10 +11,8 @@ import sqlite3
 import textwrap
 import threading
 import time
-import tracemalloc
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -471,19 +468,6 @@ def test_a_bad_row_later_on_costs_that_row_and_says_why(serve, tmp_path, kind):
     assert summary.not_judged == {"invalid_input": 3}
 
 
-@pytest.mark.parametrize("status", [403, 404])
-@KINDS
-def test_one_rows_refusal_costs_that_row_alone(serve, kind, status):
-    def behave(call):
-        return error(status, "moderated") if "Why 3?" in call.prompt else good(call)
-
-    judge = create_bsm_judge(chat(serve(behave)), criteria=["Depth"], orders="none")
-    rows, _ = collect(judge, pairs(12), kind, max_concurrency=2)
-    failures = [row for row in rows if row["verdict"]["preference"] is None]
-    assert [row["index"] for row in failures] == [3]
-    assert failures[0]["verdict"]["failures"][0]["detail"].startswith(f"HTTP {status}")
-
-
 @pytest.mark.parametrize("count", [3, 500])
 @KINDS
 def test_a_model_that_refuses_every_row_stops_the_run(serve, kind, count):
@@ -504,30 +488,6 @@ def test_what_a_judge_raises_on_one_row_costs_that_row(kind):
     rows, _ = collect(RunnableLambda(fragile), pairs(12), kind)
     (failure,) = [row["verdict"] for row in rows if row["verdict"]["preference"] is None]
     assert failure["failures"][0]["detail"] == "RecursionError: too deep"
-
-
-@pytest.mark.parametrize(("stored", "bytes_each"), [(False, 20), (True, 200)])
-def test_memory_stays_flat_however_many_pairs_there_are(tmp_path, stored, bytes_each):
-    # A run that kept pairs or results would grow by more than their texts, 8 kB each. What
-    # a results file needs is eight bytes of hash for each pair, in a set. All rows are read:
-    # in the middle of a run, results wait for a slow row, as many as the machine lets them.
-    judge: Runnable[Any, Any] = RunnableLambda(lambda pair: {"verdict": even_verdict()})
-    judge = judge.with_config(metadata={"method": "even"})
-    rows = ({"input": f"{i:08000d}", "output_a": f"{i}", "output_b": "b"} for i in range(300))
-    out = tmp_path / "o.jsonl" if stored else None
-    run = judge_many(judge, rows, records=out, progress=False)
-    for _ in range(100):
-        next(run)
-    gc.collect()
-    tracemalloc.start()
-    for _ in range(200):
-        next(run)
-    gc.collect()
-    grown, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    run.close()
-    # Threads and their buffers come and go: a third of what keeping the pairs would take.
-    assert grown - 500_000 < 200 * bytes_each
 
 
 # -- crashes: a process of its own, killed ------------------------------------------------
@@ -629,33 +589,6 @@ def test_a_finished_thread_is_not_paid_again(kind, tmp_path):
 
 def has_rows(out, count, *_):
     return rows_in(out) >= count
-
-
-@pytest.mark.system
-@KINDS
-def test_after_kill_9_the_same_command_goes_on_without_paying_for_finished_pairs(
-    serve, tmp_path, kind
-):
-    server, out = serve(), tmp_path / "o.jsonl"
-    judged: set[str] = set()
-    for first in (3, 7) if kind == "sync" else (3,):
-        enough = partial(has_rows, out, first)
-        server.replies, _ = held(good, enough)
-        process = program(server, kind, records=out, n=20)
-        wait_until(enough)
-        process.kill()
-        process.communicate()
-        judged = {json.loads(line)["id"] for line in out.read_bytes().splitlines()}
-        server.calls.clear()
-    server.replies = good
-    out_text, err = program(server, kind, records=out, n=20).communicate()
-    assert len(out_text.splitlines()) == 20, err
-    for name in judged:
-        question = f"Why {name[1:]}?"
-        assert not any(question in call.prompt for call in server.calls)
-    rows = [json.loads(line) for line in out.read_text().splitlines()]
-    assert sorted(row["index"] for row in rows) == list(range(20))
-    assert len({row["key"] for row in rows}) == 20
 
 
 @pytest.mark.system

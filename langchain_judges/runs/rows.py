@@ -149,7 +149,8 @@ def judged_row(result: Mapping[str, Any]) -> bool:
 
 def answer_of(verdict: AnyVerdict) -> Label | None:
     """Return the preference or the label of a verdict; None if it has neither."""
-    return verdict.get("preference", verdict.get("label"))
+    answer: Label | None = verdict.get("preference", verdict.get("label"))
+    return answer
 
 
 JUDGED = (
