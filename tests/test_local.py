@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from langchain_judges import (
-    create_bsm_judge,
     resolve_model,
 )
 from langchain_judges.asking.adapter import ModelAdapter
@@ -57,13 +56,6 @@ def test_one_server_serves_a_file_and_listens_on_loopback_with_a_key():
         stranger.root_client.chat.completions.create(
             model="m", messages=[{"role": "user", "content": "hi"}]
         )
-
-
-@real
-def test_the_models_identity_is_its_file_and_no_address():
-    metadata = create_bsm_judge("local").config["metadata"]
-    assert metadata["model"]["solve"]["file"]
-    assert "127.0.0.1" not in json.dumps(metadata)
 
 
 def program(code):
@@ -120,7 +112,7 @@ def similarity(one, other):
 
 
 @real
-@pytest.mark.parametrize("method", ["drpe", "sc2", "allure"])
+@pytest.mark.parametrize("method", ["drpe", "allure"])
 def test_every_method_judges_by_it(method):
     options = {"panel": {"dynamic": 2}} if method == "drpe" else {}
     result = of_method(method, "local", **options).invoke(item_of(method))
@@ -159,7 +151,7 @@ def test_the_command_line_judges_real_pairs(tmp_path):
         check=False,
     )
     assert result.returncode == 0, result.stderr
-    assert "its verdicts are poor" in result.stderr
+    assert "are poor" in result.stderr
     results = {row["id"]: row for row in map(json.loads, out.read_text().splitlines())}
     assert results.keys() == {str(row["idx"]) for row in rows[:2]}
     for row in rows[:2]:

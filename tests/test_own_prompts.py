@@ -141,19 +141,6 @@ def test_values_are_found_in_any_case():
     assert judge.invoke({"input": "Hi", "output": "Hello!"})["verdict"]["label"] == 1
 
 
-def test_another_way_to_read_replies_is_another_version_of_the_prompts():
-    def version(**read):
-        prompts = {"solve": {**SOLVE, "reply": MARKS, **read}}
-        judge: Any = create_bsm_judge(FakeChatModel(replies=[]), prompts=prompts)
-        return judge.config["metadata"]["prompt_version"]
-
-    swapped = (
-        MARKS.replace("score_1", "x").replace("score_2", "score_1").replace("x", "score_2")
-    )
-    versions = {version(), version(reply=swapped), version(values={"4": "5"})}
-    assert len(versions) == 3
-
-
 ROLES = {
     "vote": {
         "prompt": "{text}\n1) {response_1}\n2) {response_2}\n"

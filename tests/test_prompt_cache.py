@@ -80,10 +80,6 @@ def test_the_solve_calls_of_a_pair_are_marked_and_its_plan_is_not():
     assert by_step == {(False, 0): 1, (True, 1): 5}
 
 
-def test_a_single_call_is_not_marked_for_nothing_would_read_what_it_writes():
-    assert [marks(each) for each in sent_by(ChatAnthropic, "absolute")] == [0]
-
-
 async def order_of(outcomes):
     """Return what happened to calls with one prefix, each with the outcome that is given."""
     cache, log, answered = PromptCache(), [], asyncio.Event()
@@ -213,19 +209,21 @@ def test_most_of_what_calls_share_is_read_from_the_cache(method, options, row, l
     assert provider.served / provider.sent >= least
 
 
-def test_nobody_waits_where_the_option_says_so():
+def test_nobody_waits_where_the_option_says_so(monkeypatch):
+    # The first call does not show first that the model takes all settings.
+    monkeypatch.setattr("langchain_judges.asking.send.TRIAL", 0)
     shares = []
     for first in (True, False):
         # Calls that are not held back are all under way at once, and are served nothing.
-        provider = CachingProvider(answer, together=1 if first else 4)
+        provider = CachingProvider(answer, together=1 if first else 3)
         options: dict[str, Any] = {
-            "criteria": ["a", "b", "c", "d"],
+            "criteria": ["a", "b", "c"],
             "orders": "none",
             "cache_first": first,
         }
         load_judge("bsm", Caching(replies=provider), **options).invoke(LONG_PAIR)
         shares.append(provider.served / provider.sent)
-    assert shares[0] > 0.6 > 0.1 > shares[1]
+    assert shares[0] > 0.5 > 0.1 > shares[1]
 
 
 def test_openai_is_told_by_which_name_it_finds_the_beginning():

@@ -3,17 +3,12 @@
 import asyncio
 import json
 import threading
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from langgraph.graph import START, StateGraph
 from pydantic import BaseModel
 
 from langchain_judges import (
-    FailureMemory,
-    best_of,
-    create_allure_audit,
-    create_allure_judge,
     create_bsm_judge,
 )
 from langchain_judges.asking.nodes import event_names
@@ -21,9 +16,7 @@ from langchain_judges.asking.steps import Event
 from langchain_judges.methods.registry import METHODS
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, goods, judged_by
-from tests.judges import PAIR, bsm, item_of, of_method
-from tests.memories import Letters
-from tests.planners import as_labelled, fooled_model, planning
+from tests.judges import PAIR, item_of, of_method
 
 
 class Said(BaseModel):
@@ -74,25 +67,6 @@ def test_every_result_of_every_method_is_told_as_it_lands(method, kind):
 
 
 @KINDS
-def test_an_audit_tells_verdicts_proposals_decisions_and_rounds(kind):
-    def loop():
-        memory = FailureMemory(embeddings=Letters())
-        judge = create_allure_judge(fooled_model(), memory=memory, recall="all")
-        return create_allure_audit(judge, memory, auditor=as_labelled)
-
-    events = streamed(loop(), kind, {"items": planning(2)})
-    result = loop().invoke({"items": planning(2)})
-    first, *_ = result["history"]
-    verdicts = [event for event in events if event["kind"] == "verdict"]
-    assert len(verdicts) == sum(each["evaluated"] for each in result["history"])
-    assert {event["unit"] for event in verdicts} == set(result["verdicts"])
-    assert len(of(events, "proposal")) == first["proposed"] == 2
-    decided = [{**each, "at": 0} for each in result["decisions"]]
-    assert [{**each, "at": 0} for each in of(events, "decision")] == decided
-    assert of(events, "round") == result["history"]
-
-
-@KINDS
 def test_a_result_is_told_while_others_are_still_at_work(kind):
     first_told, by_quality = threading.Event(), judged_by(goods)
 
@@ -122,16 +96,3 @@ def test_a_result_is_told_while_others_are_still_at_work(kind):
     else:
         asyncio.run(later())
     assert order.index(("subscore", "Depth")) < order.index(("subscore", "Tone"))
-
-
-@KINDS
-def test_the_matches_of_a_knockout_inside_a_graph_are_told(kind):
-    graph = StateGraph(cast("Any", dict))
-    graph.add_node("best", best_of(3, bsm()))
-    graph.add_edge(START, "best")
-    fields = {"input": "Why?", "answers": ["x", "good", "y"]}
-    compiled = graph.compile()
-    assert len(of(streamed(compiled, kind, fields), "match")) == 2
-    # The events of the judge itself are those of a subgraph.
-    parts = list(compiled.stream(fields, stream_mode="custom", subgraphs=True))
-    assert len(of([event for _, event in parts], "verdict")) == 2
