@@ -34,20 +34,6 @@ def judging(path, server, *more):
     return invoke("judge", path, "--model", "fake", "--base-url", server.url, *more)
 
 
-def test_pairs_are_judged_into_a_file_and_counted(serve, write, tmp_path):
-    out = tmp_path / "out.jsonl"
-    result = judging(write(pairs(3)), serve(), "--records", out)
-    assert result.exit_code == 0, result.output
-    assert "3 pairs by bsm: at most 33 calls (11 for each pair)" in result.stderr
-    counted = " ".join(result.stdout.split())
-    assert (
-        "A 3 B 0 tie 0 not judged 0 flips 0 of 3 in both orders failures 0 calls 33" in counted
-    )
-    rows = [json.loads(line) for line in out.read_text().splitlines()]
-    assert sorted(row["id"] for row in rows) == ["p0", "p1", "p2"]
-    assert all(row["verdict"]["usage"]["calls"] == 11 for row in rows)
-
-
 def test_a_folder_named_as_a_public_set_is_data(serve, small_sets):
     options = ["--method", "allure", "--limit", "2", "--dry-run"]
     result = judging(small_sets / "cogeval", serve(), *options)
@@ -136,12 +122,10 @@ def test_bad_rows_are_named_and_stand_in_the_result_with_their_reason(serve, wri
     assert "as labelled 1 of 1" in " ".join(result.stdout.split())
 
 
-@pytest.mark.parametrize("command", ["trust", "compare"])
-def test_other_commands_name_bad_rows_and_leave_them_out(serve, write, tmp_path, command):
-    more = {"compare": ["--method", "bsm"], "trust": ["-o", tmp_path / "r.html"]}[command]
+def test_other_commands_name_bad_rows_and_leave_them_out(serve, write, tmp_path):
     rows = [{"label": "A", **row} if isinstance(row, dict) else row for row in ROWS]
-    path = write(rows)
-    result = invoke(command, path, "--model", "fake", "--base-url", serve().url, *more)
+    words = ["--model", "fake", "--base-url", serve().url, "-o", tmp_path / "r.html"]
+    result = invoke("trust", write(rows), *words)
     assert result.exit_code == 0, result.output
     assert "4 of 6 rows are bad and are left out." in result.stderr
 

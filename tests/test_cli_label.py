@@ -148,19 +148,3 @@ def test_a_report_that_is_not_sure_names_the_rows_to_label_first(tmp_path):
     assert {row["id"] for row in first[:5]} == {f"r{n}" for n in range(8, 13)}
     assert not any(row.get("label") for row in first)
     assert "Label first: 30 rows in" in done.stderr
-
-
-@pytest.mark.parametrize("ending", ["csv", "jsonl"])
-def test_columns_are_found_by_their_usual_names(tmp_path, ending):
-    data, out = tmp_path / f"d.{ending}", tmp_path / "l.jsonl"
-    rows = [{"question": f"Where is {i}?", "reply": "Here."} for i in range(2)]
-    if ending == "csv":
-        data.write_text("question,reply\nWhere is 0?,Here.\nWhere is 1?,Here.\n")
-    else:
-        written(data, rows)
-    assert "Here." in label(data, "-o", out, "--labels", "01", keys="01")
-    kept = [json.loads(line) for line in out.read_text().splitlines()]
-    assert {(row["input"], row["output"]) for row in kept} == {
-        ("Where is 0?", "Here."),
-        ("Where is 1?", "Here."),
-    }

@@ -169,7 +169,13 @@ def behave_as_any(call: ServerCall):
     return answer_call(call)
 
 
-@pytest.mark.parametrize("name", GIVEN)
+SLOW = {"allure.md", "many-rows.md", "several-judges.md"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.figures) if n in SLOW else n for n in GIVEN],
+)
 def test_the_python_of_a_page_runs_as_it_stands(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.csv").write_text("question,answer_1,answer_2,winner\nWhy?,a,b,A\n")

@@ -208,14 +208,6 @@ def test_a_changed_memory_is_not_taken_for_the_old_one(method, memory, tmp_path)
     assert asked() == 0
 
 
-def test_recall_is_one_run_of_the_trace(memory, traced):
-    memory.remember([lesson()])
-    trace = traced(lambda: made("bsm", memory)[0].invoke(PAIR))
-    [recall] = [run for run in trace.runs.values() if run["name"] == "recall"]
-    assert recall["outputs"]["recalled"]["version"] == memory.version
-    assert recall["parent_run_id"]
-
-
 @for_each(
     ("options", "says"),
     [

@@ -22,16 +22,6 @@ BROKEN = """[...document.querySelectorAll('.md-typeset td:first-child code')]
 WIDE = """[...document.querySelectorAll('.md-typeset__scrollwrap')]
     .filter(wrap => wrap.scrollWidth > wrap.clientWidth + 1)
     .map(wrap => wrap.innerText.slice(0, 60)).join()"""
-SEARCH = """new Promise(resolve => {
-    const input = document.querySelector('.md-search__input')
-    const list = document.querySelector('.md-search-result__list')
-    new MutationObserver(() => list.innerText && resolve(list.innerText))
-        .observe(list, {childList: true, subtree: true})
-    input.focus()
-    input.value = 'cascade'
-    input.dispatchEvent(new Event('keyup'))
-})"""
-BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 
 
 def pages_of(entries):
@@ -105,19 +95,3 @@ def test_pages_fit_the_screen_and_ask_no_other_server(site, tmp_path):
             if page.name != "404.html":  # its addresses begin at the root of a server
                 assert browser.complaints() == [], page.name
                 assert all(url.startswith(("file:", "data:")) for url in browser.requested())
-
-
-@needed
-@pytest.mark.figures
-def test_the_site_is_searched_and_coloured_when_read_from_a_disk(site, tmp_path):
-    with Chromium(tmp_path) as browser:
-        colours = set()
-        for dark in (False, True):
-            browser.open(site / "bsm.html", 1300, dark=dark)
-            # The scheme of an earlier visit is remembered.
-            browser.ask("localStorage.clear()")
-            browser.open(site / "bsm.html", 1300, dark=dark)
-            colours.add(browser.ask(BACKGROUND))
-        assert len(colours) == 2
-        found = browser.ask(SEARCH)
-        assert "Several judges" in str(found)
