@@ -166,6 +166,8 @@ REFUSED = {
     "judge pairs.jsonl --model m --column input": "FIELD=COLUMN, such as input=question",
     "judge pairs.jsonl --model m --column input=inptu": "no column 'inptu'; did you mean",
     "rank pairs.jsonl --model m": "--systems must name two columns or more",
+    "rank pairs.jsonl --systems a,b --spec a --spec b --model m": "systems have one judge",
+    "audit right.jsonl --model m --memory m --prices p.json": "--prices of an audit is for",
     "rank pairs.jsonl --systems a,b --budget 5 --model m": "--budget is for methods, or",
     "rank pairs.jsonl --systems a,b,c --prices p.json --model m": "is for --dry-run",
     "compare pairs.jsonl --systems a,b --model m -o no/a.md": "--out must name a file in a",

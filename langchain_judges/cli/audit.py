@@ -200,6 +200,8 @@ def audit(
     """
     is_queue = str(items).startswith(_QUEUE)
     with refusals_as_exits(), ctrl_c_as_exit():
+        if flags.prices and not flags.dry_run:
+            raise OptionError("--prices of an audit is for --dry-run")
         check_not_read([items], [flags.out])
         if flags.out:
             check_file("--out", flags.out)

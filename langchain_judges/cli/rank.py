@@ -211,6 +211,8 @@ def _source(path: str) -> Source:
 
 def _judge_of_systems(model: ModelFlags, contest: ContestFlags) -> JudgeFlags:
     if contest.spec:
+        if len(contest.spec) > 1 or contest.method or contest.option:
+            raise OptionError("systems have one judge: a --spec, or --method with --set")
         return JudgeFlags(spec=contest.spec[0])
     own = {"base_url": model.base_url, "timeout": model.timeout, "option": contest.option}
     return JudgeFlags(model=model.model, method=contest.method or "relative", **own)  # type: ignore[arg-type]  # by name
