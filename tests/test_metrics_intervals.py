@@ -55,13 +55,6 @@ def test_a_rate_counts_what_failed_and_leaves_it_out() -> None:
     assert rate(values, groups=[None, math.nan, None, "x", "y", None]).interval == alone
 
 
-def test_a_rate_of_clusters_that_are_all_alike_is_not_certain() -> None:
-    results = rate([1] * 40, groups=[i // 10 for i in range(40)])
-    assert results == 1.0
-    # Four clusters, not forty items, have been seen.
-    assert results.interval.low < wilson_interval(40, 40).low - 0.2
-
-
 def test_a_paired_difference_is_surer_than_two_samples() -> None:
     rng = np.random.default_rng(3)
     hard = rng.normal(size=200)

@@ -121,11 +121,6 @@ def test_people_who_differ_on_a_single_text_leave_it_without_a_majority():
     assert report["agreement.people"] == pytest.approx(20 / 24)
 
 
-def test_words_are_compared_without_spaces_and_case():
-    rows = table(["Rude ", "Polite"] * 10, ["rude", "polite"] * 10)
-    assert trust_columns(rows, "gpt", "ann0")["agreement.label.wrong"] == 1.0
-
-
 @for_each(
     ("judge", "people"),
     [([0, 1] * 5, ["rude", "polite"] * 5), (["good", "bad"] * 5, ["rude", "polite"] * 5)],

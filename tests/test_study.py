@@ -7,11 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
-from cookbook.study import bsm, drpe, form, runner, sc2
-from cookbook.study.__main__ import PAPERS, main
-from cookbook.study.runner import Bench, paper_cell, slug
+from cookbook.study import bsm, form, runner, sc2
+from cookbook.study.__main__ import main
+from cookbook.study.runner import slug
 from langchain_judges.testing import reply
 from tests.conftest import DATA
 
@@ -51,49 +50,6 @@ def pair(number, label="A", **more):
     return {**row, **texts, **more}
 
 
-# What the papers print.
-
-
-def all_cells():
-    cells = yaml.safe_load((Path(runner.__file__).parent / "cells.yaml").read_text())
-    for paper, tables in cells.items():
-        for number, parts in tables.items():
-            for part, arms in parts.items():
-                for arm, columns in arms.items():
-                    yield paper, number, part, arm, columns
-
-
-def test_every_printed_cell_belongs_to_a_line_of_its_table():
-    for paper, number, part, arm, columns in all_cells():
-        table = PAPERS[paper][number]
-        assert part in table.parts, (paper, number, part)
-        if paper == "allure":
-            continue  # its arms follow from what was remembered
-        names = {
-            each.name.split(" (")[0] for each in table.arms(Bench(None, "x", Path()), part)
-        }
-        assert arm in names, (paper, number, arm)
-        assert all(0 < value <= 1 for value in columns.values())
-
-
-def test_the_papers_means_follow_from_their_cells_but_for_one():
-    def mean(arm):
-        cells = [paper_cell("drpe", "1", part, arm, "|Pearson|") for part in drpe.SETS]
-        return sum(cells) / len(cells)
-
-    printed = {
-        "rouge2": 0.411,
-        "bleu": 0.450,
-        "meteor": 0.516,
-        "llm_score": 0.636,
-        "drpe": 0.761,
-    }
-    for arm, average in {**printed, "drpe": 0.761}.items():
-        assert mean(arm) == pytest.approx(average, abs=0.0006), arm
-    # ROUGE-1 is printed as .461.
-    assert mean("rouge1") == pytest.approx(0.455, abs=0.0006)
-
-
 # Figures by hand.
 
 
@@ -128,18 +84,9 @@ def test_a_coin_deals_the_sides_and_labels_follow():
 # Runs.
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["bms", "--models", "x"], "there is no study 'bms'"),
-        (["bsm", "--models", "x", "--table", "12"], "bsm has no table '12'"),
-        (["bsm", "--models", "openai:x", "--table", "1", "--data", "/none"], "there is no /no"),
-    ],
-)
-def test_what_is_wrong_is_one_sentence(arguments, message, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
-    assert main([*arguments, "--out", str(tmp_path / "out")]) == 2
-    assert message in capsys.readouterr().err
+def test_what_is_wrong_is_one_sentence(tmp_path, capsys):
+    assert main(["bms", "--models", "x", "--out", str(tmp_path / "out")]) == 2
+    assert "there is no study 'bms'" in capsys.readouterr().err
 
 
 def program(server, tmp_path, *arguments):

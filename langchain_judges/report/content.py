@@ -118,7 +118,9 @@ class ReportContent:
         """Where the report comes from: date, versions, judge, data, command."""
         self.drift: Drift | None = None
         """What changed since an earlier report."""
-        self.usage = _usage(sample)
+        # Verdicts of other runnables may lack parts of it.
+        usages = (row.verdict.get("usage") or {} for row in sample.rows)
+        self.usage: Usage = add_usage({**no_usage(), **usage} for usage in usages)
         """What the verdicts cost."""
         self.dollars = _dollars(sample)
         """What they cost in dollars; None: the run was given no prices, or lacked one."""
@@ -144,11 +146,6 @@ def _classes(sample: Sample) -> Sequence[str] | None:
     if not sample.pairs:
         return None
     return SIDES if "tie" in [*sample.labels, *sample.answers] else SIDES[:2]
-
-
-def _usage(sample: Sample) -> Usage:
-    # Verdicts of other runnables may lack parts of it.
-    return add_usage({**no_usage(), **(row.verdict.get("usage") or {})} for row in sample.rows)
 
 
 def _dollars(sample: Sample) -> float | None:

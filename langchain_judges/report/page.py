@@ -53,48 +53,30 @@ def _template() -> Template:
 
 
 MOST_PARTS = 6
-SECTIONS = {
-    "agreement": "Agreement",
-    "baseline": "What needs no judge",
-    "criterion": "By criterion",
-    "ratings": "Ratings",
-    "people": "Where people agree",
-    "category": "Agreement by category",
-    "confidence": "Is it right as often as it says?",
-    "bias": "Preferences unrelated to quality",
-    "failures": "Failures",
-}
 
 
 def render(reports: Sequence[ReportContent], contests: Sequence[Contest] = ()) -> str:
     """Return the page of one report, or of several."""
     return _template().render(
-        views=[_view(report, number) for number, report in enumerate(reports, 1)],
+        views=list(map(_view, reports)),
         contests=contests,
         level=percent(reports[0].sample.confidence),
     )
 
 
-def _view(report: ReportContent, number: int) -> dict[str, object]:
+def _view(report: ReportContent) -> dict[str, object]:
     """Return what the page shows of a report, under the names of its template."""
     sample = report.sample
     uses = [(answer, _scale(answer)) for answer in report.uses.values()]
     averages = report.uses["averages"]
     open_uses = any(answer.labels is not None for answer in report.uses.values())
     return {
-        "number": number,
         "report": report,
         "whom": "label" if sample.by_label else "people",
         "uses": uses,
         "parts": [(part, averages.word_of(part)) for part in averages.parts[:MOST_PARTS]],
         "more_parts": max(0, len(averages.parts) - MOST_PARTS),
         "label_first": _label_first(sample) if open_uses else "",
-        "flips": [
-            report.numbers[key]
-            for key in ("bias.flips.other", "bias.flips.undecided")
-            if key in report.numbers
-        ],
-        "sections": _sections(report),
         "by_label": _words_by_label(report.uses["single"]),
     }
 
@@ -119,14 +101,6 @@ def _label_first(sample: Sample) -> str:
     which = f" first {counted(doubtful, 'row')}" if doubtful else ""
     why = " whose two orders disagree" if doubtful else ""
     return f"{which or 'rows'} without a label{why} (`label` picks them)".strip()
-
-
-def _sections(report: ReportContent) -> list[tuple[str, list[Number]]]:
-    """Return all numbers, each once, under the title of its section."""
-    found: dict[str, list[Number]] = {name: [] for name in SECTIONS}
-    for number in report.numbers.values():
-        found[number.section].append(number)
-    return [(SECTIONS[name], own) for name, own in found.items() if own]
 
 
 def _scale(answer: UseAnswer) -> dict[str, object] | None:

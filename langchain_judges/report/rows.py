@@ -243,15 +243,13 @@ class Joined:
     @property
     def left_out(self) -> str:
         """Say which verdicts are counted nowhere; nothing where there are none."""
-        parts = []
-        if self.stale:
-            parts.append(f"{self.stale:,} of an older text of their row")
-        if self.unknown:
-            parts.append(f"{self.unknown:,} of rows that are not in the data")
-        if self.unasked:
-            parts.append(f"{self.unasked:,} that were not asked because the budget was spent")
-        if self.earlier:
-            parts.append(f"{self.earlier:,} of rows with a later verdict")
+        counts = {
+            "of an older text of their row": self.stale,
+            "of rows that are not in the data": self.unknown,
+            "that were not asked because the budget was spent": self.unasked,
+            "of rows with a later verdict": self.earlier,
+        }
+        parts = [f"{count:,} {which}" for which, count in counts.items() if count]
         return f"Verdicts left out: {' and '.join(parts)}." if parts else ""
 
 

@@ -7,17 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_judges.errors import needs
 from langchain_judges.runs.ranking import Ranking
 from langchain_judges.runs.summary import Summary, counted, decision, interval_of, rate_text
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 MOST_SHOWN = 3
 """Pairs that are shown for each system."""
+
+
+Span = tuple[str, tuple[float, float], float]
+"""What a line of a chart is called, its ends, and the point on it."""
 
 
 @dataclass
@@ -83,19 +84,17 @@ class Duel:
             lines += [f"- {row['id']}: {_line(row['rationale'])}" for row in rows]
         return "\n".join(lines) + "\n"
 
-    def draw(self, axes: Axes) -> None:
-        """Draw the share of the second system with its interval, in all and by category."""
-        bars = self.bars()[::-1]
-        for place, (_, won, of) in enumerate(bars):
-            low, high = interval_of(won, of)
-            axes.plot([low, high], [place, place], color="tab:blue")
-            axes.plot([won / of], [place], "o", color="tab:blue")
-        axes.axvline(0.5, color="grey", linewidth=0.8)
-        axes.set_yticks(range(len(bars)), [f"{name} ({of:,})" for name, _, of in bars])
-        axes.set_xlim(0, 1)
-        axes.set_xlabel(
-            f"share of pairs that {self.names[1]} wins against {self.names[0]}, 95 %"
-        )
+    def spans(self) -> list[Span]:
+        """Return the share of the second system with its interval, in all and by category."""
+        return [
+            (f"{name} ({of:,})", interval_of(won, of), won / of)
+            for name, won, of in self.bars()
+        ]
+
+    @property
+    def unit(self) -> str:
+        """What a chart shows."""
+        return f"share of pairs that {self.names[1]} wins against {self.names[0]}, 95 %"
 
 
 @dataclass
@@ -123,14 +122,15 @@ class Order:
         ]
         return "\n".join([*head, *rows, "", *self.sentences()]) + "\n"
 
-    def draw(self, axes: Axes) -> None:
-        """Draw the strengths with their intervals."""
-        systems = self.ranking["systems"][::-1]
-        for place, own in enumerate(systems):
-            axes.plot([own["low"], own["high"]], [place, place], color="tab:blue")
-            axes.plot([own["strength"]], [place], "o", color="tab:blue")
-        axes.set_yticks(range(len(systems)), [own["system"] for own in systems])
-        axes.set_xlabel("strength (log odds), 95 %")
+    def spans(self) -> list[Span]:
+        """Return the strengths with their intervals."""
+        return [
+            (own["system"], (own["low"], own["high"]), own["strength"])
+            for own in self.ranking["systems"]
+        ]
+
+    unit = "strength (log odds), 95 %"
+    """What a chart shows."""
 
 
 def save_chart(answer: Duel | Order, path: Path) -> None:
@@ -143,7 +143,15 @@ def save_chart(answer: Duel | Order, path: Path) -> None:
         from matplotlib.figure import Figure
     figure = Figure(figsize=(7, 3), layout="constrained")
     axes = figure.add_subplot()
-    answer.draw(axes)
+    spans = answer.spans()[::-1]
+    for place, (_, ends, value) in enumerate(spans):
+        axes.plot(ends, [place, place], color="tab:blue")
+        axes.plot([value], [place], "o", color="tab:blue")
+    axes.set_yticks(range(len(spans)), [name for name, *_ in spans])
+    axes.set_xlabel(answer.unit)
+    if isinstance(answer, Duel):
+        axes.axvline(0.5, color="grey", linewidth=0.8)
+        axes.set_xlim(0, 1)
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path)
 

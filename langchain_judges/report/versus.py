@@ -116,20 +116,14 @@ def _contest(first: TrustReport, second: TrustReport, confidence: float) -> dict
         for i, row in enumerate(first.sample.rows)
         if row.place in theirs and row.label is not None
     ]
-    groups = first.sample.groups and [first.sample.groups[i] for i, _ in shared]
     ours, others = first.sample.rights, second.sample.rights
     gap = metrics.paired_difference(
         [ours[i] for i, _ in shared],
         [others[j] for _, j in shared],
-        groups=groups,
+        groups=first.sample.groups and [first.sample.groups[i] for i, _ in shared],
         confidence=confidence,
     )
     if gap < 0:
         return _contest(second, first, confidence)
-    return {
-        "first": first.name,
-        "second": second.name,
-        "n": len(shared),
-        "difference": gap,
-        "p": gap.p,
-    }
+    names = {"first": first.name, "second": second.name}
+    return {**names, "n": len(shared), "difference": gap, "p": gap.p}

@@ -21,8 +21,8 @@ from langchain_judges.report.answers import (
     Number,
     Use,
     UseAnswer,
-    range_text,
     value_text,
+    with_range,
 )
 from langchain_judges.report.sample import MetricSettings, Sample
 from langchain_judges.verdict import Label
@@ -48,12 +48,11 @@ class Drift(Findings):
         uses = [f"{TITLES[use]}: {a} → {b}" for use, (a, b) in self.words.items()]
         answers = "; ".join(uses) or "the same answer for every use"
         change = Number("", "", self.change, "points")
-        moved = f"{value_text(change)} ({range_text(change) or 'no range'})"
         other = f"another answer on {value_text(Number('', '', self.changed), 0)}"
         word = "worse" if self.worse else "not shown to be worse"
         return (
-            f"{since}: {answers}. Right on the same {self.change.n:,} rows {moved}, {other}: "
-            f"{word}."
+            f"{since}: {answers}. Right on the same {self.change.n:,} rows "
+            f"{with_range(change)}, {other}: {word}."
         )
 
     @property
