@@ -425,7 +425,7 @@ def test_functions_of_old_and_messages_without_content_are_read():
             "content": None,
             "function_call": {"name": "f", "arguments": "{}"},
         },
-        FunctionMessage("in Kyiv", name="f"),
+        FunctionMessage(content="in Kyiv", name="f"),
         {"role": "assistant", "content": None},
         AIMessage("In Kyiv."),
     ]

@@ -85,11 +85,6 @@ def rows(judge, reference=None, source=None, output=TEXT):
     evaluator.evaluate_run(a_run_of(output), example_of(reference, source))
 
 
-def compared(judge, reference=None, source=None, output=TEXT):
-    compare = as_comparative_evaluator(judge, reference="answer")
-    compare([a_run_of(output)], example_of(reference, source))
-
-
 def middleware(judge, reference=None, source=None, output=TEXT):
     guard = JudgeMiddleware(judge, reference=reference, context=source, max_revisions=0)
     *before, final = output if isinstance(output, list) else [AIMessage(output)]
@@ -107,7 +102,8 @@ def best(judge, reference=None, source=None, output=TEXT):
 
 
 def classic(judge, reference=None, source=None, output=TEXT):
-    as_classic_evaluator(judge, reference=bool(reference)).evaluate_strings(
+    evaluator: Any = as_classic_evaluator(judge, reference=bool(reference))
+    evaluator.evaluate_strings(
         prediction=output, input=TASK, reference=reference, context=source
     )
 
@@ -174,7 +170,7 @@ def assistant(judge, reference=None, source=None, output=TEXT):
 
 
 PATHS = [
-    *(invoke, many, called, rows, compared, middleware, tool, best, classic),
+    *(invoke, many, called, rows, middleware, tool, best, classic),
     *(command_line, assistant),
 ]
 """Every path of a judge of one text."""
@@ -240,7 +236,7 @@ def responses(path):
         for name in names:
             path(judge, output=shapes()[name])
     told = {n: blocks(p)["response"] for n, p in zip(names, model.prompts, strict=True)}
-    if path in (rows, compared):  # what a run says beside its answer is no part of a dictionary
+    if path is rows:  # what a run says beside its answer is no part of a dictionary
         told.pop("agent: at its limit of calls", None)
     return told
 
@@ -292,7 +288,8 @@ def pair_of_runs(judge, reference=None, a=TEXT, b=KNOWN):
 
 
 def pair_classic(judge, reference=None, a=TEXT, b=KNOWN):
-    as_classic_evaluator(judge, reference=bool(reference)).evaluate_string_pairs(
+    evaluator: Any = as_classic_evaluator(judge, reference=bool(reference))
+    evaluator.evaluate_string_pairs(
         prediction=a, prediction_b=b, input=TASK, reference=reference
     )
 

@@ -21,14 +21,13 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.cases import (
     CaseReader,
     CaseVerdict,
-    EvaluatedRow,
     TextSources,
     config_for,
     error_verdict,
-    feedback_key,
     verdict_of,
 )
 from langchain_judges.integrations.evaluators import JudgeEvaluator
+from langchain_judges.methods.describe import kind_of
 from langchain_judges.rows.fields import expected_in
 from langchain_judges.rows.lookup import TextSource, check_sources, check_words
 from langchain_judges.runs.run_state import Judge
@@ -38,7 +37,7 @@ from langchain_judges.verdict import comment_of, decision, reason_of, score_of
 def as_comparative_evaluator(
     judge: Judge,
     *,
-    key: str | None = None,
+    key: str = "preference",
     input: TextSource = None,
     output: TextSource = None,
     reference: TextSource = None,
@@ -48,17 +47,15 @@ def as_comparative_evaluator(
 
     A judge of pairs compares all pairs of runs of one example; a run's score is the mean of
     how far it was preferred. The reference output, if there is one, is shown to the judge as
-    the reference. A judge of one text labels each run. Each run has its own comment, which
-    names the experiments.
+    the reference. Each run has its own comment, which names the experiments.
 
     Args:
-        judge: As in `as_evaluator`.
-        key: Name of the feedback; default `"preference"`, or the method of a judge of one
-            text.
+        judge: A judge of pairs.
+        key: Name of the feedback.
         input: Where the task is in the example's inputs.
         output: Where the text is in each run's outputs.
         reference: Where the reference is in the example's outputs, as in `as_evaluator`.
-        context: Where the source is, as in `as_evaluator`; for a pair, in the inputs.
+        context: Where the source is in the inputs, as in `as_evaluator`.
 
     Returns:
         A function of the runs and the example to `{"key", "scores", "comment"}`; scores are
@@ -66,11 +63,14 @@ def as_comparative_evaluator(
         judged has the score None and the reason as its comment.
 
     Raises:
-        OptionError: `judge` takes neither a pair nor an item, or an option is not allowed.
+        OptionError: `judge` takes no pairs, or an option is not allowed.
     """
     check_words(key=key)
+    if kind_of(judge) == "item":
+        raise OptionError(
+            "`judge` must compare pairs; one that labels a text is `as_evaluator`'s"
+        )
     reader = CaseReader(judge, TextSources(input, output, reference, context))
-    name = key or ("preference" if reader.kind == "pair" else feedback_key(judge))
     names: dict[object, str] = {}
 
     def compare(runs: Sequence[Run], example: Example | None) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def as_comparative_evaluator(
         reference_outputs = example.outputs if example else None
         scores: dict[UUID, list[float]] = {each.id: [] for each in runs}
         comments: dict[str, list[str]] = {str(each.id): [] for each in runs}
-        for sides in combinations(runs, 2) if reader.kind == "pair" else zip(runs):
+        for sides in combinations(runs, 2):
             verdict = run(_comparison(judge, reader, sides, inputs, reference_outputs))
             number = score_of(verdict)
             for side, who, share in _shares(sides, number, names):
@@ -86,12 +86,12 @@ def as_comparative_evaluator(
                 if share is not None:
                     scores[side.id].append(share)
         return {
-            "key": name,
+            "key": key,
             "scores": {k: sum(v) / len(v) if v else None for k, v in scores.items()},
             "comment": {k: "\n".join(v) for k, v in comments.items()},
         }
 
-    compare.__name__ = str(name)
+    compare.__name__ = key
     return compare
 
 
@@ -99,9 +99,6 @@ def _shares(
     sides: Sequence[Run], number: float | None, names: dict[object, str]
 ) -> Iterator[tuple[Run, str, float | None]]:
     """Yield each side, the beginning of its comment, and its share of the score."""
-    if len(sides) == 1:
-        yield sides[0], "", number
-        return
     a, b = (_experiment_of(side, names) for side in sides)
     yield sides[0], f"This run is A{a}, the other is B{b}. ", number
     yield (
@@ -129,11 +126,8 @@ def _comparison(
     judge: Judge, reader: CaseReader, sides: Sequence[Run], inputs: object, reference: object
 ) -> Steps[CaseVerdict]:
     try:
-        if reader.kind == "item":
-            case = reader.case(EvaluatedRow(inputs, reader.outputs(sides[0]), reference))
-        else:
-            a, b = map(reader.outputs, sides)
-            case = reader.sides(inputs, a, b, reference)
+        a, b = map(reader.outputs, sides)
+        case = reader.sides(inputs, a, b, reference)
         metadata = {f"run_{'ab'[i]}": str(side.id) for i, side in enumerate(sides)}
         config = config_for(judge, metadata=metadata)
         return (yield from verdict_of(judge, case, config))
