@@ -108,7 +108,6 @@ def _results(
         records=options.records,
         max_concurrency=options.max_concurrency,
         progress=options.progress,
-        keep_failed=options.keep_failed,
         prices=options.prices,
     )
     with run:

@@ -228,7 +228,6 @@ def compare(
             records=Path(options.out) / f"{name}.jsonl" if options.out is not None else None,
             max_concurrency=options.max_concurrency,
             progress=options.progress,
-            keep_failed=options.keep_failed,
             prices=options.prices,
         )
         standings[name], preferences[name] = _standing(contestant, run)

@@ -36,8 +36,6 @@ class RunLimits(Options):
     """The most model calls in flight; by default 16, with a local model 4."""
     progress: bool = True
     """Show progress on the terminal."""
-    keep_failed: bool = False
-    """Do not retry rows that an earlier run could not judge."""
 
 
 class RunOptions(RunLimits):

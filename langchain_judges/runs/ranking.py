@@ -262,7 +262,6 @@ class _Contest:
             records=self.options.records,
             max_concurrency=self.options.max_concurrency,
             progress=self.options.progress,
-            keep_failed=self.options.keep_failed,
         )
         with run:
             verdicts = [row["verdict"] for row in run]

@@ -20,7 +20,7 @@ from tempfile import mkstemp
 
 from langchain_judges.errors import OutputError
 from langchain_judges.escaping import inert_json
-from langchain_judges.runs.rows import ResultRow, judged_row, outcome_of
+from langchain_judges.runs.rows import ResultRow, judged_row
 from langchain_judges.verdict import is_abstention
 
 try:
@@ -96,12 +96,18 @@ def write_whole(file: int, line: bytes) -> None:
         raise
 
 
-def _try_again(row: ResultRow, keep_failed: bool) -> bool:
-    if judged_row(row) or is_abstention(row.get("verdict") or {}):
-        return False
-    failures = outcome_of(row).get("failures") or []
-    over_budget = any(failure.get("reason") == "over_budget" for failure in failures)
-    return over_budget or not keep_failed
+def _try_again(row: ResultRow) -> bool:
+    return not (judged_row(row) or is_abstention(row.get("verdict") or {}))
+
+
+def _head(line: bytes) -> tuple[str, str, bool] | None:
+    """Return a row's key, its judge's mark, and whether it is to be judged again.
+
+    None: the line is damaged.
+    """
+    if (row := row_in(line)) is None:
+        return None
+    return row["key"], row["judge"]["mark"], _try_again(row)
 
 
 class ResultsInUse(OutputError):
@@ -154,16 +160,12 @@ class Results:
     Args:
         path: The JSONL file; created if it is missing.
         mark: Identifies the judge and its settings; each row has the mark of its judge.
-        keep_failed: Keep rows that were not judged instead of judging them again; rows that
-            were over the budget are judged again in any case.
 
     Raises:
         OutputError: Another run is writing to the file, or it holds something else.
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str], mark: str, *, keep_failed: bool = False
-    ) -> None:
+    def __init__(self, path: str | os.PathLike[str], mark: str) -> None:
         """Open, clean up and lock the file."""
         self.path = Path(path).resolve()
         self.others = 0
@@ -177,7 +179,7 @@ class Results:
         self._file: int | None = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self._open(keep_failed)
+            self._file = self._open()
         except OSError as exc:
             raise OutputError(f"Results cannot be written to {self.path}: {exc}") from exc
 
@@ -223,7 +225,7 @@ class Results:
                 os.close(self._file)
                 self._file = None
 
-    def _open(self, keep_failed: bool) -> int:
+    def _open(self) -> int:
         file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _NO_LINKS, 0o644)
         try:
             claim(file, self.path)
@@ -231,7 +233,7 @@ class Results:
                 raise ResultsInUse(f"Another run has just begun to write to {self.path}.")
             for leftover in self.path.parent.glob(f"{self.prefix_of(self.path)}*.tmp"):
                 leftover.unlink()  # of a run that was killed: only one at a time comes so far
-            if not os.fstat(file).st_size or self._find(keep_failed):
+            if not os.fstat(file).st_size or self._find():
                 return file
             copy = self._tidy(file)
         except BaseException:
@@ -267,7 +269,7 @@ class Results:
             raise
         return new
 
-    def _find(self, keep_failed: bool) -> bool:
+    def _find(self) -> bool:
         """Find the rows to keep; return whether the file holds nothing else."""
         offset, complete = 0, True
         damaged: dict[int, bytes] = {}
@@ -276,7 +278,7 @@ class Results:
                 if not line.endswith(b"\n") and _START.startswith(line[: len(_START)]):
                     complete = False
                     break
-                if (head := self._head(line, keep_failed)) is None:
+                if (head := _head(line)) is None:
                     damaged[number] = line
                     offset += len(line)
                     continue
@@ -290,15 +292,6 @@ class Results:
                 offset += len(line)
         self._set_aside(damaged)
         return complete and not damaged
-
-    def _head(self, line: bytes, keep_failed: bool) -> tuple[str, str, bool] | None:
-        """Return a row's key, its judge's mark, and whether it is to be judged again.
-
-        None: the line is damaged.
-        """
-        if (row := row_in(line)) is None:
-            return None
-        return row["key"], row["judge"]["mark"], _try_again(row, keep_failed)
 
     def _set_aside(self, damaged: Mapping[int, bytes]) -> None:
         """Copy damaged lines to a file of their own, and name them.

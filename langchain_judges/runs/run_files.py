@@ -39,7 +39,6 @@ class RunFiles:
     Args:
         records: The file of results, with a shard the folder; None stores nothing.
         shard: The share of the rows that is judged.
-        keep_failed: Whether rows that were not judged are kept instead of judged again.
 
     Raises:
         OptionError: `records` is a URL that nothing here can reach; or a shard has no
@@ -47,12 +46,9 @@ class RunFiles:
         OutputError: `records` is a file where a shard needs a folder.
     """
 
-    def __init__(
-        self, records: str | os.PathLike[str] | None, shard: Shard | None, *, keep_failed: bool
-    ) -> None:
+    def __init__(self, records: str | os.PathLike[str] | None, shard: Shard | None) -> None:
         """Check where they are; nothing is opened."""
         self._shard = shard
-        self._keep_failed = keep_failed
         self._results: Results | None = None
         self._replies: ReplyStore | None = None
         self._records: Path | None = None
@@ -88,7 +84,7 @@ class RunFiles:
                 # A store that takes nothing is found before a call is paid.
                 path.touch()
                 self._remote.push(path.name)
-        self._results = Results(path, mark, keep_failed=self._keep_failed)
+        self._results = Results(path, mark)
         try:
             self._open_beside(path, self._results)
         except BaseException:
@@ -139,7 +135,7 @@ class RunFiles:
         if self._remote:
             self._remote.push_when_due(self._path.name)
         # Of a row that was not judged only what failed is asked again.
-        if self._replies and (result["judged"] or self._keep_failed):
+        if self._replies and result["judged"]:
             self._replies.forget(result["key"])
 
     def close(self, receipt: Receipt | None) -> None:

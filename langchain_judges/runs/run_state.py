@@ -147,7 +147,7 @@ class RunState:
         if options.out and options.records and _same(options.out, options.records):
             raise OptionError("`out` and `records` name the same file")
         records = options.records or (self._table.records if self._table else None)
-        self._files = RunFiles(records, self._shard, keep_failed=options.keep_failed)
+        self._files = RunFiles(records, self._shard)
         self._memories = JudgeMemories(judge)
         marks, self._calls_each = marks_of(judge, self._memories.version)
         if records is not None:
