@@ -74,7 +74,7 @@ def test_each_label_has_its_rate_and_the_category_that_carries_the_errors_is_nam
     assert rates == "Label 0 in 10 of 60 (17 %, 9–28 %); 1 in 50 of 60 (83 %, 72–91 %)."
     assert category.startswith("In billing label 1 is given in 10 of 20 (50 %, 30–70 %), else")
     assert errors == (
-        "The label is met in 10 of 20 (50 %, 30–70 %) of billing, elsewhere in 40 of 40 "
+        "In billing the label is met in 10 of 20 (50 %, 30–70 %), elsewhere in 40 of 40 "
         "(100 %, 91–100 %)."
     )
 

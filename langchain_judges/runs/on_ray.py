@@ -129,16 +129,12 @@ def _shares_of_all(
     Raises:
         OptionError: A limit is less than the number of actors.
     """
-    if not 1 <= actors <= places:
-        raise OptionError(
-            f"`actors` must be between 1 and `max_concurrency`, got {actors} and {places}"
-        )
+    given = {name: options.get(name) for name in ("max_calls", "max_tokens")}
     limits = {"max_concurrency": places}
-    for name in ("max_calls", "max_tokens"):
-        if (most := options.get(name)) is not None:
-            if most < actors:
-                raise OptionError(f"`{name}` must be at least `actors`, {actors}, got {most!r}")
-            limits[name] = most
+    limits |= {name: most for name, most in given.items() if most is not None}
+    for name, most in limits.items():
+        if not 1 <= actors <= most:
+            raise OptionError(f"`{name}` must be at least `actors`, {actors}, got {most!r}")
     cost = options.get("max_cost")
     return [
         {

@@ -190,8 +190,14 @@ def decision(summary: Summary, systems: Sequence[str] | None = None) -> list[str
     if summary.labels:
         lines = _of_labels(summary)
     else:
-        lines = [_of_pairs(summary, systems or "AB"), *_of_category(summary, systems or "AB")]
-    return [*lines, *_of_errors(summary)]
+        names = dict(zip("AB", systems or "AB", strict=True))
+        side = max("AB", key=lambda each: summary.preferences[each])
+        decided = Counter({key: n for key, n in summary.answers.items() if key[1] != "tie"})
+        lines = [
+            _of_pairs(summary, systems or "AB"),
+            *_apart(decided, side, f"{names[side]} is better"),
+        ]
+    return [*lines, *_apart(summary.right, True, "the label is met")]
 
 
 def is_open(summary: Summary) -> bool:
@@ -242,17 +248,12 @@ def _more_pairs(wins: int, losses: int, ties: int) -> int:
     return bisect_left(range(most), True, lo=most // 2, key=settles)
 
 
-def _of_category(summary: Summary, systems: Sequence[str]) -> list[str]:
-    """Return the sentence on the category in which the lead is another, if one is."""
-    side = max("AB", key=lambda each: summary.preferences[each])
-    decided = Counter({key: n for key, n in summary.answers.items() if key[1] != "tie"})
-    if not (apart := differing(_by_category(decided, side))):
+def _apart(counts: Counter[Any], which: object, what: str) -> list[str]:
+    """Return the sentence on the category in which one answer has another rate, if one has."""
+    if not (apart := differing(_by_category(counts, which))):
         return []
-    category, (own, of), (rest, of_rest) = apart
-    return [
-        f"In {category} {systems['AB'.index(side)]} is better in {rate_text(own, of)}, "
-        f"elsewhere in {rate_text(rest, of_rest)}."
-    ]
+    category, own, rest = apart
+    return [f"In {category} {what} in {rate_text(*own)}, elsewhere in {rate_text(*rest)}."]
 
 
 def _of_labels(summary: Summary) -> list[str]:
@@ -261,25 +262,10 @@ def _of_labels(summary: Summary) -> list[str]:
         mean = sum(float(score) * number for score, number in counts.items()) / total
         return [f"The mean total is {mean:.2f}, from 0 to 1, of {counted(total, 'row')}."]
     rates = (f"{name} in {rate_text(counts[name], total)}" for name in sorted(counts))
-    lines = [f"Label {'; '.join(rates)}."]
     top = max(sorted(counts), key=lambda name: counts[name])
-    if apart := differing(_by_category(summary.answers, top)):
-        category, (own, of), (rest, of_rest) = apart
-        lines.append(
-            f"In {category} label {top} is given in {rate_text(own, of)}, elsewhere in "
-            f"{rate_text(rest, of_rest)}."
-        )
-    return lines
-
-
-def _of_errors(summary: Summary) -> list[str]:
-    """Return the sentence on the category that carries the errors, if one does."""
-    if not (apart := differing(_by_category(summary.right, True))):
-        return []
-    category, (own, of), (rest, of_rest) = apart
     return [
-        f"The label is met in {rate_text(own, of)} of {category}, elsewhere in "
-        f"{rate_text(rest, of_rest)}."
+        f"Label {'; '.join(rates)}.",
+        *_apart(summary.answers, top, f"label {top} is given"),
     ]
 
 
