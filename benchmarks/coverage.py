@@ -141,19 +141,6 @@ def few_labels(rng: Rng, at: Setting) -> tuple[Result, float]:
     return metrics.ppi_mean(truth, said, rest, groups=at.groups), at.positive
 
 
-def few_labels_by_stratum(rng: Rng, at: Setting) -> tuple[Result, float]:
-    """The same of two halves, of which one has nearly all that is positive."""
-    parts = []
-    for share in (0.4, 1.6):
-        half = Setting("", at.n // 2, share * at.positive, skill=at.skill)
-        more = Setting("", 250, share * at.positive, skill=at.skill)
-        parts.append((*labels(rng, half), labels(rng, more)[0]))
-    said, truth, rest = (np.concatenate([part[i] for part in parts]) for i in range(3))
-    strata, others = ([0] * (len(x) // 2) + [1] * (len(x) // 2) for x in (said, rest))
-    result = metrics.stratified_ppi_mean(truth, said, strata, rest, others)
-    return result, at.positive
-
-
 TIES = 0.4
 
 
@@ -261,7 +248,6 @@ MEASURES: dict[str, Callable[[Rng, Setting], tuple[Result, float]]] = {
     "difference": difference(metrics.paired_difference),
     "offset": offset,
     "few labels": few_labels,
-    "few labels by stratum": few_labels_by_stratum,
     "kappa": of_labels(metrics.cohen_kappa, true_kappa),
     "weighted_kappa": weighted_kappa,
     "balanced": of_labels(metrics.balanced_accuracy, lambda at: sum(at.right) / 2),

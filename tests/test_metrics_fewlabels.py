@@ -10,17 +10,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import OptionError
 from langchain_judges.metrics import (
     alt_test,
     confidence_calibration,
-    label_next,
     labels_needed,
     mean,
     ppi_mean,
     selective_cascade,
     selective_threshold,
-    stratified_ppi_mean,
 )
 from langchain_judges.metrics.people import _false_discoveries, _shortfall_p
 from langchain_judges.metrics.selective import _upper_bounds
@@ -66,11 +64,6 @@ def test_few_labels_of_a_rare_class_leave_room_for_it() -> None:
     # 9 degrees of freedom: 2.2622 √2 / 10.
     result = ppi_mean([0] * 10, [0] * 10, [0] * 100)
     assert result.interval == pytest.approx((0, 2.262157 * math.sqrt(2) / 10), abs=1e-6)
-    halves = [0] * 5 + [1] * 5
-    stratified = stratified_ppi_mean([0] * 10, [0] * 10, halves, [0] * 100, [0, 1] * 50)
-    # Each half weighs ½ and has 5 of the 10 labels: 2 · 2 · ¼ / 50, on 8 degrees of freedom.
-    half = 2.306004 * math.sqrt(2 * 2 / 4 / 50)
-    assert stratified.interval == pytest.approx((0, half), abs=1e-6)
 
 
 def test_the_alt_test_by_hand() -> None:
@@ -225,17 +218,3 @@ def test_smaller_leads_take_more_labels() -> None:
     assert many == pytest.approx(625, rel=0.1)
     with pytest.raises(OptionError, match="at most `disagreement`"):
         labels_needed(0.3, 0.2)
-
-
-def test_labels_go_where_the_judge_errs() -> None:
-    # Ten labels in each half: right in the first, wrong every other time in the second.
-    strata = ["easy"] * 100 + ["hard"] * 100
-    labels = [1] * 10 + [None] * 90 + [1, 0] * 5 + [None] * 90
-    selection = label_next([1] * 200, labels, strata, 40)
-    assert len(selection) == len(set(selection)) == 40
-    assert sum(place >= 100 for place in selection) > 30
-    assert all(labels[place] is None for place in selection)
-    assert label_next([1] * 200, labels, strata, 40) == selection
-    with pytest.raises(InputError, match="every row is labelled"):
-        label_next([1, 1], [1, 0], ["a", "a"], 1)
-    assert label_next([1, 1, 1], [None] * 3, ["a", "b", "b"], 9) == [0, 1, 2]

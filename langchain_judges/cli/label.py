@@ -87,8 +87,8 @@ def _of_all(answers: set[object], kinds: set[str]) -> str:
 def chosen(kinds: Sequence[str], number: int) -> list[int]:
     """Return the places of the rows to label: half of them doubtful, and doubtful ones first.
 
-    Within the doubtful rows and within the others chance decides, so that what is estimated
-    from the labels, each part by its size, is right.
+    Within the doubtful rows and within the others chance decides, so that the labels of either
+    part stand for all of it.
 
     Args:
         kinds: Of each row its doubt; empty: it has a label, or is none to label.

@@ -35,10 +35,8 @@ if TYPE_CHECKING:
     from langchain_judges.metrics.intervals import mean as mean
     from langchain_judges.metrics.intervals import paired_difference as paired_difference
     from langchain_judges.metrics.intervals import rate as rate
-    from langchain_judges.metrics.labels import label_next as label_next
     from langchain_judges.metrics.labels import labels_needed as labels_needed
     from langchain_judges.metrics.labels import ppi_mean as ppi_mean
-    from langchain_judges.metrics.labels import stratified_ppi_mean as stratified_ppi_mean
     from langchain_judges.metrics.ordering import concordance as concordance
     from langchain_judges.metrics.ordering import system_order as system_order
     from langchain_judges.metrics.people import alt_test as alt_test
