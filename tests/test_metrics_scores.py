@@ -70,14 +70,6 @@ def test_a_perfect_correlation_has_no_interval_and_says_why() -> None:
     assert kendall([1, 2, 3], [1, 3, 2]).no_interval == "too few items or groups"
 
 
-@for_each("kind", ["pearson", "spearman", "kendall"])
-@for_each("level", ["global", "group", "system"])
-def test_nothing_varies_and_it_is_nan_with_a_reason(kind, level) -> None:
-    result = correlate([1, 1, 1, 1], [1, 2, 3, 4], kind, level=level, groups=[0, 0, 1, 1])
-    assert math.isnan(result)
-    assert result.reason
-
-
 def test_correlations_of_groups_and_of_systems() -> None:
     # Group a: r = 1; group b: r = -1; group c is constant for people; mean of 1 and -1 is 0.
     judge, human = [1, 2, 3, 1, 2, 3, 1, 2], [2, 4, 6, 3, 2, 1, 5, 5]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cookbook.study import bsm, form, runner, sc2
+from cookbook.study import form, runner, sc2
 from cookbook.study.__main__ import main
 from cookbook.study.runner import slug
 from langchain_judges.testing import reply
@@ -48,19 +48,6 @@ def pair(number, label="A", **more):
     texts = {"output_a": "long " * 9, "output_b": "short"}
     row = {"id": str(number), "input": "Why?", "label": label, "group": str(number), "turn": 1}
     return {**row, **texts, **more}
-
-
-# Figures by hand.
-
-
-def test_plans_are_compared_within_and_between_categories():
-    def planned(*names):
-        return {"criteria": [{"name": name} for name in names]}
-
-    rows = [pair(n, category=category) for n, category in enumerate("aab")]
-    plans = [planned("Tone", "Depth"), planned("tone"), planned("Rhyme")]
-    # Tone of {Tone, Depth} and {tone}: one of two names.
-    assert bsm.plan_likeness(rows, plans) == {"within": 0.5, "between": 0.0}
 
 
 # Rows.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 from langchain_judges.metrics.agreement import Answers, in_both_orders, share
 from langchain_judges.metrics.inputs import (
@@ -35,12 +34,6 @@ class PositionBias(Findings):
     """The share of items on which whatever stood in the second slot won."""
     first_slot_rate: Result
     """The share of all winners, of either order, that stood first; 0.5 is no bias."""
-
-    @property
-    def slot(self) -> Literal["first", "second"] | None:
-        """The slot that is preferred, None if neither is."""
-        lean = self.toward_first - self.toward_second
-        return "first" if lean > 0 else "second" if lean < 0 else None
 
 
 def position_bias(

@@ -209,12 +209,11 @@ def _draws(weights: Floats, seed: int) -> Tables:
 T = TypeVar("T")
 
 
-def cohen_kappa(  # noqa: PLR0913 - two raters, how labels lie apart, and the interval
+def cohen_kappa(
     first: Judgments,
     second: RightLabels,
     *,
     weights: Literal["linear", "quadratic"] | None = None,
-    order: Sequence[Label] | None = None,
     groups: GroupKeys = None,
     confidence: float = 0.95,
     seed: int = 0,
@@ -230,7 +229,6 @@ def cohen_kappa(  # noqa: PLR0913 - two raters, how labels lie apart, and the in
         weights: For ordered labels, how far a disagreement weighs: by the distance of the two
             labels, or by its square. Numbers are as far apart as they are, even where those
             between them were never given.
-        order: Labels that are no numbers in their order, one step apart; needed with weights.
         groups: The cluster of each item, such as its question, for the interval.
         confidence: The level of the interval.
         seed: Of the interval's draws.
@@ -239,7 +237,7 @@ def cohen_kappa(  # noqa: PLR0913 - two raters, how labels lie apart, and the in
         κ in [−1, 1] over `n` items; NaN where both always give the same one label.
 
     Raises:
-        InputError: Weights are asked for labels that are no numbers, without their `order`.
+        InputError: Weights are asked for labels that are no numbers.
 
     Source: Cohen 1960, 1968; the interval as in `tables.table_interval`, with weights at least
     that of `tables.jackknife_interval`.
@@ -251,7 +249,7 @@ def cohen_kappa(  # noqa: PLR0913 - two raters, how labels lie apart, and the in
         why = "both raters always give the same label" if cases.n else "no items"
         return cases.undefined(why)
     rows, columns = ([classes.index(label) for label in column] for column in cases.columns)
-    compute = _kappa(_distances(classes, weights, order))
+    compute = _kappa(_distances(classes, weights))
     # Weights tie the cells together: near ones tell of each other.
     spent, options = (
         1 if weights else None,
@@ -272,22 +270,13 @@ def _wider(one: Interval, other: Interval | None) -> Interval:
     return Interval(min(one.low, other.low), max(one.high, other.high))
 
 
-def _distances(
-    classes: Sequence[Label], weights: str | None, order: Sequence[Label] | None
-) -> Floats:
+def _distances(classes: Sequence[Label], weights: str | None) -> Floats:
     """Return how much each disagreement weighs, (classes, classes)."""
     if weights is None:
         return 1.0 - np.eye(len(classes))
-    if order is not None:
-        for label in classes:
-            one_of("order", label, order)
-        places = [float(list(order).index(label)) for label in classes]
-    elif all(isinstance(label, int | float) for label in classes):
-        places = [float(label) for label in classes]
-    else:
-        raise InputError(
-            f"weights need numbers, or the `order` of the labels, got {list(classes)!r}"
-        )
+    if not all(isinstance(label, int | float) for label in classes):
+        raise InputError(f"weights need labels that are numbers, got {list(classes)!r}")
+    places = [float(label) for label in classes]
     gaps = np.abs(np.subtract.outer(places, places))
     return np.asarray(gaps**2 if weights == "quadratic" else gaps)
 
