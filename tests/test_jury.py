@@ -2,7 +2,6 @@
 
 import json
 import random
-from typing import Any
 
 import pytest
 from langchain_core.runnables import RunnableLambda
@@ -15,11 +14,10 @@ from langchain_judges import (
 )
 from langchain_judges.cli import app
 from langchain_judges.errors import ModelAccessError, OptionError
-from langchain_judges.options import check_client
 from langchain_judges.verdict import even_verdict
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
-from tests.judges import ITEM, PAIR, answer, labels, of_method
+from tests.judges import ITEM, PAIR, labels, of_method
 
 
 def juror(name, preference, score=None, **more):
@@ -82,7 +80,7 @@ def decided(members, **options):
 
 
 @pytest.mark.parametrize(
-    ("juries", "orders"), [(40, 3), pytest.param(1000, 8, marks=pytest.mark.figures)]
+    ("juries", "orders"), [(20, 3), pytest.param(1000, 8, marks=pytest.mark.figures)]
 )
 def test_a_verdict_does_not_depend_on_the_order_of_the_members(juries, orders):
     draw = random.Random(7)
@@ -186,28 +184,15 @@ def test_a_jury_is_built_again_from_its_spec(monkeypatch):
             "`instructions` cannot change a ready judge",
         ),
         ([juror("x", "A")], {"combine": "weighted"}, "`weights` go with"),
-        ([juror("x", "A")], {"weights": [1]}, "`weights` go with"),
         ([juror("x", "A")], {"combine": "weighted", "weights": [1, 2]}, "one for each of"),
         ([juror("x", "A")], {"combine": "weighted", "weights": [0]}, "`weights` must be"),
         ([juror("x", "A")], {"min_valid": 2}, "`min_valid` must be at most 1"),
-        ([5], {}, "a member must be a judge, a model or a spec, got int"),
         ([FakeChatModel()] * 3, {"methods": ["cot", "bsm"]}, "`methods` must be one for all"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence(members, options, message):
     with pytest.raises(OptionError, match=message):
         create_jury(members, **options)
-
-
-def test_a_method_of_a_jury_may_have_options_of_its_own():
-    model = FakeChatModel(replies=answer)
-    short = {"method": "bsm", "options": {"max_criteria": 1}}
-    jury: Any = create_jury(model, methods=["relative", short], instructions="Be kind.")
-    # Two calls, then a plan and one criterion in both orders.
-    assert jury.config["metadata"]["calls"] == 5
-    assert jury.members[1].judge.options.instructions == "Be kind."
-    with pytest.raises(OptionError, match="`methods` can be set by the owner"):
-        check_client(type(jury.options), {"methods": [short]})
 
 
 def test_a_run_is_priced_member_by_member(tmp_path):

@@ -1,14 +1,11 @@
 """What every method keeps, and a judge as a node of a graph."""
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from langgraph.graph import START, StateGraph
 from pydantic import BaseModel
-from typing_extensions import TypedDict
 
 from langchain_judges import (
     create_bsm_judge,
@@ -40,13 +37,6 @@ def judge():
     return create_direct_judge(FakeChatModel(replies=lambda _: reply))
 
 
-class Typed(TypedDict, total=False):
-    input: Any
-    output_a: Any
-    output_b: Any
-    verdict: Any
-
-
 class Model(BaseModel):
     input: Any = None
     output_a: str = ""
@@ -62,23 +52,12 @@ class Data:
     verdict: Any = None
 
 
-@for_each("state", [Typed, Model, Data])
+@for_each("state", [Model, Data])
 def test_a_judge_is_a_node_of_a_graph_of_any_state(state):
     parent = StateGraph(state)
     parent.add_node("judge", judge())
     parent.add_edge(START, "judge")
     assert parent.compile().invoke(PAIR)["verdict"]["preference"] == "A"
-
-
-class NoThreads(ThreadPoolExecutor):
-    def submit(self, *_, **__):
-        raise AssertionError("a thread")
-
-
-async def test_an_asynchronous_judge_starts_no_thread_to_find_its_way():
-    asyncio.get_running_loop().set_default_executor(NoThreads())
-    same = {**PAIR, "output_b": PAIR["output_a"]}  # a tie at once: the model's own calls apart
-    assert (await judge().ainvoke(same))["verdict"]["preference"] == "tie"
 
 
 def test_a_judge_of_one_call_in_each_order_takes_one_node_and_tells_each_vote_once():

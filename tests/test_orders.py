@@ -4,13 +4,10 @@ from pydantic import TypeAdapter, ValidationError
 from langchain_judges.orders import (
     Slot,
     SlotOrTie,
-    by_identity,
     combine,
     disagree,
-    in_slots,
     naming_identities,
     naming_slots,
-    preferred_slot,
 )
 from tests.cases import for_each
 
@@ -36,11 +33,6 @@ def test_a_change_into_a_tie_is_a_disagreement():
     assert disagree(("A", "tie")) is True
     assert disagree(("A", "A")) is False
     assert disagree(("A",)) is None
-
-
-def test_slots_are_mapped_to_identities_by_the_order():
-    assert by_identity("BA", *in_slots("BA", 4, 2)) == {"A": 4, "B": 2}
-    assert [preferred_slot("BA", slot) for slot in ("1", "2", "tie")] == ["B", "A", "tie"]
 
 
 @for_each(

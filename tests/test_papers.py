@@ -10,15 +10,6 @@ PARTS = {
     name: (ROOT / f"docs/{name}.md").read_text().partition("\n## The paper, item by item\n")[2]
     for name in ("drpe", "sc2", "bsm", "allure")
 }
-PAGE = "\n".join(PARTS.values())
-FOLDERS = ("langchain_judges", "cookbook", "tests", "benchmarks", "docs")
-FILES = [f"/{path.relative_to(ROOT)}" for name in FOLDERS for path in (ROOT / name).rglob("*")]
-TEXT = "\n".join(
-    path.read_text() for name in FOLDERS[:2] for path in (ROOT / name).rglob("*.py")
-)
-WORDS = set(re.findall(r"[A-Za-z_]\w*", TEXT))
-CODE = re.findall(r"`([^`]+)`", PAGE)
-PLACEHOLDERS = {"NAME", "FOLDER", "STUDY", "SET", "answers", "python", "benchmarks", "tests"}
 NUMBERS = r"\d+[abc]?(?:(?:, | and | to )\d+[abc]?)*"
 
 
@@ -43,22 +34,6 @@ def spelt_out(span):
     """Return `["7", "8", "9"]` for "7 to 9"."""
     first, _, last = span.partition(" to ")
     return [str(n) for n in range(int(first), int(last) + 1)] if last else [first]
-
-
-def test_every_file_that_the_page_names_is_there():
-    names = [word for code in CODE for word in re.findall(r"[\w./-]+\.(?:py|md)\b", code)]
-    assert len(names) > 10
-    assert [n for n in names if not any(f.endswith(f"/{n}") for f in FILES)] == []
-
-
-def test_every_name_and_option_that_the_page_gives_is_in_the_code():
-    plain = [re.sub(r"[\w./*-]+\.(?:py|md|png|json|html)\b", "", code) for code in CODE]
-    names = {n for code in plain for n in re.findall(r"(?<![\w-])[A-Za-z_]\w{2,}", code)}
-    assert sorted(names - WORDS - PLACEHOLDERS) == []
-    options = {n.removeprefix("no-") for code in CODE for n in re.findall(r"--([a-z-]+)", code)}
-    assert {each for each in options if f'"--{each}"' not in TEXT} <= {
-        each for each in options if each.replace("-", "_") in WORDS
-    }
 
 
 def test_sections_are_cited_by_the_papers_numbers():

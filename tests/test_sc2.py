@@ -14,7 +14,6 @@ from langchain_judges import create_sc2_judge
 from langchain_judges.asking.reading import json_schema
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.few_shot import WORKED
-from langchain_judges.methods.registry import within_budget
 from langchain_judges.methods.sc2.aspects import normal_form
 from langchain_judges.methods.sc2.options import SC2
 from langchain_judges.methods.sc2.replies import (
@@ -113,14 +112,6 @@ def test_calls_are_the_closed_form(options, calls):
     result, model = judged(**options)
     assert len(model.prompts) == result["verdict"]["usage"]["calls"] == calls
     assert SC2(**{"aspects": ASPECTS, **options}).calls() == calls
-
-
-@for_each(("budget", "samples"), [(8, 4), (15, 7), (24, 12)])
-def test_a_budget_becomes_tables_and_an_odd_call_is_left(budget, samples):
-    allotment = within_budget("sc2", budget)
-    assert allotment["samples"] == samples
-    _, model = judged(**allotment)
-    assert len(model.prompts) == SC2(**allotment).calls() == 2 * samples
 
 
 # The search, as pure functions.
@@ -238,20 +229,6 @@ def test_a_label_that_the_format_forced_is_still_what_is_preferred(serve):
     assert verdict["confidence"] == pytest.approx(math.exp(-9))
 
 
-def test_probabilities_are_not_mixed_with_plain_points(serve):
-    def behave(call):
-        text = respond(call.prompt)
-        question = call.body.get("logprobs") and step_of(call.prompt) == "preference"
-        first = responses(call.prompt)[0].strip() == PAIR["output_a"]
-        return with_label(text, math.log(0.8)) if question and first else reply(text)
-
-    judge = create_sc2_judge(
-        chat(serve(behave)), aspects=ASPECTS, samples=1, orders="score_mean"
-    )
-    verdict = judge.invoke(PAIR)["verdict"]
-    assert (verdict["score"], verdict["confidence_source"]) == (1.0, "none")
-
-
 def test_both_orders_show_the_table_in_slots_and_find_flips():
     result, model = judged(samples=1, orders="strict")
     assert result["verdict"]["flipped"] is False
@@ -293,14 +270,6 @@ def test_a_reference_is_shown_where_the_preference_is_asked_and_nowhere_else():
     assert steps_with_it == {"preference"}
     tags = {tag for each in model.prompts for tag in re.findall(r"<request-(\w+)>", each)}
     assert len(tags) == 1
-
-
-def test_all_but_the_preference_can_have_a_model_of_their_own():
-    own, other = FakeChatModel(replies=respond), FakeChatModel(replies=respond)
-    judge = create_sc2_judge(own, samples=2, comparison_model=other)
-    judge.invoke(PAIR)
-    assert set(steps(own)) == {"preference"}
-    assert set(steps(other)) == {"aspects", "table", "match"}
 
 
 def test_the_comparator_sees_two_tables_and_neither_request_nor_texts():

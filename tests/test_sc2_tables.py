@@ -13,7 +13,7 @@ from langchain_judges.methods.sc2 import (
     load_aspects,
     render_table,
 )
-from langchain_judges.methods.sc2.aspects import by_frequency, distinct, normal_form
+from langchain_judges.methods.sc2.aspects import by_frequency, normal_form
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 
@@ -44,21 +44,6 @@ PAIR = {"input": "Why?", "output_a": "The good cat sat.", "output_b": "The bad d
 )
 def test_the_normal_form_of_a_phrase(phrase, form):
     assert normal_form(phrase) == form
-
-
-@for_each(
-    ("phrases", "kept"),
-    [
-        (
-            ["1. Tone", "tones", "- Depth\n of it:", "", "x" * 200],
-            ["Tone", "Depth of it", "x" * 80],
-        ),
-        *([each, each] for each in (["काल", "कुल"], ["C", "C++", "C#"], ["👍", "👎"])),
-        (["r\u00e9sum\u00e9", "Re\u0301sume\u0301"], ["r\u00e9sum\u00e9"]),
-    ],
-)
-def test_phrases_of_one_meaning_are_one_and_marks_and_signs_keep_them_apart(phrases, kept):
-    assert distinct(phrases) == kept
 
 
 def test_frequency_keeps_what_most_samples_name_and_of_equals_the_earlier():
