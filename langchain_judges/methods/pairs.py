@@ -129,6 +129,10 @@ class PairSteps(RowSteps):
         """Return what a model sees of one side, to tell whether both sides are identical."""
         return compared(pair[side])  # type: ignore[literal-required]
 
+    def text(self, pair: Pair, side: str) -> str:
+        """Return one side as a prompt shows it."""
+        return shown(pair[side])  # type: ignore[literal-required]
+
     def begin(self, state: PairState) -> Update:
         """Check the pair, and that its models take what it holds.
 
@@ -188,8 +192,7 @@ class PairSteps(RowSteps):
         """
         examples = pair.get("examples", ())
         request, reference = shown_task(pair["input"]), pair.get("reference") or ""
-        a, b = shown(pair["output_a"]), shown(pair["output_b"])
-        first, second = in_slots(order, a, b)
+        first, second = in_slots(order, *(self.text(pair, f"output_{x}") for x in "ab"))
         lessons = block(examples, order=order, noun=self.noun)
         return {
             **self.pieces(pair, order),

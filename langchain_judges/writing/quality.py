@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from os import PathLike
 from typing import TYPE_CHECKING, Any, NotRequired
 
 from langchain_core.prompts import ChatPromptTemplate
@@ -72,15 +71,13 @@ class Writing(TypedDict):
     """None where the texts were compared with none."""
 
 
-def evaluate_writing(  # noqa: PLR0913 - one parameter for each option
+def evaluate_writing(
     results: Iterable[Mapping[str, object]],
     against: Iterable[Mapping[str, object]] | None = None,
     *,
     judge: Judge | None = None,
     strict: bool = False,
     language: str = ENGLISH,
-    records: str | PathLike[str] | None = None,
-    max_concurrency: int | None = None,
 ) -> Writing:
     """Measure written texts: coverage, losses by source, and quality against other texts.
 
@@ -93,8 +90,6 @@ def evaluate_writing(  # noqa: PLR0913 - one parameter for each option
             a model: `load_story_judge(model)`.
         strict: Count a concept as used only in its exact form.
         language: Whose word forms count, as of the writer.
-        records: A JSONL file for the verdicts, so that they are not asked twice.
-        max_concurrency: Most model calls in flight, as of `judge_many`.
 
     Returns:
         A `Writing`; texts that were not written are counted, fail `all_present`, and are left
@@ -111,10 +106,7 @@ def evaluate_writing(  # noqa: PLR0913 - one parameter for each option
     pairs = _pairs(rows, against, judge)
     verdicts: list[Any] = []
     if pairs and judge is not None:
-        run = judge_many(
-            judge, pairs, records=records, max_concurrency=max_concurrency, progress=False
-        )
-        verdicts = [row["verdict"] for row in run]
+        verdicts = [row["verdict"] for row in judge_many(judge, pairs, progress=False)]
     return _measured(rows, pairs, verdicts, counting)
 
 

@@ -37,11 +37,10 @@ from langchain_judges.methods.context import JudgeContext, StateSchema, begin
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.pairs import (
     PairSteps,
+    ShownPair,
     examples_in,
-    fences,
     pair_of,
     plan_words,
-    reference_block,
     scale_words,
 )
 from langchain_judges.methods.replies import (
@@ -57,7 +56,6 @@ from langchain_judges.orders import (
     ORDER_NAMES,
     Order,
     by_identity,
-    in_slots,
     naming_identities,
     preferred_slot,
 )
@@ -74,10 +72,12 @@ class BSMSteps(PairSteps):
     references: SingleFlight[Reply] = field(default_factory=SingleFlight)
     plans: SingleFlight[Reply] = field(default_factory=SingleFlight)
 
-    def seen(self, pair: Pair, side: str) -> str:
-        """Return what a model sees of one side."""
+    def text(self, pair: Pair, side: str) -> str:
+        """Return one side as a prompt shows it."""
         text = pair[side]  # type: ignore[literal-required]
         return shown(text[-1:] if self._hides(pair, side) else text)
+
+    seen = text
 
     def _hides(self, pair: Pair, side: str) -> bool:
         """Return whether a side has responses to earlier turns, which are not shown."""
@@ -251,22 +251,12 @@ class BSMSteps(PairSteps):
         question = self.context.question("merge", Choice)
         return ask(question, variables, unit=ORDER_NAMES[order], order=order)
 
-    def material(self, pair: Pair, order: Order) -> dict[str, object]:
+    def material(self, pair: ShownPair, order: Order) -> dict[str, object]:
         """Return the variables of a prompt that shows request, reference and both texts.
 
         What the memory recalled stands in the plan, or where the findings are weighed.
         """
-        request = shown_task(pair["input"])
-        first, second = in_slots(order, *(self.seen(pair, f"output_{x}") for x in "ab"))
-        return {
-            **self.pieces(pair, order),
-            **fences(request, first, second),
-            "request": request,
-            "reference": reference_block(pair.get("reference") or ""),
-            "response_1": first,
-            "response_2": second,
-            **self.frame(pair),
-        }
+        return super().material({**pair, "examples": []}, order)
 
 
 def _weighed(order: Order, reply: Reply, result: OrderResult) -> OrderResult:

@@ -8,10 +8,10 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.nodes import Emits, Gathered
-from langchain_judges.methods.pairs import PairResult, PairState
+from langchain_judges.methods.pairs import PairResult, PairState, ShownPair
 from langchain_judges.methods.replies import PlanLine, PlanScore
 from langchain_judges.orders import Order
-from langchain_judges.verdict import Pair, Preference
+from langchain_judges.verdict import Preference
 
 
 class OrderResult(TypedDict):
@@ -45,7 +45,7 @@ class BSMResult(PairResult):
 class SolveWork(TypedDict):
     """Input of one parallel solve node."""
 
-    pair: Pair
+    pair: ShownPair
     criterion: PlanLine
     order: Order
     sample: int

@@ -50,7 +50,7 @@ from langchain_judges.methods.direct.tally import (
     order_totals,
     weights,
 )
-from langchain_judges.methods.early_stop import in_waves, not_asked_sentence
+from langchain_judges.methods.early_stop import in_waves
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.pairs import PairSteps, pair_of, plan_words, scale_words
 from langchain_judges.methods.replies import (
@@ -121,23 +121,17 @@ class BaselineSteps(PairSteps):
         """Ask samples only while they can change the verdict."""
         options, pair = self.options, pair_of(state)
         node = self.context.asks(self.judge, self.judged)
-        updates, asked = yield from in_waves(
+        updates, _ = yield from in_waves(
             options.order_list,
             self.form.samples,
             lambda order, sample: node.drive(self._work(state, order, sample), "judge"),
             lambda updates, asked: open_orders(options, pair, _all(updates, "ballots"), asked),
         )
-        not_asked = [
-            self._unit(order, sample)[0]
-            for order, count in asked.items()
-            for sample in range(count, self.form.samples)
-        ]
         # Each reply was streamed when it came.
         return {
             "ballots": Overwrite(_all(updates, "ballots")),
             "failures": _all(updates, "failures"),
             "usages": _all(updates, "usages"),
-            "not_asked": not_asked,
         }
 
     def ask_each(self, state: DirectState) -> Next:
@@ -191,10 +185,7 @@ class BaselineSteps(PairSteps):
         update: Update = {"ballots": Overwrite(ballots), "subscores": Overwrite(subscores)}
         if options.weighs_choice:
             return {**update, **self._weighed(options, state, ballots, failures, usage)}
-        verdict = decide(options, pair, ballots, failures, usage)
-        if verdict["preference"]:
-            verdict["rationale"] += not_asked_sentence(state["not_asked"])
-        return {**update, "verdict": verdict}
+        return {**update, "verdict": decide(options, pair, ballots, failures, usage)}
 
     def _weighed(
         self,

@@ -22,7 +22,6 @@ from langchain_judges.methods.direct.replies import (
     DirectResult,
     LLMScoreResult,
     PlanSolveResult,
-    SelfConsistencyResult,
 )
 from langchain_judges.methods.few_shot import FewShot, WorkedExample
 from langchain_judges.methods.replies import SUBSCORES
@@ -339,7 +338,7 @@ class SelfConsistency(FewShot, AboutATask):
     relative judge, itself.
 
     Returns:
-        A compiled graph from `Pair` to `{"verdict", "ballots", "not_asked"}`.
+        A compiled graph from `Pair` to `{"verdict", "ballots"}`.
         `verdict.scores` are the votes, `verdict.score` the share of A (where a coin decided,
         just beside 0.5: a score above 0.5 always means A), `verdict.confidence` that of the
         preference.
@@ -355,7 +354,6 @@ class SelfConsistency(FewShot, AboutATask):
     few = {"samples": 3}
     budgets = (Budget(0, 1, "samples"),)
     templates = {"judge": texts.COT}
-    result = SelfConsistencyResult
 
     prompt: Literal["cot", "relative"] = "cot"
     """`"cot"`, chains of thought, or `"relative"`, relative verdicts."""

@@ -44,20 +44,12 @@ class DirectState(PairState, total=False):
     ballots: Annotated[list[DirectBallot], Emits("vote"), joined]
     subscores: Gathered[PlanScore]
     llm_score: float | None
-    not_asked: list[str]
 
 
 class DirectResult(PairResult):
     """What a baseline returns."""
 
     ballots: list[DirectBallot]
-
-
-class SelfConsistencyResult(DirectResult):
-    """What self-consistency returns."""
-
-    not_asked: list[str]
-    """The samples that could not change the verdict any more (`adaptive`), by name."""
 
 
 class PlanSolveResult(DirectResult):
