@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app
@@ -64,15 +63,6 @@ def test_verdicts_are_doubtful_that_flip_fail_or_contradict():
     two = run_of(["A", "tie", "A"])
     names = ["sure", "flipped", "judges disagree", "not judged"]
     assert doubts(data, [one, two]) == names
-
-
-@pytest.mark.parametrize("labels", ["ab", "11"])
-def test_labels_must_be_different_digits(tmp_path, labels):
-    data = written(tmp_path / "d.jsonl", data_of([None]))
-    arguments = ["label", str(data), "-o", str(tmp_path / "l.jsonl"), "--labels", labels]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 2
-    assert "--labels must be different digits" in result.stderr
 
 
 def test_half_of_the_rows_to_label_are_doubtful_and_the_rest_are_by_chance():

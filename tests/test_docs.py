@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import typer
 from langgraph.checkpoint.memory import InMemorySaver
-from typer.testing import CliRunner
 
 from langchain_judges import create_relative_judge, judge_many
 from langchain_judges.asking import embeddings
@@ -191,17 +190,3 @@ def test_the_python_of_a_page_runs_as_it_stands(name, tmp_path, monkeypatch):
         names = GIVEN[name]()
         for block in blocks(ROOT / "docs" / name, "python"):
             exec(block.replace("http://127.0.0.1:11434/v1", server.url), names)
-
-
-def test_the_commands_of_the_readme_count_their_calls(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
-    (tmp_path / "replies.csv").write_text("question,reply\nWhere is my parcel?,Sorry!\n")
-    lines = "\n".join(blocks(PAGES[0], "sh")).replace("\\\n", " ").splitlines()
-    commands = [line for line in lines if line.startswith("langchain-judges judge")]
-    counts = []
-    for line in commands:
-        result = CliRunner().invoke(app, [*shlex.split(line, comments=True)[1:], "--dry-run"])
-        assert result.exit_code == 0, result.output
-        counts.append(re.search(r"at most (\d+) calls?", result.output)[1])
-    assert counts == ["1", "1"]
