@@ -16,7 +16,7 @@ from langchain_judges.methods.registry import (
     method_of,
     within_budget,
 )
-from langchain_judges.runs.comparison import compare, line_up, of_specs
+from langchain_judges.runs.comparison import compare, line_up
 from langchain_judges.testing import error, reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -205,15 +205,3 @@ def test_a_comparison_with_a_judge_of_yours_resumes(tmp_path, serve, file):
     calls = len(server.calls)
     assert comparing(file, server, *words).exit_code == 0
     assert len(server.calls) == calls
-
-
-def test_a_spec_in_a_comparison_is_of_pairs_and_has_a_name_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
-    for name, method, message in (
-        ("mine", "allure", "labels single texts"),
-        ("bsm", "relative", "names its judge"),
-    ):
-        path = tmp_path / f"{name}.json"
-        path.write_text(json.dumps({"method": method, "model": "openai:x"}))
-        with pytest.raises(OptionError, match=message):
-            of_specs([path])

@@ -10,8 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app
-from langchain_judges.errors import ModelAccessError, OptionError, OutputError
-from langchain_judges.runs.results import Results
+from langchain_judges.errors import ModelAccessError, OptionError
 from langchain_judges.testing import FakeModelServer, error
 from tests.judges import PAIR, answer_call
 
@@ -75,15 +74,6 @@ def test_an_actor_that_is_killed_is_begun_again_and_pays_for_nothing_that_it_wro
     assert result.summary.rows == 40
     # Four calls were in flight in each of the two actors.
     assert len(server.calls) <= 40 + 4
-
-
-def test_a_part_that_cannot_be_written_stops_its_actor_and_says_why(tmp_path):
-    part = Path("part-00001-of-00002.jsonl")
-    (tmp_path / f"{Results.prefix_of(part)}replies").mkdir()
-    with FakeModelServer(answer_call) as server, pytest.raises(OutputError) as refused:
-        judged(ROWS, server, tmp_path)
-    assert "Replies cannot be written" in str(refused.value)
-    assert len(server.calls) <= len(ROWS)  # each actor tries once
 
 
 def actor(pid):

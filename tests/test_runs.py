@@ -6,7 +6,6 @@ import json
 import os
 import random
 import re
-import signal
 import sqlite3
 import textwrap
 import threading
@@ -20,8 +19,6 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableLambda
-from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from langchain_judges import (
     ajudge_many,
@@ -48,7 +45,7 @@ from tests.fakes import FakeChatModel, goods, judged_by
 from tests.frozen_cases import item_memory
 from tests.judges import ITEM, PAIR, answer, item_of, of_method
 from tests.model_server import good, pairs
-from tests.processes import held, rows_in, start, wait_until
+from tests.processes import held, start, wait_until
 
 ROOT = Path(__file__).parents[1]
 
@@ -492,40 +489,37 @@ def test_what_a_judge_raises_on_one_row_costs_that_row(kind):
 
 PROGRAM = """
 import asyncio, sys
-from langchain_judges import (ajudge_many, create_bsm_judge, create_drpe_judge, judge_many)
+from langchain_judges import ajudge_many, create_bsm_judge, judge_many
 from langchain_openai import ChatOpenAI
 from tests.model_server import pairs
 
-url, kind, out, saved = sys.argv[1:5]
+url, kind, saved = sys.argv[1:4]
 model = ChatOpenAI(model="fake", base_url=url, api_key="x", use_responses_api=False)
 options = {"max_concurrency": 2, "progress": False}
-if out:
-    options["records"] = out
-n = int(sys.argv[5])
 
 def show(row):
     print(row["index"], row["verdict"]["preference"], flush=True)
 
 async def amain():
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-    async with AsyncSqliteSaver.from_conn_string(saved or ":memory:") as saver:
-        judge = create_bsm_judge(model, checkpointer=saver if saved else None)
-        async for row in ajudge_many(judge, pairs(n), **options):
+    async with AsyncSqliteSaver.from_conn_string(saved) as saver:
+        judge = create_bsm_judge(model, checkpointer=saver)
+        async for row in ajudge_many(judge, pairs(1), **options):
             show(row)
 
 def main():
     from langgraph.checkpoint.sqlite import SqliteSaver
-    with SqliteSaver.from_conn_string(saved or ":memory:") as saver:
-        judge = create_bsm_judge(model, checkpointer=saver if saved else None)
-        for row in judge_many(judge, pairs(n), **options):
+    with SqliteSaver.from_conn_string(saved) as saver:
+        judge = create_bsm_judge(model, checkpointer=saver)
+        for row in judge_many(judge, pairs(1), **options):
             show(row)
 
 main() if kind == "sync" else asyncio.run(amain())
 """
 
 
-def program(server, kind, *, records="", saved="", n=1):
-    return start("-c", textwrap.dedent(PROGRAM), server.url, kind, records, saved, n)
+def program(server, kind, saved):
+    return start("-c", textwrap.dedent(PROGRAM), server.url, kind, saved)
 
 
 def solved(saved):
@@ -547,7 +541,7 @@ def solved(saved):
 def test_killed_after_the_third_solve_only_the_others_are_asked_again(serve, tmp_path, kind):
     script, _ = held(good, lambda call: call.number >= 4)
     server, saved = serve(script), tmp_path / "state.sqlite"
-    killed = program(server, kind, saved=saved)
+    killed = program(server, kind, saved)
     server.wait_for_calls(6)  # a plan, three solves, two that hang
     wait_until(lambda: solved(saved) == 3)
     killed.kill()
@@ -556,52 +550,11 @@ def test_killed_after_the_third_solve_only_the_others_are_asked_again(serve, tmp
 
     server.replies = good
     server.calls.clear()
-    out, err = program(server, kind, saved=saved).communicate()
+    out, err = program(server, kind, saved).communicate()
     assert out.split() == ["0", "A"], err
     assert len(server.calls) == 7
     assert not any(call.shape == "Plan" for call in server.calls)
     assert not {call.prompt for call in server.calls} & result
-
-
-@KINDS
-def test_a_finished_thread_is_not_paid_again(kind, tmp_path):
-    model = FakeChatModel()
-
-    async def later(path):
-        async with AsyncSqliteSaver.from_conn_string(path) as saver:
-            judge = create_bsm_judge(model, checkpointer=saver)
-            return [row async for row in ajudge_many(judge, pairs(2), progress=False)]
-
-    def now(path):
-        with SqliteSaver.from_conn_string(path) as saver:
-            judge = create_bsm_judge(model, checkpointer=saver)
-            return list(judge_many(judge, pairs(2), progress=False))
-
-    path = str(tmp_path / "s.sqlite")
-    first, second = (
-        asyncio.run(later(path)) if kind == "async" else now(path) for _ in range(2)
-    )
-    assert first == second
-    assert len(model.prompts) == 22
-
-
-def has_rows(out, count, *_):
-    return rows_in(out) >= count
-
-
-@pytest.mark.system
-def test_ctrl_c_in_a_program_writes_what_was_finished_and_raises(serve, tmp_path):
-    out = tmp_path / "o.jsonl"
-    script, event = held(good, lambda _: rows_in(out) >= 3)
-    server = serve(script)
-    process = program(server, "sync", records=out, n=200)
-    wait_until(lambda: rows_in(out) >= 3)
-    process.send_signal(signal.SIGINT)
-    event.set()
-    _, err = process.communicate()
-    assert "KeyboardInterrupt" in err
-    assert process.returncode != 0
-    assert 3 <= len([json.loads(line) for line in out.read_text().splitlines()]) < 200
 
 
 # ---- what no model sees makes no row new

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from langchain_judges import judge_many
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError, OutputError
-from langchain_judges.runs.shards import Shard, merge, parts_of
+from langchain_judges.runs.shards import merge, parts_of
 from tests.fakes import FakeChatModel
 from tests.judges import of_method
 
@@ -127,16 +127,3 @@ def test_the_command_joins_parts_and_names_what_is_missing(whole, tmp_path):
     )
     Path(next(whole.glob("*.done.json"))).unlink()
     assert CliRunner().invoke(app, command).exit_code == 2
-
-
-def test_a_shard_without_rows_has_done_its_work(tmp_path, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "x")
-    row = {"input": "Name a fruit.", "output_a": "good", "output_b": "pear"}
-    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
-    empty = next(n for n in (1, 2) if not Shard(n, 2).holds(row))
-    words = ["judge", str(tmp_path / "rows.jsonl"), "--model", "openai:m", "--records"]
-    words += [str(tmp_path / "out"), "--shard", f"{empty}/2"]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0
-    assert f"Shard {empty}/2 judges about 0 of 1 rows." in done.stderr
-    assert len(list((tmp_path / "out").glob("*.done.json"))) == 1

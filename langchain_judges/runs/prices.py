@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, NonNegativeFloat, ValidationError
+from pydantic import BaseModel, ConfigDict, NonNegativeFloat
 
 from langchain_judges.asking.limiter import TokenUsage
 from langchain_judges.asking.models import ModelSpec, model_name, own_address
@@ -95,9 +94,10 @@ class Prices:
 
             return cls(f"{TABLE} {metadata.version(TABLE)}")
         try:
-            data = _File.model_validate(json.loads(Path(source).read_text(encoding="utf-8")))
-        except (OSError, ValueError, ValidationError) as exc:
-            raise OptionError(f"{source} is not a file of prices ({_problem(exc)})") from exc
+            data = _File.model_validate_json(Path(source).read_bytes())
+        except (OSError, ValueError) as exc:
+            problem = " ".join(str(exc).split())[:300]
+            raise OptionError(f"{source} is not a file of prices ({problem})") from exc
         return cls(f"{Path(source).name} of {data.date}", data.models)
 
     def of(self, model: _Model) -> Price | None:
@@ -135,13 +135,6 @@ def _package_of(model: BaseChatModel) -> str:
     ours = ("langchain_core", "langchain_judges")
     names = (name for name in packages if name.startswith("langchain_") and name not in ours)
     return next(names, "").removeprefix("langchain_")
-
-
-def _problem(exc: Exception) -> str:
-    if not isinstance(exc, ValidationError):
-        return str(exc)
-    first = exc.errors()[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 @lru_cache(maxsize=256)

@@ -257,7 +257,7 @@ class RunState:
         if not (self.records.source.is_table or self.records.source.check):
             self._first_rows.start(row.index)
             self._first_rows.raised(InputError(f"row {row.index}: {row.problem}"))
-        return failed_outcome(row, "invalid_input", self.records.with_columns(row.problem))
+        return failed_outcome(row, "invalid_input", row.problem)
 
     def _outcome(self, row: RunRow, row_cost: RowCost) -> Steps[Mapping[str, object]]:
         """Return what the judge says of a row; an error of the judge fails only that row."""
@@ -272,8 +272,6 @@ class RunState:
                 raise
             with self._lock:
                 self._first_rows.raised(exc)
-            if isinstance(exc, InputError):
-                exc = InputError(self.records.with_columns(str(exc)))
             return outcome_of_error(row, exc, row_cost.usage)
 
     def _invoke(self, row: RunRow) -> Steps[Mapping[str, object]]:

@@ -139,16 +139,6 @@ class Records:
             self.source.check(row)
         return row
 
-    def with_columns(self, problem: str) -> str:
-        """Return what is wrong with a row, with the column of each field that it names."""
-        columns = ((self.form and self.form.columns) or {}).items()
-        others = [
-            f"`{field}` is the column {column!r}"
-            for field, column in columns
-            if f"`{field}`" in problem and column != field
-        ]
-        return "; ".join([problem, *others])
-
     def form_of(self, first: Mapping[str, object]) -> TableForm | None:
         """Return how columns become fields; None for rows whose fields have their names.
 
