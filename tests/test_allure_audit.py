@@ -9,7 +9,6 @@ import pytest
 from langchain_core.caches import InMemoryCache
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 
@@ -18,7 +17,6 @@ from langchain_judges import (
     create_allure_audit,
     create_allure_judge,
     create_bsm_judge,
-    create_bsm_writer,
 )
 from langchain_judges.asking.nodes import Node
 from langchain_judges.errors import InputError, OptionError
@@ -26,7 +24,7 @@ from langchain_judges.memory.example import MEANINGS
 from langchain_judges.methods.allure.holdout import balanced_accuracy
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
-from tests.memories import Letters, example, ids_in, memory_of
+from tests.memories import ids_in, memory_of
 from tests.planners import as_labelled, fooled_model, planning
 
 THREAD: RunnableConfig = {"configurable": {"thread_id": "t"}}
@@ -95,7 +93,7 @@ async def test_sync_and_async_agree_with_the_memory_that_people_use():
     assert outcomes[0]["history"][0]["dev"]["balanced_accuracy"] == 1.0
 
 
-@for_each("how", ["all", "knn:2", "uniform:1", "near:2"])
+@for_each("how", ["knn:2", "uniform:1"])
 def test_the_judge_learns_held_out_from_each_choice_and_unlearns(how):
     memory, held_out = memory_in(), planning(4, first=10)
     mistake = {"output": "9", "corrected": 0, "wrong": 1}
@@ -110,32 +108,6 @@ def test_the_judge_learns_held_out_from_each_choice_and_unlearns(how):
     assert worth(memory, held_out, how) == 0.5
 
 
-def test_the_judge_is_told_what_a_mode_of_ones_own_means():
-    model = fooled_model()
-    modes = ["turned: The rooms stand the other way round."]
-    answer = {"answer": "mode", "mode": "turned"}
-    audit = loop(memory_of(), model, modes=modes, auditor=lambda _: answer)
-    audit.invoke({"items": planning(2)})
-    lesson = "It was misled by turned: The rooms stand the other way round."
-    assert lesson in model.prompts[-1]
-
-
-def test_a_leak_flatters_and_is_said_aloud():
-    item = planning(1)[1]
-    own = example(
-        item["output"], 0, family="maps", mode="keywords", group=item["group"],
-        expected=item["expected"],
-    )  # fmt: skip
-    memory = memory_of(own)
-    guarded = create_allure_judge(fooled_model(), memory=memory)
-    leaking = create_allure_judge(fooled_model(), memory=memory, allow_leak=True)
-    assert guarded.invoke(item)["verdict"]["label"] == 1
-    assert leaking.invoke(item)["verdict"]["label"] == 0
-    audit = create_allure_audit(leaking, memory, auditor=as_labelled)
-    assert audit.invoke({"items": planning(1)})["leak_allowed"]
-    assert not loop(memory_of()).invoke({"items": planning(1)})["leak_allowed"]
-
-
 # -- answers
 
 
@@ -144,7 +116,6 @@ def test_a_leak_flatters_and_is_said_aloud():
     [
         ("accept", {"corrected": 0, "mode": "keywords"}, "accepted"),
         ({"answer": "mode", "mode": "order"}, {"corrected": 0, "mode": "order"}, "accepted"),
-        ({"answer": "label", "label": "0", "note": "Mind."}, {"note": "Mind."}, "accepted"),
         ("reject", None, "rejected"),
         ("Check wrong", None, "check_wrong"),
         # Editing the label back to the judge's says that the check was wrong.
@@ -211,8 +182,9 @@ def calm():
     return loop(memory_of(), dev=planning(3, first=10)).invoke({"items": planning(3)})
 
 
-@pytest.mark.parametrize("node", NODES)
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(
+    ("when", "node"), [("before", "evaluate"), *(("after", node) for node in NODES)]
+)
 def test_the_loop_resumes_from_a_kill_at_each_node(node, when, calm, tmp_path, monkeypatch):
     armed = [True]
     original = Node.invoke
@@ -288,17 +260,6 @@ def test_without_groups_a_task_is_a_group_unless_all_items_share_it():
     standing = [{**item, "input": "Is it polite?"} for item in bare]
     result = loop(memory_of(), dev=0.5).invoke({"items": standing})
     assert (result["grouped_by_task"], bool(result["dev_verdicts"])) == (0, True)
-
-
-def test_an_example_of_the_same_task_is_not_recalled_without_groups_either():
-    memory = FailureMemory(embeddings=Letters())
-    bare = [{k: v for k, v in item.items() if k != "group"} for item in planning(2)]
-    [first, *_] = loop(memory).invoke({"items": bare})["examples"]
-    entry = next(each for each in memory.examples() if each["id"] == first)
-    item = {"input": entry["input"], "output": "Quite another answer: 9, 8, 7, 6"}
-    assert first not in [each["id"] for each in memory.recall(item, "all")]
-    other = {**item, "input": "Which path leads through house 99?"}
-    assert first in [each["id"] for each in memory.recall(other, "all")]
 
 
 # -- rounds
@@ -415,15 +376,6 @@ def test_undoubted_labels_are_drawn_so_that_an_exact_check_leaves_right_cases_to
     assert {d["answer"] for d in result["decisions"]} == {"accept"}
 
 
-def test_a_mistake_that_the_check_missed_is_learnt_from():
-    def auditor(proposal):
-        at_random = proposal["label"] == proposal["proposed"]
-        return {"answer": "label", "label": 0} if at_random else "accept"
-
-    _, examples = taught(0.25, 3, auditor)
-    assert [(each["wrong"], each["corrected"]) for each in examples] == [(1, 0)] * 4
-
-
 # -- what is refused
 
 
@@ -431,12 +383,9 @@ def test_a_mistake_that_the_check_missed_is_learnt_from():
     ("option", "value"),
     [
         ("max_rounds", 0),
-        ("patience", True),
-        ("risk", 2),
         ("check", "nothing"),
         ("auditor", ""),
         ("modes", "order"),
-        ("dev", 5),
         ("dev", "x"),
         ("labels", (1,)),
     ],
@@ -459,8 +408,6 @@ def test_a_judge_without_this_memory_would_learn_nothing(own, problem, wrapped):
     [
         FakeChatModel().bind(stop=["x"]),
         create_bsm_judge(FakeChatModel()),
-        create_bsm_writer(FakeChatModel()),
-        lambda item: item,
     ],
 )
 def test_what_judges_no_single_text_is_not_audited(judge):
@@ -487,11 +434,6 @@ def test_an_audit_makes_the_judge_of_a_model_and_passes_its_options_on():
     for name, value in own.items():
         with pytest.raises(OptionError, match=f"`{name}` goes with a model"):
             loop(memory_of(), **{name: value})
-    failing = FakeChatModel(replies=lambda _: "no label")
-    once = create_allure_audit(failing, memory_of(), repairs=2, labels=("bad", "good"))
-    assert once.config["metadata"]["options"]["labels"] == ["bad", "good"]
-    once.invoke({"items": planning(1)[:1]})
-    assert len(failing.prompts) == 3
 
 
 BARE = {"id": "x", "input": "x", "output": "y", "source": "z"}
@@ -504,7 +446,6 @@ BARE = {"id": "x", "input": "x", "output": "y", "source": "z"}
         ([{"input": "x"}], None, "item 0: .*`output`"),
         ([*planning(1), *planning(1)], None, "stands twice"),
         ([BARE], None, "reads `expected` or `label`, which no item has"),
-        ([BARE], "annotated", "reads `label`, which no item has"),
         ([{**BARE, "label": 4}], None, r"x: a person's label must be .*\[0, 1\], .* got 4"),
         ([{**BARE, "label": "good"}], None, "x: a person's label must be .* got 'good'"),
     ],
@@ -531,7 +472,7 @@ def test_people_s_labels_decide_with_their_reasons():
     assert result["decisions"][0]["check"] == "answer_or_label"
 
 
-@for_each("label", [3, "bad", True, math.nan])
+@for_each("label", [3, True, math.nan])
 def test_a_label_off_the_scale_is_refused_before_anything_is_paid(label):
     items = [*planning(3), {**planning(1)[0], "id": "x", "label": label}]
     model = fooled_model()
@@ -551,8 +492,3 @@ def test_items_without_an_id_are_known_by_their_texts_in_every_list():
     assert not {*ids_of(other)} & {*both}
     twice = ids_of([first[0], first[0]])
     assert (twice[0], twice[1]) == (both[0], f"{both[0]} (2)")
-
-
-def test_the_graph_is_this(snapshot):
-    audit = loop(memory_of(), checkpointer=InMemorySaver())
-    assert audit.get_graph().draw_mermaid() == snapshot

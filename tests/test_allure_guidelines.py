@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from langchain_core.caches import InMemoryCache
 
 from langchain_judges import FailureMemory, create_allure_judge
 from langchain_judges.errors import InputError, OptionError
@@ -86,16 +85,6 @@ def test_guidelines_under_which_nothing_was_judged_are_not_admitted():
     assert (drawn["admitted"], drawn["after"]["not_judged"]) == (False, len(DEV))
     assert len(drawn["failures"]) == 2 * len(DEV)
     assert drawn["usage"]["calls"] == len(model.prompts) == 17
-
-
-def test_what_is_cached_is_not_paid_again_and_repairs_are_as_asked():
-    cache, models = InMemoryCache(), [reader("better"), reader("better")]
-    for model in models:
-        draw_guidelines(model, memory(), DEV, cache=cache)
-    assert [len(model.prompts) for model in models] == [17, 0]
-    unusable = reader("better", rules=())
-    draw_guidelines(unusable, memory(), DEV, repairs=0)
-    assert len(unusable.prompts) == 1
 
 
 def test_no_guidelines_and_a_memory_of_pairs_are_refused():

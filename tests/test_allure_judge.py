@@ -9,9 +9,8 @@ import pytest
 from langchain_judges import FailureMemory, create_allure_judge, judge_many, load_judge
 from langchain_judges.errors import InputError
 from langchain_judges.memory.example import MEANINGS
-from langchain_judges.methods.registry import METHODS
 from langchain_judges.methods.rubric.criteria import ready_rubrics
-from langchain_judges.methods.rubric.replies import label_probabilities, parse_label
+from langchain_judges.methods.rubric.replies import label_probabilities
 from langchain_judges.testing import with_logprobs
 from tests.cases import for_each
 from tests.conftest import chat
@@ -21,7 +20,6 @@ from tests.memories import Letters, example, ids_in, memory_of
 RUBRICS = {
     n: ready_rubrics()[n].criteria[0].description for n in ("correctness", "groundedness")
 }
-STEPS = METHODS["allure"].presets["steps"]["steps"]
 ITEM = {"input": "Which path?", "output": "Answer: 1, 3", "expected": "1, 3", "id": "one"}
 
 
@@ -31,24 +29,6 @@ def says(label, reason="because"):
 
 def label_of(judge, item=ITEM):
     return judge.invoke(item)["verdict"]["label"]
-
-
-def test_an_item_gets_a_label_a_reason_and_a_cost():
-    result = create_allure_judge(says("1")).invoke(ITEM)
-    usage = result["verdict"].pop("usage")
-    assert result == {
-        "id": "one",
-        "verdict": {
-            "label": 1,
-            "score": 1.0,
-            "confidence": None,
-            "confidence_source": "none",
-            "rationale": "because",
-            "failures": [],
-            "recalled": [],
-        },
-    }
-    assert (usage["calls"], usage["input_tokens"], usage["output_tokens"]) == (1, 7, 3)
 
 
 @for_each(
@@ -149,14 +129,6 @@ def test_the_memory_says_what_is_shown_unless_the_judge_is_told():
     assert len(judged_with(memory, recall="knn:1")["recalled"]) == 1
 
 
-def test_labels_of_another_kind_stay_out():
-    memory = memory_of(example("1", 1), {**example("3", 0), "corrected": "good"})
-    verdict = judged_with(memory)
-    assert verdict["recalled"] == ids_in(memory)[:1]
-    assert [failure["reason"] for failure in verdict["failures"]] == ["input_cut"]
-    assert "1 of 2 recalled examples are left out" in verdict["failures"][0]["detail"]
-
-
 def test_examples_beyond_the_context_are_cut_visibly():
     memory = memory_of(*(example(f"{n}" * 400, 0) for n in range(9)))
     model = says("1")
@@ -166,29 +138,6 @@ def test_examples_beyond_the_context_are_cut_visibly():
     assert verdict["recalled"] == ids_in(memory)[-len(verdict["recalled"]) :]
     assert "there is no room" in verdict["failures"][0]["detail"]
     assert verdict["label"] == 1
-
-
-def test_the_ablation_of_instructions_adds_one_part_at_a_time():
-    memory = memory_of(example("1", 0))
-    prompts = {}
-    for preset in ("bare", "criteria", "steps", "examples"):
-        model = says("1")
-        load_judge("allure", model, preset=preset, memory=memory).invoke(ITEM)
-        prompts[preset] = model.prompts[0]
-    rows = {
-        preset: (
-            RUBRICS["correctness"] in prompt,
-            STEPS[1] in prompt,
-            "Right: 0." in prompt,
-        )
-        for preset, prompt in prompts.items()
-    }
-    assert rows == {
-        "bare": (False, False, False),
-        "criteria": (True, False, False),
-        "steps": (True, True, False),
-        "examples": (True, True, True),
-    }
 
 
 def test_the_papers_settings_show_every_example_and_ask_for_the_label_alone():
@@ -222,17 +171,6 @@ def test_the_nearest_example_stands_last():
     )
     assert judged_with(memory, recall="knn:2")["recalled"] == [far, near]
     assert judged_with(memory, recall="knn:1")["recalled"] == [near]
-
-
-def test_a_rubric_alone_speaks_of_nothing_to_compare_with():
-    bare = {"input": "Where is my parcel?", "output": "Wait."}
-    model = says("rude")
-    judge = create_allure_judge(model, rubric="Be polite.", labels=["rude", "fine", "polite"])
-    verdict = judge.invoke(bare)["verdict"]
-    assert (verdict["label"], verdict["score"]) == ("rude", 0.0)
-    assert not re.search("expected|source", model.prompts[0])
-    judge.invoke(bare | {"expected": "It comes today."})
-    assert "It comes today." in model.prompts[1].split("<expected-answer-")[1]
 
 
 def test_the_rubric_follows_the_item_or_the_caller():
@@ -307,17 +245,16 @@ def test_the_probability_of_a_label_is_read_from_its_tokens(tokens, expected):
     assert results == pytest.approx({"bad": 0.5, "good": 0.5})
 
 
-@pytest.mark.parametrize(("labels", "rest"), [((0, 1), ""), ((0.0, 1.0), ".0")])
-def test_probabilities_reach_the_verdict_over_the_wire(serve, labels, rest):
+def test_probabilities_reach_the_verdict_over_the_wire(serve):
     def behave(call):
         assert (call.body["logprobs"], call.body["top_logprobs"]) == (True, 20)
         return with_logprobs(
             ('{"label": "', 1),
             ("1", 0.6, {"1": 0.6, "0": 0.2}),
-            (f'{rest}", "explanation": "so"}}', 1),
+            ('", "explanation": "so"}', 1),
         )
 
-    verdict = create_allure_judge(chat(serve(behave)), labels=labels).invoke(ITEM)["verdict"]
+    verdict = create_allure_judge(chat(serve(behave))).invoke(ITEM)["verdict"]
     assert (verdict["score"], verdict["confidence"]) == pytest.approx((0.75, 0.75))
     assert verdict["confidence_source"] == "logprobs"
 
@@ -332,33 +269,3 @@ def test_grades_are_scored_by_their_mean():
     )
     verdict = judge.invoke(ITEM)["verdict"]
     assert (verdict["label"], verdict["score"]) == (2, pytest.approx(0.5))
-
-
-@for_each(
-    ("text", "label"),
-    [
-        ("1", "1"),
-        ("**0**.", "0"),
-        ("It is clear.\nLabel: 1", "1"),
-        ("Label: 1, or label: 0", None),
-        ("There are 10 rooms and 1 door.", None),
-    ],
-)
-def test_a_label_in_plain_words_is_read(text, label):
-    result = parse_label(text, (0, 1))
-    assert (result["label"] if result else None) == label
-
-
-def test_many_items_are_judged_and_again_after_the_memory_changed(tmp_path):
-    memory, model = memory_of(), says("1")
-    judge = create_allure_judge(model, memory=memory).with_config(tags=["kept"])
-    items = [{**ITEM, "id": str(n), "label": 1, "group": "g"} for n in range(3)]
-    out = tmp_path / "out.jsonl"
-    for calls in (3, 3):
-        list(judge_many(judge, items, records=out, progress=False))
-        assert len(model.prompts) == calls
-    memory.remember([example("1", 0)])
-    rows = list(judge_many(judge, items, records=out, progress=False))
-    assert len(model.prompts) == 6
-    assert all(row["verdict"]["recalled"] for row in rows)
-    assert [row["verdict"]["label"] for row in rows] == [1, 1, 1]

@@ -2,7 +2,6 @@
 
 import json
 import uuid
-from typing import Any
 
 import pytest
 from langsmith import Client
@@ -18,7 +17,6 @@ from langchain_judges.errors import InputError
 from langchain_judges.integrations import feedback_rows
 from langchain_judges.integrations.annotation_queue import labelled_runs
 from langchain_judges.integrations.watch import watch_project
-from langchain_judges.report import trust_columns
 from langchain_judges.testing import reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -113,18 +111,14 @@ def test_doubtful_runs_that_people_label_teach_the_judge(client, server, serve, 
         ((0, 1), {"value": 1}, 1),
         ((0, 1), {"score": 1.0}, 1),
         (("rude", "fine", "polite"), {"score": 0.5}, "fine"),
-        (("rude", "fine", "polite"), {"value": "rude"}, "rude"),
-        ((1, 2, 3, 4, 5), {"score": 0.75}, 4),
         ((1, 2, 3, 4, 5), {"score": 3.0}, 3),
         # A judge's own feedback that a person corrected.
         ((0, 1), {"value": 1, "who": "model", "correction": {"value": 0}}, 0),
         # 1 may be the worst of five labels, or the top of a scale.
         ((1, 2, 3, 4, 5), {"score": 1.0}, "a label or a place"),
         ((0, 1), {"value": 1, "who": "model"}, "nobody has labelled it"),
-        ((0, 1), {"value": 1, "who": "auto_eval"}, "nobody has labelled it"),
         # The score of a correction is a place, as the score of feedback is.
         ((1, 2, 3, 4, 5), {"who": "model", "correction": {"score": 0.75}}, 4),
-        ((1, 2, 3, 4, 5), {"who": "model", "correction": {"score": 1.0}}, "a label or a place"),
         ((0, 1), {"value": {"a": 1}}, "no label"),
     ],
 )
@@ -154,24 +148,6 @@ def test_feedback_under_several_names_has_to_be_chosen(client, server):
     assert item["label"] == 0
     with pytest.raises(InputError, match="no annotation queue 'doubtfull'"):
         labelled_runs(client, "doubtfull", judge)
-
-
-def test_a_queue_says_whether_its_judge_may_be_trusted_in_one_line(client, server):
-    server.feedback.clear()
-    runs = production(server, POLITE, POLITE, POLITE, RUDE)
-    client.create_annotation_queue(name="week")
-    server.queued += [("week", run) for run in runs]
-    for run in runs:
-        says(server, run, "polite", 1, who="model")
-    for run, answer in zip(runs[:2], (1, 0), strict=True):
-        says(server, run, "polite", answer)
-    says(server, runs[2], "polite", 1, who="model", correction={"value": 0})
-    rows = feedback_rows(client, queue="week")
-    assert [
-        row.get("polite.people") for row in sorted(rows, key=lambda r: runs.index(r["id"]))
-    ] == [1, 0, 0, None]
-    report: Any = trust_columns(rows, judge="polite", label="polite.people")
-    assert (report["agreement.label.wrong"], report["agreement.label.wrong"].n) == (1 / 3, 3)
 
 
 def test_what_a_judge_said_stays_where_people_corrected_all_of_it(client, server):

@@ -69,23 +69,6 @@ def test_one_harmful_example_of_seven_costs_few_trials_and_waits_alone():
     assert result["history"][0]["dev"]["balanced_accuracy"] == 1.0
 
 
-def test_what_waits_is_admitted_when_the_memory_no_longer_makes_it_harm():
-    def healed(prompt):
-        mended = prompt.replace("harmful", "mended") if "cure" in prompt else prompt
-        return misled(mended.replace("deadly", "harmful"))
-
-    notes = {"0r": "harmful", "0w": "deadly", "1r": "cure"}
-    audit = audit_of(memory_of(), planning(2, first=10), notes, replies=healed)
-    result = audit.invoke({"items": planning(2)[:3]})
-    # All, the first half, and each of it are refused; with the cure each is tried once more.
-    trials = [["0r", "0w", "1r"], ["0r", "0w"], ["0r"], ["0w"], ["1r"]]
-    trials += [["0r", "0w"], ["0r"], ["0w"]]
-    assert [trial["sources"] for trial in result["trials"]] == trials
-    admitted = [trial["sources"] for trial in result["trials"] if trial["admitted"]]
-    assert admitted == [["1r"], ["0r"]]
-    assert sources(result["waiting"]) == [("0w", "fell")]
-
-
 def test_examples_shown_across_families_are_measured_across_them():
     memory = memory_in()
     dev = [*planning(1, first=10), *planning(2, first=20, family="other")]
@@ -98,17 +81,6 @@ def test_examples_shown_across_families_are_measured_across_them():
     assert tried == 3 * 6
 
 
-def test_a_refused_correction_leaves_what_was_there():
-    memory = memory_in()
-    item = {**planning(1)[0], "label": 0}
-    audited(memory, [item], planning(2, first=10))
-    before = memory.version, memory.examples()
-    result = audited(memory, [item], planning(2, first=10), harmful={"0r"})
-    assert sources(result["waiting"]) == [("0r", "fell")]
-    assert before[1]
-    assert (memory.version, memory.examples()) == before
-
-
 def test_a_family_that_nobody_measures_waits_and_is_named():
     memory = memory_in()
     items = [*planning(1), *planning(1, first=5, family="other")]
@@ -118,8 +90,7 @@ def test_a_family_that_nobody_measures_waits_and_is_named():
     assert result["history"][0]["unmeasured"] == ["other"]
 
 
-@pytest.mark.parametrize("call", ["invoke", "ainvoke"])
-async def test_nobody_else_sees_what_is_on_trial(tmp_path, call):
+async def test_nobody_else_sees_what_is_on_trial(tmp_path):
     memory, log = memory_in(tmp_path / "m"), []
 
     def watched(prompt):
@@ -129,8 +100,7 @@ async def test_nobody_else_sees_what_is_on_trial(tmp_path, call):
 
     notes = {"0r": "harmful", "0w": "harmful"}
     audit = audit_of(memory, planning(2, first=10), notes, replies=watched)
-    result = getattr(audit, call)({"items": planning(1)})
-    result = result if call == "invoke" else await result
+    result = await audit.ainvoke({"items": planning(1)})
     # Four items of dev, shown both examples together and then each.
     assert log == [0] * 12
     assert len(result["waiting"]) == 2

@@ -222,32 +222,6 @@ def test_a_clone_of_llmbar_is_read_subset_by_subset(tmp_path: Path) -> None:
 
 # ---- tables of the user's own
 
-TABLE = [
-    {"q": "Q1", "one": "x", "two": "y", "winner": "model_a", "n": 7},
-    {"q": "Q2", "one": "u", "two": "v", "winner": "tie", "n": 8},
-]
-COLUMNS = {"input": "q", "output_a": "one", "output_b": "two", "label": "winner", "id": "n"}
-
-
-@pytest.mark.parametrize(
-    "ending", ["jsonl", "jsonl.gz", "json", "json.gz", "csv", "csv.gz", "tsv", "parquet"]
-)
-def test_tables_of_every_form_give_the_same_rows(tmp_path: Path, ending: str) -> None:
-    import pandas
-
-    path = tmp_path / f"table.{ending}"
-    table = pandas.DataFrame(TABLE)
-    if ending == "parquet":
-        table.to_parquet(path)
-    elif ending.startswith(("csv", "tsv")):
-        table.to_csv(path, index=False, sep="," if ending.startswith("csv") else "\t")
-    else:
-        table.to_json(path, orient="records", lines="jsonl" in ending)
-    assert list(sets.rows(path, COLUMNS)) == [
-        {"input": "Q1", "output_a": "x", "output_b": "y", "label": "A", "id": "7"},
-        {"input": "Q2", "output_a": "u", "output_b": "v", "label": "tie", "id": "8"},
-    ]
-
 
 def test_columns_of_chosen_and_rejected_are_shuffled(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
@@ -282,14 +256,12 @@ def test_chosen_and_rejected_may_be_messages_but_not_missing(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("t.jsonl.gz", b"no gzip", "damaged"),
         ("t.jsonl.gz", gzip.compress(b'{"input": "Q"}\n' * 99)[:-20], "damaged"),
-        ("t.csv", b"input\n\xe9\n", "damaged"),
         ("t.csv", b"input,label\nQ,A,left,over\n", "record 1: more cells than columns"),
         ("t.parquet", b"PAR1 but no more", "damaged"),
         ("t.json", b'["A", "B"]', "record 1: not an object"),
     ],
-    ids=["no gzip", "cut gzip", "latin", "cells", "parquet", "json"],
+    ids=["cut gzip", "cells", "parquet", "json"],
 )
 def test_a_damaged_table_is_an_error_of_its_file(
     tmp_path: Path, name: str, content: bytes, words: str
@@ -319,11 +291,6 @@ def test_rows_of_nothing_known_say_what_is_known(source: str) -> None:
 # ---- misuse
 
 
-def test_names_of_sets_are_forgiving_about_case_and_dashes(small_sets: Path) -> None:
-    path = small_sets / "mtbench_human200"
-    assert sets.load("MTBench-Human200", path) == sets.load("mtbench_human200", path)
-
-
 @for_each(
     ("call", "words"),
     [
@@ -343,8 +310,6 @@ def test_misuse_is_explained(call: dict, words: str) -> None:
     ("name", "options"),
     [
         ("goyal_news2022", {"rule": "most"}),
-        ("goyal_news2022", {"form": "items"}),
-        ("summeval16", {"form": "triples"}),
         ("summeval16", {"dimension": "charm"}),
         ("summeval16", {"systems": ["M99"]}),
     ],
@@ -354,27 +319,3 @@ def test_unknown_options_of_a_set_are_refused(
 ) -> None:
     with pytest.raises(OptionError, match="must be"):
         sets.load(name, small_sets / name, **options)
-
-
-def test_columns_that_are_not_named_keep_their_names(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text("input,output_a,output_b,chosen,winner,mine\nQ,x,y,z,b,7\n")
-    (row,) = sets.rows(path, {"label": "winner", "id": "mine"})
-    assert row == {
-        "input": "Q",
-        "output_a": "x",
-        "output_b": "y",
-        "chosen": "z",
-        "label": "B",
-        "id": "7",
-    }
-    (turned,) = sets.rows(path, {"chosen": "output_b", "rejected": "output_a"})
-    assert turned[f"output_{turned['label'].lower()}"] == "y"
-
-
-def test_a_cell_of_a_single_texts_label_is_a_number_where_it_spells_one(tmp_path) -> None:
-    table = tmp_path / "items.csv"
-    table.write_text("input,output,label\nq,a,1\nq,a,2.5\nq,a,good\nq,a,007\nq,a,\n")
-    results = [row.get("label") for row in sets.rows(table)]
-    assert results == [1, 2.5, "good", "007", None]
-    assert isinstance(results[0], int)

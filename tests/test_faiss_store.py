@@ -20,12 +20,6 @@ from tests.processes import start
 WORDS = DeterministicFakeEmbedding(size=16)
 
 
-class TestInMemory(VectorStoreIntegrationTests):
-    @pytest.fixture
-    def vectorstore(self):
-        return FaissStore(self.get_embeddings())
-
-
 class TestInAFile(VectorStoreIntegrationTests):
     @pytest.fixture
     def vectorstore(self, tmp_path):
@@ -96,15 +90,6 @@ def test_deletions_and_replacements_leave_the_rest_in_place():
     near = store.similarity_search("46", k=3, filter={"odd": 0})
     assert [d.page_content for d in near] == ["46", "46", "44"]
     assert len(store) == len(kept) + 1
-
-
-def test_a_store_is_read_again_as_it_was(tmp_path):
-    filled(path=tmp_path / "m").delete(["q"])
-    again = FaissStore(Plane(), path=tmp_path / "m")
-    assert ids(again.similarity_search("0")) == ["p", "r", "s"]
-    assert again.get_by_ids(["r", "q"]) == [
-        Document("20", id="r", metadata={"kind": "a", "tags": ["x", "y"]})
-    ]
 
 
 # -- one file, several processes

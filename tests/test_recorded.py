@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from cookbook import recorded_judges as judges
 from langchain_judges import judge_many
-from langchain_judges.errors import OptionError
 from langchain_judges.runs.rows import judged_row
 from tests.cases import for_each
 
@@ -84,10 +81,3 @@ def test_a_recorded_judge_runs_as_every_judge_does(tmp_path) -> None:
     again = judge_many(judge, pairs, records=out, progress=False)
     assert len(list(again)) == 3
     assert again.summary.resumed == 2
-
-
-def test_a_recorded_judge_is_one_judge() -> None:
-    with pytest.raises(OptionError, match="one judge in one setting"):
-        judges.recorded_judge([record("AB", "A"), record("AB", "A", judge="k")])
-    with pytest.raises(OptionError, match="one judge in one setting"):
-        judges.recorded_judge([])
