@@ -113,7 +113,7 @@ def test_bad_rows_are_named_and_stand_in_the_result_with_their_reason(serve, wri
     result = judging(write(ROWS), server, *more)
     assert result.exit_code == 0, result.output
     for number, problem in PROBLEMS.items():
-        assert re.search(rf"in.jsonl, row {number}: .*{problem}", result.stderr)
+        assert re.search(rf"in.jsonl, (row|line) {number}: {problem}", result.stderr)
     assert "4 of 6 rows are bad and stand in the results with their reason." in result.stderr
     assert len(server.calls) == 4
     table = [json.loads(line) for line in out.read_text().splitlines()]
@@ -233,12 +233,3 @@ def test_failures_are_exit_1_if_strict_and_a_spent_budget_is_exit_3(serve, write
     assert spent.exit_code == 3
     assert "a pair may need 11 calls, and the budget is 5" in spent.stderr
     assert judging(path, server, "--records", out).exit_code == 0
-
-
-def test_a_misspelt_memory_is_no_empty_one(serve, write, tmp_path):
-    server, file = serve(labels), tmp_path / "memtypo"
-    for problem in ("there is no memory at", "is not a store of this package"):
-        result = judging(write(items(1)), server, "--method", "allure", "--memory", file)
-        assert (result.exit_code, server.calls) == (2, [])
-        assert problem in result.stderr
-        file.write_text("")

@@ -165,6 +165,8 @@ REFUSED = {
     "judge pairs.jsonl --model m --column inpt=q": "did you mean 'input'?",
     "judge pairs.jsonl --model m --column input": "FIELD=COLUMN, such as input=question",
     "judge pairs.jsonl --model m --column input=inptu": "no column 'inptu'; did you mean",
+    "judge right.jsonl --method allure --model gpt-m --memory no": "there is no memory at no",
+    "trust pairs.jsonl --verdicts pairs.jsonl --baseline none.json": "none.json cannot be read",
     "rank pairs.jsonl --model m": "--systems must name two columns or more",
     "rank pairs.jsonl --systems a,b --spec a --spec b --model m": "systems have one judge",
     "audit right.jsonl --model m --memory m --prices p.json": "--prices of an audit is for",

@@ -12,15 +12,12 @@ import pytest
 import yaml
 
 import langchain_judges
-from langchain_judges import create_bsm_writer
 from langchain_judges.asking.local import local_model
 from langchain_judges.errors import JudgeError, MissingExtraError
 from langchain_judges.report.report import frame
 from langchain_judges.rows.files import read_table
 from langchain_judges.runs.on_ray import judge_dataset
 from langchain_judges.runs.prices import Prices
-from langchain_judges.writing.coverage import present
-from tests.fakes import FakeChatModel
 from tests.test_architecture import tree_of
 
 PACKAGE = Path(langchain_judges.__file__).parent
@@ -77,14 +74,6 @@ def test_a_missing_extra_is_one_sentence_with_the_command(
     sentence = rf"{what} needs {package}[\w.]*: pip install 'langchain-judges\[{extra}\]'\."
     assert re.fullmatch(sentence, str(caught.value))
     assert isinstance(caught.value, JudgeError)
-
-
-def test_a_writer_without_word_forms_is_refused_before_a_call_is_paid(monkeypatch):
-    block(monkeypatch, "lemminflect")
-    with pytest.raises(MissingExtraError, match=r"\[writing\]', or count exact forms alone"):
-        create_bsm_writer(FakeChatModel())
-    assert create_bsm_writer(FakeChatModel(), strict=True)
-    assert present("moon", "The moon rose.", strict=True)
 
 
 def imports(tree, *, guarded=False):

@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 from cookbook.recorded_judges import recorded_judge
 from langchain_judges import judge_many, report
 from langchain_judges.cli import app
-from langchain_judges.errors import InputError
 from tests.cases import for_each
 from tests.judged_rows import data_of, run_of
 from tests.model_server import good, pairs, refusal
@@ -219,16 +218,6 @@ def files(folder, answers):
     (folder / "v.jsonl").write_text("".join(json.dumps(r) + "\n" for r in run_of(answers)))
     words = ["trust", folder / "data.jsonl", "--verdicts", folder / "v.jsonl"]
     return [*words, "-o", folder / "r.html"]
-
-
-def test_what_is_no_report_is_no_baseline(tmp_path):
-    wrong: list[dict] = [{}, {"answers": [], "uses": []}]
-    for earlier in wrong:
-        with pytest.raises(InputError, match="baseline"):
-            report.trust(run_of(["A"]), data_of(["A"]), baseline=earlier)
-    result = invoke(*files(tmp_path, LABELS), "--baseline", tmp_path / "none.json")
-    assert result.exit_code == 2
-    assert "none.json cannot be read" in result.stderr
 
 
 def test_the_command_exits_with_4_under_a_bar_and_says_which(tmp_path):

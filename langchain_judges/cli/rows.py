@@ -174,7 +174,8 @@ def checked_rows(file: RowFile, work: str = "pair to judge", *, kept: bool = Fal
     """
     file.count()
     for number, problem in file.bad[:_MOST_NAMED]:
-        say(f"{file.path}, row {number}: {problem}")
+        own = problem.startswith(str(file.path))
+        say(problem if own else f"{file.path}, row {number}: {problem}")
     if len(file.bad) > _MOST_NAMED:
         say(f"… and {len(file.bad) - _MOST_NAMED:,} more bad rows")
     if not file.number:
