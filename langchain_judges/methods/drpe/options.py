@@ -24,20 +24,6 @@ from langchain_judges.options import Group, NotSerialisable, Options, Rule
 from langchain_judges.orders import Order, OrderRule
 from langchain_judges.verdict import Role
 
-EVIDENCE = (
-    EvidenceTable(
-        "votes",
-        "Votes of the panel",
-        (
-            ("role", "Role"),
-            ("preference", "Vote"),
-            ("confidence", "Weight"),
-            ("reason", "Reason"),
-        ),
-    ),
-)
-
-
 RoleContext = Literal["article", "candidate"]
 Clustering = Literal["kmeans", "dbscan"]
 ConfidenceKind = Literal["auto", "logprobs", "samples", "none"]
@@ -217,7 +203,18 @@ class DRPE(JudgeOptions):
         Budget(3),
         Budget(1, also={"panel": {"dynamic": 0}}),
     )
-    evidence = EVIDENCE
+    evidence = (
+        EvidenceTable(
+            "votes",
+            "Votes of the panel",
+            (
+                ("role", "Role"),
+                ("preference", "Vote"),
+                ("confidence", "Weight"),
+                ("reason", "Reason"),
+            ),
+        ),
+    )
     templates = texts.PROMPTS
 
     panel: Annotated[

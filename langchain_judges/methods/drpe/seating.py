@@ -55,103 +55,6 @@ class DRPESteps(PairSteps):
         return f"{self.options.seed}:{sorted([a, b])}:{transcript(pair['input'])}"
 
 
-@dataclass(frozen=True)
-class Seating:
-    """How the roles of a text are found (DRPE, section 3.1)."""
-
-    panel: Panel
-    questions: Mapping[str, Question]
-    """By the kind of readers that they ask for: `coarse` and `fine`, or `merged`."""
-    embeddings: Embeddings
-    seed: int
-
-    def key(self, text: str, task: Task) -> str:
-        """Return what is equal where the same roles would be found."""
-        question = next(iter(self.questions.values()))
-        view = [
-            unsealed(text),
-            self.panel.as_json(),
-            question.adapter.identity,
-            question.version,
-        ]
-        about = [self._sought(task), self.panel.static_roles(task)]
-        data = json.dumps([view, about, self.seed], sort_keys=True, default=str)
-        return hashlib.sha256(data.encode()).hexdigest()[:16]
-
-    def draw(self, text: str, task: Task) -> Steps[Update]:
-        """Ask for readers of both kinds and choose the diverse ones."""
-        asks = [self._ask(kind, text, self._sought(task)) for kind in self.questions]
-        replies = yield from together(asks)
-        by_kind = dict(zip(self.questions, replies, strict=True))
-        # Readers beyond those that were asked for would be votes that nobody counted on.
-        proposed = first_of_each_kind(distinct(_proposals(by_kind)), self.panel.readers)
-        failures = [failure for reply in replies for failure in reply.failures]
-        static = self.panel.static_roles(task)
-        usable, target = len(_new(proposed, static)), self.panel.dynamic
-        if usable < target and (usable or not failures):
-            failures.append(
-                {
-                    "step": "roles",
-                    "unit": "",
-                    "reason": "missing",
-                    "detail": f"{usable} usable roles came, {target} were wanted",
-                }
-            )
-        roles, unclustered = yield from self._choose(proposed, static)
-        return {
-            "proposed": proposed,
-            "roles": roles,
-            "failures": failures + unclustered,
-            "usages": [reply.usage for reply in replies],
-            "whole": all(reply.data for reply in replies) and not unclustered,
-        }
-
-    def _sought(self, task: Task) -> str:
-        """Return what the readers read: something for the text shown, or that text itself."""
-        return "this text" if self.panel.context == "candidate" else task["sought"]
-
-    def _ask(self, kind: str, text: str, sought: str) -> Steps[Reply]:
-        variables = {
-            "fence_text": fence(text),
-            "text": text,
-            "sought": sought,
-            "pool": self.panel.readers,
-        }
-        return ask(self.questions[kind], variables, unit=kind)
-
-    def _choose(
-        self, proposed: list[Role], static: Sequence[Role]
-    ) -> Steps[tuple[list[Role], list[Failure]]]:
-        """Return the panel: static roles, and those that stand for their cluster."""
-        pool, failures = _new(proposed, static), list[Failure]()
-        if self.panel.clustering and pool:
-            pool, failures = yield from self._diverse(pool, self.panel.dynamic)
-        return [*static, *pool], failures
-
-    def _diverse(self, pool: list[Role], seats: int) -> Steps[tuple[list[Role], list[Failure]]]:
-        """Return one role for each cluster; the first ones, where the embedder fails."""
-        vectors, failures = yield from embedded(
-            self.embeddings,
-            [f"{role['type']}: {role['description']}" for role in pool],
-            step="roles",
-            unit="clustering",
-            instead="roles were not clustered, the first ones sit",
-        )
-        if vectors is None:
-            return pool[:seats], failures
-        # Loading scikit-learn and clustering take long enough to hold up a loop.
-        medoids = yield Wait(
-            lambda: self._medoids(vectors, seats),
-            lambda: asyncio.to_thread(self._medoids, vectors, seats),
-        )
-        return [pool[i] for i in sorted(medoids[:seats])], failures
-
-    def _medoids(self, vectors: Sequence[Sequence[float]], seats: int) -> list[int]:
-        if self.panel.clustering == "kmeans":
-            return kmeans_medoids(vectors, seats, self.seed)
-        return dbscan_medoids(vectors)
-
-
 def _new(proposed: Sequence[Role], static: Sequence[Role]) -> list[Role]:
     """Return the proposed roles that do not sit on the panel already."""
     names = {role["type"].casefold() for role in static}
@@ -179,16 +82,19 @@ class RoleSteps(DRPESteps):
     embeddings: Embeddings
     panels: SingleFlight[Update]
 
+    @property
+    def panel(self) -> Panel:
+        """Who sits."""
+        return self.options.seating
+
     @cached_property
-    def seating(self) -> Seating:
-        """How roles are found."""
-        panel = self.options.seating
-        shape = both_readers_shape if panel.merged_prompt else readers_shape
-        questions = {
-            kind: self.context.question("roles", shape(panel.readers), kind)
+    def questions(self) -> Mapping[str, Question]:
+        """By the kind of readers that they ask for: `coarse` and `fine`, or `merged`."""
+        shape = both_readers_shape if self.panel.merged_prompt else readers_shape
+        return {
+            kind: self.context.question("roles", shape(self.panel.readers), kind)
             for kind in self.options.kinds
         }
-        return Seating(panel, questions, self.embeddings, self.options.seed)
 
     def begin(self, state: PairState) -> Update:
         """Check the pair, and say what it is about and whose roles it may share."""
@@ -197,17 +103,17 @@ class RoleSteps(DRPESteps):
         return {
             **update,
             "task": name,
-            "roles_key": self.seating.key(self._context(state), task),
+            "roles_key": self.key(self._context(state), task),
         }
 
     def roles(self, state: DRPEState) -> Steps[Update]:
         """Seat the panel: the static judges, and diverse readers of the text."""
         _, task = self.task(pair_of(state))
         if not self.options.generates:
-            return {"roles": list(self.options.seating.static_roles(task))}
+            return {"roles": list(self.panel.static_roles(task))}
         panel, is_cached = yield from self.panels.get(
             state["roles_key"],
-            lambda: self.seating.draw(self._context(state), task),
+            lambda: self.draw(self._context(state), task),
             lambda panel: bool(panel["whole"]),
         )
         return {
@@ -219,6 +125,72 @@ class RoleSteps(DRPESteps):
 
     def _context(self, state: PairState) -> str:
         """Return the text that the role prompts see."""
-        if self.options.seating.context == "candidate":
+        if self.panel.context == "candidate":
             return shown(state["output_a"])
         return shown_task(state["input"])
+
+    def key(self, text: str, task: Task) -> str:
+        """Return what is equal where the same roles would be found."""
+        identity = self.context.adapters["roles"].identity
+        view = [unsealed(text), self.panel.as_json(), identity, self.context.version]
+        about = [self._sought(task), self.panel.static_roles(task)]
+        data = json.dumps([view, about, self.options.seed], sort_keys=True, default=str)
+        return hashlib.sha256(data.encode()).hexdigest()[:16]
+
+    def draw(self, text: str, task: Task) -> Steps[Update]:
+        """Ask for readers of both kinds and choose the diverse ones."""
+        static, target = self.panel.static_roles(task), self.panel.dynamic
+        variables = {
+            "fence_text": fence(text),
+            "text": text,
+            "sought": self._sought(task),
+            "pool": self.panel.readers,
+        }
+        asks = [ask(each, variables, unit=kind) for kind, each in self.questions.items()]
+        replies = yield from together(asks)
+        by_kind = dict(zip(self.questions, replies, strict=True))
+        # Readers beyond those that were asked for would be votes that nobody counted on.
+        proposed = first_of_each_kind(distinct(_proposals(by_kind)), self.panel.readers)
+        failures = [failure for reply in replies for failure in reply.failures]
+        seated, unclustered = _new(proposed, static), list[Failure]()
+        if len(seated) < target and (seated or not failures):
+            detail = f"{len(seated)} usable roles came, {target} were wanted"
+            failures.append(
+                {"step": "roles", "unit": "", "reason": "missing", "detail": detail}
+            )
+        if self.panel.clustering and seated:
+            seated, unclustered = yield from self._diverse(seated, target)
+        return {
+            "proposed": proposed,
+            "roles": [*static, *seated],
+            "failures": failures + unclustered,
+            "usages": [reply.usage for reply in replies],
+            "whole": all(reply.data for reply in replies) and not unclustered,
+        }
+
+    def _sought(self, task: Task) -> str:
+        """Return what the readers read: something for the text shown, or that text itself."""
+        return "this text" if self.panel.context == "candidate" else task["sought"]
+
+    def _diverse(self, pool: list[Role], seats: int) -> Steps[tuple[list[Role], list[Failure]]]:
+        """Return one role for each cluster; the first ones, where the embedder fails."""
+        vectors, failures = yield from embedded(
+            self.embeddings,
+            [f"{role['type']}: {role['description']}" for role in pool],
+            step="roles",
+            unit="clustering",
+            instead="roles were not clustered, the first ones sit",
+        )
+        if vectors is None:
+            return pool[:seats], failures
+        # Loading scikit-learn and clustering take long enough to hold up a loop.
+        medoids = yield Wait(
+            lambda: self._medoids(vectors, seats),
+            lambda: asyncio.to_thread(self._medoids, vectors, seats),
+        )
+        return [pool[i] for i in sorted(medoids[:seats])], failures
+
+    def _medoids(self, vectors: Sequence[Sequence[float]], seats: int) -> list[int]:
+        if self.panel.clustering == "kmeans":
+            return kmeans_medoids(vectors, seats, self.options.seed)
+        return dbscan_medoids(vectors)
