@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from array import array
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -292,7 +294,8 @@ class RowReader:
         self._shard = shard
         self._given, self._keyed = fields_of(judge)
         self._numbers_repeats = numbers_repeats
-        self._digests: set[int] = set()
+        self._digests = [array("Q") for _ in range(256)]
+        """Eight bytes of each row's key, in order, by the first of them."""
         self._repeats: Counter[str] = Counter()
         self._kind: RowKind = "item" if records.takes == "item" else "pair"
         """Kind of the last good row; before the first, what the judge says it takes."""
@@ -354,10 +357,10 @@ class RowReader:
         key = digest.hex()[:32]
         if not self._numbers_repeats:
             return key
-        # A run keeps only eight bytes of each row it has judged.
-        short = int.from_bytes(digest[:8])
-        if short not in self._digests:
-            self._digests.add(short)
+        known, short = self._digests[digest[0]], int.from_bytes(digest[:8])
+        place = bisect_left(known, short)
+        if known[place : place + 1] != array("Q", [short]):
+            known.insert(place, short)
             return key
         self._repeats[key] += 1
         return f"{key}-{self._repeats[key] + 1}"
