@@ -50,20 +50,20 @@ def test_every_agreement_is_the_metrics_own():
     rows, data = voted()
     trust_report = report.trust(rows, data)
     labels = [majority_vote(votes) for votes in VOTES]
-    orders = [[answer[i] for answer in ANSWERS] for i in (0, 1)]
+    first, second = ([answer[i] for answer in ANSWERS] for i in (0, 1))
     ways: list[Literal["wrong", "drop"]] = ["wrong", "drop"]
     for errors in ways:
         votes = metrics.vote_agreement(rows, VOTES, errors=errors)
         assert trust_report[f"agreement.votes.{errors}"] == votes
         label = metrics.accuracy(rows, labels, errors=errors)
         assert trust_report[f"agreement.label.{errors}"] == label
-        once = metrics.order_accuracy(*orders, labels, "mean_of_orders", errors)
+        once = metrics.order_accuracy(first, second, labels, "mean_of_orders", errors)
         assert trust_report[f"agreement.mean_of_orders.{errors}"] == once
     assert trust_report["agreement.people"] == metrics.people_agreement(VOTES)
-    assert trust_report["bias.flips"] == metrics.position_bias(*orders).flip_rate
+    assert trust_report["bias.flips"] == metrics.position_bias(first, second).flip_rate
     assert trust_report["agreement.votes.wrong"].n_failed == {"refusal": 5}
     # Each order by itself beside people, every row alike: what failed agrees with nobody.
-    beside = metrics.beside_people(orders[0], VOTES, orders[1])
+    beside = metrics.beside_people(first, VOTES, second)
     assert trust_report["agreement.over_people"] == pytest.approx(float(beside.lead))
 
 
