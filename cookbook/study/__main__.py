@@ -69,9 +69,7 @@ def tell_plan(console: Console, benches: Sequence[Bench], plans: Sequence[Any]) 
         tokens = 0
         for each in plans:
             size = sum(len(json.dumps(row, default=str)) for row in each["rows"])
-            guess = estimate(
-                each["judge"], each["rows"], n=len(each["rows"]), size=size, prices=prices
-            )
+            guess = estimate(each["judge"], n=len(each["rows"]), size=size, prices=prices)
             tokens += guess.input_tokens + guess.output_tokens
             unknown = dollars is None or guess.dollars is None
             dollars = None if unknown else dollars + guess.dollars  # type: ignore[operator]
