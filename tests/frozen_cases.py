@@ -197,10 +197,7 @@ def _combined(method: str, options: Mapping[str, Any]) -> dict[str, Case]:
     content = {"instructions": RUBRIC, "temperature": 0.3}
     return {
         method: Case(method, pairs),
-        f"{method} + instructions": Case(method, {**pairs, **content}),
-        f"{method} + memory": Case(method, pairs, memory=True),
-        f"{method} + reference": Case(method, pairs, REFERENCE),
-        f"{method} + turns": Case(method, pairs, TURNS),
+        f"{method} + instructions": Case(method, {**pairs, **content}, REFERENCE),
         f"{method} + items": Case(method, {**items, **content}, memory=True),
         f"{method} unusable": Case(method, pairs, model=MODELS["unusable"]),
     }
@@ -258,7 +255,6 @@ CASES: dict[str, Case] = {
     **_variations(
         "bsm",
         criteria={"criteria": ["Depth: says why", "Tone"], "explain_first": True},
-        lenient={"orders": "lenient"},
         means={"orders": "score_mean", "samples": 2},
         model_merge={"merge": "model", "reference_model": OTHER},
     ),
@@ -280,7 +276,6 @@ CASES: dict[str, Case] = {
             "voting": {"confidence": "samples", "samples": 3},
             "orders": "score_mean",
         },
-        votes_plain={"voting": {"confidence": "none"}},
         adaptive={"voting": {"adaptive": True, "batch": False}},
         first_by_coin={"voting": {"first": "random"}},
     ),
@@ -294,7 +289,6 @@ CASES: dict[str, Case] = {
         shots={"shots": 1, "orders": "strict"},
     ),
     **_variations("direct", aspects={"aspects": ["Light", "Water"], "orders": "score_mean"}),
-    **_variations("relative", lenient={"orders": "lenient"}),
     # No judge of the cascades decides before the last, so that all are asked.
     **_combined("cascade", {"thresholds": [1.0]}),
     **_combined("jury", {}),

@@ -16,10 +16,8 @@ them:
     python -m tests.test_frozen --update               # records everything anew
     python -m tests.test_frozen --update bsm others     # records these files anew
 
-A failing test shows the lines that differ and the prompts as they are now; `--show` in a
-checkout from before the change prints what they were. A change on purpose is recorded with
-`--update`, in the same commit as the change, with a line in the changelog that says what is
-asked or answered differently; any other change of this file is a bug in the rewrite.
+A failing test shows the lines that differ and the prompts as they are now. A change on purpose
+is recorded with `--update`, in the same commit; any other change of these files is a bug.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
-from langchain_judges import create_bsm_writer, load_judge
+from langchain_judges import create_bsm_writer
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.writing.branch import placed
 from langchain_judges.writing.registry import load_writer
@@ -296,15 +296,6 @@ def test_one_concept_is_written_of_by_one_call():
     assert result["text"] == "The snow."
 
 
-def test_a_judge_is_no_writer():
-    with pytest.raises(OptionError, match="'direct' has no option 'plan'"):
-        load_judge("direct", scripted(), plan=True)
-    with pytest.raises(OptionError, match="no option 'groups'"):
-        load_judge("bsm", scripted(), groups=2)
-    with pytest.raises(OptionError, match="there is no method 'drpe'"):
-        load_writer("drpe", scripted())
-
-
 def test_options_are_checked_when_the_writer_is_made():
     with pytest.raises(OptionError, match="`groups` must be a whole number of at least 2"):
         create_bsm_writer(scripted(), groups=1)
@@ -326,15 +317,6 @@ def test_a_thread_hands_no_instruction_to_the_next_task():
     assert not any("SECRET" in prompt for prompt in model.prompts[before:])
 
 
-SIX = ["snow", "piano", "goat", "lantern", "bridge", "drum"]
-
-
-def asked(task=None, **options):
-    model = FakeChatModel(replies=writes)
-    create_bsm_writer(model, **options).invoke({"concepts": SIX, **(task or {})})
-    return [prompt for prompt in model.prompts if "Leave none of them out" in prompt]
-
-
 @for_each(
     ("instruction", "brief"),
     [
@@ -344,8 +326,9 @@ def asked(task=None, **options):
     ],
 )
 def test_a_length_that_the_task_states_is_not_undercut(instruction, brief):
-    prompts = asked({"instruction": instruction})
-    assert {"as short as they allow" in prompt for prompt in prompts} == {brief}
+    _, model = written({**TASK, "instruction": instruction})
+    solves = filter(is_solve, model.prompts)
+    assert {"as short as they allow" in prompt for prompt in solves} == {brief}
 
 
 def test_a_rewrite_is_not_bought_for_a_word_form_of_the_language():
