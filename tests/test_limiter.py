@@ -156,12 +156,15 @@ CRITERIA = [{"name": name, "description": f"It shows {name}."} for name in "abcd
 @pytest.mark.parametrize("kind", ["sync", "async"])
 @pytest.mark.parametrize("method", ["rubric", "cot_sc", "jury"])
 def test_a_graph_has_no_more_calls_in_flight_than_its_config_says(serve, method, kind):
-    both = threading.Event()
+    release, peaks = threading.Event(), []
 
     def behave(call):
-        if server.waiting == 2:
-            both.set()
-        return replace(answer_call(call), hold=both if call.number else None)
+        if len(server.calls) <= 6:  # these show that the models take all settings
+            return answer_call(call)
+        peaks.append(server.waiting)
+        if peaks[-1] == 2:  # a moment, in which a third call could come beside them
+            threading.Timer(0.3, release.set).start()
+        return replace(answer_call(call), hold=release)
 
     server = serve(behave)
     model = chat(server)
@@ -172,9 +175,9 @@ def test_a_graph_has_no_more_calls_in_flight_than_its_config_says(serve, method,
     }
     judge, config = judges[method](), RunnableConfig(max_concurrency=2)
     item = ITEM if method == "rubric" else PAIR
+    judge.invoke(item)
     if kind == "sync":
         judge.invoke(item, config)
     else:
         asyncio.run(judge.ainvoke(item, config))
-    assert server.peak == 2
-    assert len(server.calls) == 6
+    assert (max(peaks), len(peaks)) == (2, 6)
