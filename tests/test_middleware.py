@@ -203,6 +203,12 @@ async def test_a_refused_key_of_the_judge_lets_the_answer_out(serve, kind):
     assert state["judged"][0]["verdict"]["failures"][0]["reason"] == "provider_error"
 
 
+def test_an_answer_that_a_judge_of_one_text_failed_on_has_no_label(serve):
+    judge = create_rubric_judge(chat(serve(lambda call: error(401))), rubric="Is it good?")
+    state = agent(judge, "an answer")[0].invoke(ASKED)
+    assert state["judged"][0]["verdict"]["label"] is None
+
+
 def feedback_of(assistant, number=1):
     """Run an agent that is traced; return its feedback and the server."""
     with LangSmithServer() as server:

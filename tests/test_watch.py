@@ -115,15 +115,14 @@ def roots(server):
 
 
 def test_a_run_is_always_in_the_sample_or_always_out_of_it(client, server):
-    ids = production(server, *["good"] * 40)
-    watch = watch_project(client, labels(), PROJECT, sample=0.25)
-    chosen = {each for each in ids if in_sample(each, 0.25)}
-    assert 0 < len(chosen) < 40
+    ids = production(server, *["good"] * 8)
+    watch = watch_project(client, labels(), PROJECT, sample=0.5)
+    chosen = {each for each in ids if in_sample(each, 0.5)}
     assert kept(server).keys() == chosen
-    assert (watch.listed, watch.sampled) == (40, len(chosen))
-    assert chosen <= {each for each in ids if in_sample(each, 0.5)}
-    assert not any(in_sample(each, 0) for each in ids)
-    assert all(in_sample(each, 1) for each in ids)
+    assert (watch.listed, watch.sampled) == (8, len(chosen))
+    names = list(map(str, range(100)))
+    shares = [{name for name in names if in_sample(name, share)} for share in (0, 0.25, 0.5, 1)]
+    assert shares[0] < shares[1] < shares[2] < shares[3] == set(names)
 
 
 def test_what_could_not_be_judged_has_no_score_and_goes_to_the_queue(client, server):

@@ -38,6 +38,7 @@ from langchain_judges.verdict import (
     decision,
     no_usage,
     not_judged,
+    not_labelled,
     reason_of,
     score_of,
 )
@@ -292,7 +293,7 @@ def reason_for(subscore: CriterionScore) -> str:
     return "Not judged." if subscore["label"] is None else subscore["reason"]
 
 
-def error_verdict(exc: JudgeError) -> Verdict:
+def error_verdict(judge: Judge, exc: JudgeError) -> CaseVerdict:
     """Return the verdict of a row that failed before it was judged."""
     is_input = isinstance(exc, InputError)
     failure: Failure = {
@@ -301,7 +302,8 @@ def error_verdict(exc: JudgeError) -> Verdict:
         "reason": "missing" if is_input else "provider_error",
         "detail": str(exc),
     }
-    return not_judged([failure], no_usage())
+    undecided = not_labelled if kind_of(judge) == "item" else not_judged
+    return undecided([failure], no_usage())
 
 
 _SHOWN = {"preference", "label", "confidence", "confidence_source", "flipped"}

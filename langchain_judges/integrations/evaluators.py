@@ -209,7 +209,7 @@ class JudgeEvaluator(RunEvaluator):
         row = EvaluatedRow(inputs, outputs, reference, str(example.id) if example else None)
         if not run.outputs and run.error:
             error = InputError(f"the run failed and has no output: {run.error[:300]}")
-            outcome: JudgmentResult = {"verdict": error_verdict(error)}
+            outcome: JudgmentResult = {"verdict": error_verdict(self.judge, error)}
             ran = False
         else:
             outcome, ran = yield from self._judge(row, run_id or uuid.uuid4(), metadata)
@@ -259,7 +259,7 @@ class JudgeEvaluator(RunEvaluator):
             config = config_for(self.judge, run_id=run_id, run_name=self.key, metadata=metadata)
             return (yield from outcome_of(self.judge, case, config)), True
         except InputError as exc:
-            return {"verdict": error_verdict(exc)}, False
+            return {"verdict": error_verdict(self.judge, exc)}, False
 
     def _remember(self, run_id: object, verdict: CaseVerdict) -> None:
         note: dict[str, object] = {

@@ -132,7 +132,7 @@ def _comparison(
         config = config_for(judge, metadata=metadata)
         return (yield from verdict_of(judge, case, config))
     except InputError as exc:
-        return error_verdict(exc)
+        return error_verdict(judge, exc)
 
 
 SummaryEvaluator = Callable[[Sequence[Run], Sequence[Example]], dict[str, Any]]

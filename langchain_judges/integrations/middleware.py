@@ -250,10 +250,6 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         """Clear the judged answers of an earlier run on the same thread."""
         return {"judged": []}
 
-    async def abefore_agent(self, state: JudgedState, runtime: Runtime[Any]) -> Update:
-        """Clear the judged answers of an earlier run on the same thread."""
-        return self.before_agent(state, runtime)
-
     @hook_config(can_jump_to=["model"])
     def after_agent(self, state: JudgedState, runtime: Runtime[Any]) -> Update | None:
         """Judge the answer, synchronously."""
@@ -325,7 +321,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             return (yield from outcome_of(self.judge, case, config))
         except JudgeError as exc:
             _LOGGER.warning("The answer was not judged: %s", exc)
-            return {"verdict": error_verdict(exc)}
+            return {"verdict": error_verdict(self.judge, exc)}
 
     def _case(
         self, state: JudgedState, task: PlainText, work: PlainText

@@ -254,7 +254,7 @@ class _Look:
                 rows.append(self._row(case))
                 runs.append(case[-1])
             except InputError as exc:
-                self._post(case[-1], {"verdict": error_verdict(exc)})
+                self._post(case[-1], {"verdict": error_verdict(self.judge, exc)})
         if rows:
             self._judge(rows, runs, limits)
 

@@ -5,9 +5,9 @@
 Each seed is a run of an agent whose request, results of tools, arguments and answer hold what
 looks like further calls, results, final answers, replies and the ends of fences. The author
 knows every fence of the prompt before: the judge is asked three times, and each time the texts
-close what they have seen. It is asked as middleware of the agent, as a tool, as an evaluator,
-and with the messages. Printed: prompts of which a text contained a token, texts that were not
-shown as they are, and verdicts that the quoted evidence changed.
+close what they have seen. It is asked as middleware of the agent and with the messages.
+Printed: prompts of which a text contained a token, texts that were not shown as they are, and
+verdicts that the quoted evidence changed.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import StructuredTool
 
-from langchain_judges import JudgeMiddleware, as_evaluator, create_rubric_judge
+from langchain_judges import JudgeMiddleware, create_rubric_judge
 from langchain_judges.errors import InputError
-from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.testing import FakeChatModel, FakeToolModel, forgeries
 
 TAG = re.compile(r"</?([\w.-]+)-([0-9a-f]{10,64})>")
@@ -108,22 +107,7 @@ def as_middleware(judge: Any, run: Run) -> Any:
     return state["judged"][-1]["verdict"]["label"]
 
 
-def as_tool(judge: Any, run: Run) -> Any:
-    """Judge two texts that an agent hands to its tool."""
-    run.calls = []
-    call = {"input": run.request, "output": run.answer}
-    return json.loads(judge_tool(judge).invoke(call))["label"]
-
-
-def as_feedback(judge: Any, run: Run) -> Any:
-    """Judge as LangSmith's evaluator."""
-    evaluator: Any = as_evaluator(judge)
-    outputs = {"messages": [HumanMessage(run.request), *run.messages]}
-    feedback = evaluator(inputs={"messages": [HumanMessage(run.request)]}, outputs=outputs)
-    return feedback["score"] if isinstance(feedback, dict) else feedback[0]["score"]
-
-
-PATHS = {each.__name__: each for each in (as_messages, as_middleware, as_tool, as_feedback)}
+PATHS = {each.__name__: each for each in (as_messages, as_middleware)}
 
 
 def tried(seed: int) -> tuple[str, list[str]]:
