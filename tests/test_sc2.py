@@ -449,7 +449,7 @@ def test_a_crash_is_not_paid_twice(crash_at):
         ({"aspects": {"aspects": "Tone"}}, "`aspects` must be a list"),
         ({"aspects": "no such"}, "there are no learned aspects in 'no such'"),
         ({"task": {"question": "q", "qualty": "x"}}, r"'quality'}, .* got .*'qualty'"),
-        ({"task": {"question": " "}}, "the `question` of a `task` must be a text that is not"),
+        ({"task": {"question": " "}}, "the `question` not empty"),
         ({"shots": 6}, "`shots` must be between 0 and 5, got 6"),
         ({"examples": [1], "shots": 1}, r"`examples` must be a list of .*, got \[1\]"),
         (

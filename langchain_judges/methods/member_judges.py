@@ -13,7 +13,7 @@ from langgraph.constants import END, START
 from langgraph.errors import GraphBubbleUp
 
 from langchain_judges.asking.faults import diagnosis
-from langchain_judges.asking.models import ModelSpec, is_decision_model, model_of_spec
+from langchain_judges.asking.models import is_decision_model
 from langchain_judges.asking.nodes import Next, Route, plain
 from langchain_judges.asking.steps import Steps, Update, Wait
 from langchain_judges.errors import InputError, JudgeError, ModelAccessError, OptionError
@@ -31,7 +31,7 @@ from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import item_of
 from langchain_judges.methods.judges_of_judges import SHARED, Combination, MembersLike, Opinion
 from langchain_judges.methods.pairs import pair_of
-from langchain_judges.methods.registry import BUILDERS, load_judge
+from langchain_judges.methods.registry import built, load_judge
 from langchain_judges.rows.checks import Kind, check_item, check_pair
 from langchain_judges.rows.texts import compared
 from langchain_judges.verdict import Failure, FailureReason, Item, Usage, even_verdict, no_usage
@@ -114,12 +114,7 @@ def judges_as(value: Any, other: object) -> Any:
     if not isinstance(judge, JudgeGraph) or isinstance(judge.options, Combination):
         raise OptionError("`first` must be a judge: a model cannot judge as `then` does")
     options = judge.options.model_copy(update={"name": None, "checkpointer": None})
-    if not isinstance(value, Mapping):
-        return BUILDERS[options.method](options, value)
-    spec = cast("ModelSpec", value)
-    made = BUILDERS[options.method](options, model_of_spec(spec))
-    made.model = spec
-    return made
+    return built(options, value)
 
 
 def _with_names(judges: Sequence[Runnable[Any, Any]]) -> tuple[Member, ...]:

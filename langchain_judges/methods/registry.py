@@ -123,7 +123,9 @@ def load_judge(
 
     Args:
         method: A key of `METHODS`, such as `"bsm"`, or of `COMBINATIONS`, such as `"jury"`; or
-            a whole judge as plain JSON: `{"method", "model", "options"?, "preset"?}`.
+            a whole judge as plain JSON: `{"method", "model", "options"?, "preset"?}`. Its model
+            is a name, or `{"name", "base_url"?, "api_key_env"?, "timeout"?, "settings"?}`; of a
+            judge made of judges the list of its members' specs.
         model: What `resolve_model` takes; of a combination its members.
         preset: One of the method's presets.
         **options: Keywords of the method's factory; they override the preset's.
@@ -134,11 +136,27 @@ def load_judge(
     if isinstance(method, Mapping):
         if model is not None or preset or options:
             raise OptionError("a judge as plain JSON holds its model, preset and options")
-        return _of_spec(method)
+        spec = checked_spec(method)
+        method, model, preset = spec["method"], spec["model"], spec.get("preset")
+        options = spec.get("options") or {}
     if model is None:
         raise OptionError(f"{method!r} needs a model")
-    checked = options_of(METHODS | COMBINATIONS, method, preset, options)
-    return BUILDERS[method](checked, model)
+    return built(options_of(METHODS | COMBINATIONS, method, preset, options), model)
+
+
+def built(options: GraphOptions, model: Any) -> JudgeGraph:
+    """Return the judge of checked options and a model, which may be plain JSON.
+
+    Raises:
+        ModelSetupError: The model cannot be made.
+    """
+    build = BUILDERS[options.method]
+    if not isinstance(model, Mapping) or options.method in COMBINATIONS:
+        return build(options, model)
+    spec = cast("ModelSpec", model)
+    judge = build(options, model_of_spec(spec))
+    judge.model = spec
+    return judge
 
 
 def within_budget(method: str, budget: int) -> dict[str, Any]:
@@ -182,29 +200,6 @@ def register(kind: type[OwnOptions], builder: Callable[[OwnOptions, Any], JudgeG
         raise OptionError(f"there is a method {name!r} already")
     METHODS[name] = kind
     BUILDERS[name] = builder
-
-
-def _of_spec(spec: Mapping[str, object]) -> JudgeGraph:
-    """Create the judge that a spec describes, as `judge.spec` returned it.
-
-    Args:
-        spec: `{"method", "model", "options"?, "preset"?}`, plain JSON. The model is a name,
-            or `{"name", "base_url"?, "api_key_env"?, "timeout"?, "settings"?}`; of a judge
-            made of judges the list of its members' specs.
-
-    Raises:
-        OptionError: A field is missing or unknown, or an option is not allowed.
-        ModelSetupError: The model cannot be made.
-    """
-    checked = checked_spec(spec)
-    method, model, preset = checked["method"], checked["model"], checked.get("preset")
-    options = options_of(METHODS | COMBINATIONS, method, preset, checked.get("options") or {})
-    if not isinstance(model, Mapping) or method in COMBINATIONS:
-        return BUILDERS[method](options, model)
-    model_spec = cast("ModelSpec", model)
-    judge = BUILDERS[method](options, model_of_spec(model_spec))
-    judge.model = model_spec
-    return judge
 
 
 def options_of(

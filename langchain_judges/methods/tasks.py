@@ -107,8 +107,7 @@ TASKS: dict[str, Task] = {
 """The papers' tasks by name (RLAIF-HH helpful and harmless, TL;DR and CNN/DM, TREC News),
 conversations, and `response`, whose words fit a request as well as a text to read."""
 
-_OWN = {"about", "sought", "everyone", "panel"}
-_BASIC = {"question", "quality"}
+_OWN = ["about", "everyone", "panel", "sought"]
 
 
 def read_task(task: str | Mapping[str, str]) -> Task:
@@ -119,35 +118,22 @@ def read_task(task: str | Mapping[str, str]) -> Task:
     """
     if isinstance(task, str) and task in TASKS:
         return TASKS[task]
+    fields = task if isinstance(task, Mapping) else {}
     if (
-        not isinstance(task, Mapping)
-        or "question" not in task
-        or task.keys() - _BASIC - _OWN
-        or task.get("panel", "summary") not in PANELS
+        not str(fields.get("question", "")).strip()
+        or fields.keys() - Task.__annotations__
+        or not all(isinstance(text, str) for text in fields.values())
+        or fields.get("panel", "summary") not in PANELS
     ):
         raise OptionError(
             f"`task` must be one of {sorted(TASKS)!r} or {{'question', 'quality'}}, and "
-            f"optionally {sorted(_OWN)!r}, `panel` one of {list(PANELS)!r}; got {task!r}"
+            f"optionally {_OWN!r}, all texts, the `question` not empty, `panel` one of "
+            f"{list(PANELS)!r}; got {task!r}"
         )
-    if not isinstance(task["question"], str) or not task["question"].strip():
-        raise OptionError(
-            "the `question` of a `task` must be a text that is not empty, got "
-            f"{task['question']!r}"
-        )
-    for name, text in task.items():
-        if not isinstance(text, str):
-            raise OptionError(f"the `{name}` of a `task` must be a text, got {text!r}")
-    basis = TASKS["helpful"]
-    own_task: Task = {
-        "question": task["question"].strip(),
-        "quality": task.get("quality", "").strip(),
-        "about": task.get("about", basis["about"]).strip(),
-        "sought": task.get("sought", basis["sought"]).strip(),
-        # What the caller calls good counts for everybody.
-        "everyone": task.get("everyone", task.get("quality", "")).strip(),
-        "panel": task.get("panel", basis["panel"]),
-    }
-    return own_task
+    # What the caller calls good counts for everybody.
+    own = {"quality": "", "everyone": fields.get("quality", ""), **fields}
+    own_task: Any = {**TASKS["helpful"], **{key: text.strip() for key, text in own.items()}}
+    return own_task  # type: ignore[no-any-return]
 
 
 PANELS = ("summary", "question_answering", "dialogue", "document", "harmlessness", "manual")
