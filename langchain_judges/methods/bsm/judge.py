@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.constants import END
@@ -34,7 +35,6 @@ from langchain_judges.methods.bsm.tally import (
     quorum,
 )
 from langchain_judges.methods.context import JudgeContext, StateSchema, begin
-from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.pairs import (
     PairSteps,
     ShownPair,
@@ -62,6 +62,9 @@ from langchain_judges.orders import (
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.texts import answers_in_turn, shown, shown_task, user_turns
 from langchain_judges.verdict import Pair, add_usage, cached_usage, not_judged
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.graph import JudgeGraph
 
 
 @dataclass(frozen=True)

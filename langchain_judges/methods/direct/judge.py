@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.constants import END, START
@@ -51,7 +51,6 @@ from langchain_judges.methods.direct.tally import (
     weights,
 )
 from langchain_judges.methods.early_stop import in_waves
-from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.pairs import PairSteps, pair_of, plan_words, scale_words
 from langchain_judges.methods.replies import (
     Choice,
@@ -65,6 +64,9 @@ from langchain_judges.methods.tasks import settle
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order
 from langchain_judges.verdict import Failure, Pair, Usage, add_usage, not_judged
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.graph import JudgeGraph
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import harmonic_mean
-from typing import Annotated, Literal, NamedTuple, NotRequired
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, NotRequired
 
 from langgraph.constants import END
 from pydantic import BaseModel, Field
@@ -22,7 +22,6 @@ from langchain_judges.asking.reading import Problem, check, lax_shape, shape_of
 from langchain_judges.asking.send import Reply
 from langchain_judges.asking.steps import Update
 from langchain_judges.methods.context import StateSchema, begin
-from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import ItemState, ItemSteps, item_of, material
 from langchain_judges.methods.pairs import instructions_block
 from langchain_judges.methods.rubric.criteria import Explain
@@ -42,6 +41,9 @@ from langchain_judges.verdict import (
     add_usage,
     not_labelled,
 )
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.graph import JudgeGraph
 
 MOST_CLAIMS = 50
 """Claims of one text that are checked."""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
@@ -21,7 +22,6 @@ from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled, Recaller, fitting
 from langchain_judges.memory.shown import block, length_of
 from langchain_judges.methods.context import JudgeContext, StateSchema, begin
-from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import SOURCE, ItemSteps, item_of, material
 from langchain_judges.methods.pairs import examples_in, instructions_block
 from langchain_judges.methods.rubric.claims import CLAIM_SCHEMA, ClaimSteps, claims_graph
@@ -57,6 +57,9 @@ from langchain_judges.methods.rubric.tally import one_verdict, subscore, total_v
 from langchain_judges.options import factory
 from langchain_judges.rows.texts import shown_task, transcript
 from langchain_judges.verdict import Failure, Item, Label, add_usage
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.graph import JudgeGraph
 
 
 class ShownExample(Example):
