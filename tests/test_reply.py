@@ -54,33 +54,6 @@ def test_an_unusable_reply_is_told_apart_from_a_score(text, reason, detail):
     assert re.search(detail, problem.detail)
 
 
-@for_each(
-    ("meta", "extra", "reason"),
-    [
-        ({"finish_reason": "length"}, {}, "truncated"),
-        ({"stop_reason": "max_tokens"}, {}, "truncated"),
-        ({"incomplete_details": {"reason": "max_output_tokens"}}, {}, "truncated"),
-        ({"stopReason": "guardrail_intervened"}, {}, "refusal"),
-        ({"finish_reason": "PROHIBITED_CONTENT"}, {}, "refusal"),
-        ({"finish_reason": "content_filter"}, {}, "refusal"),
-        ({}, {"refusal": "I will not."}, "refusal"),
-    ],
-)
-def test_how_a_reply_ended_decides_before_its_text(meta, extra, reason):
-    message = AIMessage(GOOD, response_metadata=meta, additional_kwargs=extra)
-    assert read(message, SCORES, None, None)[1].reason == reason
-
-
-def called(name):
-    return AIMessage("", tool_calls=[{"name": name, "args": VALUE, "id": "1"}])
-
-
-def test_a_call_of_the_offered_tool_is_the_reply_and_any_other_is_not():
-    assert read(called("Scores"), SCORES, None, "Scores") == (VALUE, None)
-    assert read(called("search"), SCORES, None, "Scores")[1].reason == "unparsable"
-    assert read(called("Scores"), SCORES, None, None)[1].reason == "unparsable"
-
-
 def test_the_schema_is_flat_closed_and_in_the_order_of_the_paper():
     schema = json_schema(SCORES)
     assert list(schema["properties"]) == ["score_1", "score_2", "explanation"]

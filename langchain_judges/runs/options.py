@@ -72,8 +72,8 @@ class RunOptions(RunLimits):
     prices: FilePath = None
     """Prices of tokens: a JSON file `{"date", "models": {name: {"input", "output",
     "cached_input", "cache_write", "batch"}}}`, in dollars for a million tokens, or
-    `"genai-prices"` for that package's table (extra `prices`). The summary, each row and its
-    run in traces then have their cost."""
+    `"genai-prices"` for that package's table (extra `prices`). The summary and each
+    row then have their cost."""
     max_cost: Annotated[float, Gt(0)] | None = None
     """Stop after this many dollars; needs `prices`."""
     rate_limiter: Annotated[
