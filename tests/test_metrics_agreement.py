@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from typing import Any, cast
 
 import numpy as np
@@ -17,7 +16,6 @@ from langchain_judges.metrics import (
     beside_people,
     cohen_kappa,
     effective_voters,
-    learned_weights,
     majority_agreement,
     order_accuracy,
     order_agreement,
@@ -219,21 +217,3 @@ def test_rows_of_a_jury_are_read_and_missing_votes_left_out():
     assert effective_voters(rows) == 1.0
     with pytest.raises(InputError, match="answers by voter, or rows of a jury"):
         effective_voters([{"verdict": {}}])
-
-
-def test_weights_are_learned_without_labels():
-    draw = random.Random(0)
-    truth = [draw.choice("AB") for _ in range(600)]
-    other = {"A": "B", "B": "A"}
-    skills = {"good": 0.9, "fair": 0.75, "other": 0.75, "third": 0.75, "coin": 0.5}
-    votes = {
-        name: [t if draw.random() < skill else other[t] for t in truth]
-        for name, skill in skills.items()
-    }
-    weights = learned_weights(votes)
-    # log(0.9 / 0.1) = 2.20 and log(0.75 / 0.25) = 1.10.
-    assert weights["good"] > weights["fair"] > weights["coin"]
-    assert weights["fair"] == pytest.approx(1.1, abs=0.4)
-    assert weights["coin"] < 0.3
-    with pytest.raises(InputError, match="three voters or more"):
-        learned_weights({"x": ["A"]})

@@ -49,6 +49,5 @@ if TYPE_CHECKING:
     from langchain_judges.metrics.tables import cohen_kappa as cohen_kappa
     from langchain_judges.metrics.tables import confusion as confusion
     from langchain_judges.metrics.voters import effective_voters as effective_voters
-    from langchain_judges.metrics.voters import learned_weights as learned_weights
 
 __getattr__, __dir__, __all__ = exports(__name__)

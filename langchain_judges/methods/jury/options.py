@@ -46,7 +46,7 @@ class Jury(Combination):
 
     A panel of different models costs less and is less biased than one large model (Verga et al.
     2024, arXiv:2404.18796), if its members make different errors: `metrics.effective_voters`
-    and the summary of a run say how many independent voters it is worth.
+    says how many independent voters it is worth.
 
     A member may be a judge of this package, another jury, any runnable whose metadata name
     its `method` and what it `takes`, a model, or a spec. All judge pairs, or all single texts.
@@ -82,7 +82,7 @@ class Jury(Combination):
         Owner(),
         Rule("weights of at least 0, one for each member, in a list or by name; one above 0"),
     ] = None
-    """For `"weighted"`: your own, or those of `metrics.learned_weights`."""
+    """For `"weighted"`, for each member."""
     min_valid: Annotated[int, Ge(1)] | None = None
     """Members that must have judged the row; None: more than half."""
 
