@@ -12,7 +12,6 @@ import threading
 import time
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,8 +45,6 @@ from tests.frozen_cases import item_memory
 from tests.judges import ITEM, PAIR, answer, item_of, of_method
 from tests.model_server import good, pairs
 from tests.processes import held, start, wait_until
-
-ROOT = Path(__file__).parents[1]
 
 
 def collect(judge, rows, kind, **options):

@@ -35,10 +35,6 @@ from tests.langsmith_server import LangSmithServer
 from tests.processes import held, rows_in, start, wait_until
 from tests.test_compare import over_the_wire
 
-JUDGES_OF: dict[str, Any] = {
-    "item": (partial(create_rubric_judge, rubric="Polite?"), ["question", "reply"]),
-    "pair": (create_relative_judge, ["question", "answer_a", "answer_b"]),
-}
 REPLIES = [
     {"question": "Where is my parcel?", "reply": "On its way.", "agent": "007", "day": "1/2/3"},
     {
