@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from langchain_judges.asking.limiter import CallLimiter, RowCost
 from langchain_judges.errors import OptionError
@@ -16,8 +16,6 @@ from langchain_judges.runs.summary import Summary
 if TYPE_CHECKING:
     import asyncio
     import concurrent.futures
-
-    from langchain_judges.runs.rows import ResultRow
 
 
 class RowBudget:
@@ -110,7 +108,7 @@ HELD_BACK = 1_000
 """Finished results that may wait for a slower row; no row is started while so many do."""
 
 
-F = TypeVar("F", "concurrent.futures.Future[ResultRow]", "asyncio.Future[ResultRow]")
+F = TypeVar("F", bound="concurrent.futures.Future[Any] | asyncio.Future[Any]")
 
 
 class Window(Generic[F]):
@@ -123,10 +121,10 @@ class Window(Generic[F]):
         report: Is called with the name of a future when it is done, from any thread.
     """
 
-    def __init__(self, places: int, report: Callable[[F], object]) -> None:
+    def __init__(self, places: int, report: Callable[[Any], object]) -> None:
         """Create an empty window."""
         self._places = places
-        self._report: Callable[[F], object] = report
+        self._report = report
         self.rows: deque[F] = deque()
         self.unfinished = 0
 

@@ -136,6 +136,7 @@ class TableFile:
 
     def write(self, own: Mapping[str, object], judged: Mapping[str, object]) -> None:
         """Take a row: the user's own cells as they are, and the judge's."""
+        own = {str(name): cell for name, cell in own.items()}
         self._own |= dict.fromkeys(own)
         self._judged |= dict.fromkeys(judged)
         self._wait(own, {name: _readable(cell) for name, cell in judged.items()})
@@ -159,7 +160,8 @@ class TableFile:
                     file.write(inert_json(json.dumps(cells, ensure_ascii=False)) + "\n")
                 return
             writer = csv.writer(file, delimiter="\t" if self._form == ".tsv" else ",")
-            writer.writerow([*self._own, *names.values()])
+            if header := [*self._own, *names.values()]:
+                writer.writerow(header)
             for own, judged in rows:
                 # One's own cells stay as they are; the judge's run in no spreadsheet.
                 safe = [inert_cell(_text(judged.get(name))) for name in names]
