@@ -10,8 +10,8 @@ from langchain_judges.cli import app
 from langchain_judges.errors import InputError
 from langchain_judges.testing import reply
 from langchain_judges.writing.quality import (
+    create_story_judge,
     evaluate_writing,
-    load_story_judge,
 )
 from langchain_judges.writing.single_prompt import create_single_prompt_writer
 from tests.cases import for_each
@@ -109,7 +109,7 @@ def test_what_writers_return_can_be_measured():
 def test_the_judge_of_stories_sees_the_stories_and_nothing_else():
     replies = '{"explanation": "reads well", "preference": "1"}'
     model = FakeChatModel(replies=lambda _: replies)
-    evaluate_writing(OURS, OTHERS, judge=load_story_judge(model))
+    evaluate_writing(OURS, OTHERS, judge=create_story_judge(model))
     assert model.prompts
     for prompt in model.prompts:
         assert all(word in prompt for word in ("grammar", "coherent", "engages", "tie"))

@@ -1,7 +1,7 @@
 """How good written texts are: what they lack, where it was lost, and how they read.
 
 `evaluate_writing` needs no model for the first two. How texts read is asked of a judge of
-pairs, by default the zero-shot relative one that `load_story_judge` makes.
+pairs, by default the zero-shot relative one that `create_story_judge` makes.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def evaluate_writing(
         against: Other texts for the same tasks, in the same order, such as a baseline's.
         judge: Any judge of pairs; its own rule combines the orders, and the default rule
             `strict` of the judges here gives a win only if both orders agree. Default with
-            a model: `load_story_judge(model)`.
+            a model: `create_story_judge(model)`.
         strict: Count a concept as used only in its exact form.
         language: Whose word forms count, as of the writer.
 
@@ -152,7 +152,7 @@ def _pairs(
     if judge is None:
         raise OptionError(
             "comparing with other texts needs `judge`: any judge of pairs, such as "
-            "`langchain_judges.writing.quality.load_story_judge(model)`"
+            "`langchain_judges.writing.create_story_judge(model)`"
         )
     others = _checked(against, " of `against`")
     if len(others) != len(rows):
@@ -247,7 +247,7 @@ the preference: 1, 2, or tie if neither reads better.""",
 section 4.2; our words)."""
 
 
-def load_story_judge(model: str | BaseChatModel, **options: Any) -> JudgeGraph:
+def create_story_judge(model: str | BaseChatModel, **options: Any) -> JudgeGraph:
     """Create the default judge of `evaluate_writing`: zero-shot, relative, in both orders.
 
     It is shown the two texts alone: no concepts, no task.
