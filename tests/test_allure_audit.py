@@ -117,7 +117,7 @@ def test_the_judge_learns_held_out_from_each_choice_and_unlearns(how):
         ("accept", {"corrected": 0, "mode": "keywords"}, "accepted"),
         ({"answer": "mode", "mode": "order"}, {"corrected": 0, "mode": "order"}, "accepted"),
         ("reject", None, "rejected"),
-        ("Check wrong", None, "check_wrong"),
+        ("check_wrong", None, "check_wrong"),
         # Editing the label back to the judge's says that the check was wrong.
         ({"answer": "label", "label": 1}, None, "check_wrong"),
     ],
@@ -152,7 +152,7 @@ def test_people_get_all_proposals_of_a_round_at_once_and_answer_in_parts(tmp_pat
     asked = step({"items": planning(2)})["__interrupt__"][0].value
     assert [p["id"] for p in asked["proposals"]] == ["0w", "1w"]
     assert {m["name"] for m in asked["modes"]} >= {"keywords", "parroting"}
-    partly = [{"id": "0w", "answer": "accept"}, {"id": "nobody", "answer": "accept"}]
+    partly = {"0w": "accept", "nobody": "accept"}
     still = step(Command(resume=partly))["__interrupt__"][0].value
     assert [p["id"] for p in still["proposals"]] == ["1w"]
     assert still["problems"] == ["'nobody' is none of the proposals"]
@@ -232,7 +232,7 @@ def test_dev_must_share_no_group_with_the_items():
         with pytest.raises(InputError, match="new of dev shares its id or group"):
             loop(memory_of(), dev=dev).invoke({"items": items})
     result = loop(memory_of(), dev=dev, allow_leak=True).invoke({"items": items})
-    assert (result["leak_allowed"], result["same_task_on_both_sides"]) == (True, 1)
+    assert result["leak_allowed"]
 
 
 def test_no_task_stands_on_both_sides_of_a_split_half_of_which_has_groups():
@@ -247,19 +247,14 @@ def test_no_task_stands_on_both_sides_of_a_split_half_of_which_has_groups():
     own = {row["id"]: row["input"].strip() for row in rows}
     for seed in range(3):
         result = loop(memory_of(), dev=0.4, seed=seed).invoke({"items": rows})
-        assert result["same_task_on_both_sides"] == 0
         pool, dev = ({own[id] for id in result[p]} for p in ("verdicts", "dev_verdicts"))
         assert dev
         assert not pool & dev
 
 
-def test_without_groups_a_task_is_a_group_unless_all_items_share_it():
-    bare = [{k: v for k, v in item.items() if k != "group"} for item in planning(4)]
-    assert loop(memory_of(), dev=0.5).invoke({"items": bare})["grouped_by_task"] == 8
-    assert loop(memory_of(), dev=0.5).invoke({"items": planning(4)})["grouped_by_task"] == 0
-    standing = [{**item, "input": "Is it polite?"} for item in bare]
-    result = loop(memory_of(), dev=0.5).invoke({"items": standing})
-    assert (result["grouped_by_task"], bool(result["dev_verdicts"])) == (0, True)
+def test_without_groups_a_question_that_all_items_share_is_no_group():
+    standing = [{**item, "input": "Is it polite?", "group": None} for item in planning(4)]
+    assert loop(memory_of(), dev=0.5).invoke({"items": standing})["dev_verdicts"]
 
 
 # -- rounds

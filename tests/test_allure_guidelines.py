@@ -6,7 +6,7 @@ import pytest
 
 from langchain_judges import FailureMemory, create_allure_judge
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.allure import adraw_guidelines, draw_guidelines
+from langchain_judges.methods.allure import draw_guidelines
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.memories import example
@@ -64,9 +64,9 @@ def test_guidelines_are_admitted_where_nothing_falls_on_held_out_items(
     assert RULE in model.prompts[-1]
 
 
-async def test_a_reply_that_cannot_be_used_admits_nothing():
+def test_a_reply_that_cannot_be_used_admits_nothing():
     model = reader("better", rules=())
-    drawn = await adraw_guidelines(model, memory(), DEV)
+    drawn = draw_guidelines(model, memory(), DEV)
     assert (drawn["guidelines"], drawn["admitted"]) == ("", False)
     assert (drawn["before"], drawn["after"]) == (None, None)
     assert [failure["step"] for failure in drawn["failures"]] == ["guidelines"]

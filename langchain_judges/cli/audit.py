@@ -77,7 +77,7 @@ class Session:
         ended = state.values.get("stopped") and not state.next
         return cast("AuditResult", state.values) if ended else None
 
-    def work(self, answers: Sequence[Mapping[str, object]] | None = None) -> None:
+    def work(self, answers: Mapping[str, Mapping[str, object]] | None = None) -> None:
         """Work until people are asked or the audit ends, and show the progress."""
         from langgraph.types import Command
 
@@ -350,7 +350,7 @@ def _review(session: Session, request: AuditRequest) -> bool:
             "The same command resumes here."
         )
         return False
-    session.work(list(review.answers.values()))
+    session.work(review.answers)
     review.close()
     return True
 

@@ -24,7 +24,7 @@ from langchain_judges.memory.recall import Memory, is_memory
 from langchain_judges.methods.allure.admission import Admission, Reach, Rounds
 from langchain_judges.methods.allure.auditors import Audit, resolve_auditor, standard_of
 from langchain_judges.methods.allure.checks import Check, require_labels, resolve_check
-from langchain_judges.methods.allure.holdout import held_out, identified, tasks_on_both_sides
+from langchain_judges.methods.allure.holdout import held_out, identified
 from langchain_judges.methods.allure.judge import create_allure_judge
 from langchain_judges.methods.allure.modes import Mode, corpus_of, read_modes, suggest_mode
 from langchain_judges.methods.allure.review import (
@@ -313,7 +313,7 @@ class Loop:
         self.check.require(items, self.labels)
         if self.options.auditor == "labels":
             require_labels(items, self.labels)
-        pool, dev, grouped_by_task = held_out(items, self.labels, self.options)
+        pool, dev = held_out(items, self.labels, self.options)
         # A checkpointed thread still holds what its previous run left.
         fresh: Update = {
             key: Overwrite({}) for key in ("verdicts", "dev_verdicts", "trial_verdicts")
@@ -325,8 +325,6 @@ class Loop:
             **{"pool": pool, "dev": dev, "round": 1, "doubts": {}, "stopped": None},
             "stale": [item["id"] for item in (*pool, *dev)],
             "leak_allowed": self.leaky,
-            "grouped_by_task": grouped_by_task,
-            "same_task_on_both_sides": tasks_on_both_sides(pool, dev),
         }
 
     def stale_items(self, state: AuditState) -> list[Send] | str:

@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.send import Question
-from langchain_judges.asking.steps import Steps, Wait, arun, run
+from langchain_judges.asking.steps import Steps, Wait, run
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.failure_memory import FailureMemory
 from langchain_judges.memory.selection import aside
@@ -95,26 +95,6 @@ def draw_guidelines(
     return run(_drawn(model, memory, dev, most, options))
 
 
-async def adraw_guidelines(
-    model: str | BaseChatModel,
-    memory: FailureMemory,
-    dev: Sequence[Mapping[str, Any]],
-    *,
-    most: int = 5,
-    **options: Any,
-) -> Guidelines:
-    """Draw guidelines in the running event loop; takes and raises what `draw_guidelines` does.
-
-    Args:
-        model: What `resolve_model` takes.
-        memory: The audited mistakes.
-        dev: Items with their true `label`.
-        most: Most guidelines.
-        options: Of `create_allure_judge`.
-    """
-    return await arun(_drawn(model, memory, dev, most, options))
-
-
 @cache
 def guidelines_shape(most: int) -> type[BaseModel]:
     """Return the shape of the reply."""
@@ -172,6 +152,7 @@ def _drawn(
     }
     before, judged = yield from _judged(plain, items, labels)
     after, judged_after = yield from _judged(create_allure_judge(model, **own), items, labels)
+    verdicts = [*judged, *judged_after]
     risk, old, new = fall_risk(before, after), measure(before), measure(after)
     fell = any(new[name] < old[name] - ROUNDING for name in ("accuracy", "balanced_accuracy"))
     return {
@@ -180,8 +161,8 @@ def _drawn(
         "after": new,
         "risk": risk,
         "admitted": not fell and risk <= RISK and new["not_judged"] < new["n"],
-        "failures": [*reply.failures, *_failures([*judged, *judged_after])],
-        "usage": add_usage([reply.usage, *_usages([*judged, *judged_after])]),
+        "failures": [*reply.failures, *(f for each in verdicts for f in each["failures"])],
+        "usage": add_usage([reply.usage, *(each["usage"] for each in verdicts)]),
     }
 
 
@@ -227,11 +208,3 @@ def _judged(
         str(item["id"]): result["verdict"] for item, result in zip(items, results, strict=True)
     }
     return cases_of(items, verdicts, labels), list(verdicts.values())
-
-
-def _usages(verdicts: Sequence[LabelVerdict]) -> list[Usage]:
-    return [verdict["usage"] for verdict in verdicts]
-
-
-def _failures(verdicts: Sequence[LabelVerdict]) -> list[Failure]:
-    return [failure for verdict in verdicts for failure in verdict["failures"]]

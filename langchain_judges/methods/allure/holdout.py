@@ -101,21 +101,6 @@ def grouped_by_task(items: Sequence[AuditItem]) -> list[AuditItem]:
     return [{**item, "group": root(task)} for item, task in zip(items, tasks, strict=True)]
 
 
-def tasks_on_both_sides(pool: Sequence[AuditItem], dev: Sequence[AuditItem]) -> int:
-    """Return how many items of dev nearly share a task with an audited one.
-
-    A task that all items share is a standing question, and counts as none.
-    """
-    tasks = [
-        {group_by_task(item["input"], item.get("source")): None for item in side}
-        for side in (pool, dev)
-    ]
-    if len({**tasks[0], **tasks[1]}) < 2:
-        return 0
-    both = tasks[0].keys() & tasks[1].keys()
-    return sum(group_by_task(item["input"], item.get("source")) in both for item in dev)
-
-
 def cases_of(
     items: Sequence[Mapping[str, Any]],
     verdicts: Mapping[str, LabelVerdict],
@@ -235,8 +220,8 @@ def _numbers(cases: Sequence[Case]) -> NDArray[np.int64]:
 
 def held_out(
     items: Sequence[AuditItem], labels: Sequence[Label], options: AuditOptions
-) -> tuple[list[AuditItem], list[AuditItem], int]:
-    """Return the items to audit and those of dev, and how many were grouped by their task.
+) -> tuple[list[AuditItem], list[AuditItem]]:
+    """Return the items to audit and those of dev.
 
     Raises:
         InputError: An item of dev lacks its true label, or belongs with an audited item.
@@ -246,8 +231,7 @@ def held_out(
         share = options.dev
     elif options.dev is not None:
         dev_items = identified(options.dev, "dev")
-    plain = [*items, *dev_items]
-    grouped = grouped_by_task(plain)
+    grouped = grouped_by_task([*items, *dev_items])
     pool, dev = grouped[: len(items)], grouped[len(items) :]
     if share:
         pool, dev = split_by_group(pool, share, seed=options.seed)
@@ -259,8 +243,7 @@ def held_out(
                 f"{item['id']}: an item of dev needs its true label in `label`, one of "
                 f"{list(labels)!r}, got {item.get('label')!r}"
             )
-    pairs = zip(grouped, plain, strict=True)
-    return pool, dev, sum(new.get("group") != old.get("group") for new, old in pairs)
+    return pool, dev
 
 
 def _check_apart(items: Sequence[AuditItem], dev: Sequence[AuditItem]) -> None:

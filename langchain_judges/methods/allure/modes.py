@@ -74,42 +74,31 @@ def corpus_of(items: Sequence[Mapping[str, Any]]) -> Corpus:
     )
 
 
-def suggest_mode(
-    item: Mapping[str, Any], corpus: Corpus, modes: Iterable[Mode] | None = None
-) -> str | None:
+def suggest_mode(item: Mapping[str, Any], corpus: Corpus, modes: Iterable[Mode]) -> str | None:
     """Return the name of the first mode that an item's response looks like, or None."""
-    for mode in FIVE if modes is None else modes:
+    for mode in modes:
         if mode.suspect and mode.suspect(item, corpus):
             return mode.name
     return None
 
 
-def read_modes(modes: Sequence[Mode | str] | None) -> tuple[Mode, ...]:
+def read_modes(modes: Sequence[str] | None) -> tuple[Mode, ...]:
     """Return a user's modes before the paper's five; an own one replaces its namesake.
 
+    Args:
+        modes: Each as `"name: description"`.
+
     Raises:
-        OptionError: They are no list, or a mode has no name.
+        OptionError: They are no list of texts, or a mode has no name.
     """
     if modes is not None and not isinstance(modes, list | tuple):
         raise OptionError(f"`modes` must be a list of failure modes, got {modes!r}")
-    own_modes = tuple(_read(each) for each in modes or ())
+    parts = [str(each).partition(":") for each in modes or ()]
+    own_modes = [Mode(name.strip(), description.strip()) for name, _, description in parts]
+    if not all(mode.name for mode in own_modes):
+        raise OptionError("a failure mode needs a name: 'name: description'")
     names = {mode.name for mode in own_modes}
     return (*own_modes, *(mode for mode in FIVE if mode.name not in names))
-
-
-def _read(value: Mode | str) -> Mode:
-    if isinstance(value, Mode):
-        return value
-    if isinstance(value, str):
-        name, _, description = value.partition(":")
-        return _mode(name, description)
-    raise OptionError(f"a failure mode is a `Mode` or a text, got {value!r}")
-
-
-def _mode(name: str, description: str) -> Mode:
-    if not name.strip():
-        raise OptionError("a failure mode needs a name: 'name: description'")
-    return Mode(name.strip(), description.strip())
 
 
 def _words(text: str) -> list[str]:

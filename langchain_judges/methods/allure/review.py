@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Literal, NotRequired, get_args
+from typing import Literal, NotRequired, cast, get_args
 
 from typing_extensions import TypedDict
 
@@ -99,7 +99,7 @@ class AuditedExample(TypedDict):
 
 
 def read_answers(
-    answer_list: object,
+    answers: object,
     proposals: Sequence[AuditProposal],
     labels: Sequence[Label],
     auditor: str,
@@ -107,16 +107,18 @@ def read_answers(
     """Return the decisions that some answers amount to, and what is wrong with the rest.
 
     Args:
-        answer_list: A list of `{"id", "answer", "label"?, "mode"?, "note"?, "auditor"?}`, or a
-            mapping from ids to such answers or to their names alone.
+        answers: By the id of a proposal `{"answer", "label"?, "mode"?, "note"?, "auditor"?}`,
+            or the name of the answer alone.
         proposals: What was asked; an answer to anything else is a problem.
         labels: What a label may be.
         auditor: Who answered, where an answer does not say.
     """
+    if not isinstance(answers, Mapping):
+        raise InputError(f"answers are a mapping by the id of a proposal, got {answers!r}")
     by_id = {proposal["id"]: proposal for proposal in proposals}
     decisions: dict[str, AuditDecision] = {}
     problems: list[str] = []
-    for id, answer in _listed(answer_list):
+    for id, answer in answers.items():
         if id not in by_id:
             problems.append(f"{id!r} is none of the proposals")
             continue
@@ -125,19 +127,6 @@ def read_answers(
         except InputError as exc:
             problems.append(f"{id}: {exc}")
     return list(decisions.values()), problems
-
-
-def _listed(answers: object) -> list[tuple[str, object]]:
-    if isinstance(answers, Mapping):
-        return [(str(id), answer) for id, answer in answers.items()]
-    if not isinstance(answers, list):
-        raise InputError(f"answers are a list or a mapping by id, got {answers!r}")
-    lines: list[tuple[str, object]] = []
-    for answer in answers:
-        if not isinstance(answer, Mapping) or "id" not in answer:
-            raise InputError(f"an answer needs the `id` of its proposal, got {answer!r}")
-        lines.append((str(answer["id"]), answer))
-    return lines
 
 
 def resolve(
@@ -173,10 +162,8 @@ def resolve(
 
 
 def _answer(value: object) -> AuditAnswer:
-    name = str(value).strip().casefold().replace(" ", "_")
-    for answer in get_args(AuditAnswer):
-        if name == answer:
-            return answer  # type: ignore[no-any-return]
+    if value in get_args(AuditAnswer):
+        return cast("AuditAnswer", value)
     raise InputError(f"`answer` must be one of {get_args(AuditAnswer)!r}, got {value!r}")
 
 

@@ -12,7 +12,6 @@ from typing_extensions import TypedDict
 from langchain_judges.methods.allure import prompts as texts
 from langchain_judges.methods.allure.auditors import Auditor
 from langchain_judges.methods.allure.checks import CHECKS, Check
-from langchain_judges.methods.allure.modes import Mode
 from langchain_judges.methods.allure.review import (
     AuditDecision,
     AuditedExample,
@@ -61,7 +60,7 @@ class AuditOptions(GraphOptions):
     `Command(resume=answers)`; see `review.py` for answers. `"labels"`: the items' own labels by
     people decide. Or a function from one proposal to an answer, or a model."""
     modes: Annotated[
-        Sequence[Mode | str] | None,
+        Sequence[str] | None,
         NotSerialisable(),
         Rule("a list of failure modes"),
     ] = None
@@ -259,8 +258,6 @@ class AuditState(AuditInput, total=False):
     history: list[Round]
     stopped: Stopped | None
     leak_allowed: bool
-    grouped_by_task: int
-    same_task_on_both_sides: int
 
 
 class AuditResult(TypedDict):
@@ -278,8 +275,3 @@ class AuditResult(TypedDict):
     history: list[Round]
     stopped: Stopped | None
     leak_allowed: bool
-    grouped_by_task: int
-    """Items whose group was taken from their task, or joined by it: no example of a task is
-    shown to an item of it, and dev has no task of the others."""
-    same_task_on_both_sides: int
-    """Items of dev that nearly share a task with an audited one; 0 unless `allow_leak`."""
