@@ -156,7 +156,8 @@ CRITERIA = [{"name": name, "description": f"It shows {name}."} for name in "abcd
 @pytest.mark.parametrize("kind", ["sync", "async"])
 @pytest.mark.parametrize("method", ["rubric", "cot_sc", "jury"])
 def test_a_graph_has_no_more_calls_in_flight_than_its_config_says(serve, method, kind):
-    release, peaks = threading.Event(), []
+    release = threading.Event()
+    peaks: list[int] = []
 
     def behave(call):
         if len(server.calls) <= 6:  # these show that the models take all settings
