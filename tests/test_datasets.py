@@ -118,18 +118,6 @@ def test_the_news_study_keeps_articles_by_a_named_rule(rule: str, cnn: int, bbc:
     assert len(sets.load("bbc2022", path, rule=rule)) == bbc
 
 
-@pytest.mark.figures
-def test_the_news_study_gives_candidates_against_references_of_the_callers() -> None:
-    path = folder("goyal_news2022")
-    rows = sets.load("cnn2022", path, form="candidates", references={"cnn2022:0": "Ref."})
-    assert labels(rows) == {1: 71, 0: 71}
-    assert [row["output_b"] for row in rows if "output_b" in row] == ["Ref.", "Ref."]
-    pairs = {row["group"]: row for row in sets.load("cnn2022", path)}
-    best = next(row for row in rows if row["label"] == 1)
-    pair = pairs[best["group"]]
-    assert pair[f"output_{pair['label'].lower()}"] == best["output_a"]
-
-
 # Section 5.5 of the specification counts 42 and 40 of 100; T5 and Pegasus one each.
 @pytest.mark.figures
 def test_summeval_items_have_the_known_inconsistent_summaries() -> None:
@@ -137,18 +125,6 @@ def test_summeval_items_have_the_known_inconsistent_summaries() -> None:
     items = sets.load("summeval16", folder("summeval16"), **options)
     wrong = Counter(item["systems"][0] for item in items if item["label"] == 0)
     assert (len(items), wrong) == (400, {"M11": 42, "M20": 40, "M17": 1, "M23": 1})
-
-
-@pytest.mark.figures
-def test_summeval_candidates_are_two_best_and_two_worst_of_each_article() -> None:
-    options: dict[str, Any] = {"form": "candidates", "select": "extremes"}
-    rows = sets.load("summeval16", folder("summeval16"), **options)
-    assert Counter(row["category"] for row in rows) == {"best": 200, "worst": 200}
-    first = [row for row in rows if row["group"] == rows[0]["group"]]
-    everyone = sets.load("summeval16", folder("summeval16"), form="candidates")
-    marks = sorted(r["label"] for r in everyone if r["group"] == rows[0]["group"])
-    assert sorted(row["label"] for row in first) == [*marks[:2], *marks[-2:]]
-    assert {row["output_b"] for row in first} == {first[0]["output_b"]}
 
 
 @pytest.mark.figures

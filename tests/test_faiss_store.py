@@ -62,7 +62,6 @@ def test_scores_are_cosines_best_first():
     [
         ({"kind": "a"}, ["p", "r"]),
         ({"kind": "b", "n": 1}, ["q"]),
-        ({"kind": "a", "n": 1}, []),
         ({"tags": ["x", "y"]}, ["r"]),
         ({"n": None}, ["s"]),
         ({"none": 1}, []),

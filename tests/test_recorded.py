@@ -24,7 +24,6 @@ def record(order: str, preference: str | None, key: str = "1", **changes: object
     [
         ("strict", "A", "A", "A", 1.0, False),
         ("strict", "A", "B", "tie", 0.5, True),
-        ("lenient", "A", "tie", "A", 0.75, True),
         ("score_mean", "B", "tie", "B", 0.25, True),
         ("none", "B", "A", "B", 0.0, None),
     ],
