@@ -9,7 +9,7 @@ from langchain_judges import create_bsm_judge, create_bsm_writer
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError
 from langchain_judges.testing import reply
-from langchain_judges.writing.quality import (
+from langchain_judges.writing.evaluation import (
     create_story_judge,
     evaluate_writing,
 )

@@ -9,8 +9,8 @@ from langchain_judges.lazy import exports
 # The one list of public names; each is loaded when it is asked for.
 if TYPE_CHECKING:
     from langchain_judges.writing.branch import create_bsm_writer as create_bsm_writer
-    from langchain_judges.writing.quality import create_story_judge as create_story_judge
-    from langchain_judges.writing.quality import evaluate_writing as evaluate_writing
+    from langchain_judges.writing.evaluation import create_story_judge as create_story_judge
+    from langchain_judges.writing.evaluation import evaluate_writing as evaluate_writing
     from langchain_judges.writing.registry import WRITERS as WRITERS
     from langchain_judges.writing.registry import load_writer as load_writer
     from langchain_judges.writing.single_prompt import (

@@ -255,10 +255,9 @@ class RubricOptions(LabelOptions):
     @classmethod
     def _with_file(cls, data: Any) -> Any:
         """Take a path given as the rubric for the file that it is."""
-        if isinstance(data, dict) and isinstance(data.get("rubric"), PathLike):
-            if data.get("file") is not None:
-                raise OptionError("give `rubric` or `file`, not both")
-            return {**data, "rubric": None, "file": data["rubric"]}
+        path = data.get("rubric") if isinstance(data, dict) else None
+        if isinstance(path, PathLike) and data.get("file") is None:
+            return {**data, "rubric": None, "file": path}
         return data
 
     @model_validator(mode="after")
