@@ -152,10 +152,10 @@ def locked_folder(folder: Path, path: Path) -> int | None:
 class Results:
     """The results file of one run.
 
-    Opening it finds the rows of earlier runs. An incomplete
-    last line, duplicate lines and rows of this judge that were not judged are dropped, and
-    damaged lines moved to `….damaged`, in a copy that replaces the file atomically; a file
-    without any of these is not changed. Rows of other judges and inputs are kept.
+    Opening it finds the rows of earlier runs. An incomplete last line, duplicate lines and
+    rows of this judge that were not judged are dropped, and damaged lines moved to
+    `….damaged`, in a copy that replaces the file atomically; a file without any of these is not
+    changed. Rows of other judges and inputs are kept.
 
     Args:
         path: The JSONL file; created if it is missing.
