@@ -176,6 +176,7 @@ async def test_the_same_request_twice_is_two_requests(server, tmp_path):
     assert server.requests == [2]
 
 
+@pytest.mark.system  # its client takes seconds to load
 async def test_a_judge_s_calls_are_jobs_of_anthropic_s(server, tmp_path):
     anthropic = pytest.importorskip("langchain_anthropic")
     url = server.address.removesuffix("/v1")
