@@ -7,7 +7,6 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -386,8 +385,7 @@ class FaissStore(VectorStore):
 
     def _documents(self, keys: Sequence[int]) -> list[Document]:
         """Return documents that may be changed."""
-        rows = (self._index.rows[key] for key in keys)
+        rows = json.loads(json.dumps([self._index.rows[key] for key in keys]))
         return [
-            Document(id=id, page_content=text, metadata=deepcopy(metadata))
-            for id, metadata, text in rows
+            Document(id=id, page_content=text, metadata=metadata) for id, metadata, text in rows
         ]
