@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Annotated, ClassVar, Literal, NamedTuple, Self
 
 from annotated_types import Ge
@@ -88,7 +89,7 @@ class Baseline(JudgeOptions):
     weighs_choice: ClassVar[bool] = False
     """Whether the choice counts as much as its tokens are likely (DRPE, equation 4)."""
 
-    @property
+    @cached_property
     def form(self) -> Form:
         """What is asked in each order."""
         options = {name: getattr(self, name) for name in Form._fields if hasattr(self, name)}
