@@ -86,7 +86,10 @@ def test_a_verdict_does_not_depend_on_the_order_of_the_members(juries, orders):
     draw = random.Random(7)
     undecided = 0
     for _ in range(juries):
-        size, combine = draw.randint(2, 5), draw.choice(["majority", "mean", "weighted"])
+        size, combine = (
+            draw.randint(2, 5),
+            draw.choice(["majority", "mean", "median", "weighted"]),
+        )
         said = [draw.choice([0, 1, 2, None]) for _ in range(size)]
         weights = {f"j{n}": draw.choice([0.1, 0.2, 0.7]) for n in range(size)}
         options = {"weights": weights} if combine == "weighted" else {}
@@ -98,6 +101,14 @@ def test_a_verdict_does_not_depend_on_the_order_of_the_members(juries, orders):
         assert verdicts == verdicts[:1] * orders
         undecided += verdicts[0][0] is None
     assert 0.1 < undecided / juries < 0.9
+
+
+def test_the_median_is_the_middle_of_labels_that_are_numbers():
+    members = [labeller(f"j{n}", label, [1, 2, 5]) for n, label in enumerate((5, 1, 2))]
+    assert decided(members, combine="median")[0] == 2
+    assert decided(members[:2], combine="median", min_valid=1)[0] == 1
+    with pytest.raises(OptionError, match="needs labels that are numbers"):
+        jury_of("A", "B", combine="median")
 
 
 def test_one_garbled_member_leaves_two_that_differ_undecided_in_either_order():

@@ -148,8 +148,9 @@ def _jury(options: Jury, members: tuple[Member, ...]) -> CombinedGraph:
     steps = JurySteps(
         options, members, kind, _weights(options.weights, members), _grades(members)
     )
-    if options.combine == "mean" and kind == "item" and not steps.grades:
-        raise OptionError("`combine='mean'` needs labels that are numbers")
+    by_number = {"item": {"mean", "median"}, "pair": {"median"}}[kind]
+    if options.combine in by_number and not (kind == "item" and steps.grades):
+        raise OptionError(f"`combine={options.combine!r}` needs labels that are numbers")
     schema = schema_of(kind, (JuryState, JuryResult), (ItemJuryState, ItemJuryResult))
     graph = schema.graph()
     graph.add_node("ask", Node(steps.ask, schema.events))

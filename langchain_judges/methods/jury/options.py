@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import fsum
+from statistics import median_low
 from textwrap import shorten
 from typing import Annotated, Any, Literal, Self
 
@@ -73,9 +74,10 @@ class Jury(Combination):
     )
     evidence = (opinion_table("members", "What each member said", ("score", "Score")),)
 
-    combine: Literal["majority", "mean", "weighted"] = "majority"
+    combine: Literal["majority", "mean", "median", "weighted"] = "majority"
     """`"majority"`: what more than half of all members say. `"weighted"`: the same by
-    `weights`. `"mean"`: the mean score."""
+    `weights`. `"mean"`: the mean score. `"median"`: the middle of labels that are numbers, the
+    lower of two."""
     weights: Annotated[
         Sequence[float] | Mapping[str, float] | None,
         AfterValidator(_usable),
@@ -237,6 +239,8 @@ def label_verdict(
     if by_mean and score is not None:
         mean = grades[0] + score * (grades[-1] - grades[0])
         label: Any = min(grades, key=lambda grade: abs(grade - mean))
+    elif ballots.combine == "median":
+        label = median_low([answer_of(each) for each in ballots.valid])
     else:
         label = ballots.majority()
     if label is None:
