@@ -5,6 +5,7 @@ import random
 import sqlite3
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
@@ -21,6 +22,7 @@ from langchain_judges.errors import ModelAccessError, OutputError
 from langchain_judges.runs.results import Results
 from tests.fakes import FakeChatModel, goods, judged_by
 from tests.model_server import pairs
+from tests.processes import wait_until
 from tests.test_runs import collect
 
 KINDS = pytest.mark.parametrize("kind", ["sync", "async"])
@@ -171,6 +173,19 @@ def computed(value):
 
 def asked(replies, times):
     return [run(replies.once(replies.numbered("call"), computed("new"))) for _ in range(times)]
+
+
+def test_threads_that_keep_at_the_same_time_share_a_write(tmp_path):
+    store, writes = ReplyStore(tmp_path / "r"), list[str]()
+    store._file.set_trace_callback(writes.append)
+    with ThreadPoolExecutor(8) as pool:
+        with store._using:  # nobody can write
+            threads = [pool.submit(store.keep, "row", str(n), n) for n in range(8)]
+            wait_until(lambda: len(store._group.changes) == 8)
+        for each in threads:
+            each.result()
+    assert writes.count("COMMIT") == 1
+    assert len(dict(store.entries("row"))) == 8
 
 
 def test_a_damaged_reply_is_set_aside_and_asked_for_again(tmp_path, caplog):
