@@ -84,27 +84,28 @@ def test_what_cannot_be_mapped_says_what_was_wanted_and_seen(source, text):
         work_in({"a": 1, "b": 2}, source)
 
 
-UNREADABLE = {
-    "no key": ({"x": "1", "y": "2"}, BAD, "got the keys 'x', 'y'"),
-    "no outputs": (None, BAD, "got nothing"),
-    "no reference": (GOOD, None, "`reference`: expected a text to compare"),
+UNREADABLE: dict[str, tuple[Any, Any, str]] = {
+    "no key": ({"outputs": {"x": "1", "y": "2"}}, BAD, "got the keys 'x', 'y'"),
+    "no outputs": ({"outputs": None}, BAD, "got nothing"),
+    "no reference": ({"outputs": GOOD}, None, "`reference`: expected a text to compare"),
+    "failed": (
+        {"outputs": None, "error": "Boom"},
+        BAD,
+        "the run failed and has no output: Boom",
+    ),
 }
 
 
 @for_each("case", UNREADABLE)
 async def test_a_row_that_cannot_be_read_is_feedback_without_a_score(case):
-    outputs, reference, message = UNREADABLE[case]
-    result: Any = await as_evaluator(bsm()).aevaluate_run(a_run(outputs), an_example(reference))
+    fields, reference, message = UNREADABLE[case]
+    result: Any = await as_evaluator(bsm()).aevaluate_run(
+        a_run(**fields), an_example(reference)
+    )
     assert (result.key, result.score, result.value) == ("bsm", None, None)
     assert message in result.comment
     assert result.extra["reason"] == "missing"
     assert result.source_run_id is None
-
-
-def test_a_run_that_failed_is_said_to_have_failed():
-    result: Any = as_evaluator(bsm()).evaluate_run(a_run(None, error="Boom"), an_example())
-    assert result.score is None
-    assert "the run failed and has no output: Boom" in result.comment
 
 
 def test_a_baseline_stands_for_b_and_the_reference_is_shown_as_one():
@@ -199,34 +200,8 @@ def test_summaries_count_what_their_evaluator_said():
     assert failures["results"][0]["score"] == 0.0
 
 
-# ---- what feedback is called, and where a source is found
-
-FACTS = "It rained in Oslo."
-
-
 def rubric_judge(**options: Any) -> Any:
     return of_method("rubric", **options)
-
-
-@for_each(
-    "options, key",
-    [
-        ({"rubric": "helpfulness"}, "helpfulness"),
-        ({"rubric": [{"name": "Tone", "description": "Is it polite?"}]}, "Tone"),
-        ({"rubric": "helpfulness", "name": "mine"}, "mine"),
-    ],
-)
-def test_feedback_is_called_as_the_judge_or_its_rubric(options, key):
-    assert as_evaluator(rubric_judge(**options)).key == key
-    assert as_evaluator(rubric_judge(**options), key="own").key == "own"
-
-
-def test_a_missing_source_names_the_keyword_and_the_keys_that_were_there():
-    evaluator = as_evaluator(rubric_judge(rubric="groundedness"))
-    feedback: Any = evaluator(inputs=QUESTION, outputs={**GOOD, "docs_used": FACTS})
-    assert feedback["score"] is None
-    for part in ("`context=`", "the keys 'question'", "the keys 'answer', 'docs_used'"):
-        assert part in feedback["comment"]
 
 
 # ---- openevals' published evaluators
@@ -236,30 +211,18 @@ CHAT = [
     {"role": "assistant", "content": "Good question: in Oslo."},
     {"role": "user", "content": "Thanks."},
 ]
-PUBLISHED = {
+CALLED_HERE = {
     "AGENT_TONE": "tone",
-    "ANSWER_RELEVANCE": "answer_relevance",
     "AUDIO_QUALITY": "voice",
-    "CODE_CORRECTNESS": "code_correctness",
-    "CODE_INJECTION": "code_injection",
-    "CONCISENESS": "conciseness",
-    "CORRECTNESS": "correctness",
     "EXPLICIT_CONTENT": "image_safety",
-    "FAIRNESS": "fairness",
-    "HALLUCINATION": "hallucination",
-    "KNOWLEDGE_RETENTION": "knowledge_retention",
     "LAZINESS": "effort",
-    "PERCEIVED_ERROR": "perceived_error",
     "PII_LEAKAGE": "personal_data",
-    "PLAN_ADHERENCE": "plan_adherence",
-    "PROMPT_INJECTION": "prompt_injection",
     "RAG_GROUNDEDNESS": "groundedness",
     "RAG_HELPFULNESS": "answer_relevance",
     "RAG_RETRIEVAL_RELEVANCE": "context_relevance",
     "SENSITIVE_IMAGERY": "image_safety",
     "TASK_COMPLETION": "conversation_goal",
     "TOOL_SELECTION": "tool_use",
-    "TOXICITY": "toxicity",
     "TRAJECTORY_ACCURACY": "goal_reached",
     "TRANSCRIPTION_ACCURACY": "transcription",
     "USER_INTERRUPTS": "voice",
@@ -267,6 +230,7 @@ PUBLISHED = {
     "VOCAL_AFFECT": "voice",
     "WINS": "user_praise",
 }
+"""The others are called here as there."""
 LABELLED = {"LANGUAGE_DETECTION", "SUPPORT_INTENT"}
 """They name a language or a topic: `labels=` of one's own."""
 
@@ -288,7 +252,8 @@ def highest(prompt):
 def test_each_evaluator_of_openevals_has_one_here_that_takes_its_input():
     words = "_PROMPT|_PROMPT_WITH_REFERENCE(_OUTPUTS)?"
     names = {re.sub(f"({words})$", "", n) for n in dir(prompts) if re.search(f"({words})$", n)}
-    assert names == PUBLISHED.keys() | LABELLED
+    assert len(names) > 30
+    assert names > CALLED_HERE.keys() | LABELLED
     page = (ROOT / "docs" / "compared.md").read_text()
     fields: dict[str, Any] = {
         "inputs": {"question": "Where is parcel 7?"},
@@ -296,7 +261,8 @@ def test_each_evaluator_of_openevals_has_one_here_that_takes_its_input():
         "reference_outputs": {"answer": "In Oslo."},
         "context": {"documents": ["Parcel 7 is in Oslo."]},
     }
-    for name, rubric in PUBLISHED.items():
+    for name in names - LABELLED:
+        rubric = CALLED_HERE.get(name, name.lower())
         judge = rubric_judge(model=FakeChatModel(replies=highest), rubric=rubric)
         feedback: Any = as_evaluator(judge)(**fields)
         total = feedback[0] if isinstance(feedback, list) else feedback
@@ -338,7 +304,6 @@ AGENTEVALS = [
     ("superset", {}, went([LOOKS, ASKS]), went([LOOKS]), 1),
     ("same", UPPER, went([("get_weather", LOW)]), went([LOOKS]), 1),
     # What its source gives in cases that its README does not show.
-    ("subset", {}, went([LOOKS, ASKS]), went([LOOKS]), 0),
     ("subset", {}, went([LOOKS]), went([LOOKS, ASKS]), 1),
     ("same", {}, went([LOOKS], [FUN]), went([FUN], [LOOKS]), 0),
     ("same", {}, went([LOOKS, FUN]), went([FUN, LOOKS]), 1),  # made at once: in no order

@@ -13,12 +13,8 @@ from langchain_core.messages import (
     ToolMessage,
     messages_to_dict,
 )
-from langgraph.checkpoint.memory import InMemorySaver
 
-from langchain_judges import (
-    create_relative_judge,
-    create_rubric_judge,
-)
+from langchain_judges import create_relative_judge, create_rubric_judge
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import trajectory_evaluator
 from langchain_judges.methods.registry import METHODS
@@ -127,25 +123,6 @@ def test_answers_stand_behind_the_turns_of_the_task_that_they_answer():
 
 
 # ---- what is kept of messages is plain data
-
-
-def both_forms(method):
-    """Return what a method judges in objects of LangChain's and in dictionaries."""
-    row = item_of(method)
-    sides = [name for name in row if name.startswith("output")]
-    objects = {**row, "input": [("user", "Why?")]}
-    told = {**row, "input": [{"role": "user", "content": "Why?"}]}
-    objects |= {name: [AIMessage(row[name])] for name in sides}
-    told |= {name: [{"role": "assistant", "content": row[name]}] for name in sides}
-    return objects, told
-
-
-def test_no_checkpoint_holds_a_message_object():
-    saver, (objects, dictionaries) = InMemorySaver(), both_forms("bsm")
-    of_method("bsm", checkpointer=saver).invoke(objects, {"configurable": {"thread_id": "1"}})
-    states = [each.checkpoint["channel_values"] for each in saver.list(None)]
-    inputs = {k: v for k, v in states[-1]["__start__"].items() if v is not None}
-    assert inputs == plain_row(dictionaries)
 
 
 @for_each(
@@ -333,14 +310,11 @@ SWAPPED = [
 ]
 
 
-def test_what_does_not_match_is_named_and_arguments_may_be_ignored():
+def test_what_does_not_match_is_named():
     fields: dict[str, Any] = {"outputs": ONE, "reference_outputs": PARALLEL}
     assert trajectory_evaluator()(**fields)["comment"] == 'missing: track({"n": 9})'
     fields = {"outputs": SWAPPED, "reference_outputs": PARALLEL}
     assert trajectory_evaluator()(**fields)["comment"].startswith("another order: track(")
-    turned = {**fields, "reference_outputs": [SWAPPED[2], SWAPPED[0]]}
-    assert trajectory_evaluator()(**turned)["score"] == 0
-    assert trajectory_evaluator(arguments="ignored")(**turned)["score"] == 1
     nothing = trajectory_evaluator()(outputs={}, reference_outputs=PARALLEL)
     assert nothing["score"] is None
     with pytest.raises(OptionError, match="`order` must be one of"):
@@ -366,8 +340,6 @@ CITY = {"city": "Kyiv", "temp": 3}
     [
         (CITY, json.dumps(CITY)),
         ({"city": "Kyiv"}, "Kyiv"),
-        ({"structured_response": CITY}, json.dumps(CITY)),
-        ({"answer": "Kyiv", "documents": ["d"]}, "Kyiv"),
         ({"agent": {"messages": [("ai", "Kyiv")]}}, "Kyiv"),
     ],
 )
@@ -385,23 +357,11 @@ def test_empty_data_are_no_text(row):
         judge.invoke({"input": TASK, **row})
 
 
+SAID = {"role": "assistant", "content": "x"}
 ODD: list[Any] = [
     [{"role": "tool", "content": None, "tool_call_id": 3}],
-    [
-        {
-            "role": "assistant",
-            "tool_calls": [{"name": 3, "args": [1], "id": None}],
-            "content": "",
-        }
-    ],
-    [
-        {
-            "role": "assistant",
-            "content": "x",
-            "invalid_tool_calls": [1],
-            "additional_kwargs": [3],
-        }
-    ],
+    [{**SAID, "tool_calls": [{"name": 3, "args": [1], "id": None}]}],
+    [{**SAID, "invalid_tool_calls": [1], "additional_kwargs": [3]}],
     [{"lc": 1, "id": 5, "kwargs": {"content": "x"}}],
     [{"type": "reasoning"}, {"type": "x_call", "output": 5}, {"type": "y_call_output"}],
     {"messages": None, "structured_response": {}},
@@ -420,13 +380,9 @@ def test_values_of_odd_types_do_not_raise(value):
 
 def test_functions_of_old_and_messages_without_content_are_read():
     old = [
-        {
-            "role": "assistant",
-            "content": None,
-            "function_call": {"name": "f", "arguments": "{}"},
-        },
+        {**SAID, "content": None, "function_call": {"name": "f", "arguments": "{}"}},
         FunctionMessage(content="in Kyiv", name="f"),
-        {"role": "assistant", "content": None},
+        {**SAID, "content": None},
         AIMessage("In Kyiv."),
     ]
     told = "[call of f]\n{}\n\n[result of f]\nin Kyiv\n\n[final answer]\nIn Kyiv."

@@ -14,7 +14,6 @@ from langchain_judges.testing import (
     NotRecorded,
     RecordingChatModel,
     ReplayChatModel,
-    ScriptEnded,
     ServerReply,
     error,
     fitting_reply,
@@ -27,14 +26,6 @@ FIRST = {"explanation": "A is good.", "preference": "1"}
 
 def verdict_of(model):
     return create_direct_judge(model, orders="none").invoke(PAIR)["verdict"]
-
-
-def test_a_list_gives_each_call_its_next_reply_and_then_says_that_it_ended():
-    model = FakeChatModel(replies=["one", {"two": 2}])
-    assert [model.invoke("a").text, model.invoke("b").text] == ["one", '{"two": 2}']
-    assert model.prompts == ["a", "b"]
-    with pytest.raises(ScriptEnded, match="Call 3 of a script of 2 replies"):
-        model.invoke("c")
 
 
 def test_a_judge_on_a_script_reports_what_it_was_told():
