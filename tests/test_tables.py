@@ -135,6 +135,8 @@ def test_columns_are_named_where_their_names_are_unusual():
     rows = [{"frage": "Why?", "reply": "So."}]
     with pytest.raises(InputError, match="no column for `input` is found; there are 'frage'"):
         list(judge_many(polite(), pd.DataFrame(rows), progress=False))
+    with pytest.raises(InputError, match=r"are 'quest', 'reply'; name it by .* input='quest'$"):
+        list(judge_many(polite(), pd.DataFrame([{"quest": "Why?", "reply": "So."}])))
     columns = {"input": "frage"}
     assert len(list(judge_many(polite(), pd.DataFrame(rows), columns=columns))) == 1
     with pytest.raises(OptionError, match="names no field 'inptu'; did you mean 'input'"):

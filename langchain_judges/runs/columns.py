@@ -195,7 +195,8 @@ def understood(names: Sequence[str], columns: Columns | None, takes: str) -> dic
         takes: `"pair"` or `"item"`.
 
     Raises:
-        InputError: A field that is needed has no column; the message names what is there.
+        InputError: A field that is needed has no column; the message names what is there, and
+            the nearest.
     """
     found = dict(columns or {})
     plain = {_plain_name(name): name for name in names if name not in found.values()}
@@ -228,7 +229,9 @@ def _not_found(field: str, names: Sequence[str], takes: str) -> InputError:
     elif field == "output" and own & {"output_a", *USUAL["output_a"]}:
         what = "these rows are pairs, and the judge takes one text"
     else:
-        what = f"name it by `columns` {field}=COLUMN"
+        usual = [field, *USUAL[field]]
+        alike = (repr(name) for name in names if did_you_mean(_plain_name(name), usual))
+        what = f"name it by `columns` {field}={next(alike, 'COLUMN')}"
     there = ", ".join(map(repr, names)) or "none"
     return InputError(f"no column for `{field}` is found; there are {there}; {what}")
 
