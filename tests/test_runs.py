@@ -169,6 +169,27 @@ def test_a_torn_tail_goes_and_failed_rows_are_tried_again(tmp_path):
     assert sorted(line["index"] for line in lines) == [0, 1, 2]
 
 
+def test_rows_of_another_server_are_counted_named_and_judged_again_on_request(
+    serve, tmp_path, caplog
+):
+    servers = [serve(good), serve(good)]
+    rows, out = [PAIR, {**PAIR, "input": "How?"}], tmp_path / "o.jsonl"
+    counts = []
+    for server, options in (
+        (servers[0], {}),
+        (servers[1], {}),
+        (servers[1], {"same_server": True}),
+        (servers[1], {"same_server": True}),
+    ):
+        judge = of_method("relative", chat(server), orders="none")
+        _, summary = collect(judge, rows, "sync", records=out, **options)
+        counts.append((summary.resumed, summary.elsewhere))
+    assert counts == [(0, 0), (2, 2), (0, 0), (2, 0)]
+    assert [len(server.calls) for server in servers] == [2, 2]
+    assert "2 rows were judged by models of the same names at another address" in caplog.text
+    assert not any(server.url.partition("//")[2] in out.read_text() for server in servers)
+
+
 SEEDS = itertools.count()
 
 

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NotRequired
+from urllib.parse import urlsplit
 
 from typing_extensions import TypedDict
 
@@ -162,6 +163,24 @@ def _named_model(
 
 
 _SERVERS = ("openai_api_base", "anthropic_api_url", "azure_endpoint", "base_url")
+
+
+def server_of(model: str | ModelSpec | BaseChatModel) -> str:
+    """Return a short hash of the server that a model is asked at; empty where it is not known.
+
+    A hash, for an address stands in no result.
+    """
+    address: object = None
+    if isinstance(model, str):
+        address = own_address() if model.startswith(("openai:", "gpt-")) else None
+    elif isinstance(model, Mapping):
+        address = model.get("base_url")
+        if not address:
+            return server_of(model.get("name", ""))
+    elif "model_file" not in (getattr(model, "metadata", None) or {}):
+        address = next(filter(None, (getattr(model, name, None) for name in _SERVERS)), None)
+    place = urlsplit(str(address or "")).netloc
+    return hashlib.sha256(place.encode()).hexdigest()[:8] if place else ""
 
 
 def own_address() -> str | None:

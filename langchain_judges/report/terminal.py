@@ -131,7 +131,9 @@ def _lines(summary: Summary) -> Iterator[Line]:
         of = "rows were judged with an example of their own group (`allow_leak`)"
         yield "leaks", f"{summary.leaks:,}", of
     if summary.resumed:
-        yield "resumed", f"{summary.resumed:,}", "rows of an earlier run"
+        elsewhere = f", {summary.elsewhere:,} of them at another address"
+        of = f"rows of an earlier run{elsewhere if summary.elsewhere else ''}"
+        yield "resumed", f"{summary.resumed:,}", of
     if summary.others:
         yield "others", f"{summary.others:,}", "rows of other judges in the file"
 

@@ -53,6 +53,9 @@ class RunOptions(RunLimits):
     came, then the judge's. It appears when the run ends. The same call resumes: rows that were
     judged are not judged again, rows that could not be judged and new rows are. What it resumes
     from is the hidden folder beside the table, such as `.scores.csv.run`."""
+    same_server: bool = False
+    """Count the model's address to what decides a verdict, so that rows judged without this
+    are judged again; `summary.elsewhere` counts those taken from another address otherwise."""
     records: FilePath = None
     """A JSONL file that gets each whole result as it comes, from which the same call resumes
     too: rows that it holds for the same texts, method, options, model and prompts are not

@@ -101,6 +101,26 @@ def _embeddings(judge: object) -> list[Embeddings]:
     return [] if embeddings is None else [embeddings]
 
 
+def servers_of(judge: object) -> str:
+    """Return what tells the servers of a judge's models from others; empty: not known."""
+    # Loaded on use: reading results needs no judge.
+    from langchain_judges.asking.models import server_of
+    from langchain_judges.methods.describe import unwrapped
+
+    own = unwrapped(judge)
+    if members := getattr(own, "members", ()):
+        servers = [servers_of(member.judge) for member in members]
+    else:
+        options = getattr(own, "options", None)
+        steps = [name for name in getattr(options, "model_fields_set", ()) if "_model" in name]
+        models = [
+            getattr(own, "model", None),
+            *(getattr(options, name) for name in sorted(steps)),
+        ]
+        servers = [server_of(each) for each in models if each is not None]
+    return " ".join(dict.fromkeys(filter(None, servers)))
+
+
 def name_of(marks: Marks) -> dict[str, str]:
     """Return a row's description of its judge: method, model and a mark of all settings."""
     data = json.dumps(marks, sort_keys=True, default=str)

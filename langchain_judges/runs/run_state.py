@@ -5,6 +5,7 @@ Threads and event loops share it; `many.py` holds the two loops around it.
 
 from __future__ import annotations
 
+import logging
 import operator
 import re
 import threading
@@ -48,6 +49,7 @@ from langchain_judges.runs.rows import (
     outcome_of,
     outcome_of_error,
     result_row,
+    servers_of,
 )
 from langchain_judges.runs.run_files import RunFiles, table_of
 from langchain_judges.runs.shards import Receipt, Shard
@@ -55,6 +57,8 @@ from langchain_judges.runs.sources import Records, RowReader, source_of
 from langchain_judges.runs.summary import Summary, show_progress
 from langchain_judges.runs.tables import judged_cells
 from langchain_judges.verdict import Failure
+
+_LOG = logging.getLogger(__name__)
 
 ALIKE = 10
 """The run stops if this many first rows all fail with the same permanent error."""
@@ -153,7 +157,10 @@ class RunState:
         if records is not None:
             check_identity(judge.get_name(), marks)
         marks.setdefault("method", judge.get_name())
-        self.name = name_of(marks)
+        servers = servers_of(judge)
+        if options.same_server:
+            marks["server"] = servers
+        self.name = name_of(marks) | ({"server": servers} if servers else {})
         shards = self._shard.of if self._shard else 1
         self.summary = Summary(
             total=(source.size or operator.length_hint(source.records, 0)) // shards or None,
@@ -242,6 +249,7 @@ class RunState:
             result = row.again(self._files.read(row.key))
             with self._lock:
                 self.summary.resumed += 1
+                self.summary.elsewhere += self._is_from_elsewhere(result)
                 self.summary.add(result)
             return result
         if row.over_budget:
@@ -251,6 +259,10 @@ class RunState:
         else:
             outcome = yield from self._outcome(row, self._active[row.index])
         return self._keep(row, outcome)
+
+    def _is_from_elsewhere(self, result: ResultRow) -> bool:
+        server = (result.get("judge") or {}).get("server")
+        return bool(server) and server != self.name.get("server", server)
 
     def _refused(self, row: RunRow) -> Mapping[str, object]:
         """Return the outcome of a bad row; rows that are no table may be of another kind."""
@@ -342,6 +354,12 @@ class RunState:
     def finish(self) -> None:
         """Complete the summary and close the files."""
         self._refresh()
+        if self.summary.elsewhere:
+            _LOG.warning(
+                "%d rows were judged by models of the same names at another address; "
+                "with `same_server=True` the address counts, and rows are judged again",
+                self.summary.elsewhere,
+            )
         # Where every row failed, the rows are not the cause.
         new_rows = self.summary.rows - self.summary.resumed
         self.fatal = self.fatal or self._first_rows.error_of_all(new_rows)

@@ -29,6 +29,8 @@ class Summary:
     rows: int = 0
     resumed: int = 0
     """Rows taken from an earlier run."""
+    elsewhere: int = 0
+    """Of these, rows that the same models judged at another address."""
     preferences: Counter[str] = field(default_factory=Counter)
     labels: int = 0
     """Rows of a judge of one text; `preferences` then counts its labels."""
