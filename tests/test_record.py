@@ -24,7 +24,7 @@ from langchain_judges.rows.fences import sealed
 from langchain_judges.rows.fields import plain_row, thread_of
 from langchain_judges.rows.lookup import context_in
 from langchain_judges.rows.record import record_in
-from langchain_judges.rows.texts import judged, shown, transcript
+from langchain_judges.rows.texts import judged, shown
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, unfenced
 from tests.judges import answer, item_of, of_method
@@ -114,11 +114,8 @@ def test_the_task_of_a_record_without_an_input_is_what_the_user_says_first():
             judge.invoke(row)
 
 
-def test_answers_stand_behind_the_turns_of_the_task_that_they_answer():
-    request = [{"role": "user", "content": "One?"}, {"role": "user", "content": "Two?"}]
+def test_answers_of_one_side_are_numbered():
     answers = [{"role": "assistant", "content": "1"}, {"role": "assistant", "content": "2"}]
-    told = transcript(request, answers)
-    assert told == "[turn 1, user]\nOne?\n\n[turn 1, response]\n1\n\n[turn 2, user]\nTwo?"
     assert judged(answers) == "[answer 1]\n1\n\n[answer 2]\n2"
 
 

@@ -54,7 +54,6 @@ def item_for(
     *,
     expected: str | list[str] | None = None,
     source: str | None = None,
-    rubric: str | None = None,
 ) -> dict[str, object]:
     """Return an `Item` with the given fields that are not empty.
 
@@ -63,7 +62,7 @@ def item_for(
     Raises:
         InputError: The judge has nothing to judge it by.
     """
-    basis = {"expected": expected, "source": source, "rubric": rubric}
+    basis = {"expected": expected, "source": source}
     item: dict[str, object] = {"input": task}
     item |= {"output": output} if output is not None else {}
     item |= {name: value for name, value in basis.items() if value}

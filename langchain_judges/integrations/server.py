@@ -105,8 +105,6 @@ class _Client:
             kind: settable(kind, own and [name for name in own if self._first(name) is kind])
             for kind in kinds
         }
-        if own == []:
-            self._names = dict.fromkeys(kinds, ())
         self.preset = names is None or "preset" in names
 
     @property

@@ -111,23 +111,12 @@ def wording(annotation: object, metadata: Sequence[object] = ()) -> str:
         return " or ".join(wording(part, metadata) for part in get_args(annotation))
     word = _WORDS.get(get_origin(annotation) or annotation)
     if get_origin(annotation) in _LISTS:
-        return "a list" + _size(annotation, metadata)
+        parts = get_args(annotation)
+        is_fixed = get_origin(annotation) is tuple and Ellipsis not in parts
+        return "a list" + (f" of {len(parts)}" if is_fixed else _limits(metadata))
     if word is None:
         return f"a {getattr(annotation, '__name__', str(annotation))}"
     return word + _limits(metadata) if annotation in (int, float) else word
-
-
-def _size(annotation: object, metadata: Sequence[object]) -> str:
-    """Return how many parts a list may have, in words."""
-    parts = get_args(annotation)
-    if get_origin(annotation) is tuple and Ellipsis not in parts:
-        return f" of {len(parts)}"
-    least = [each.min_length for each in _single(metadata) if isinstance(each, bounds.MinLen)]
-    most = [each.max_length for each in _single(metadata) if isinstance(each, bounds.MaxLen)]
-    if least and least == most:
-        return f" of {least[0]}"
-    limits = [f"at least {each}" for each in least] + [f"at most {each}" for each in most]
-    return f" of {' and '.join(limits)}" if limits else ""
 
 
 def _single(metadata: Sequence[object]) -> Iterator[object]:
@@ -140,6 +129,8 @@ _BOUNDS: Mapping[str, tuple[type, str]] = {
     "gt": (bounds.Gt, "above"),
     "le": (bounds.Le, "at most"),
     "lt": (bounds.Lt, "below"),
+    "min_length": (bounds.MinLen, "at least"),
+    "max_length": (bounds.MaxLen, "at most"),
 }
 
 

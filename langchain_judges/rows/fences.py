@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -70,30 +70,22 @@ def sealed(prompt: Sequence[str]) -> list[str]:
 
 def sealed_messages(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     """Return the messages of one prompt with the tokens of `sealed`."""
-    texts = [text for message in messages for text in _texts(message.content)]
-    tokens = dict(zip(texts, sealed(texts), strict=True))
+    texts: dict[str, str] = {}
+    for message in messages:
+        _with_texts(message.content, lambda text: texts.setdefault(text, text))
+    texts = dict(zip(texts, sealed(list(texts)), strict=True))
     return [
-        message.model_copy(update={"content": _with_texts(message.content, tokens)})
+        message.model_copy(update={"content": _with_texts(message.content, texts.__getitem__)})
         for message in messages
     ]
 
 
-def _texts(content: str | list[Any]) -> list[str]:
-    """Return the texts of a message's content, a string or blocks of the caller's prompt."""
+def _with_texts(content: Any, change: Callable[[str], str]) -> Any:
+    """Return a message's content with each text changed; blocks come of a caller's prompt."""
     if isinstance(content, str):
-        return [content]
-    texts = [block.get("text") if isinstance(block, dict) else block for block in content]
-    return [text for text in texts if isinstance(text, str)]
-
-
-def _with_texts(content: str | list[Any], texts: Mapping[str, str]) -> str | list[Any]:
-    if isinstance(content, str):
-        return texts[content]
-    return [
-        {**block, "text": texts[block["text"]]}
-        if isinstance(block, dict) and isinstance(block.get("text"), str)
-        else texts.get(block, block)
-        if isinstance(block, str)
-        else block
-        for block in content
-    ]
+        return change(content)
+    if isinstance(content, list):
+        return [_with_texts(block, change) for block in content]
+    if isinstance(content, dict) and isinstance(text := content.get("text"), str):
+        return {**content, "text": change(text)}
+    return content

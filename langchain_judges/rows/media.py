@@ -71,15 +71,14 @@ def media_in(value: object) -> Iterator[Mapping[str, object]]:
             yield from media_in(part)
 
 
-def with_media(
-    text: str, holder: object, *, marks: bool = True
-) -> str | list[str | dict[str, Any]]:
-    """Return a text as the content of a message, with the blocks that its marks stand for.
+def with_media(text: str, holder: object) -> str | list[str | dict[str, Any]]:
+    """Return a text as the content of a message, each mark with the block it stands for.
+
+    The marks stay, so that a reader can name what it saw.
 
     Args:
         text: The text.
         holder: Where the blocks stand: rows, states, messages.
-        marks: Keep the marks, so that a reader can name what it saw.
 
     Returns:
         The text itself if none of its marks has a block.
@@ -91,20 +90,15 @@ def with_media(
     start = 0
     for mark in _MARK.finditer(text):
         if mark[0] in blocks:
-            before = text[start : mark.end() if marks else mark.start()]
-            content += [_text(before, marks), _standard(blocks[mark[0]])]
+            content += [_text(text[start : mark.end()]), _standard(blocks[mark[0]])]
             start = mark.end()
     if not content:
         return text
-    return [part for part in [*content, _text(text[start:], marks)] if part]
+    return [part for part in [*content, _text(text[start:])] if part]
 
 
-def _text(text: str, marks: bool) -> dict[str, Any]:
-    """Return a text as a block, empty if the text is blank.
-
-    Without the marks, the line breaks around them are removed too.
-    """
-    text = text if marks else text.removeprefix("\n").removesuffix("\n")
+def _text(text: str) -> dict[str, Any]:
+    """Return a text as a block, empty if the text is blank."""
     return {"type": "text", "text": text} if text.strip() else {}
 
 

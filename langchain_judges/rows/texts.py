@@ -161,7 +161,7 @@ OUTCOMES = ("structured response", "tools available", "how it ended")
 _ANSWERS = {"assistant", "structured response"}
 
 
-_TALKING = ("user", "assistant", "response")
+_TALKING = ("user", "assistant")
 
 
 def has_answer(messages: Sequence[Mapping[str, Any]]) -> bool:
@@ -298,37 +298,14 @@ def compared(text: Text) -> tuple[bool, str]:
     return isinstance(text, str) or len(text) == 1, judged(text)
 
 
-def transcript(text: Text, answers: Text = "") -> str:
-    """Return the task, for people, keys and comparisons: never for prompts.
-
-    Args:
-        text: The task, or the chat messages that both sides share.
-        answers: A side's own messages; all but the last are placed after the user's
-            messages in turn, so that a follow-up can be read in its context.
-    """
-    return _written(_with_answers(text, answers), _readable, is_work=False)
+def transcript(text: Text) -> str:
+    """Return the task, for people, keys and comparisons: never for prompts."""
+    return _written(text, _readable, is_work=False)
 
 
-def shown_task(text: Text, answers: Text = "") -> str:
-    """Return the task as a prompt shows it: of several messages each in a fence of its own.
-
-    Args:
-        text: As in `transcript`.
-        answers: As in `transcript`.
-    """
-    return _written(_with_answers(text, answers), _fenced, is_work=False)
-
-
-def _with_answers(text: Text, answers: Text) -> Text:
-    earlier = [] if isinstance(answers, str) else list(answers)[:-1]
-    if isinstance(text, str) or not earlier:
-        return text
-    messages: list[Mapping[str, object]] = []
-    for message in text:
-        messages.append(message)
-        if message.get("role", "user") == "user" and earlier:
-            messages.append({**earlier.pop(0), "role": "response"})
-    return messages
+def shown_task(text: Text) -> str:
+    """Return the task as a prompt shows it: of several messages each in a fence of its own."""
+    return _written(text, _fenced, is_work=False)
 
 
 def answers_in_turn(task: Text, text: Text) -> bool:

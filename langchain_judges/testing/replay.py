@@ -7,6 +7,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ class ReplayChatModel(PlainModel):
         return _message(entry["reply"])
 
 
-class RecordingChatModel(PlainModel):
+class RecordingChatModel(ReplayChatModel):
     """A chat model that asks another one and writes requests and replies to a file.
 
     What the file already holds is not asked again, so a run that was stopped resumes where it
@@ -91,50 +92,47 @@ class RecordingChatModel(PlainModel):
 
     model: str | BaseChatModel
     """The model to ask: a chat model, or a name as the judges take it."""
-    path: Path
-    """The file to append to."""
-    _entries: dict[str, Recorded] | None = PrivateAttr(default=None)
-    _chat: BaseChatModel | None = PrivateAttr(default=None)
     _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
 
     @property
     def _llm_type(self) -> str:
         return "recording"
 
+    @cached_property
+    def _chat(self) -> BaseChatModel:
+        return resolve_model(self.model)
+
+    def _read(self) -> dict[str, Recorded]:
+        with self._lock:
+            if self._entries is None and not self.path.exists():
+                self._entries = {}
+            return super()._read()
+
     def _reply(
         self, messages: list[BaseMessage], stop: list[str] | None, settings: dict[str, Any]
     ) -> AIMessage:
         request = request_of(messages, stop, settings)
-        key = key_of(request)
-        with self._lock:
-            if self._entries is None:
-                self._entries = entries_of(self.path) if self.path.exists() else {}
-                self._chat = resolve_model(self.model)
-            entry, chat = self._entries.get(key), self._chat
+        entry = self._read().get(key_of(request))
         if entry is None:
-            assert chat is not None  # noqa: S101 - for the type checker: resolved above
-            reply = chat.invoke(messages, stop=stop, **settings)
-            entry = self._record(key, request, reply, chat)
+            entry = self._record(request, self._chat.invoke(messages, stop=stop, **settings))
         return _message(entry["reply"])
 
-    def _record(
-        self, key: str, request: Recorded, reply: AIMessage, chat: BaseChatModel
-    ) -> Recorded:
+    def _record(self, request: Recorded, reply: AIMessage) -> Recorded:
         metadata = {
             name: reply.response_metadata[name]
             for name in _METADATA
             if reply.response_metadata.get(name) is not None
         }
         entry: Recorded = {
-            "key": key,
-            "model": model_name(chat),
+            "key": key_of(request),
+            "model": model_name(self._chat),
             "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
             **request,
             "reply": {"text": reply.text, "usage": reply.usage_metadata, "metadata": metadata},
         }
+        entries = self._read()
         with self._lock:
-            assert self._entries is not None  # noqa: S101 - for the type checker
-            self._entries[key] = entry
+            entries[entry["key"]] = entry
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(entry, ensure_ascii=False) + "\n")
