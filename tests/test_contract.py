@@ -68,15 +68,9 @@ def test_it_keeps_the_contract(page):
     check_method(page.MeritsOptions, page.build)
 
 
-def test_a_method_that_announces_too_few_calls_breaks_it(page):
-    class Modest(page.MeritsOptions):  # type: ignore[name-defined,misc]  # as below
-        """Announces half of its calls."""
-
-        def calls(self):
-            return 1
-
-    with pytest.raises(AssertionError, match="2 calls are made, and 1 announced"):
-        check_method(Modest, page.build)
+def test_a_method_that_announces_too_few_calls_breaks_it(page, monkeypatch):
+    monkeypatch.setattr(page.MeritsOptions, "calls", lambda self: 1)
+    refused(page, "2 calls are made, and 1 announced")
 
 
 def test_a_method_that_shows_nothing_of_what_it_recalled_breaks_it(page, monkeypatch):
@@ -86,8 +80,7 @@ def test_a_method_that_shows_nothing_of_what_it_recalled_breaks_it(page, monkeyp
         return Call(question, self.material(pair, work["order"]), order=work["order"])
 
     monkeypatch.setattr(page.MeritsSteps, "compare", blind)
-    with pytest.raises(AssertionError, match="1 recalled, in 0 prompts"):
-        check_method(page.MeritsOptions, page.build)
+    refused(page, "1 recalled, in 0 prompts")
 
 
 def test_a_prompt_without_a_place_for_what_was_recalled_is_refused(page):
@@ -205,14 +198,13 @@ UNFENCED_TASK = "{request}\n" + MATERIAL.partition("</request-{fence_request}>")
     "prompt, message",
     [
         (UNFENCED_TASK, r"in a fence that it cannot close.* it stands bare in"),
-        (STATIC, r"in a fence that it cannot close.* it stands bare in"),
         (STATIC.replace("{instructions}", ""), "the caller's `instructions` stand in a prompt"),
         (STATIC.replace("{response_2}", ""), "makes the verdict 'A', not 'tie'"),
         (MATERIAL.replace("{request}", ""), r"the task \(`input`\) stands in a prompt"),
         (MATERIAL.replace("{reference}", ""), "the row's `reference` stands in a prompt"),
     ],
 )
-def test_a_prompt_that_leaves_out_what_it_must_have_is_refused(page, prompt, message):
+def test_a_prompt_that_leaves_out_what_it_must_have_is_refused(page, message, prompt):
     template = ChatPromptTemplate.from_messages([("system", COMPARES), ("human", prompt)])
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(page.MeritsOptions, "templates", {"compare": template})
@@ -262,13 +254,10 @@ def test_a_method_may_ask_about_each_text_by_itself(page, monkeypatch):
         return Call(question, self.material(work["pair"], "AB"), work["order"])
 
     def compared(self, work, reply):
-        if not reply.data:
-            return {}
-        own = {"order": work["order"], "preference": "tie"}
-        return {"ballots": [{**own, "reason": str(reply.data["score"])}]}
+        return {"ballots": [{"order": work["order"], **reply.data}]} if reply.data else {}
 
     def merge(self, state):
-        points = {each["order"]: int(each["reason"]) for each in state["ballots"]}
+        points = {each["order"]: each["score"] for each in state["ballots"]}
         answers: Any = {"AB": points} if len(points) == 2 else {}
         usage = add_usage(state["usages"])
         failures = state["failures"]
@@ -313,8 +302,7 @@ def test_a_score_of_one_text_that_is_reversed_is_refused(monkeypatch):
 
     def reversed_score(*args):
         verdict = one_verdict(*args)
-        score = verdict["score"]
-        return {**verdict, "score": None if score is None else 1 - score}
+        return {**verdict, "score": verdict["score"] and 1 - verdict["score"]}
 
     monkeypatch.setattr(steps, "one_verdict", reversed_score)
     with pytest.raises(AssertionError, match="the best reply has the higher `score`"):
@@ -339,6 +327,3 @@ def test_a_tuple_of_ones_own_is_an_option_like_any_other(page):
         """How many of each."""
 
     check_method(Critics, page.build)
-    assert Critics(critics=["a", "b"], panels=[["a", 1]]).panels == (("a", 1),)
-    with pytest.raises(OptionError, match=r"`critics` must be .*, got \('a',\)"):
-        Critics(critics=("a",))

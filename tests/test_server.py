@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +21,7 @@ from langchain_judges.methods.registry import METHODS
 from langchain_judges.testing import FakeModelServer
 from tests.conftest import chat
 from tests.judges import FEW, PAIR, answer_call, item_of, of_method
+from tests.processes import wait_until
 
 ROOT = Path(__file__).parents[1]
 CONFIG = json.loads((ROOT / "langgraph.json").read_text())
@@ -42,6 +42,7 @@ def url(model, tmp_path_factory):
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [str(Path(sys.executable).parent / "langgraph"), "dev", "--no-browser"]
+    command += ["--no-reload", "--port", str(port)]
     env = {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
@@ -50,16 +51,11 @@ def url(model, tmp_path_factory):
         "OPENAI_BASE_URL": model.url,
     }
     log = (home / "log").open("w")
-    running = subprocess.Popen(
-        [*command, "--no-reload", "--port", str(port)],
-        cwd=home,
-        env=env,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-    )
+    running = subprocess.Popen(command, cwd=home, env=env, stdout=log, stderr=log)
     address = f"http://127.0.0.1:{port}"
     try:
-        wait_for(port, running, home / "log")
+        wait_until(lambda: running.poll() is not None or listens(port))
+        assert running.poll() is None, (home / "log").read_text()[-2000:]
         yield address
     finally:
         running.terminate()
@@ -68,17 +64,9 @@ def url(model, tmp_path_factory):
         shutil.rmtree(home / ".langgraph_api", ignore_errors=True)
 
 
-def wait_for(port, running, log):
-    deadline = time.monotonic() + 300
-    while time.monotonic() < deadline:
-        assert running.poll() is None, log.read_text()[-2000:]
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-        except OSError:
-            time.sleep(0.2)
-        else:
-            return
-    raise AssertionError(log.read_text()[-2000:])
+def listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture
@@ -123,8 +111,6 @@ AUDITED = [
     # Not doubted: it is labelled 1 and says what is expected.
     {"id": "right", "input": "How?", "output": "good 1", "expected": "good 1"},
 ]
-
-
 OF_BOTH = {"max_rounds": 2, "instructions": "Be kind."}
 """An option of the audit, and one of the judge that an audit would take with a model."""
 
@@ -229,8 +215,6 @@ def test_no_owner_hands_out_paths_models_or_objects(name):
         ("sc2", {"aspects": "/etc/passwd"}, "`aspects` can be set by the owner"),
         ("jury", {"methods": [{"method": "rubric"}]}, "`methods` can be set by the owner"),
         ("direct", {"preset": ["paper"]}, "`preset` must be a text"),
-        ("direct", {"preset": "none"}, "there is no preset of 'direct' 'none'"),
-        ("audit", {"check": "pattern"}, "`check` can be set by the owner"),
     ],
 )
 async def test_a_client_is_refused_what_is_the_owners(name, context, message):

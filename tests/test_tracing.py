@@ -24,18 +24,12 @@ from tests.planners import as_labelled, fooled_model, planning
 PAIR = {"input": "Why?", "output_a": "good good", "output_b": "bad"}
 
 
-WRITING = {
-    "sync": lambda writer: writer.invoke({"concepts": ["snow", "goat", "vest"]}),
-    "async": lambda writer: asyncio.run(writer.ainvoke({"concepts": ["snow", "goat", "vest"]})),
-}
-
-
-@pytest.mark.parametrize("kind", WRITING)
-def test_every_step_of_writing_has_a_name_of_its_own(traced, kind):
+def test_every_step_of_writing_has_a_name_of_its_own(traced):
     def respond(prompt):
         return '{"text": "Snow."}' if "Make one" in prompt else writes(prompt)
 
-    trace = traced(lambda: WRITING[kind](create_bsm_writer(FakeChatModel(replies=respond))))
+    writer = create_bsm_writer(FakeChatModel(replies=respond))
+    trace = traced(lambda: writer.invoke({"concepts": ["snow", "goat", "vest"]}))
     assert [run["name"] for run in trace.children(None)] == ["write"]
     calls = [run["name"] for run in trace.runs.values() if run["run_type"] == "llm"]
     assert sorted(calls) == ["merge", "repair", "solve: group 1", "solve: group 2", "split"]
@@ -70,10 +64,7 @@ CALLS: dict[str, dict[str, Any]] = {
     },
     "drpe": {"vote:panel": "BA"},
     "sc2": {
-        "aspects:sample 1": None,
-        "aspects:sample 2": None,
-        "table 1": None,
-        "table 2": None,
+        **dict.fromkeys(["aspects:sample 1", "aspects:sample 2", "table 1", "table 2"]),
         "match 1.1: table 1 vs table 2": None,
         "preference:A first": "AB",
         "preference:B first": "BA",
@@ -150,11 +141,8 @@ def test_every_step_of_an_audit_and_every_label_in_it(traced, kind):
     for step in trace.children(root)[1:3]:
         [judged] = trace.children(step)
         assert judged["name"] == "allure"
-        assert [run["name"] for run in trace.children(judged)][:3] == [
-            "begin",
-            "recall",
-            "evaluate",
-        ]
+        names = [run["name"] for run in trace.children(judged)]
+        assert names[:3] == ["begin", "recall", "evaluate"]
     names_asked = {run["name"] for run in trace.runs.values() if run["run_type"] == "llm"}
     assert names_asked == {"evaluate:0r", "evaluate:0w"}
 

@@ -30,8 +30,7 @@ PROJECT = "production"
 @pytest.fixture
 def server():
     with LangSmithServer() as server:
-        session = server._new_session(None, None, {"name": PROJECT})
-        session["reference_dataset_id"] = None
+        server._new_session(None, None, {"name": PROJECT})
         yield server
 
 
@@ -194,11 +193,9 @@ def test_a_thread_is_judged_as_one_conversation_whenever_it_began(client, server
     yesterday = datetime.now(UTC) - timedelta(days=1)
     server.runs[first]["start_time"] = yesterday.isoformat()
     production(server, "Out of a thread.")
-    judged = {
-        "inputs": {"input": "Why?", "output": "good"},
-        "extra": {"metadata": {"thread_id": "j"}},
-    }
-    production(server, "-", **judged, outputs={"verdict": {"label": 1, "failures": []}})
+    judged: dict[str, Any] = {"outputs": {"verdict": {"label": 1, "failures": []}}}
+    judged["inputs"] = {"input": "Why?", "output": "good"}
+    production(server, "-", **judged, extra={"metadata": {"thread_id": "j"}})
     model = FakeChatModel(replies=answer)
     judge = of_method("rubric", model, rubric=["Tone"])
     watch = watch_project(client, judge, PROJECT, threads=True)
@@ -236,10 +233,6 @@ def test_langsmith_is_told_how_to_draw_each_score(client, server):
 def test_options_that_cannot_be_are_refused(client):
     with pytest.raises(OptionError, match="this one compares pairs"):
         watch_project(client, bsm(), PROJECT)
-    with pytest.raises(
-        OptionError, match="`sample` must be a number of at least 0 and at most 1, got 5"
-    ):
-        watch_project(client, labels(), PROJECT, sample=5)
 
 
 # ---- from the command line
@@ -252,18 +245,16 @@ def command(server, *more):
     ]
 
 
-def environment(server):
-    return {
-        "LANGSMITH_ENDPOINT": server.url,
-        "LANGSMITH_API_KEY": "x",
-        "OPENAI_API_KEY": "none",
-    }
+@pytest.fixture
+def environment(server, monkeypatch):
+    monkeypatch.setenv("LANGSMITH_ENDPOINT", server.url)
+    monkeypatch.setenv("LANGSMITH_API_KEY", "x")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
 
 
-def test_the_command_looks_once_and_says_what_it_did(server, monkeypatch):
+@pytest.mark.usefixtures("environment")
+def test_the_command_looks_once_and_says_what_it_did(server):
     production(server, "good", "good", None)
-    for name, value in environment(server).items():
-        monkeypatch.setenv(name, value)
     with FakeModelServer(answer_call) as model:
         result = CliRunner().invoke(app, command(model, "--queue", "doubtful")[2:])
     assert result.exit_code == 0, result.output
@@ -276,10 +267,9 @@ def test_the_command_looks_once_and_says_what_it_did(server, monkeypatch):
 
 
 @pytest.mark.system
-def test_a_signal_ends_the_command_while_it_waits(server, monkeypatch):
+@pytest.mark.usefixtures("environment")
+def test_a_signal_ends_the_command_while_it_waits(server):
     production(server, "good")
-    for name, value in environment(server).items():
-        monkeypatch.setenv(name, value)
     with FakeModelServer(answer_call) as model:
         program = start(*command(model, "--every", "10m"))
         wait_until(lambda: kept(server, "Tone"))
