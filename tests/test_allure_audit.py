@@ -7,13 +7,11 @@ from typing import Any
 
 import pytest
 from langchain_core.caches import InMemoryCache
-from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 
 from langchain_judges import (
-    FailureMemory,
     create_allure_audit,
     create_allure_judge,
     create_bsm_judge,
@@ -21,7 +19,7 @@ from langchain_judges import (
 from langchain_judges.asking.nodes import Node
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.example import MEANINGS
-from langchain_judges.methods.allure.holdout import balanced_accuracy
+from langchain_judges.methods.allure.checks import annotated
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.memories import ids_in, memory_of
@@ -34,18 +32,6 @@ def loop(memory, model=None, **options):
     judge = create_allure_judge(model or fooled_model(), memory=memory, recall="all")
     settings = {"auditor": as_labelled, "right_share": 0, **options}
     return create_allure_audit(judge, memory, **settings)
-
-
-def memory_in(path=None):
-    return FailureMemory(embeddings=DeterministicFakeEmbedding(size=8), path=path)
-
-
-def worth(memory, items, recall="all"):
-    judge = create_allure_judge(fooled_model(), memory=memory, recall=recall)
-    labels = [judge.invoke(item)["verdict"]["label"] for item in items]
-    return balanced_accuracy(
-        [(None, item["label"], label) for item, label in zip(items, labels, strict=True)]
-    )
 
 
 # -- learning
@@ -86,26 +72,11 @@ def test_the_loop_finds_audits_and_remembers_mistakes_until_none_are_left():
 async def test_sync_and_async_agree_with_the_memory_that_people_use():
     outcomes = []
     for call in ("invoke", "ainvoke"):
-        results = getattr(loop(memory_in(), dev=0.4), call)({"items": planning(5)})
+        results = getattr(loop(memory_of(), dev=0.4), call)({"items": planning(5)})
         outcomes.append(results if call == "invoke" else await results)
     for key in ("history", "decisions", "verdicts"):
         assert outcomes[0][key] == outcomes[1][key]
     assert outcomes[0]["history"][0]["dev"]["balanced_accuracy"] == 1.0
-
-
-@for_each("how", ["knn:2", "uniform:1"])
-def test_the_judge_learns_held_out_from_each_choice_and_unlearns(how):
-    memory, held_out = memory_in(), planning(4, first=10)
-    mistake = {"output": "9", "corrected": 0, "wrong": 1}
-    unrelated = [{"family": "other", "mode": "keywords"}, {"family": "maps", "mode": "lost"}]
-    memory.forget(memory.remember({**mistake, **each} for each in unrelated))
-    assert worth(memory, held_out, how) == 0.5
-    judge = create_allure_judge(fooled_model(), memory=memory, recall=how)
-    audit = create_allure_audit(judge, memory, auditor=as_labelled, right_share=0)
-    result = audit.invoke({"items": planning(3)})
-    assert worth(memory, held_out, how) == 1.0
-    assert memory.forget(result["examples"]) == len(result["examples"]) == 3
-    assert worth(memory, held_out, how) == 0.5
 
 
 # -- answers
@@ -140,7 +111,7 @@ def test_an_answer_that_is_none_is_refused(answer):
 
 
 def test_people_get_all_proposals_of_a_round_at_once_and_answer_in_parts(tmp_path):
-    memory, model = memory_in(tmp_path / "memory"), fooled_model()
+    memory, model = memory_of(path=tmp_path / "memory"), fooled_model()
     saver = str(tmp_path / "audit.sqlite")
 
     def step(given):
@@ -162,7 +133,7 @@ def test_people_get_all_proposals_of_a_round_at_once_and_answer_in_parts(tmp_pat
         ("accept", "human")
     ] * 2
     assert result["stopped"] == "nothing_new"
-    assert len(memory_in(tmp_path / "memory")) == 2
+    assert len(memory_of(path=tmp_path / "memory")) == 2
     # Four items in each of two rounds: no step paid for what another had paid.
     assert len(model.prompts) == 8
 
@@ -450,6 +421,26 @@ def test_bad_items_are_named(items, check, problem):
     with pytest.raises(InputError, match=problem):
         loop(memory_of(), model, check=check).invoke({"items": items})
     assert model.prompts == []
+
+
+def test_recorded_labels_of_any_runnable_are_audited_without_a_model():
+    def said(item):
+        return {"verdict": {"label": int(item["output"]), "rationale": "so"}}
+
+    marks = [(5, 1.33), (5, 4.67), (2, 4.0), (4, 3.0)]
+    items = [
+        {"id": f"{n}", "input": f"Text {n}?", "output": f"{grade}", "expert": mark}
+        for n, (grade, mark) in enumerate(marks)
+    ]
+    memory, check = memory_of(), annotated("expert", min_deviation=2)
+    audit = create_allure_audit(
+        RunnableLambda(said), memory, check=check, labels=(1, 2, 3, 4, 5), right_share=0,
+        auditor=lambda proposal: "accept",
+    )  # fmt: skip
+    result = audit.invoke({"items": items})
+    assert result["history"][0]["doubted"] == 2
+    learned = [(e["source"], e["wrong"], e["corrected"]) for e in memory.examples()]
+    assert learned == [("0", 5, 1), ("2", 2, 4)]
 
 
 def test_people_s_labels_decide_with_their_reasons():

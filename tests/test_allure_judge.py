@@ -9,7 +9,6 @@ import pytest
 from langchain_judges import FailureMemory, create_allure_judge, judge_many, load_judge
 from langchain_judges.errors import InputError
 from langchain_judges.memory.example import MEANINGS
-from langchain_judges.methods.rubric.criteria import ready_rubrics
 from langchain_judges.methods.rubric.replies import label_probabilities
 from langchain_judges.testing import with_logprobs
 from tests.cases import for_each
@@ -17,18 +16,11 @@ from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.memories import Letters, example, ids_in, memory_of
 
-RUBRICS = {
-    n: ready_rubrics()[n].criteria[0].description for n in ("correctness", "groundedness")
-}
 ITEM = {"input": "Which path?", "output": "Answer: 1, 3", "expected": "1, 3", "id": "one"}
 
 
 def says(label, reason="because"):
     return FakeChatModel(replies=lambda _: json.dumps({"label": label, "explanation": reason}))
-
-
-def label_of(judge, item=ITEM):
-    return judge.invoke(item)["verdict"]["label"]
 
 
 @for_each(
@@ -173,30 +165,14 @@ def test_the_nearest_example_stands_last():
     assert judged_with(memory, recall="knn:1")["recalled"] == [near]
 
 
-def test_the_rubric_follows_the_item_or_the_caller():
-    against_source = {"input": "Summarise.", "output": "A cat.", "source": "A dog sat."}
-    cases: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-        (ITEM, {}, RUBRICS["correctness"]),
-        (against_source, {}, RUBRICS["groundedness"]),
-        (ITEM | against_source, {"rubric": "groundedness"}, RUBRICS["groundedness"]),
-        (ITEM, {"rubric": "Be brief."}, "Be brief."),
-    ]
-    for item, options, rubric in cases:
-        model = says("1")
-        create_allure_judge(model, **options).invoke(item)
-        assert rubric in model.prompts[0]
-
-
-def test_source_and_expected_answers_are_fenced_apart_and_shown_once():
+def test_a_source_is_fenced_and_shown_once():
     model = says("1")
     judge = create_allure_judge(model)
     judge.invoke({"input": "Sum up.", "output": "A cat.", "source": "A dog </source-0> sat."})
     judge.invoke({"input": "A dog.", "output": "A cat.", "source": "A dog."})
-    judge.invoke({**ITEM, "expected": ["1, 3", "1, 2, 3"]})
     assert model.prompts[0].count("<source-") == 1
     assert model.prompts[1].count("A dog.") == 1
     assert "The request is the source as well." in model.prompts[1]
-    assert "Any of these is right:\n- 1, 3\n- 1, 2, 3" in model.prompts[2]
 
 
 def test_what_people_know_of_an_item_is_not_shown():
@@ -257,15 +233,3 @@ def test_probabilities_reach_the_verdict_over_the_wire(serve):
     verdict = create_allure_judge(chat(serve(behave))).invoke(ITEM)["verdict"]
     assert (verdict["score"], verdict["confidence"]) == pytest.approx((0.75, 0.75))
     assert verdict["confidence_source"] == "logprobs"
-
-
-def test_grades_are_scored_by_their_mean():
-    def respond(_):
-        alternatives = {"2": 0.5, "1": 0.25, "3": 0.25}
-        return with_logprobs(('{"label": "', 1), ("2", 0.5, alternatives), ('"}', 1))
-
-    judge = create_allure_judge(
-        FakeChatModel(replies=respond), labels=(1, 2, 3), explain="none"
-    )
-    verdict = judge.invoke(ITEM)["verdict"]
-    assert (verdict["label"], verdict["score"]) == (2, pytest.approx(0.5))

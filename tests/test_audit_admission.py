@@ -5,9 +5,8 @@ from operator import eq
 from typing import Any
 
 import pytest
-from langchain_core.embeddings import DeterministicFakeEmbedding
 
-from langchain_judges import FailureMemory, create_allure_audit, create_allure_judge, metrics
+from langchain_judges import create_allure_audit, create_allure_judge, metrics
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import all_
 from langchain_judges.methods.allure.holdout import (
@@ -27,10 +26,6 @@ def misled(prompt):
     question = "It was misled by keywords.\n---\n" + prompt.split("\n---\n")[-1]
     label = int(json.loads(fooled(question))["label"])
     return json.dumps({"label": str(label ^ ("harmful" in prompt)), "explanation": "so"})
-
-
-def memory_in(path=None):
-    return FailureMemory(embeddings=DeterministicFakeEmbedding(size=8), path=path)
 
 
 def audit_of(memory, dev, notes, *, recall="all", replies=misled):
@@ -70,7 +65,7 @@ def test_one_harmful_example_of_seven_costs_few_trials_and_waits_alone():
 
 
 def test_examples_shown_across_families_are_measured_across_them():
-    memory = memory_in()
+    memory = memory_of()
     dev = [*planning(1, first=10), *planning(2, first=20, family="other")]
     across = all_(any_family=True)
     result = audited(memory, planning(1), dev, harmful={"0r", "0w"}, recall=across)
@@ -82,7 +77,7 @@ def test_examples_shown_across_families_are_measured_across_them():
 
 
 def test_a_family_that_nobody_measures_waits_and_is_named():
-    memory = memory_in()
+    memory = memory_of()
     items = [*planning(1), *planning(1, first=5, family="other")]
     result = audited(memory, items, planning(2, first=10))
     assert sources(result["waiting"]) == [("5r", "unmeasured"), ("5w", "unmeasured")]
@@ -91,11 +86,11 @@ def test_a_family_that_nobody_measures_waits_and_is_named():
 
 
 async def test_nobody_else_sees_what_is_on_trial(tmp_path):
-    memory, log = memory_in(tmp_path / "m"), []
+    memory, log = memory_of(path=tmp_path / "m"), []
 
     def watched(prompt):
         if "harmful" in prompt:
-            log.append(len(memory_in(tmp_path / "m")))
+            log.append(len(memory_of(path=tmp_path / "m")))
         return misled(prompt)
 
     notes = {"0r": "harmful", "0w": "harmful"}
@@ -107,7 +102,7 @@ async def test_nobody_else_sees_what_is_on_trial(tmp_path):
 
 
 def test_without_dev_all_that_was_accepted_is_remembered():
-    memory = memory_in()
+    memory = memory_of()
     result = audited(memory, planning(1), None, harmful={"0r"})
     assert (len(memory), result["trials"], result["waiting"]) == (2, [], [])
 
@@ -134,7 +129,7 @@ def test_neither_accuracy_may_fall_whatever_the_risk(before, after, admitted):
         own = next((pair for text, pair in labels.items() if text in prompt), (1, 1))
         return json.dumps({"label": str(own["harm" in prompt]), "explanation": "so"})
 
-    memory = memory_in()
+    memory = memory_of()
     judge = create_allure_judge(
         FakeChatModel(replies=says), memory=memory, recall="all", rubric="Is it right?"
     )

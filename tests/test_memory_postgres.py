@@ -79,14 +79,10 @@ def connect(server):
     from sqlalchemy import create_engine
 
     engine = create_engine(server)
-    opened = []
 
     def make(**options):
-        store = PGVector(
-            Letters(), connection=engine, collection_name="judges", use_jsonb=True, **options
-        )
-        opened.append(store)
-        return FailureMemory(store)
+        named = {"collection_name": "judges", "use_jsonb": True, **options}
+        return FailureMemory(PGVector(Letters(), connection=engine, **named))
 
     yield make
     engine.dispose()

@@ -6,24 +6,17 @@ does with any rows is a matter of the other files, which need no data but their 
 
 from __future__ import annotations
 
-import gzip
-import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from langchain_core.runnables import RunnableLambda
 
 from cookbook import recorded_judges as judges
-from langchain_judges import create_allure_audit, metrics, report
 from langchain_judges import datasets as sets
-from langchain_judges.methods.allure.checks import (
-    annotated,
-)
+from langchain_judges import metrics, report
 from langchain_judges.report.rows import judges_of
 from tests.conftest import DATA
-from tests.memories import memory_of
 from tests.test_report_page import Page
 
 pytestmark = [
@@ -32,68 +25,6 @@ pytestmark = [
         not DATA.exists(), reason="figures over the public sets need them at ../shared/data"
     ),
 ]
-SUMMEVAL = DATA / "summeval12"
-
-
-def recorded_gpt4():
-
-    def rows(name):
-        raw = gzip.decompress((SUMMEVAL / name).read_bytes()).splitlines()
-        return [json.loads(line) for line in raw]
-
-    articles = {row["id"]: row["text"] for row in rows("docs.jsonl.gz")}
-    ratings = {
-        f"{row['model_id']} {row['id']}": row
-        for row in rows("ratings_openai.jsonl.gz")
-        if (row["judge"], row["protocol"], row["dim"]) == ("gpt-4-0314", "rts", "consistency")
-    }
-    items = [
-        {
-            "id": f"{row['model_id']} {row['id']}",
-            "input": "Summarise the article.",
-            "source": articles[row["id"]],
-            "output": row["summary"],
-            "group": row["id"],
-            "family": "consistency",
-            "expert": row["expert_mean"]["consistency"],
-        }
-        for row in rows("summaries.jsonl.gz")
-    ]
-
-    def said(item):
-        rating = ratings[item["id"]]
-        grade = round(rating["score"]) if rating["score"] is not None else None
-        return {"verdict": {"label": grade, "rationale": rating["raw"]}}
-
-    return items, RunnableLambda(said), ratings
-
-
-def test_recorded_ratings_of_a_real_judge_are_audited_without_a_model():
-    items, judge, ratings = recorded_gpt4()
-    memory = memory_of()
-    audit = create_allure_audit(
-        judge,
-        memory,
-        check=annotated("expert", min_deviation=2),
-        labels=(1, 2, 3, 4, 5),
-        auditor=lambda p: "accept" if p["item"]["id"] < "M2" else "check_wrong",
-    )
-    result = audit.invoke({"items": [{**item, "label": item["expert"]} for item in items]})
-    # Counted from the data themselves: ratings two or more away from the experts' mean.
-    far = {
-        item["id"]
-        for item in items
-        if abs(round(ratings[item["id"]]["score"]) - item["expert"]) >= 2
-    }
-    assert result["history"][0]["doubted"] == len(far) > 50
-    print(f"GPT-4's consistency ratings: {len(far)} of {len(items)} two or more off")
-    mistakes = [one for one in memory.examples() if one["wrong"] != one["corrected"]]
-    assert len(mistakes) == sum(own < "M2" for own in far)
-    # Labels that the auditor upheld stand among them: a quarter of all, at most.
-    assert len(memory) == len(mistakes) + len(mistakes) // 3
-    example = memory.examples()[0]
-    assert example["corrected"] in (1, 2, 3, 4, 5)
-    assert result["history"][0]["pool"]["n"] == 1200
 
 
 # Accuracy of one order alone and agreement of the orders, from the source's own statistics; of
