@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 
 from langchain_judges import create_relative_judge, create_rubric_judge, judge_many
 from langchain_judges.cli import app
-from langchain_judges.errors import InputError, OptionError, OutputError
+from langchain_judges.errors import InputError, JudgeError, OptionError, OutputError
 from langchain_judges.runs.columns import understood
 from langchain_judges.testing import reply
 from langchain_judges.verdict import no_usage
@@ -281,6 +281,17 @@ def test_a_data_frame_comes_back_with_its_own_index_and_types():
     pd.testing.assert_frame_equal(scored[list(frame)], frame)
     assert scored.loc["p", "judge.label"] == 1
     assert "invalid_input" in scored.loc["q", "failures"]
+
+
+@for_each("read", [next, list])
+def test_a_run_of_which_rows_were_read_makes_no_table_without_them(read, tmp_path):
+    run = judge_many(polite(), pd.DataFrame(REPLIES), progress=False)
+    read(run)
+    for table in (run.to_pandas, lambda: run.to_csv(tmp_path / "t.csv")):
+        with pytest.raises(JudgeError, match="read already"):
+            table()
+    assert not [*tmp_path.iterdir()]
+    run.close()
 
 
 def test_several_criteria_have_a_column_each_with_its_reason(tmp_path):

@@ -125,11 +125,13 @@ class Run(Iterator[ResultRow]):
 
         Raises:
             MissingExtraError: pandas is not installed.
+            JudgeError: Rows of this run were read already; the table would lack them.
         """
+        run = self._unread()
         with needs("hub", "A DataFrame"):
             import pandas
         rows: list[tuple[Mapping[str, object], Mapping[str, object]]] = []
-        for result in self:
+        for result in run:
             cells = judged_cells(result, self._state.records.systems)
             rows.append((self._state.delivered[0], cells))
         columns = {name: None for own, _ in rows for name in own}
@@ -141,14 +143,28 @@ class Run(Iterator[ResultRow]):
         return pandas.concat([frame, judged], axis=1)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Judge to the end and write a table as `out` does; the ending says its form."""
+        """Judge to the end and write a table as `out` does; the ending says its form.
+
+        Raises:
+            JudgeError: Rows of this run were read already; the table would lack them.
+        """
+        run = self._unread()
         file = FORMS[Path(path).suffix](Path(path))
         try:
-            for result in self:
+            for result in run:
                 own = self._state.delivered[0]
                 file.write(own, judged_cells(result, self._state.records.systems))
         finally:
             file.close()
+
+    def _unread(self) -> Run:
+        """Return the run if it still has all of its rows: none is kept once it was read."""
+        if getgeneratorstate(self._rows) != GEN_CREATED:
+            raise JudgeError(
+                "rows of this run were read already, and a table would lack them: call "
+                "`to_pandas()` or `to_csv(path)` in place of iterating, or set `out`"
+            )
+        return self
 
     def __enter__(self) -> Run:
         """Return the run; it is closed at the end of the block."""
