@@ -32,6 +32,11 @@ def test_a_csv_with_two_columns_is_a_report(tmp_path):
     assert report.uses["averages"].number.result == pytest.approx((1 + 0 + 0.5) / 3 - 2 / 3)
 
 
+def test_a_column_that_is_not_there_is_named_with_the_nearest():
+    with pytest.raises(InputError, match="no row has a column 'gtp'; did you mean 'gpt'"):
+        trust_columns(table(["A"], ["A"]), "gtp", "ann0")
+
+
 @for_each("library", ["pandas", "polars"])
 def test_a_data_frame_is_its_rows_and_its_empty_cells_are_missing(library):
     made = pytest.importorskip(library, reason=f"needs {library}")

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from langchain_judges.errors import InputError
+from langchain_judges.errors import InputError, did_you_mean
 from langchain_judges.report.report import TrustReport, trust
 from langchain_judges.report.rows import POINTS, rows_in
 from langchain_judges.report.versus import ComparisonReport, compare
@@ -43,8 +43,9 @@ def trust_columns(
     )
     for name in [*judges, *people]:
         if not any(name in row for row in table):
-            there = ", ".join(dict.fromkeys(str(key) for row in table[:50] for key in row))
-            raise InputError(f"no row has a column {name!r}; there are {there}")
+            names = list(dict.fromkeys(str(key) for row in table[:50] for key in row))
+            hint = f"{did_you_mean(name, names)}there are {', '.join(names)}"
+            raise InputError(f"no row has a column {name!r}; {hint}")
     columns = {name: [_cell(row.get(name)) for row in table] for name in [*judges, *people]}
     read = _reading([value for column in columns.values() for value in column])
     answers: dict[str, list[Label | None]] = {
