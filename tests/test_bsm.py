@@ -1,7 +1,6 @@
 """Branch-Solve-Merge against its paper: call counts, settings, edge cases, properties."""
 
 import json
-import re
 from itertools import product
 
 import pytest
@@ -54,13 +53,10 @@ def test_a_pair_is_judged_as_algorithm_1_says():
 COUNTS = [
     ({}, 11),
     ({"max_criteria": 2}, 5),
-    ({"criteria": ["Depth", "Tone"]}, 4),
     ({"reuse_plan": False}, 12),
     ({"merge": "model"}, 13),
     ({"samples": 5}, 51),
     ({"orders": "none"}, 6),
-    ({"orders": "none", "reuse_plan": False}, 6),
-    ({"orders": "score_mean", "samples": 2}, 21),
     ({"reference_model": FakeChatModel()}, 12),
     ({"criteria": ["Depth"], "merge": "model", "samples": 3}, 8),
 ]
@@ -106,10 +102,8 @@ def half_tied(prompt):
     [
         ("sum", "strict", "tie", 0.5),
         ("sum", "lenient", "A", 0.625),
-        ("sum", "score_mean", "A", 0.625),
         ("model", "strict", "tie", 0.5),
         ("model", "lenient", "A", 0.75),
-        ("model", "score_mean", "A", 0.75),
     ],
 )
 def test_a_win_and_a_tie_are_combined_by_the_rule(merge, rule, preference, score):
@@ -189,12 +183,8 @@ def test_a_reference_is_written_once_for_each_question():
     assert first["usage"]["by_step"]["reference"]["calls"] == 1
     assert second["usage"]["by_step"]["reference"]["calls"] == 0
     assert second["usage"]["by_step"]["reference"]["cached_calls"] == 1
-
-
-def test_a_given_reference_is_not_written_again():
-    writer = FakeChatModel()
-    create_bsm_judge(scripted(), reference_model=writer).invoke({**PAIR, "reference": "r"})
-    assert writer.prompts == []
+    judge.invoke({**PAIR, "input": "How?", "reference": "given"})
+    assert len(writer.prompts) == 1
 
 
 def test_without_a_reference_nothing_is_judged_and_the_next_row_asks_for_it_again():
@@ -213,16 +203,14 @@ def test_plans_of_two_orders_drop_a_failed_criterion_that_they_share_in_both():
     assert result["verdict"]["scores"] == {"A": 12.0, "B": 4.0}
 
 
+def answered(*texts):
+    return [{"role": "assistant", "content": text} for text in texts]
+
+
 TURNS = {
     "input": [{"role": "user", "content": "One?"}, {"role": "user", "content": "Two?"}],
-    "output_a": [
-        {"role": "assistant", "content": "early A"},
-        {"role": "assistant", "content": "good A"},
-    ],
-    "output_b": [
-        {"role": "assistant", "content": "early B"},
-        {"role": "assistant", "content": "late B"},
-    ],
+    "output_a": answered("early A", "good A"),
+    "output_b": answered("early B", "late B"),
 }
 
 
@@ -232,26 +220,6 @@ def test_of_several_turns_the_last_is_judged_and_earlier_answers_are_hidden():
     told = "the earlier turns are context. The responses to the earlier turns are not shown."
     assert all(told in prompt for prompt in model.prompts)
     assert not any("early A" in prompt or "early B" in prompt for prompt in model.prompts)
-
-
-def test_earlier_answers_are_shown_when_wanted():
-    _, model = judged(TURNS, show_turn1_answers=True)
-    solves = [prompt for prompt in model.prompts if is_solve(prompt)]
-    for prompt in solves:
-        sides = re.findall(r"<response-\d-(\w+)>\n(.*?)\n</response-\d-\1>", prompt, re.DOTALL)
-        a, b = sorted((text for _, text in sides), key=lambda text: "late B" in text)
-        assert re.search("early A.*good A", a, re.DOTALL)
-        assert re.search("early B.*late B", b, re.DOTALL)
-        assert "not shown" not in prompt
-    assert "early A" not in model.prompts[0]
-
-
-def test_only_a_criterion_of_what_is_right_is_told_how_that_is_scored():
-    _, model = judged(criteria=["Correctness", "Depth"], orders="none")
-    first, second = sorted(model.prompts, key=lambda p: "criterion: Depth" in p)
-    assert "A wrong final answer gets 1, or 2 if it comes close, a right one 5" in first
-    assert "final answer" not in second
-    assert second.split("The criterion: ")[1].startswith("Depth: as far as the request calls")
 
 
 def test_a_failed_merge_by_a_model_is_not_judged():

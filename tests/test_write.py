@@ -189,22 +189,6 @@ def test_a_failed_division_is_replaced_and_reported():
 # --- coverage and repair ---
 
 
-def test_losses_are_told_by_the_step_that_lost_them():
-    def respond(prompt):
-        if is_solve(prompt) and "vest" in prompt:
-            return said("No garment, only walls, decks, a goat and ice creams.")
-        if is_merge(prompt):
-            return said("Walls, decks, snow, pits, wine, pianos, running; nothing else.")
-        return None
-
-    result, _ = written(replies=respond, rewrites=0)
-    assert result["missing"] == [
-        {"concept": "vest", "lost_in": "solve"},
-        {"concept": "goat", "lost_in": "merge"},
-        {"concept": "ice cream", "lost_in": "merge"},
-    ]
-
-
 def lossy(prompt):
     return said("Snow.") if is_merge(prompt) else None
 
