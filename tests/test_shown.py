@@ -219,13 +219,10 @@ NOT_BY = {middleware: shapes().keys() - LISTS}
 """An agent has messages alone."""
 
 
-def responses(path):
-    """Return what a path shows of each shape that it takes."""
+def responses(path, every):
+    """Return what a path shows of each shape that it takes, or of one in so many."""
     names = [name for name in shapes() if name not in NOT_BY.get(path, ())]
-    # Every shape by a third of the paths; a file holds records that were read before.
-    names = (
-        names[::5] if path in (command_line, assistant) else names[PATHS.index(path) % 3 :: 3]
-    )
+    names = names[PATHS.index(path) % every :: every]
     model = FakeChatModel(replies=answer)
     judge = create_allure_judge(model, rubric=RUBRIC)
     if path in (command_line, assistant):
@@ -241,9 +238,10 @@ def responses(path):
     return told
 
 
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.figures)])
 @for_each("path", [p for p in PATHS if p not in (invoke, tool)], ids=lambda path: path.__name__)
-def test_each_shape_on_each_path_is_the_same_record(path):
-    said = responses(path)
+def test_each_shape_on_each_path_is_the_same_record(path, every):
+    said = responses(path, every)
     expected = {
         name: blocks(show(row_of(None, None, shapes()[name])))["output"] for name in said
     }
