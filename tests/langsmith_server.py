@@ -82,14 +82,7 @@ class LangSmithServer:
             do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = handle_any
 
             def body(self) -> bytes:
-                if "chunked" not in (self.headers.get("transfer-encoding") or ""):
-                    return self.rfile.read(int(self.headers.get("content-length") or 0))
-                parts = []
-                while size := int(self.rfile.readline().split(b";")[0], 16):
-                    parts.append(self.rfile.read(size))
-                    self.rfile.readline()
-                self.rfile.readline()
-                return b"".join(parts)
+                return self.rfile.read(int(self.headers.get("content-length") or 0))
 
             def answer(self, payload: Any, status: int = 200) -> None:
                 body = json.dumps(payload).encode()
@@ -99,13 +92,7 @@ class LangSmithServer:
                 self.end_headers()
                 self.wfile.write(body)
 
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, *_: object) -> None:
-                pass
-
-        self._server = Server(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         return self
@@ -131,8 +118,8 @@ class LangSmithServer:
         if self.busy:
             self.busy -= 1
             return {"detail": "slow down"}, 429
-        is_queue = "/annotation-queues" in path
-        if "/runs" in path and not path.endswith("/query") and method != "GET" and not is_queue:
+        is_query = path.endswith("/query") or "/annotation-queues" in path
+        if "/runs" in path and method != "GET" and not is_query:
             self._bodies.append((path, body, kind))
             return {}, 202
         payload = json.loads(body) if body else None
@@ -174,12 +161,7 @@ class LangSmithServer:
             ("GET", "/annotation-queues", lambda m, q, b: _page(self.queues, q)),
             ("POST", f"/annotation-queues{one}/runs/by-key", self._queue_runs),
             ("GET", f"/annotation-queues{one}/runs", self._runs_in_queue),
-            ("GET", "/settings", lambda m, q, b: self._settings()),
         ]
-
-    def _settings(self) -> dict[str, Any]:
-        names = {"display_name": "t", "tenant_handle": "t", "created_at": now()}
-        return {"id": self.tenant, **names}
 
     def _new_session(self, _: Any, __: Any, payload: Any) -> Any:
         defaults = {"id": str(uuid.uuid4()), "tenant_id": self.tenant, "start_time": now()}
@@ -199,14 +181,11 @@ class LangSmithServer:
         return self.datasets.setdefault(dataset["id"], dataset)
 
     def _new_examples(self, payload: list[Any]) -> list[Any]:
-        rows = []
-        for example in payload:
-            new = {**example, "id": example.get("id") or str(uuid.uuid4())}
-            new = {**new, "created_at": now(), "modified_at": now()}
-            if "reference_outputs" in new:
-                new["outputs"] = new.pop("reference_outputs")
-            self.examples[new["id"]] = new
-            rows.append(new)
+        times = {"created_at": now(), "modified_at": now()}
+        rows = [
+            {**each, "id": each.get("id") or str(uuid.uuid4()), **times} for each in payload
+        ]
+        self.examples |= {row["id"]: row for row in rows}
         return rows
 
     def _list_examples(self, _: Any, parameters: dict[str, list[str]], __: Any) -> Any:
@@ -273,13 +252,8 @@ class LangSmithServer:
         return {**payload, "tenant_id": self.tenant, "modified_at": now()}
 
     def _new_comparison(self, _: Any, __: Any, payload: Any) -> Any:
-        about = [{"id": i} for i in payload["experiment_ids"]]
-        return {
-            **payload,
-            "tenant_id": self.tenant,
-            "modified_at": now(),
-            "experiments_info": about,
-        }
+        about = {"experiments_info": [{"id": i} for i in payload["experiment_ids"]]}
+        return {**payload, **about, "tenant_id": self.tenant, "modified_at": now()}
 
     def _new_queue(self, _: Any, __: Any, payload: Any) -> Any:
         queue = {"id": str(uuid.uuid4()), "tenant_id": self.tenant, **payload}

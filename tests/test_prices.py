@@ -103,7 +103,6 @@ def test_a_reply_without_a_price_is_counted_and_not_guessed(table):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[]", "not a file of prices"),
         ('{"date": "x", "models": {"m": {"input": -1, "output": 1}}}', "models.m.input"),
         ("{", "not a file of prices"),
     ],
@@ -130,7 +129,6 @@ def test_the_package_s_table_knows_models_of_providers_and_nobody_s_own_server()
     ("spec", "is_known"),
     [
         ({"name": "openai:gpt-4o-mini"}, True),
-        ({"name": "gpt-4o-mini"}, True),
         ({"name": "google_genai:gemini-2.5-flash"}, True),
         ({"name": "gpt-4o-mini", "base_url": "http://127.0.0.1"}, False),
         ({"name": "ollama:gpt-4o-mini"}, False),
@@ -196,6 +194,5 @@ def test_an_estimate_in_a_batch_or_by_flex_has_half_the_price(table):
     # 24 bytes are 6 tokens, and 300 a call: 606 at 1.0; 300 of replies at 10.0.
     assert dry(table, Model(replies=reply)).dollars == pytest.approx(0.003606)
     assert dry(table, Model(replies=reply), tier="batch").dollars == pytest.approx(0.001803)
-    assert dry(table, Model(replies=reply, service_tier="flex")).dollars == pytest.approx(
-        0.001803
-    )
+    flex = Model(replies=reply, service_tier="flex")
+    assert dry(table, flex).dollars == pytest.approx(0.001803)

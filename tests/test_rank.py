@@ -104,20 +104,12 @@ def test_pairs_are_drawn_where_the_order_is_in_doubt():
 
 def test_a_command_ranks_and_a_second_time_asks_nothing(tmp_path, serve):
     path, out, server = tmp_path / "in.jsonl", tmp_path / "r.md", serve(answer_call)
-    rows = [
-        {"question": f"Why {n}?", "x": "good good", "y": "bad", "z": "bad too"}
-        for n in range(12)
-    ]
+    systems = {"x": "good good", "y": "bad", "z": "bad too"}
+    rows = [{"question": f"Why {n}?", **systems} for n in range(12)]
     path.write_text("\n".join(map(json.dumps, rows)))
     words = ["rank", path, "--model", "fake", "--base-url", server.url, "-o", out]
-    words += [
-        "--systems",
-        "x,y,z",
-        "--column",
-        "input=question",
-        "--records",
-        tmp_path / "v.jsonl",
-    ]
+    words += ["--systems", "x,y,z", "--column", "input=question"]
+    words += ["--records", tmp_path / "v.jsonl"]
     result = CliRunner().invoke(app, list(map(str, words)))
     assert result.exit_code == 0, result.output
     assert "x before" in result.stdout

@@ -62,10 +62,8 @@ def test_an_actor_that_is_killed_is_begun_again_and_pays_for_nothing_that_it_wro
 
     def kill():
         arrived.wait()
-        victims = [
-            pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if actor(pid)
-        ]
-        os.kill(victims[0], signal.SIGKILL)
+        processes = map(int, filter(str.isdigit, os.listdir("/proc")))
+        os.kill(next(filter(actor, processes)), signal.SIGKILL)
         hold.set()
 
     with FakeModelServer(slow) as server:

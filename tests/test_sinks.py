@@ -42,16 +42,7 @@ PAYLOADS = {
     "a line is overwritten": "fine\rowned\x08\x7f",
     "half a character": "\ud83d",
 }
-FORMULAS = [
-    "=1+1",
-    "+cmd|' /C calc'!A0",
-    "-2+3",
-    "@SUM(A1)",
-    "\t=1",
-    " =1",
-    "\ufeff=1",
-    "\uff1d1+1",
-]
+FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\ufeff=1", "\uff1d1+1"]
 SECRETS = {
     "key": "mykey-1234",
     "header": "tenant-5678",

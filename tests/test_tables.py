@@ -37,12 +37,7 @@ from tests.test_compare import over_the_wire
 
 REPLIES = [
     {"question": "Where is my parcel?", "reply": "On its way.", "agent": "007", "day": "1/2/3"},
-    {
-        "question": "Um\nwelche Zeit?",
-        "reply": 'Er sagte "bald", 3 Uhr',
-        "agent": "",
-        "day": "=1+1",
-    },
+    {"question": "Um\nwelche Zeit?", "reply": 'Er sagte "bald", 3', "agent": "", "day": "=1+1"},
     {"question": "何時ですか", "reply": "三時です。", "agent": " x ", "day": "-"},
 ]
 
@@ -51,8 +46,9 @@ def labels(prompt: str) -> str:
     return json.dumps({"label": "1", "explanation": "Kind."})
 
 
-def polite(**options: Any) -> Any:
-    return create_rubric_judge(FakeChatModel(replies=labels), rubric="Is it polite?", **options)
+def polite(model: Any = None, **options: Any) -> Any:
+    model = model or FakeChatModel(replies=labels)
+    return create_rubric_judge(model, rubric="Is it polite?", **options)
 
 
 def relative() -> Any:
@@ -86,8 +82,7 @@ FORMS = {
 @for_each("form", FORMS)
 def test_a_table_of_any_form_is_judged_by_its_usual_columns(form, tmp_path):
     model = FakeChatModel(replies=labels)
-    judge = create_rubric_judge(model, rubric="Is it polite?")
-    run = judge_many(judge, FORMS[form](tmp_path), progress=False)
+    run = judge_many(polite(model), FORMS[form](tmp_path), progress=False)
     assert [row["verdict"]["label"] for row in run] == [1, 1, 1]
     assert all(each["reply"] in "\n".join(model.prompts) for each in REPLIES)
 
@@ -238,18 +233,14 @@ def test_a_list_whose_first_rows_are_bad_is_judged_unless_all_are():
 def test_own_cells_come_back_to_the_byte_and_the_judge_s_run_in_no_spreadsheet(
     suffix, tmp_path
 ):
-    replies = [json.dumps({"label": "1", "explanation": "=cmd|' /C calc'!A0"})]
-    judge = create_rubric_judge(
-        FakeChatModel(replies=lambda _: replies[0]), rubric="Is it polite?"
-    )
+    model = FakeChatModel(replies=[{"label": "1", "explanation": "=cmd|' /C calc'!A0"}] * 3)
     out = tmp_path / f"scores{suffix}"
-    list(judge_many(judge, written(tmp_path / "r.csv"), out=out, progress=False))
+    list(judge_many(polite(model), written(tmp_path / "r.csv"), out=out, progress=False))
     rows = read(out)
     assert [{name: row[name] for name in REPLIES[0]} for row in rows] == REPLIES
     assert list(rows[0])[: len(REPLIES[0])] == list(REPLIES[0])
-    assert list(rows[0])[len(REPLIES[0]) :] == [
-        *("label", "score", "confidence", "reason", "failures", "calls"),
-    ]
+    own = ["label", "score", "confidence", "reason", "failures", "calls"]
+    assert list(rows[0])[len(REPLIES[0]) :] == own
     assert all(row["reason"].startswith("'=cmd") for row in rows)
     assert {path.name for path in tmp_path.iterdir()} == {"r.csv", out.name, f".{out.name}.run"}
 
@@ -295,39 +286,17 @@ def test_a_run_of_which_rows_were_read_makes_no_table_without_them(read, tmp_pat
 
 
 def test_several_criteria_have_a_column_each_with_its_reason(tmp_path):
-    def replies(prompt):
-        return json.dumps({"label": "1", "explanation": "Because."})
-
-    judge = create_rubric_judge(
-        FakeChatModel(replies=replies), rubric=["Tone: Is it kind?", "Remedy: Does it help?"],
-        each=True,
-    )  # fmt: skip
+    rubric = ["Tone: Is it kind?", "Remedy: Does it help?"]
+    judge = create_rubric_judge(FakeChatModel(replies=labels), rubric=rubric, each=True)
     (row,) = judge_many(judge, REPLIES[:1], progress=False).to_pandas().to_dict("records")
-    assert (row["Tone"], row["Tone.reason"], row["Remedy"]) == (1, "Because.", 1)
-
-
-def test_preferences_stand_under_the_names_of_the_systems(tmp_path):
-    pair = {"input": "Why?", "v1": "good", "v2": "bad"}
-    columns = {"output_a": "v1", "output_b": "v2"}
-    run = judge_many(relative(), [pair], columns=columns, progress=False)
-    assert run.to_pandas()["preference"].tolist() == ["v1"]
-
-
-def test_columns_that_come_later_are_added(tmp_path):
-    path = tmp_path / "r.jsonl"
-    rows = [REPLIES[0], {**REPLIES[1], "note": "late"}, REPLIES[2]]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    list(judge_many(polite(), path, out=tmp_path / "s.csv", progress=False))
-    table = read(tmp_path / "s.csv")
-    assert [row["note"] for row in table] == ["", "late", ""]
-    assert list(table[0])[:5] == [*REPLIES[0], "note"]
+    assert (row["Tone"], row["Tone.reason"], row["Remedy"]) == (1, "Kind.", 1)
 
 
 @for_each("ending", [".csv", ".tsv", ".jsonl", ".parquet"])
 def test_a_table_resumes_with_open_and_new_rows_alone(ending, tmp_path):
     out = tmp_path / f"s{ending}"
     model = FakeChatModel(replies=lambda prompt: labels(prompt) if "parcel" in prompt else "?")
-    judge = create_rubric_judge(model, rubric="Is it polite?", repairs=0)
+    judge = polite(model, repairs=0)
     list(judge_many(judge, REPLIES[:2], out=out, progress=False))
     assert label_column(out) == ["1", None]
     model.replies = labels
@@ -405,26 +374,6 @@ def test_a_table_that_cannot_be_written_is_refused_at_once(out, options, problem
 
 def kind(call):
     return reply(labels(call.prompt))
-
-
-def command(server, *words):
-    line = ["judge", *words, "--model", "m", "--base-url", server.url]
-    return CliRunner().invoke(app, [str(word) for word in line])
-
-
-def test_the_command_takes_a_table_of_a_support_team_and_gives_it_back(serve, tmp_path):
-    out = tmp_path / "scores.csv"
-    rubric = ("--method", "rubric", "--set", "rubric=Is it polite?")
-    server = serve(kind)
-    done = command(server, written(tmp_path / "r.csv"), *rubric, "-o", out)
-    assert done.exit_code == 0, done.output
-    table = read(out)
-    assert [{name: row[name] for name in REPLIES[0]} for row in table] == REPLIES
-    assert all(row["label"] for row in table)
-    assert "Label " in done.stdout
-    calls = len(server.calls)
-    assert command(server, tmp_path / "r.csv", *rubric, "-o", out).exit_code == 0
-    assert len(server.calls) == calls
 
 
 def comparing(server, *words, exit_code=0):
@@ -568,10 +517,10 @@ def test_a_run_killed_fifteen_times_ends_in_one_whole_table(serve, tmp_path):
         calls += len(server.calls)
         assert not out.exists()
     server = serve(kind)
-    process = start("-m", "langchain_judges.cli", *words, "--model", "m", "--base-url",
-                    server.url, "-o", out)  # fmt: skip
-    _, errors = process.communicate()
-    assert process.returncode == 0, errors
+    command = [*words, "--model", "m", "--base-url", server.url]
+    process = start("-m", "langchain_judges.cli", *command, "-o", out)
+    printed, errors = process.communicate()
+    assert (process.returncode, "Label " in printed) == (0, True), errors
     table = read(out)
     assert [row["no"] for row in table] == [row["no"] for row in rows]
     assert all(row["label"] for row in table)
