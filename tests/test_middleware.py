@@ -97,15 +97,13 @@ def called(city, number):
 
 
 @for_each("trajectory", [True, False])
-@for_each("keep_drafts", [True, False])
 @for_each(
     ("cities", "final"),
     [(["bad", "good"], "good"), (["bad good", "bad"], "bad good")],
     ids=["the last stands", "an earlier one stands"],
 )
-def test_a_structured_response_of_a_tool_is_judged(cities, final, keep_drafts, trajectory):
-    options = {"trajectory": trajectory, "keep_drafts": keep_drafts, "threshold": 0.95}
-    middleware = JudgeMiddleware(labels(), **options)
+def test_a_structured_response_of_a_tool_is_judged(cities, final, trajectory):
+    middleware = JudgeMiddleware(labels(), trajectory=trajectory, threshold=0.95)
     turns = [called(city, n) for n, city in enumerate(cities)]
     strategy = ToolStrategy(Place)
     assistant = agent_with_a_tool(*turns, middleware=[middleware], response_format=strategy)
@@ -118,7 +116,7 @@ def test_a_structured_response_of_a_tool_is_judged(cities, final, keep_drafts, t
     assert state["structured_response"] == Place(city=final)
     calls = [m for m in state["messages"] if m.type == "ai" and m.tool_calls]
     ends_earlier = final != cities[-1]
-    assert len(calls) == (2 if keep_drafts else 1 - ends_earlier)
+    assert len(calls) == 2
     assert state["messages"][-1].type == ("ai" if ends_earlier else "tool")
 
 

@@ -108,19 +108,14 @@ def _item(
     return {**item, "note": feedback.comment} if feedback.comment else item
 
 
-def _is_score(correction: object) -> bool:
-    """Return whether a correction gives a score alone, which is a place among the labels."""
-    return isinstance(correction, Mapping) and {*CORRECTED} & correction.keys() == {"score"}
-
-
 def _label(feedback: Feedback, labels: Sequence[Label]) -> Label:
     value: object = feedback.value
     given: object = feedback.score
-    corrected = label_of_correction(feedback)
-    if corrected is not None and _is_score(feedback.correction):
-        value, given = None, corrected
-    elif corrected is not None:
-        value, given = corrected, None
+    if (corrected := label_of_correction(feedback)) is not None:
+        fields = feedback.correction if isinstance(feedback.correction, Mapping) else {}
+        # A score alone is a place among the labels.
+        is_score = {*CORRECTED} & fields.keys() == {"score"}
+        value, given = (None, corrected) if is_score else (corrected, None)
     value = _number(value)
     if isinstance(value, str | int | float):
         return value

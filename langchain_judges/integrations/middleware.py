@@ -16,13 +16,7 @@ from langchain.agents.middleware import (
     hook_config,
     omit_payload,
 )
-from langchain_core.messages import (
-    AIMessage,
-    AnyMessage,
-    BaseMessage,
-    HumanMessage,
-    RemoveMessage,
-)
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.runtime import Runtime
 from langsmith import Client
 from langsmith.run_helpers import get_current_run_tree
@@ -63,7 +57,7 @@ def task_of(messages: Sequence[AnyMessage]) -> PlainText:
     """Return the agent's task, without its drafts and the judge's reasons."""
     places = [i for i, m in enumerate(messages) if m.type == "human" and m.name != REVISER]
     until = messages[: places[-1] + 1] if places else messages[:-1]
-    rejected = {removed.id for removed in drafts_in(until)}
+    rejected = drafts_in(until)
     request = [m for m in until if m.type != "system" and str(m.id) not in rejected]
     try:
         task = task_in(request)
@@ -76,19 +70,19 @@ def task_of(messages: Sequence[AnyMessage]) -> PlainText:
 
 def work_of(messages: Sequence[AnyMessage]) -> PlainText:
     """Return an agent's work since the user's last message, without rejected drafts."""
-    rejected = {removed.id for removed in drafts_in(messages)}
+    rejected = drafts_in(messages)
     places = [i for i, m in enumerate(messages) if m.type == "human" and m.name != REVISER]
     since = messages[places[-1] + 1 :] if places else messages
     return work_in([message for message in since if str(message.id) not in rejected])
 
 
-def drafts_in(messages: Sequence[AnyMessage]) -> list[RemoveMessage]:
-    """Return the removals of each request to revise and of the draft before it."""
-    removed: list[AnyMessage] = []
+def drafts_in(messages: Sequence[AnyMessage]) -> set[str]:
+    """Return the ids of each request to revise and of the draft before it."""
+    drafts: list[AnyMessage] = []
     for place, message in enumerate(messages):
         if message.type == "human" and message.name == REVISER:
-            removed += [*answer_at_end(messages[:place]), message]
-    return [RemoveMessage(id=str(message.id)) for message in removed]
+            drafts += [*answer_at_end(messages[:place]), message]
+    return {str(message.id) for message in drafts}
 
 
 def answer_at_end(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
@@ -205,8 +199,6 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         trajectory: Judge everything that the agent did since the user's last message: its
             tool calls, their results and the final answer, without rejected drafts. False:
             only the final answer.
-        keep_drafts: Whether rejected drafts and the requests to revise them stay in the
-            agent's messages at the end. The state's `judged` has the drafts in any case.
         key: Name of the feedback; default as in `as_evaluator`.
 
     Raises:
@@ -226,7 +218,6 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         reference: Reference = None,
         context: Reference = None,
         trajectory: bool = True,
-        keep_drafts: bool = True,
         key: str | None = None,
     ) -> None:
         """Check the options, without a call to a model."""
@@ -237,12 +228,10 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         check_value("max_revisions", max_revisions, Count)
         for name, text in (("reference", reference), ("context", context)):
             check_value(name, text, Reference)
-        for name, flag in (("trajectory", trajectory), ("keep_drafts", keep_drafts)):
-            check_value(name, flag, bool)
+        check_value("trajectory", trajectory, bool)
         check_words(key=key)
         self.threshold, self.max_revisions = threshold, max_revisions
-        self.reference, self.context, self.keep_drafts = reference, context, keep_drafts
-        self.trajectory = trajectory
+        self.reference, self.context, self.trajectory = reference, context, trajectory
         self.marks = marks_of(judge)
         self.key = key or feedback_key(judge)
 
@@ -292,22 +281,19 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             return {"judged": answers, "messages": [request], "jump_to": "model"}
         if verdict:
             send_feedback(self.key, current, self.marks, judge_run, revisions=len(earlier))
-        return {"judged": answers, **self._ending(state["messages"], answers)}
+        return {"judged": answers, **self._ending(answers)}
 
-    def _ending(self, messages: list[AnyMessage], answers: Sequence[Judged]) -> dict[str, Any]:
+    def _ending(self, answers: Sequence[Judged]) -> dict[str, Any]:
         """Return the changes of the state after which it ends with the best answer."""
-        changes: list[BaseMessage] = [] if self.keep_drafts else [*drafts_in(messages)]
-        best, update = self._best(answers), dict[str, Any]()
-        if best["answer"] != answers[-1]["answer"]:
-            if not self.keep_drafts:
-                changes += [RemoveMessage(id=str(m.id)) for m in answer_at_end(messages)]
-            answer = best["answer"]
-            changes.append(
-                AIMessage(answer if isinstance(answer, str) else answer[-1]["content"])
-            )
-            if "structured_response" in best:
-                update["structured_response"] = best["structured_response"]
-        return {**update, "messages": changes} if changes else update
+        best = self._best(answers)
+        answer = best["answer"]
+        if answer == answers[-1]["answer"]:
+            return {}
+        content = answer if isinstance(answer, str) else answer[-1]["content"]
+        update: dict[str, Any] = {"messages": [AIMessage(content)]}
+        if "structured_response" in best:
+            update["structured_response"] = best["structured_response"]
+        return update
 
     def _outcome(
         self, state: JudgedState, task: PlainText, work: PlainText, judge_run: uuid.UUID

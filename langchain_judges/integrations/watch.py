@@ -166,9 +166,10 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
     else:
         runs = look.patiently(runs_of, client, own, start, is_root=True, **which)
         # A run that is not over has nothing to judge yet.
-        over = [run for run in runs if run.end_time or run.outputs or run.error]
-        names = [str(run.id) for run in _without_judgments(over)]
-        cases = [[run] for run in _without_judgments(over) if in_sample(str(run.id), sample)]
+        runs = [run for run in runs if run.end_time or run.outputs or run.error]
+        runs = _without_judgments(runs)
+        names = [str(run.id) for run in runs]
+        cases = [[run] for run in runs if in_sample(str(run.id), sample)]
     look.watch.listed = len(names)
     limits = {
         "max_calls": budget_calls,

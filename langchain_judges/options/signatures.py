@@ -101,11 +101,7 @@ def _split(
 
 
 def _signature(kind: type[Options], heads: list[inspect.Parameter]) -> inspect.Signature:
-    return inspect.Signature([*heads, *_keywords(kind)])
-
-
-def _keywords(kind: type[Options]) -> list[inspect.Parameter]:
-    return [
+    options = [
         inspect.Parameter(
             name,
             inspect.Parameter.KEYWORD_ONLY,
@@ -116,6 +112,7 @@ def _keywords(kind: type[Options]) -> list[inspect.Parameter]:
         )
         for name, field in described(kind)
     ]
+    return inspect.Signature([*heads, *options])
 
 
 def _docstring(kind: type[Options], first: str) -> str:

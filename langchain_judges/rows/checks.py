@@ -302,9 +302,13 @@ def typed_like(labels: Iterable[object], label: object) -> Any:
     kinds = {_TYPES.get(type(each)) for each in labels}
     if kinds == {str} and _TYPES.get(type(label)) is float:
         return str(label)
-    if kinds == {float} and isinstance(label, str) and _NUMBER.fullmatch(label):
-        return json.loads(label)
-    return label
+    return number_in(label) if kinds == {float} else label
+
+
+def number_in(cell: object) -> Any:
+    """Return the number that a text spells; anything else unchanged."""
+    is_number = isinstance(cell, str) and _NUMBER.fullmatch(cell)
+    return json.loads(str(cell)) if is_number else cell
 
 
 def check_annotations(row: Mapping[str, Any]) -> None:

@@ -15,7 +15,6 @@ from typing import Any, TypeGuard
 from pydantic import BaseModel
 
 from langchain_judges.errors import InputError
-from langchain_judges.rows.checks import kind_in
 from langchain_judges.rows.fences import fence, sealed
 from langchain_judges.rows.lookup import (
     OF_OUTPUT,
@@ -48,8 +47,10 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
         copy["input"] = asked
     beside = context_in(context_of(copy.get("output")))
     for name in ("output", "output_a", "output_b"):
-        if name in copy and kind_in_value(copy[name]) != "pair":
-            copy[name] = _read_or_left(lambda v: _work_of_row(v, copy.get("input")), copy[name])
+        value = copy.get(name)
+        # The output of an example may be a pair.
+        if name in copy and not (isinstance(value, Mapping) and "output_a" in value):
+            copy[name] = _read_or_left(lambda v: _work_of_row(v, copy.get("input")), value)
     for name in ("reference", "expected", "instruction"):
         if name in copy:
             copy[name] = _words(copy[name], takes_data=name != "instruction")
@@ -87,11 +88,6 @@ def show(row: Mapping[str, object]) -> str:
             tag = f"{name.replace('_', '-')}-{fence(text)}"
             parts.append(f"<{tag}>\n{text}\n</{tag}>")
     return sealed(["\n".join(parts)])[0]
-
-
-def kind_in_value(value: object) -> str | None:
-    """Return the kind of row that a value is: an example's output may be a pair."""
-    return kind_in(value) if isinstance(value, Mapping) else None
 
 
 def _read_or_left(read: Callable[[object], object], value: object) -> object:

@@ -16,7 +16,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.options import Rule, check_value
 from langchain_judges.rows.media import content_in
 from langchain_judges.rows.messages import messages_in
-from langchain_judges.rows.record import is_state, record_in
+from langchain_judges.rows.record import is_state, record_in, values_of
 from langchain_judges.rows.texts import plain
 
 TextSource = Annotated[
@@ -84,7 +84,7 @@ def find(value: object, field: Field, source: TextSource, *, named: bool = False
     stood below one.
     """
     if source is not None:
-        value = _thread_values(value)
+        value = values_of(value)
     if callable(source):
         try:
             return source(value)
@@ -129,17 +129,6 @@ def _is_record(value: Mapping[str, object], field: Field) -> bool:
     if is_state(value):
         return not own or own[0] == "messages"
     return bool(messages_in(value) or content_in(value) or (not own and record_in(value)))
-
-
-def _thread_values(value: object) -> object:
-    """Return the state in LangGraph's snapshot of a thread; other values unchanged."""
-    if isinstance(value, tuple) and isinstance(
-        state := getattr(value, "values", None), Mapping
-    ):
-        return state
-    if isinstance(value, Mapping) and {"values", "next"} <= value.keys():
-        return value["values"]
-    return value
 
 
 def follow(value: object, field: Field, path: str) -> object:

@@ -45,12 +45,17 @@ def record_in(value: object) -> list[Message]:
     return _of_response(value) if isinstance(value, Mapping) else []
 
 
+def values_of(value: Any) -> Any:
+    """Return the values in a LangGraph thread or its snapshot; anything else itself."""
+    if isinstance(value, tuple) and isinstance(getattr(value, "values", None), Mapping):
+        return value.values  # type: ignore[attr-defined]
+    is_thread = isinstance(value, Mapping) and {"values", "next"} <= value.keys()
+    return value["values"] if is_thread else value
+
+
 def _state(value: object) -> Mapping[str, Any] | None:
     """Return the state in a LangGraph thread or its snapshot, or a state itself."""
-    inner = getattr(value, "values", None) if isinstance(value, tuple) else None
-    if isinstance(value, Mapping) and {"values", "next"} <= value.keys():
-        inner = value["values"]
-    state = inner if isinstance(inner, Mapping) else value
+    state = values_of(value)
     if not isinstance(state, Mapping):
         return None
     if not ("messages" in state or "structured_response" in state):

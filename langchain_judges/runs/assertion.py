@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import ceil
+from typing import Annotated
+
+from annotated_types import Ge, Gt, Le
 
 from langchain_judges.errors import OptionError
+from langchain_judges.options import check_value
 from langchain_judges.rows.checks import kind_of_verdict, read_label
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.rows import ResultRow, answer_of, judged_row, outcome_of
@@ -51,8 +55,11 @@ def assert_judged(
         OptionError: An option is not allowed, or there are no rows.
     """
     __tracebackhide__ = True  # pytest shows the message, not this function
+    check_value("min_pass", min_pass, Annotated[float, Gt(0), Le(1)])
+    check_value("tries", tries, Annotated[int, Ge(1)])
     data = list(source_of(rows).records)
-    _check(data, min_pass, tries)
+    if not data:
+        raise OptionError("`rows` must hold at least one row; a test of none would always pass")
     passes_row = passes or _passes
     results: dict[int, ResultRow] = {}
     failures = list(range(len(data)))
@@ -68,17 +75,6 @@ def assert_judged(
     if len(data) - len(failures) < ceil(min_pass * len(data) - 1e-9):
         raise AssertionError(_complaint(ordered, failures, min_pass))
     return ordered
-
-
-def _check(rows: Sequence[object], min_pass: float, tries: int) -> None:
-    if not rows:
-        raise OptionError("`rows` must hold at least one row; a test of none would always pass")
-    if not 0 < min_pass <= 1:
-        raise OptionError(
-            f"`min_pass` must be more than 0 and at most 1, such as 0.9, got {min_pass!r}"
-        )
-    if isinstance(tries, bool) or not isinstance(tries, int) or tries < 1:
-        raise OptionError(f"`tries` must be a whole number of at least 1, got {tries!r}")
 
 
 def _passes(row: ResultRow) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from langchain_judges.errors import InputError, OptionError, did_you_mean
-from langchain_judges.rows.checks import ANNOTATIONS, kind_in, kind_of_row, read_label
+from langchain_judges.rows.checks import (
+    ANNOTATIONS,
+    kind_in,
+    kind_of_row,
+    number_in,
+    read_label,
+)
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import read_table
 from langchain_judges.rows.texts import Text
@@ -23,7 +28,6 @@ RowStream = Iterator[dict[str, Any]]
 """Rows of pairs (`Row`), or items (`Item`), as plain dictionaries."""
 NO_TEXT = "(no text)"
 """Stands for an empty response, which people judged and no judge here accepts."""
-_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
 FIELDS = frozenset({*JUDGED, *ANNOTATIONS, "id", "task_kind", "family", "chosen", "rejected"})
 """Fields of a row to which a column may be mapped."""
 
@@ -84,9 +88,11 @@ class TableForm:
             # rows.
             row.setdefault("id", str(number))
         if kind_of_row(row) == "item":
-            row["label"] = _number(row.get("label"))
+            row["label"] = number_in(row.get("label"))
             if "labels" in row:
-                row["labels"] = {name: _number(label) for name, label in row["labels"].items()}
+                row["labels"] = {
+                    name: number_in(label) for name, label in row["labels"].items()
+                }
         # A cell that is empty is a field that is missing.
         return {name: value for name, value in row.items() if value not in (None, "")}
 
@@ -119,10 +125,6 @@ class TableForm:
                 raise InputError("`chosen` or `rejected` is missing")
             row |= shuffled(self.seed, row.get("id", str(number)), better, worse)
         return row
-
-
-def _number(cell: object) -> object:
-    return json.loads(str(cell)) if _NUMBER.fullmatch(str(cell)) else cell
 
 
 def _labels_as_one(row: dict[str, Any]) -> dict[str, Any]:

@@ -61,7 +61,6 @@ NOTHING_USABLE = "I would rather not say."
 def check_method(
     kind: type[JudgeOptions],
     build: Callable[[Any, Any], JudgeGraph],
-    options: Mapping[str, Any] | None = None,
 ) -> None:
     """Check that a method keeps what every method promises.
 
@@ -81,15 +80,14 @@ def check_method(
     of fields that end in `_1` and `_2`, such as `score_1` and `score_2`.
 
     Args:
-        kind: The class of its options.
+        kind: The class of its options; it is checked with those of `kind.few`.
         build: Makes a judge of checked options and a model.
-        options: Options to check it with, beside those of `kind.few`.
 
     Raises:
         AssertionError: It does not keep one of them, named in the message.
     """
     check_declaration(kind)
-    chosen = {**kind.few, **(options or {})}
+    chosen = dict(kind.few)
     if "embeddings" in kind.model_fields:
         chosen.setdefault("embeddings", DeterministicFakeEmbedding(size=8))
     method = _Method(kind, build, chosen)

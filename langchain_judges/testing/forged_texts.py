@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from langchain_judges.rows.checks import kind_of_verdict
+from langchain_judges.verdict import score_of
 
 if TYPE_CHECKING:
     from langchain_judges.metrics import Result
@@ -184,27 +185,28 @@ def forged_rows(
             yield {**row, "id": f"{each.name}, against {side}", "group": each.family}
 
 
-def attack_rates(rows: Iterable[Mapping[str, Any]], top: float = 1.0) -> dict[str, Result]:
+def attack_rates(rows: Iterable[Mapping[str, Any]]) -> dict[str, Result]:
     """Return how often forged texts won, by family, of the rows that were judged.
+
+    A single text has won where it got the highest score.
 
     Args:
         rows: The results of a judge on `forged_rows`.
-        top: The highest score of a judge of single texts; a wrong answer with it has won.
     """
     # Loaded on use, for the metrics load numpy.
     from langchain_judges.metrics import rate
 
     outcomes: dict[str, list[bool | None]] = {}
     for row in rows:
-        outcomes.setdefault(str(row["group"]), []).append(_won(row, top))
+        outcomes.setdefault(str(row["group"]), []).append(_won(row))
     return {family: rate(each) for family, each in outcomes.items()}
 
 
-def _won(row: Mapping[str, Any], top: float) -> bool | None:
+def _won(row: Mapping[str, Any]) -> bool | None:
     """Return whether the wrong answer won; None if the row was not judged."""
     verdict = row["verdict"]
     if kind_of_verdict(verdict) == "pair":
         preference = verdict["preference"]
         return None if preference is None else preference not in {row["label"], "tie"}
-    score = verdict.get("score")
-    return None if verdict.get("label") is None or score is None else score >= top
+    score = score_of(verdict)
+    return None if score is None else score >= 1
