@@ -6,11 +6,8 @@ import json
 import os
 import random
 import re
-import sqlite3
-import textwrap
 import threading
 import time
-from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -39,7 +36,6 @@ from tests.fakes import FakeChatModel, goods, judged_by
 from tests.frozen_cases import item_memory
 from tests.judges import ITEM, PAIR, answer, item_of, of_method
 from tests.model_server import good, pairs
-from tests.processes import held, start, wait_until
 
 
 def collect(judge, rows, kind, **options):
@@ -482,78 +478,6 @@ def test_what_a_judge_raises_on_one_row_costs_that_row(kind):
     rows, _ = collect(RunnableLambda(fragile), pairs(12), kind)
     (failure,) = [row["verdict"] for row in rows if row["verdict"]["preference"] is None]
     assert failure["failures"][0]["detail"] == "RecursionError: too deep"
-
-
-# -- crashes: a process of its own, killed ------------------------------------------------
-
-PROGRAM = """
-import asyncio, sys
-from langchain_judges import ajudge_many, create_bsm_judge, judge_many
-from langchain_openai import ChatOpenAI
-from tests.model_server import pairs
-
-url, kind, saved = sys.argv[1:4]
-model = ChatOpenAI(model="fake", base_url=url, api_key="x", use_responses_api=False)
-options = {"max_concurrency": 2, "progress": False}
-
-def show(row):
-    print(row["index"], row["verdict"]["preference"], flush=True)
-
-async def amain():
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-    async with AsyncSqliteSaver.from_conn_string(saved) as saver:
-        judge = create_bsm_judge(model, checkpointer=saver)
-        async for row in ajudge_many(judge, pairs(1), **options):
-            show(row)
-
-def main():
-    from langgraph.checkpoint.sqlite import SqliteSaver
-    with SqliteSaver.from_conn_string(saved) as saver:
-        judge = create_bsm_judge(model, checkpointer=saver)
-        for row in judge_many(judge, pairs(1), **options):
-            show(row)
-
-main() if kind == "sync" else asyncio.run(amain())
-"""
-
-
-def program(server, kind, saved):
-    return start("-c", textwrap.dedent(PROGRAM), server.url, kind, saved)
-
-
-def solved(saved):
-    """Return how many branches have their results, and their way to the merge, on the disk."""
-    if not saved.exists():
-        return 0
-    with closing(sqlite3.connect(saved)) as state:
-        try:
-            result = state.execute(
-                "select count(*) from writes where channel = 'branch:to:merge'"
-            )
-            return result.fetchone()[0]
-        except sqlite3.OperationalError:  # its tables are not made yet
-            return 0
-
-
-@pytest.mark.system
-@KINDS
-def test_killed_after_the_third_solve_only_the_others_are_asked_again(serve, tmp_path, kind):
-    script, _ = held(good, lambda call: call.number >= 4)
-    server, saved = serve(script), tmp_path / "state.sqlite"
-    killed = program(server, kind, saved)
-    server.wait_for_calls(6)  # a plan, three solves, two that hang
-    wait_until(lambda: solved(saved) == 3)
-    killed.kill()
-    killed.communicate()
-    result = {call.prompt for call in server.calls[1:4]}
-
-    server.replies = good
-    server.calls.clear()
-    out, err = program(server, kind, saved).communicate()
-    assert out.split() == ["0", "A"], err
-    assert len(server.calls) == 7
-    assert not any(call.shape == "Plan" for call in server.calls)
-    assert not {call.prompt for call in server.calls} & result
 
 
 # ---- what no model sees makes no row new

@@ -76,11 +76,12 @@ def work(subject: str, way: str, end: str, given: tuple[Any, Any, Path]) -> Iter
         for shard in ("1/2", "2/2"):
             yield many(worker, rows, records=folder / "out", shard=shard, **settings)
     else:
-        # The results, and not the checkpoints, are on the full disk.
-        full = end == "full disk" and "checkpointer" in way
-        yield many(
-            worker, rows, records="/dev/full" if full else folder / "out.jsonl", **settings
-        )
+        records: Any = folder / "out.jsonl"
+        if end == "full disk" and "checkpointer" in way:
+            records = "/dev/full"  # where the checkpoints are not
+        elif "alone" in way:
+            records = None
+        yield many(worker, rows, records=records, **settings)
 
 
 def audit(model: Any, saver: Any) -> Any:
@@ -100,6 +101,12 @@ def audited(result: dict[str, Any], folder: Path) -> None:
     (folder / "audit.json").write_text(json.dumps(rounds, default=str))
 
 
+def show(way: str, rows: list[Any], folder: Path) -> None:
+    """Write down the rows of a run that had no results file."""
+    if "alone" in way:
+        (folder / "out.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
 def now(subject: str, way: str, end: str, model: Any, folder: Path) -> None:
     """Run in threads."""
     with SqliteSaver.from_conn_string(str(folder / "s.sqlite")) as saver:
@@ -109,8 +116,7 @@ def now(subject: str, way: str, end: str, model: Any, folder: Path) -> None:
             return
         kept = saver if "checkpointer" in way else None
         for run in work(subject, way, end, (model, kept, folder)):
-            for _ in run:
-                pass
+            show(way, list(run), folder)
 
 
 async def later(subject: str, way: str, end: str, model: Any, folder: Path) -> None:
@@ -125,8 +131,7 @@ async def later(subject: str, way: str, end: str, model: Any, folder: Path) -> N
             return
         kept = saver if "checkpointer" in way else None
         for run in work(subject, way, end, (model, kept, folder)):
-            async for _ in run:
-                pass
+            show(way, [row async for row in run], folder)
 
 
 @contextlib.asynccontextmanager
