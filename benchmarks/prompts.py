@@ -24,13 +24,14 @@ from langchain_judges import load_judge
 from langchain_judges.methods.registry import METHODS, kind_of_rows
 from tests.conftest import DATA
 from tests.frozen_cases import model_of
-from tests.schema_models import LetterCounts, Recorder
+from tests.memories import Letters
+from tests.schema_models import Recorder
 
 COOKBOOK = Path(__file__).parents[1] / "cookbook" / "data"
 _FENCED = re.compile(r"<([\w-]+)-(\w{10})>\n(.*?)\n</\1-\2>", re.DOTALL)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "sc2": {"aspect_samples": 1, "samples": 2},
-    "drpe": {"embeddings": LetterCounts()},
+    "drpe": {"embeddings": Letters()},
     "cot_sc": {"samples": 2},
     "relative_sc": {"samples": 2},
     "allure": {"rubric": "Is the response right?"},

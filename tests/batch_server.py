@@ -9,6 +9,8 @@ from email.parser import BytesParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from langchain_judges.testing import ServerReply, reply
+
 
 class BatchServer:
     """Answers the requests of a job by a function, or by statuses that a test scripts.
@@ -155,30 +157,19 @@ class BatchServer:
             lines = self.lines(job["input_file_id"])
             if job["status"] == "expired":
                 lines = lines[: len(lines) // 2]
-            if job["status"] != "failed":
-                out = f"file-{len(self.files)}"
-                self.files[out] = b"\n".join(
-                    json.dumps(self.done(line)).encode() for line in lines
-                )
-                job["output_file_id"] = out
+            out = f"file-{len(self.files)}"
+            self.files[out] = b"\n".join(json.dumps(self.done(line)).encode() for line in lines)
+            job["output_file_id"] = out
         return job
 
     def done(self, line: dict[str, Any]) -> dict[str, Any]:
         answer = self.answer(line["body"])
         if isinstance(answer, int):
-            body: dict[str, Any] = {"error": {"message": "it failed"}}
-            response = {"status_code": answer, "body": body}
-            return {"custom_id": line["custom_id"], "response": response, "error": None}
-        choice = {
-            "index": 0,
-            "finish_reason": "stop",
-            "message": {"role": "assistant", "content": answer},
-        }
-        usage = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
-        body = {"id": "c", "object": "chat.completion", "created": 1, "model": "m"}
-        body |= {"choices": [choice], "usage": usage}
-        response = {"status_code": 200, "body": body}
-        return {"custom_id": line["custom_id"], "response": response, "error": None}
+            response = ServerReply(answer, {"error": {"message": "it failed"}})
+        else:
+            response = reply(answer)
+        body = {"status_code": response.status, "body": response.payload}
+        return {"custom_id": line["custom_id"], "response": body, "error": None}
 
 
 def send(handler: BaseHTTPRequestHandler, data: Any, status: int = 200) -> None:

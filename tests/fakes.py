@@ -94,3 +94,8 @@ class BrokenEmbeddings(DeterministicFakeEmbedding):
         if isinstance(self.gives, Exception):
             raise self.gives
         return self.gives
+
+
+def turns(role: str, *texts: str) -> list[dict[str, str]]:
+    """Return messages of one role."""
+    return [{"role": role, "content": text} for text in texts]

@@ -10,7 +10,9 @@ from pydantic import SecretStr
 from langchain_judges import FailureMemory
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.writing.registry import WRITERS
-from tests.schema_models import LetterCounts, Recorder, SchemaModel, TextModel, ToolModel
+from tests.fakes import turns
+from tests.memories import Letters
+from tests.schema_models import Recorder, SchemaModel, TextModel, ToolModel
 
 PAIR = {
     "id": "p1",
@@ -39,18 +41,13 @@ TASK = {
 REFERENCE = {"reference": "Light for six hours, dry soil between waterings, pinched tips."}
 TURNS = {
     "input": [
-        {"role": "system", "content": "Answer briefly."},
-        {"role": "user", "content": "Is basil an annual?"},
-        {"role": "user", "content": "And how do I keep it through the winter?"},
+        *turns("system", "Answer briefly."),
+        *turns("user", "Is basil an annual?", "And how do I keep it through the winter?"),
     ],
-    "output_a": [
-        {"role": "assistant", "content": "Yes, it is."},
-        {"role": "assistant", "content": "Indoors, near a lamp, with little water."},
-    ],
-    "output_b": [
-        {"role": "assistant", "content": "It depends on the kind."},
-        {"role": "assistant", "content": "Leave it outside under a cover."},
-    ],
+    "output_a": turns("assistant", "Yes, it is.", "Indoors, near a lamp, with little water."),
+    "output_b": turns(
+        "assistant", "It depends on the kind.", "Leave it outside under a cover."
+    ),
 }
 RUBRIC = "Prefer what a beginner can do at once. Write in plain English."
 CRITERIA = [
@@ -88,7 +85,7 @@ class Case(NamedTuple):
 
 def pair_memory() -> FailureMemory:
     """Return a memory of three corrected judgments on pairs."""
-    memory = FailureMemory(embeddings=LetterCounts())
+    memory = FailureMemory(embeddings=Letters())
     questions = ("Why do leaves yellow?", "How deep do I plant tulips?", "When do figs ripen?")
     answers = ("Too much water.", "Three times their own height.", "In late summer, when soft.")
     memory.remember(
@@ -106,7 +103,7 @@ def pair_memory() -> FailureMemory:
 
 def item_memory() -> FailureMemory:
     """Return a memory of three corrected labels, of two failure modes."""
-    memory = FailureMemory(embeddings=LetterCounts())
+    memory = FailureMemory(embeddings=Letters())
     memory.remember(
         {
             "family": "gates",

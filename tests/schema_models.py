@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -233,14 +232,3 @@ class ToolModel(_Recorded):
         call = {"name": name, "args": json.loads(reply.text), "id": "1"}
         reply = reply.model_copy(update={"content": "", "tool_calls": [call]})
         return ChatResult(generations=[ChatGeneration(message=reply)])
-
-
-class LetterCounts(Embeddings):
-    """Embed a text as its letter counts: exact numbers on every platform."""
-
-    def embed_query(self, text):
-        low = text.casefold()
-        return [0.01 + low.count(chr(97 + i)) for i in range(26)]
-
-    def embed_documents(self, texts):
-        return [self.embed_query(text) for text in texts]

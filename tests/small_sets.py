@@ -8,21 +8,20 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-CATEGORIES = ("writing", "reasoning", "math", "coding", "roleplay", "stem", "humanities")
 MODELS = ("M1", "M2", "M3", "M4")
 NEWS = ("brio", "t0", "gpt3")
 
 
 def mtbench() -> Iterable[Mapping[str, Any]]:
-    for n in range(21):
+    for n in range(4):
         yield {
             "idx": n,
             "input": f"What is {n} good for?",
-            "output_1": "It is good for a start. " * (1 + n % 3),
-            "output_2": "Nothing much comes of it, whatever people say.",
+            "output_1": "It is good for a start.",
+            "output_2": "Nothing much comes of it.",
             "label": 1 + n % 2,
             "question_id": 81 + n,
-            "category": CATEGORIES[n % 7],
+            "category": "writing",
             "model_1": "gpt-4",
             "model_2": "llama-13b",
         }
@@ -60,12 +59,8 @@ def articles() -> Iterable[Mapping[str, Any]]:
     for n in range(4):
         sentences = [f"House {n} burnt.", f"A fire took house {n}."]
         text = f"In the night a fire took house {n} on the hill. Nobody was hurt."
-        yield {
-            "id": f"article-{n}",
-            "text": text,
-            "references": sentences,
-            "reference": sentences[0],
-        }
+        article = {"id": f"article-{n}", "text": text}
+        yield {**article, "references": sentences, "reference": sentences[0]}
 
 
 def summaries() -> Iterable[Mapping[str, Any]]:

@@ -7,7 +7,6 @@ import threading
 from functools import partial
 
 import pytest
-from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 from typer.testing import CliRunner
@@ -15,7 +14,6 @@ from typer.testing import CliRunner
 from langchain_judges import (
     ajudge_many,
     create_bsm_judge,
-    create_drpe_judge,
     create_relative_judge,
     resolve_model,
 )
@@ -55,14 +53,7 @@ def model_of(server, tmp_path, most_requests, **options):
 
 
 def planned(body):
-    text = "\n".join(message["content"] for message in body["messages"])
-    drpe = "You speak for different people" in text
-    return judged(body) if drpe else judged_by(goods)(text)
-
-
-def create_seated_judge(model):
-    embeddings = DeterministicFakeEmbedding(size=8)
-    return create_drpe_judge(model, panel={"dynamic": 1}, embeddings=embeddings)
+    return judged_by(goods)("\n".join(message["content"] for message in body["messages"]))
 
 
 def rows_of(n):
@@ -93,17 +84,15 @@ async def test_all_rows_wait_at_the_same_step_so_rounds_form_by_themselves(serve
     assert server.requests == [20]
 
 
-@pytest.mark.parametrize(
-    "create", [partial(create_bsm_judge, max_criteria=1), create_seated_judge]
-)
-async def test_what_rows_of_one_task_share_is_asked_once_and_first(tmp_path, create):
+async def test_what_rows_of_one_task_share_is_asked_once_and_first(tmp_path):
     with BatchServer(planned) as server:
-        rows = await run(create(model_of(server, tmp_path, 1)), rows_of(2))
+        judge = create_bsm_judge(model_of(server, tmp_path, 1), max_criteria=1)
+        rows = await run(judge, rows_of(2))
         asked = [server.lines(job["input_file_id"]) for job in server.jobs.values()]
     assert [row["judged"] for row in rows] == [True] * 2
     bodies = [json.dumps(line["body"]) for lines in asked for line in lines]
     assert len(set(bodies)) == len(bodies)
-    # Of a plan and of the readers of an article, no answer to it is shown.
+    # To who plans no answer is shown.
     shared = [re.search(r"good \d", body) is None for body in bodies]
     assert shared[0]
     assert shared == sorted(shared, reverse=True)

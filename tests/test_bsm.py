@@ -11,7 +11,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_judges import create_bsm_judge
 from langchain_judges.errors import OptionError
 from tests.cases import for_each
-from tests.fakes import FakeChatModel, goods, judged_by
+from tests.fakes import FakeChatModel, goods, judged_by, turns
 
 PAIR = {"input": "Why?", "output_a": "good good", "output_b": "bad"}
 SWAPPED = {"input": "Why?", "output_a": "bad", "output_b": "good good"}
@@ -203,14 +203,10 @@ def test_plans_of_two_orders_drop_a_failed_criterion_that_they_share_in_both():
     assert result["verdict"]["scores"] == {"A": 12.0, "B": 4.0}
 
 
-def answered(*texts):
-    return [{"role": "assistant", "content": text} for text in texts]
-
-
 TURNS = {
-    "input": [{"role": "user", "content": "One?"}, {"role": "user", "content": "Two?"}],
-    "output_a": answered("early A", "good A"),
-    "output_b": answered("early B", "late B"),
+    "input": turns("user", "One?", "Two?"),
+    "output_a": turns("assistant", "early A", "good A"),
+    "output_b": turns("assistant", "early B", "late B"),
 }
 
 

@@ -43,7 +43,7 @@ SIZES = {
 # in each of two sets, one of the others having two best texts and one none; four tasks; four
 # articles in the summaries of four systems.
 SMALL: dict[str, tuple[int, dict[str, Any]]] = {
-    "mtbench_human200": (21, {}),
+    "mtbench_human200": (4, {}),
     "llmbar": (4, {}),
     "summeval16": (6 * 4, {}),
     "goyal_news2022": (6 * 2, {}),

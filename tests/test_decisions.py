@@ -15,6 +15,7 @@ from langchain_judges import (
     judge_many,
 )
 from langchain_judges.runs import calibrate_cascade
+from tests.batch_server import send
 from tests.fakes import FakeChatModel
 from tests.judges import ITEM, PAIR
 
@@ -50,12 +51,7 @@ class Handler(BaseHTTPRequestHandler):
             answers.append({**answer, "name": question["name"], "confidence": 0.5})
         usage = {"input_tokens": 100, "output_tokens": 1}
         reply = {"model": body["model"], "answers": answers, "usage": usage}
-        content = json.dumps(reply).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
+        send(self, reply)
 
     def log_message(self, *_: object) -> None:
         pass

@@ -49,7 +49,8 @@ from tests.frozen_cases import (
     model_of,
     pair_memory,
 )
-from tests.schema_models import Call, LetterCounts, Recorder
+from tests.memories import Letters
+from tests.schema_models import Call, Recorder
 
 JUDGES = METHODS | COMBINATIONS
 FOLDER = Path(__file__).with_name("frozen")
@@ -105,7 +106,7 @@ def build(case: Case, recorder: Recorder) -> tuple[Any, dict[str, Any]]:
         options["memory"] = pair_memory() if kind == "pair" else item_memory()
     if case.method == "drpe":
         # The default depends on what is installed.
-        options["embeddings"] = LetterCounts()
+        options["embeddings"] = Letters()
     judge = load_judge(case.method, model, preset=case.preset, **options)
     row = {**(PAIR if kind == "pair" else ITEM), **case.row}
     return judge, {name: value for name, value in row.items() if value is not None}

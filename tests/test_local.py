@@ -1,6 +1,5 @@
 """The real local language model: in this process, and through the command line."""
 
-import gzip
 import json
 import subprocess
 import sys
@@ -20,11 +19,9 @@ from langchain_judges.asking.steps import run
 from langchain_judges.errors import ModelSetupError
 from langchain_judges.methods.bsm.prompts import REFERENCE
 from langchain_judges.methods.replies import scores_shape
-from tests.conftest import DATA
 from tests.judges import item_of, of_method
 
 ROOT = Path(__file__).parents[1]
-MTBENCH = DATA / "mtbench_human200" / "items.jsonl.gz"
 
 real = pytest.mark.real
 
@@ -124,24 +121,12 @@ def test_every_method_judges_by_it(method):
         assert 0 < vote["confidence"] <= 1
 
 
-TEXT = ("Its first sentence names the man who was found near the lake. " * 3)[:160]
-VOTE = {"reason": TEXT, "role": "News Author", "vote": "1"}
-ROW = dict.fromkeys(("aspect", "common", "only_a", "only_b"), TEXT)
-
-
 @real
 def test_the_command_line_judges_real_pairs(tmp_path):
-    if not MTBENCH.exists():
-        pytest.skip("the MT-Bench pairs are not beside the checkout, at ../shared/data")
-    rows = [json.loads(line) for line in gzip.decompress(MTBENCH.read_bytes()).splitlines()]
-    rows.sort(key=lambda row: len(row["input"] + row["output_1"] + row["output_2"]))
-    path = tmp_path / "pairs.jsonl"
-    with path.open("w") as file:
-        for row in rows[:2]:
-            pair = {"input": row["input"], "output_a": row["output_1"]}
-            pair |= {"output_b": row["output_2"], "id": str(row["idx"])}
-            file.write(json.dumps({**pair, "label": "AB"[row["label"] - 1]}) + "\n")
-    out = tmp_path / "out.jsonl"
+    data = Path("cookbook", "data", "pairs.jsonl")
+    rows = [json.loads(line) for line in (ROOT / data).read_text().splitlines()[:2]]
+    path, out = tmp_path / "pairs.jsonl", tmp_path / "out.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     options = ["--model", "local", "--records", out]
     result = subprocess.run(
         [sys.executable, "-m", "langchain_judges.cli", "judge", path, *options],
@@ -153,12 +138,12 @@ def test_the_command_line_judges_real_pairs(tmp_path):
     assert result.returncode == 0, result.stderr
     assert "are poor" in result.stderr
     results = {row["id"]: row for row in map(json.loads, out.read_text().splitlines())}
-    assert results.keys() == {str(row["idx"]) for row in rows[:2]}
-    for row in rows[:2]:
-        result = results[str(row["idx"])]
+    assert results.keys() == {row["id"] for row in rows}
+    for row in rows:
+        result = results[row["id"]]
         verdict = result["verdict"]
         assert verdict["preference"] in {"A", "B", "tie"}
-        assert result["label"] == "AB"[row["label"] - 1]
+        assert result["label"] == row["label"]
         assert (verdict["score"] > 0.5) == (verdict["preference"] == "A")
         # A plan, and each criterion in both orders.
         assert verdict["usage"]["calls"] >= 1 + 2 * len(result["criteria"])

@@ -17,20 +17,12 @@ from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.testing import FakeChatModel, FakeModelServer
 from tests.cases import for_each
+from tests.fakes import turns
 
 TALK = {
-    "input": [
-        {"role": "user", "content": "Name two {rivers}."},
-        {"role": "user", "content": "Which is longer?"},
-    ],
-    "output_a": [
-        {"role": "assistant", "content": "Elbe, Oder"},
-        {"role": "assistant", "content": "Elbe"},
-    ],
-    "output_b": [
-        {"role": "assistant", "content": "Rhine, Po"},
-        {"role": "assistant", "content": "Po"},
-    ],
+    "input": turns("user", "Name two {rivers}.", "Which is longer?"),
+    "output_a": turns("assistant", "Elbe, Oder", "Elbe"),
+    "output_b": turns("assistant", "Rhine, Po", "Po"),
 }
 PAIR = {"input": "Why?", "output_a": "Because.", "output_b": "No idea."}
 # Of the form that the papers print, in other words.

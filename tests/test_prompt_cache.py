@@ -132,14 +132,11 @@ def anthropic_server():
             scores = {"score_1": 4, "score_2": 2, "explanation": "clearer"}
             tool = {"type": "tool_use", "id": "t1", "name": body["tools"][0]["name"]}
             usage = {"input_tokens": 10, "output_tokens": 2, "cache_read_input_tokens": 90}
-            message: dict[str, Any] = {
-                "id": "m1",
-                "type": "message",
-                "role": "assistant",
-                "model": "m",
-            }
-            message |= {"content": [{**tool, "input": scores}], "stop_reason": "tool_use"}
-            send(self, {**message, "usage": usage})
+            message = {"id": "m1", "type": "message", "role": "assistant", "model": "m"}
+            content = [{**tool, "input": scores}]
+            send(
+                self, {**message, "content": content, "stop_reason": "tool_use", "usage": usage}
+            )
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
@@ -216,12 +213,9 @@ def test_nobody_waits_where_the_option_says_so(monkeypatch):
     for first in (True, False):
         # Calls that are not held back are all under way at once, and are served nothing.
         provider = CachingProvider(answer, together=1 if first else 3)
-        options: dict[str, Any] = {
-            "criteria": ["a", "b", "c"],
-            "orders": "none",
-            "cache_first": first,
-        }
-        load_judge("bsm", Caching(replies=provider), **options).invoke(LONG_PAIR)
+        options: dict[str, Any] = {"criteria": ["a", "b", "c"], "cache_first": first}
+        judge = load_judge("bsm", Caching(replies=provider), orders="none", **options)
+        judge.invoke(LONG_PAIR)
         shares.append(provider.served / provider.sent)
     assert shares[0] > 0.5 > 0.1 > shares[1]
 

@@ -23,7 +23,7 @@ from langchain_judges.testing import with_logprobs
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, unfenced
 from tests.judges import answer
-from tests.schema_models import LetterCounts
+from tests.memories import Letters
 from tests.shapes import TALK
 from tests.test_evaluators import a_run
 
@@ -210,7 +210,7 @@ def test_a_ready_rubric_judges_and_refuses_rows_that_lack_what_it_needs(name):
 
 
 def test_corrections_of_the_whole_are_not_shown_as_labels_of_a_criterion():
-    memory = FailureMemory(embeddings=LetterCounts())
+    memory = FailureMemory(embeddings=Letters())
     memory.remember(
         [{"input": "Where?", "output": "There.", "wrong": 1, "corrected": 0, "note": "Vague."}]
     )
