@@ -196,6 +196,34 @@ def test_a_forked_process_opens_the_file_anew(tmp_path):
     assert len(FaissStore(Plane(), path=tmp_path / "m")) == 6
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a fork")
+def test_a_deletion_waits_for_a_process_that_empties_the_log(tmp_path, monkeypatch):
+    import fcntl
+
+    store = filled(path=tmp_path / "m")
+    locked, gate = os.pipe(), os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(gate[1])  # where the test fails, its end is the child's
+        shared = os.open(tmp_path / "m-shm", os.O_RDWR)
+        fcntl.lockf(shared, fcntl.LOCK_EX, 1, 121)  # what SQLite holds while it does so
+        os.write(locked[1], b".")
+        os.read(gate[0], 1)
+        os._exit(0)
+    os.read(locked[0], 1)
+    waits = []
+
+    def end(seconds):
+        waits.append(seconds)
+        os.write(gate[1], b".")
+        os.waitpid(child, 0)
+
+    monkeypatch.setattr("langchain_judges.memory.document_file.time.sleep", end)
+    store.delete(["p"])
+    assert len(waits) == 1
+    assert len(store) == 3
+
+
 # -- what is not ours, and what is damaged
 
 

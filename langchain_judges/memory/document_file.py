@@ -15,6 +15,7 @@ import re
 import secrets
 import sqlite3
 import threading
+import time
 import weakref
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,6 +30,8 @@ _OURS = 1818454637
 _FORMAT = 1
 _PATIENCE = 30.0
 """Seconds that a writer waits for another one."""
+_LOOK = 0.01
+"""Seconds between attempts where SQLite does not wait by itself."""
 _PART = 1000
 """Rows that are read at once, so that a large file is not in memory twice."""
 _SCHEMA = """
@@ -194,13 +197,16 @@ class DocumentFile:
         Raises:
             OutputError: Another process keeps reading the log.
         """
+        end = time.monotonic() + _PATIENCE
         with self._lock, self._errors():
-            busy = self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-        if busy:
-            raise OutputError(
-                f"{self.path}: what was removed still stands in the log, which another process "
-                f"has been reading for {_PATIENCE:.0f} seconds; delete again"
-            )
+            # SQLite waits for readers and writers, and not for a process that does the same.
+            while self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                if time.monotonic() > end:
+                    raise OutputError(
+                        f"{self.path}: what was removed still stands in the log, which another "
+                        f"process has been reading for {_PATIENCE:.0f} seconds; delete again"
+                    )
+                time.sleep(_LOOK)
 
     def _state(self, facts: Facts) -> None:
         self._database.execute(
