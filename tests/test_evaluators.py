@@ -29,12 +29,9 @@ QUESTION, GOOD, BAD = {"question": "Why?"}, {"answer": "good good"}, {"answer": 
 
 
 def a_run(outputs, **also):
-    fields: dict[str, Any] = {
-        "trace_id": uuid.uuid4(),
-        "start_time": datetime.now(UTC),
-        "inputs": QUESTION,
-    }
-    return Run(id=uuid.uuid4(), name="r", run_type="chain", outputs=outputs, **fields, **also)
+    fields: dict[str, Any] = {"name": "r", "run_type": "chain", "inputs": QUESTION, **also}
+    ids = {"id": uuid.uuid4(), "trace_id": uuid.uuid4()}
+    return Run(**ids, start_time=datetime.now(UTC), outputs=outputs, **fields)
 
 
 def an_example(outputs=BAD, **also):
@@ -61,13 +58,6 @@ def test_sync_works_twice_after_async_in_one_process(serve):
         later: Any = asyncio.run(evaluator.aevaluate_run(a_run(GOOD), row))
         now: Any = evaluator.evaluate_run(a_run(GOOD), row)
         assert later.score == now.score == 0.75
-
-
-@for_each(
-    "source", ["a.texts.1", lambda value: value["a"]["texts"][1]], ids=["path", "function"]
-)
-def test_a_source_is_a_path_or_a_function(source):
-    assert work_in({"a": {"texts": ["no", "good"]}, "b": 1}, source) == "good"
 
 
 @for_each(
@@ -160,19 +150,15 @@ def test_comparisons_without_a_verdict_have_reasons_and_no_score():
         assert all("Not judged" in comment for comment in result["comment"].values())
 
 
-def judged_runs(*verdicts):
-    runs = []
-    for preference, flipped, reasons in verdicts:
-        failures = [{"reason": reason} for reason in reasons]
-        verdict = {"preference": preference, "flipped": flipped, "failures": failures}
-        runs.append(a_run({"verdict": verdict}))
-    return runs
+def judged_run(preference, flipped, *reasons):
+    failures = [{"reason": reason} for reason in reasons]
+    verdict = {"preference": preference, "flipped": flipped, "failures": failures}
+    return a_run({"verdict": verdict})
 
 
 def test_a_whole_experiment_gives_agreement_flips_and_failures_with_intervals():
-    runs = judged_runs(
-        ("A", False, []), ("B", True, []), ("tie", None, []), (None, None, ["timeout", "empty"])
-    )
+    runs = [judged_run("A", False), judged_run("B", True), judged_run("tie", None)]
+    runs.append(judged_run(None, None, "timeout", "empty"))
     examples = [an_example({"label": label}) for label in ("A", "A", None, "A")]
     agreement, flips, failures = (each(runs, examples) for each in summary_evaluators())
     assert (agreement["key"], agreement["score"]) == ("judge_agreement", 0.5)
@@ -192,9 +178,7 @@ def test_summaries_count_what_their_evaluator_said():
     examples = [an_example(metadata={"label": "A"}), an_example()]
     for run, example in zip(runs, examples, strict=True):
         evaluator.evaluate_run(run, example)
-    agreement, flips, failures = (
-        each(runs, examples) for each in summary_evaluators(evaluator)
-    )
+    agreement, flips, failures = (e(runs, examples) for e in summary_evaluators(evaluator))
     assert (agreement["key"], agreement["score"]) == ("k_agreement", 1.0)
     assert (flips["score"], flips["extra"]["total"]) == (0.0, 1)
     assert failures["results"][0]["score"] == 0.0
@@ -279,11 +263,8 @@ def test_each_evaluator_of_openevals_has_one_here_that_takes_its_input():
 def asks(*calls):
     """Return a message with calls in the form of agentevals' README: without ids."""
     functions = [{"name": name, "arguments": json.dumps(args)} for name, args in calls]
-    return {
-        "role": "assistant",
-        "content": "",
-        "tool_calls": [{"function": f} for f in functions],
-    }
+    own = [{"function": function} for function in functions]
+    return {"role": "assistant", "content": "", "tool_calls": own}
 
 
 def went(*turns):

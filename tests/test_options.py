@@ -65,13 +65,8 @@ def test_a_factory_shows_every_option_to_help_and_editors():
     assert brew.__doc__.index("Args:") < brew.__doc__.index("Returns:")
     make: Any = brew
     assert make("rain", degrees=80) == make(water="rain", degrees=80) == ("rain", 80)
-    for wrong, message in (
-        (lambda: make(), "missing a required argument: 'water'"),
-        (lambda: make("rain", water="tap"), "multiple values for argument 'water'"),
-        (lambda: make("rain", 80), "too many positional arguments"),
-    ):
-        with pytest.raises(TypeError, match=message):
-            wrong()
+    with pytest.raises(TypeError, match="too many positional arguments"):
+        make("rain", 80)
 
 
 @pytest.fixture(autouse=True)
@@ -109,18 +104,11 @@ def test_a_spec_is_checked(spec):
         load_judge(spec)
 
 
-MODEL = {
-    "name": "openai:m",
-    "base_url": "http://127.0.0.1:9/v1",
-    "api_key_env": "JUDGE_KEY",
-    "timeout": 9.0,
-    "settings": {"reasoning_effort": "low"},
-}
-
-
 def test_a_spec_describes_its_model(monkeypatch):
     monkeypatch.setenv("JUDGE_KEY", "a-secret")
-    spec = {"method": "relative", "model": MODEL, "options": {}}
+    model = {"name": "openai:m", "base_url": "http://127.0.0.1:9/v1", "timeout": 9.0}
+    model |= {"api_key_env": "JUDGE_KEY", "settings": {"reasoning_effort": "low"}}
+    spec = {"method": "relative", "model": model, "options": {}}
     judge = load_judge(json.loads(json.dumps(spec)))
     assert judge.spec == spec
     own = judge.config["metadata"]["model"]["judge"]

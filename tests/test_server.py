@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -145,27 +144,6 @@ def test_what_an_audit_remembers_is_shown_to_the_served_judge(client):
     assert result["verdict"]["recalled"] == [name]
 
 
-HARMFUL: list[tuple[str, dict[str, Any], str]] = [
-    ("bsm", {"criterias": ["x"]}, "'bsm' has no option 'criterias'; did you mean 'criteria'"),
-    ("sc2", {"samples": 32, "inference": "exact"}, "2,066 calls; this server allows 500"),
-    ("direct", {"instructions": "x" * 200_000}, "the context has 200,"),
-]
-
-
-@pytest.mark.system
-async def test_what_only_the_owner_may_do_is_refused_before_any_call(url, model):
-    runs, calls = get_client(url=url).runs, len(model.calls)
-    results = await asyncio.gather(
-        *(
-            runs.wait(None, graph, input=PAIR, context=context, raise_error=False)
-            for graph, context, _ in HARMFUL
-        )
-    )
-    for (_, _, message), result in zip(HARMFUL, results, strict=True):
-        assert re.search(message, str(result))
-    assert len(model.calls) == calls
-
-
 @pytest.fixture(autouse=True)
 def named_model(monkeypatch):
     monkeypatch.setenv("JUDGES_MODEL", "openai:fake")
@@ -215,10 +193,13 @@ def test_no_owner_hands_out_paths_models_or_objects(name):
         ("sc2", {"aspects": "/etc/passwd"}, "`aspects` can be set by the owner"),
         ("jury", {"methods": [{"method": "rubric"}]}, "`methods` can be set by the owner"),
         ("direct", {"preset": ["paper"]}, "`preset` must be a text"),
+        ("direct", {"instructions": "x" * 200_000}, "the context has 200,"),
+        ("bsm", {"criterias": ["x"]}, "'bsm' has no option 'criterias'; did you mean 'crit"),
+        ("sc2", {"samples": 32, "inference": "exact"}, "2,066 calls; this server allows 500"),
     ],
 )
 async def test_a_client_is_refused_what_is_the_owners(name, context, message):
-    with pytest.raises(OptionError, match=message):
+    with pytest.raises((OptionError, InputError), match=message):
         await served(name, **context)
 
 

@@ -125,15 +125,11 @@ def _alike(name):
     return name.replace("table 2 vs table 1", "table 1 vs table 2")
 
 
-@pytest.mark.parametrize("kind", ["sync", "async"])
-def test_every_step_of_an_audit_and_every_label_in_it(traced, kind):
+def test_every_step_of_an_audit_and_every_label_in_it(traced):
     memory = FailureMemory(embeddings=Letters())
     judge = create_allure_judge(fooled_model(), memory=memory, recall="all")
     audit = create_allure_audit(judge, memory, auditor=as_labelled, max_rounds=1)
-    fields = {"items": planning(1)}
-    trace = traced(
-        lambda: audit.invoke(fields) if kind == "sync" else asyncio.run(audit.ainvoke(fields))
-    )
+    trace = traced(lambda: asyncio.run(audit.ainvoke({"items": planning(1)})))
     [root] = trace.children(None)
     steps = [run["name"] for run in trace.children(root)]
     rest = ["check", "propose", "audit", "stage", "admit", "measure"]
