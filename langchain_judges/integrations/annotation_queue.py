@@ -91,20 +91,15 @@ def _by_people(client: Client, ids: list[str], key: str | None) -> dict[str, Fee
     return {str(each.run_id): each for each in sorted(own, key=lambda one: one.modified_at)}
 
 
-def person_of(feedback: Feedback) -> str:
-    """Return who gave a feedback."""
-    source = feedback.feedback_source
-    name = getattr(source, "user_name", None) or getattr(source, "user_id", None)
-    return str(name or "langsmith")
-
-
 def _item(
     run: Run, feedback: Feedback | None, reader: CaseReader, labels: Sequence[Label]
 ) -> dict[str, object]:
     if feedback is None:
         raise InputError("nobody has labelled it yet")
     item = {**reader.of_run(run), "label": _label(feedback, labels)}
-    item["auditor"] = person_of(feedback)
+    source = feedback.feedback_source
+    person = getattr(source, "user_name", None) or getattr(source, "user_id", None)
+    item["auditor"] = str(person or "langsmith")
     return {**item, "note": feedback.comment} if feedback.comment else item
 
 

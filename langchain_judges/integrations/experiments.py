@@ -7,7 +7,7 @@ with its 95% interval (Wilson 1927); its comment says which rows it counts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 from uuid import UUID
@@ -80,11 +80,14 @@ def as_comparative_evaluator(
         comments: dict[str, list[str]] = {str(each.id): [] for each in runs}
         for sides in combinations(runs, 2):
             verdict = run(_comparison(judge, reader, sides, inputs, reference_outputs))
-            number = score_of(verdict)
-            for side, who, share in _shares(sides, number, names):
+            named = {
+                x: _experiment_of(each, names) for x, each in zip("AB", sides, strict=True)
+            }
+            for side, own, other in zip(sides, "AB", "BA", strict=True):
+                who = f"This run is {own}{named[own]}, the other is {other}{named[other]}. "
                 comments[str(side.id)].append(who + comment_of(verdict))
-                if share is not None:
-                    scores[side.id].append(share)
+                if (score := score_of(verdict)) is not None:
+                    scores[side.id].append(score if own == "A" else 1 - score)
         return {
             "key": key,
             "scores": {k: sum(v) / len(v) if v else None for k, v in scores.items()},
@@ -93,19 +96,6 @@ def as_comparative_evaluator(
 
     compare.__name__ = key
     return compare
-
-
-def _shares(
-    sides: Sequence[Run], number: float | None, names: dict[object, str]
-) -> Iterator[tuple[Run, str, float | None]]:
-    """Yield each side, the beginning of its comment, and its share of the score."""
-    a, b = (_experiment_of(side, names) for side in sides)
-    yield sides[0], f"This run is A{a}, the other is B{b}. ", number
-    yield (
-        sides[1],
-        f"This run is B{b}, the other is A{a}. ",
-        None if number is None else 1 - number,
-    )
 
 
 def _experiment_of(run: Run, names: dict[object, str]) -> str:

@@ -128,18 +128,16 @@ def _tools_available(tools: object) -> list[Message]:
         return []
     lines = []
     for tool in tools:
-        fields = tool if isinstance(tool, Mapping) else vars(tool) if _named(tool) else {}
-        inner = fields.get("function")
-        fields = inner if isinstance(inner, Mapping) else fields
-        name = tool if isinstance(tool, str) else fields.get("name")
-        if name:
+        fields: Any = tool
+        if not isinstance(tool, Mapping):
+            name = tool if isinstance(tool, str) else getattr(tool, "name", None)
+            fields = {"name": name, "description": getattr(tool, "description", None)}
+        elif isinstance(tool.get("function"), Mapping):
+            fields = tool["function"]
+        if name := fields.get("name"):
             about = " ".join(str(fields.get("description") or "").split())
             lines.append(f"{name}: {about}" if about else str(name))
     return [{"role": "tools available", "content": "\n".join(lines)}] if lines else []
-
-
-def _named(tool: object) -> bool:
-    return isinstance(getattr(tool, "name", None), str) and hasattr(tool, "__dict__")
 
 
 def ended(words: str) -> Message:

@@ -96,20 +96,6 @@ def write_whole(file: int, line: bytes) -> None:
         raise
 
 
-def _try_again(row: ResultRow) -> bool:
-    return not (judged_row(row) or is_abstention(row.get("verdict") or {}))
-
-
-def _head(line: bytes) -> tuple[str, str, bool] | None:
-    """Return a row's key, its judge's mark, and whether it is to be judged again.
-
-    None: the line is damaged.
-    """
-    if (row := row_in(line)) is None:
-        return None
-    return row["key"], row["judge"]["mark"], _try_again(row)
-
-
 class ResultsInUse(OutputError):
     """Another run writes to the file, or its process is still ending."""
 
@@ -278,14 +264,14 @@ class Results:
                 if not line.endswith(b"\n") and _START.startswith(line[: len(_START)]):
                     complete = False
                     break
-                if (head := _head(line)) is None:
+                if (row := row_in(line)) is None:
                     damaged[number] = line
                     offset += len(line)
                     continue
-                key, mark, again = head
-                own = mark == self._mark
+                key, own = row["key"], row["judge"]["mark"] == self._mark
                 self.others += not own
-                if key in self._places or (own and again):
+                is_finished = judged_row(row) or is_abstention(row.get("verdict") or {})
+                if key in self._places or (own and not is_finished):
                     complete = False
                 else:
                     self._places[key] = offset, len(line)

@@ -189,9 +189,9 @@ def _merge(place: Path, target: Path, whole: bool) -> Merged:
     receipts = [receipt for part in parts if (receipt := Receipt.read(part))]
     places, judged = _places(parts, receipts[0].mark if receipts else None)
     target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    draft = target.with_name(f".{os.getpid()}.{target.name}")
     try:
-        write_results(draft, target.suffix, _in_order(parts, places))
+        write_results(draft, _in_order(parts, places))
         draft.replace(target)
     except OSError as exc:
         raise OutputError(f"{target} cannot be written: {exc}") from exc

@@ -122,13 +122,12 @@ class TableFile:
     it is closed. A column of the judge gives way to one's own of that name as `judge.NAME`.
 
     Args:
-        path: The table.
-        form: The ending that says its form; default: that of `path`.
+        path: The table; its ending says its form.
     """
 
-    def __init__(self, path: Path, form: str = "") -> None:
+    def __init__(self, path: Path) -> None:
         """Open the file in which rows wait."""
-        self._path, self._form = path, form or path.suffix
+        self._path, self._form = path, path.suffix
         self._own: dict[str, None] = {}
         self._judged: dict[str, None] = {}
         self._waiting: Any = TemporaryFile("wb+", dir=path.parent)  # noqa: SIM115 - see `close`
@@ -171,12 +170,12 @@ class TableFile:
 class ParquetFile(TableFile):
     """A Parquet file; rows wait as Arrow tables, each with the types of its cells."""
 
-    def __init__(self, path: Path, form: str = "") -> None:
+    def __init__(self, path: Path) -> None:
         """Open the file in which rows wait."""
         with needs("hub", "Writing Parquet"):
             import pyarrow
             from pyarrow import parquet
-        super().__init__(path, form)
+        super().__init__(path)
         self._arrow, self._parquet = pyarrow, parquet
         self._rows: list[dict[tuple[bool, str], object]] = []
         self._types: dict[tuple[bool, str], Any] = {}
@@ -253,19 +252,18 @@ FORMS: dict[str, type[TableFile]] = {
 """What writes a table, by the ending of its name."""
 
 
-def write_results(path: Path, form: str, results: Iterable[ResultRow]) -> None:
+def write_results(path: Path, results: Iterable[ResultRow]) -> None:
     """Write stored results: `.jsonl` unchanged, any other form as a table.
 
     Args:
-        path: The file.
-        form: The ending of the name that it will have.
+        path: The file; its ending says its form.
         results: Rows of `judge_many`.
     """
-    if form == ".jsonl":
+    if path.suffix == ".jsonl":
         with path.open("wb") as lines:
             lines.writelines(map(line_of, results))
         return
-    file = FORMS[form](path, form)
+    file = FORMS[path.suffix](path)
     try:
         for result in results:
             known = {name: _readable(cell) for name, cell in known_cells(result).items()}
