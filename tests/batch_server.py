@@ -4,12 +4,33 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from email.parser import BytesParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from langchain_judges.testing import ServerReply, reply
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Says nothing of its requests."""
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@contextmanager
+def listening(handler: type[Handler]) -> Iterator[ThreadingHTTPServer]:
+    """Serve requests on loopback in a thread."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 class BatchServer:
@@ -51,10 +72,7 @@ class BatchServer:
     def __enter__(self) -> BatchServer:
         owner = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def log_message(self, *_: Any) -> None:
-                pass
-
+        class Batches(Handler):
             def do_GET(self) -> None:
                 owner.get(self, self.path)
 
@@ -62,15 +80,12 @@ class BatchServer:
                 content = self.rfile.read(int(self.headers["content-length"]))
                 owner.post(self, self.path, content)
 
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
-        threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
-        self.address = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
+        self._listening = listening(Batches)
+        self.address = f"http://127.0.0.1:{self._listening.__enter__().server_port}/v1"
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._http.shutdown()
-        self._http.server_close()
+        self._listening.__exit__(None, None, None)
 
     def post(self, handler: BaseHTTPRequestHandler, path: str, content: bytes) -> None:
         if self.refuse:

@@ -1,9 +1,7 @@
 """Decision models: the real client class against a server that speaks its API."""
 
 import json
-import threading
 import warnings
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -15,7 +13,7 @@ from langchain_judges import (
     judge_many,
 )
 from langchain_judges.runs import calibrate_cascade
-from tests.batch_server import send
+from tests.batch_server import Handler, listening, send
 from tests.fakes import FakeChatModel
 from tests.judges import ITEM, PAIR
 
@@ -24,16 +22,9 @@ with warnings.catch_warnings():
     from langchain_openai.decisions import OpenAIDecisions
 
 
-class Decides(ThreadingHTTPServer):
+class Decides(Handler):
     """Answers every question by a function from its name and the input to probabilities."""
 
-    def __init__(self, chances: Any) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.chances = chances
-        self.bodies: list[Any] = []
-
-
-class Handler(BaseHTTPRequestHandler):
     server: Any
 
     def do_POST(self) -> None:
@@ -53,28 +44,20 @@ class Handler(BaseHTTPRequestHandler):
         reply = {"model": body["model"], "answers": answers, "usage": usage}
         send(self, reply)
 
-    def log_message(self, *_: object) -> None:
-        pass
-
 
 @pytest.fixture
 def decides():
-    servers = []
-
-    def start(chances: Any) -> tuple[Any, Decides]:
-        server = Decides(chances)
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        servers.append(server)
+    def start(chances: Any) -> tuple[Any, Any]:
+        server.chances, server.bodies = chances, []
+        address = f"http://127.0.0.1:{server.server_port}/v1"
+        settings: Any = {"api_key": "sk-secret", "base_url": address}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            address = f"http://127.0.0.1:{server.server_port}/v1"
-            settings: Any = {"api_key": "sk-secret", "base_url": address}
             return OpenAIDecisions(model="gpt-6-luna", **settings), server
 
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    server: Any
+    with listening(Decides) as server:
+        yield start
 
 
 def likely(question: Any, _: str) -> dict[str, float]:

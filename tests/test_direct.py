@@ -245,34 +245,27 @@ def test_wrong_options_are_named_with_their_rule(factory, options, text):
         factory(FakeChatModel(), **options)
 
 
-def in_tokens(text, label=-0.2, rest=-0.5):
-    """Answer with one token for the label and one for each other character."""
+def in_tokens(call):
+    """Answer with a token of -0.2 for the label and of -0.5 for each other character."""
+    assert call.body["logprobs"]
+    text = json.dumps({"explanation": "why", "preference": favours_good(call.prompt)})
     at = text.rindex('"', 0, text.rindex('"')) + 1
-    surety = [math.exp(label if i == at else rest) for i in range(len(text))]
+    surety = [math.exp(-0.2 if i == at else -0.5) for i in range(len(text))]
     return reply(with_logprobs(*zip(text, surety, strict=True)))
 
 
-def wire(choose=favours_good, logprobs=True, label=-0.2):
-    def behave(call):
-        text = json.dumps({"explanation": "why", "preference": choose(call.prompt)})
-        asked_for = logprobs and call.body.get("logprobs")
-        return in_tokens(text, label) if asked_for else reply(text)
-
-    return behave
-
-
 def test_the_score_is_the_probability_of_the_label(serve):
-    direct = create_direct_judge(chat(serve(wire())))
+    direct = create_direct_judge(chat(serve(in_tokens)))
     verdict = direct.invoke(PAIR)["verdict"]
     assert verdict["score"] == verdict["confidence"] == pytest.approx(math.exp(-0.2))
     assert verdict["confidence_source"] == "logprobs"
     assert direct.invoke(SWAPPED)["verdict"]["score"] == pytest.approx(1 - math.exp(-0.2))
-    relative = create_relative_judge(chat(serve(wire()))).invoke(PAIR)["verdict"]
+    relative = create_relative_judge(chat(serve(in_tokens))).invoke(PAIR)["verdict"]
     assert relative["score"] == pytest.approx(math.exp(-0.2))
 
 
 def test_llm_score_is_the_confidence_of_a_choice_for_the_candidate(serve):
-    judge = create_llm_score_judge(chat(serve(wire())))
+    judge = create_llm_score_judge(chat(serve(in_tokens)))
     result = judge.invoke(PAIR)
     # Three letters of the reason at -0.5 and the label at -0.2: the mean is -0.425.
     assert result["llm_score"] == pytest.approx(math.exp(-0.425))

@@ -58,31 +58,30 @@ async def test_a_cancelled_waiter_takes_no_place():
     await arun(limiter.enter())
 
 
+def refused_once_another_is_done(limiter, error, message):
+    """Enter, which waits for the call in flight and is refused when that has ended."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(run, limiter.enter())
+        queued(limiter)
+        assert not waiting.done()
+        limiter.leave(calls=1)
+        with pytest.raises(error, match=message):
+            waiting.result()
+
+
 def test_a_budget_of_calls_is_exact_and_counts_those_in_flight():
     limiter = CallLimiter(5, max_calls=2)
     run(limiter.enter())
     limiter.leave(calls=1)
     run(limiter.enter())
-    with ThreadPoolExecutor(1) as pool:
-        third = pool.submit(run, limiter.enter())
-        queued(limiter)
-        assert not third.done()
-        limiter.leave(calls=1)
-        with pytest.raises(OverBudget, match="budget of 2 calls"):
-            third.result()
+    refused_once_another_is_done(limiter, OverBudget, "budget of 2 calls")
 
 
 def test_a_closed_gate_waits_for_calls_in_flight_before_it_refuses():
     limiter = CallLimiter(2)
     run(limiter.enter())
     limiter.close(RunStopped("enough"))
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(run, limiter.enter())
-        queued(limiter)
-        assert not waiting.done()
-        limiter.leave(calls=1)
-        with pytest.raises(RunStopped, match="enough"):
-            waiting.result()
+    refused_once_another_is_done(limiter, RunStopped, "enough")
 
 
 @pytest.mark.parametrize("drive", [run, lambda steps: asyncio.run(arun(steps))])

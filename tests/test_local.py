@@ -55,18 +55,6 @@ def test_one_server_serves_a_file_and_listens_on_loopback_with_a_key():
         )
 
 
-def program(code):
-    """Run code in a process of its own and return what it wrote to both streams."""
-    result = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    return result.stdout, result.stderr
-
-
 SAY = (
     "from langchain_judges import resolve_model;"
     " m = resolve_model('local'); m.invoke('hi', max_tokens=8)"
@@ -75,7 +63,9 @@ SAY = (
 
 @real
 def test_llama_cpp_is_silent_and_ends_with_the_process():
-    assert program(SAY) == ("", "")
+    command = [sys.executable, "-c", SAY]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert (result.stdout, result.stderr) == ("", "")
 
 
 @real

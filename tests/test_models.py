@@ -5,7 +5,6 @@ from functools import cached_property
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
 from pydantic import Field
 
 from langchain_judges import create_direct_judge
@@ -15,7 +14,7 @@ from langchain_judges.asking.clients import (
 )
 from langchain_judges.asking.models import model_identity, resolve_model
 from langchain_judges.errors import OptionError
-from langchain_judges.testing import FakeModelServer, ServerCall, ServerReply, reply
+from langchain_judges.testing import FakeModelServer, ServerReply, reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 
@@ -108,17 +107,6 @@ def test_an_address_that_shows_too_much_or_too_little_is_refused(address, proble
 FORM = {"type": "json_schema", "json_schema": {"name": "S", "schema": {"type": "object"}}}
 
 
-def both(answer: ServerReply, **settings: Any) -> tuple[list[AIMessage], list[ServerCall]]:
-    """Return the replies and requests of a model as it is, and with plain JSON."""
-    with FakeModelServer([answer, answer]) as server:
-        model = server.chat(max_retries=0, **settings)
-        replies = [
-            each.invoke("Why?", response_format=FORM)
-            for each in (model, with_plain_json(model))
-        ]
-    return replies, server.calls
-
-
 @for_each(
     "answer",
     [
@@ -134,7 +122,12 @@ def both(answer: ServerReply, **settings: Any) -> tuple[list[AIMessage], list[Se
     ids=["text", "refusal", "tool"],
 )
 def test_the_reply_says_what_the_client_would_have_read(answer: ServerReply):
-    (own, plain), _ = both(answer)
+    with FakeModelServer([answer, answer]) as server:
+        model = server.chat(max_retries=0)
+        own, plain = (
+            each.invoke("Why?", response_format=FORM)
+            for each in (model, with_plain_json(model))
+        )
     assert plain.content == own.content
     assert plain.additional_kwargs.get("refusal") == own.additional_kwargs.get("refusal")
     assert plain.tool_calls == own.tool_calls

@@ -5,8 +5,6 @@ import json
 import os.path
 import threading
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -18,7 +16,7 @@ from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.prompt_cache import PromptCache, beginnings
 from langchain_judges.asking.steps import Wait, arun
 from langchain_judges.testing import FakeChatModel
-from tests.batch_server import send
+from tests.batch_server import Handler, listening, send
 from tests.fakes import goods, judged_by
 from tests.judges import answer
 
@@ -122,10 +120,7 @@ def anthropic_server():
     """Answers solve calls in Anthropic's protocol; yields its address and what it was sent."""
     bodies = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
-
+    class Messages(Handler):
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             bodies.append(body)
@@ -138,11 +133,8 @@ def anthropic_server():
                 self, {**message, "content": content, "stop_reason": "tool_use", "usage": usage}
             )
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}", bodies
-    server.shutdown()
-    server.server_close()
+    with listening(Messages) as server:
+        yield f"http://127.0.0.1:{server.server_port}", bodies
 
 
 @pytest.mark.system  # its client takes seconds to load

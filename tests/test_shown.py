@@ -336,30 +336,6 @@ def test_an_agents_work_and_an_image_are_compared_on_every_path(path):
 # ---- where an evaluator finds what a judge is shown
 
 
-def evaluated(fields, *, judge_options=None, **options):
-    """Return the feedback of a called evaluator, and the prompts that its model was sent."""
-    model = FakeChatModel(replies=answer)
-    judge = create_allure_judge(model, **(judge_options or {}))
-    texts = {"inputs": {"question": TASK}, "outputs": {"answer": TEXT}}
-    feedback: Any = as_evaluator(judge, **options)(**{**texts, **fields})
-    return feedback, model.prompts
-
-
-@for_each(
-    ("rubric", "fields", "need"),
-    [
-        (None, {}, "needs a reference to compare with, or a source"),
-        ("correctness", {"context": SOURCE}, "the judge needs a reference"),
-        ("groundedness", {}, "the judge needs a source"),
-    ],
-)
-def test_a_judge_that_lacks_what_it_judges_by_says_so(rubric, fields, need):
-    feedback, prompts = evaluated(fields, judge_options={"rubric": rubric} if rubric else {})
-    assert (feedback["score"], prompts) == (None, [])
-    assert feedback["comment"].startswith("Not judged")
-    assert need in feedback["comment"]
-
-
 def test_a_rubric_is_not_shown_a_reference_that_nobody_named():
     model = FakeChatModel(replies=answer)
     evaluator = as_evaluator(create_allure_judge(model, rubric=RUBRIC))
@@ -383,8 +359,10 @@ CONTEXTS: dict[str, dict[str, Any]] = {
 
 @for_each("case", CONTEXTS)
 def test_the_context_is_the_source_wherever_it_stands(case):
-    fields = dict(CONTEXTS[case])
-    _, [prompt] = evaluated(fields, context=fields.pop("where", None))
+    model, fields = FakeChatModel(replies=answer), dict(CONTEXTS[case])
+    evaluator = as_evaluator(create_allure_judge(model), context=fields.pop("where", None))
+    evaluator(**{"inputs": {"question": TASK}, "outputs": {"answer": TEXT}, **fields})
+    [prompt] = model.prompts
     assert blocks(prompt) == {"request": TASK, "response": TEXT, "source": SOURCE}
 
 

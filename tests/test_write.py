@@ -2,7 +2,6 @@
 
 import json
 import re
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,7 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import create_bsm_writer
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import InputError
 from langchain_judges.writing.branch import placed
 from langchain_judges.writing.registry import load_writer
 from langchain_judges.writing.single_prompt import create_single_prompt_writer
@@ -278,14 +277,6 @@ def test_one_concept_is_written_of_by_one_call():
     assert result["concepts"] == ["snow"]
     assert result["groups"] == [["snow"]]
     assert result["text"] == "The snow."
-
-
-def test_options_are_checked_when_the_writer_is_made():
-    with pytest.raises(OptionError, match="`groups` must be a whole number of at least 2"):
-        create_bsm_writer(scripted(), groups=1)
-    wrong: Any = {"choose": "best"}
-    with pytest.raises(OptionError, match="`choose` must be one of 'model', 'coverage'"):
-        create_single_prompt_writer(scripted(), **wrong)
 
 
 def test_a_thread_hands_no_instruction_to_the_next_task():
