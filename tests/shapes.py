@@ -169,25 +169,18 @@ def graphs() -> Iterator[tuple[str, Any]]:
     yield "graph: with the tools available", {"messages": PARALLEL, "tools": tools}
 
 
+USED = [
+    {"type": "tool_use", "id": id, "name": "track", "input": {"n": n}}
+    for id, n in (("1", 7), ("2", 9))
+]
+KYIV = [{"type": "text", "text": "in Kyiv"}]
+RESULTS = [
+    {"type": "tool_result", "tool_use_id": "2", "content": "in Oslo"},
+    {"type": "tool_result", "tool_use_id": "1", "content": KYIV},
+]
 ANTHROPIC = [
-    {
-        "role": "assistant",
-        "content": [
-            {"type": "tool_use", "id": "1", "name": "track", "input": {"n": 7}},
-            {"type": "tool_use", "id": "2", "name": "track", "input": {"n": 9}},
-        ],
-    },
-    {
-        "role": "user",
-        "content": [
-            {"type": "tool_result", "tool_use_id": "2", "content": "in Oslo"},
-            {
-                "type": "tool_result",
-                "tool_use_id": "1",
-                "content": [{"type": "text", "text": "in Kyiv"}],
-            },
-        ],
-    },
+    {"role": "assistant", "content": USED},
+    {"role": "user", "content": RESULTS},
     {"role": "assistant", "content": "Oslo and Kyiv."},
 ]
 RESPONSES = [

@@ -18,7 +18,7 @@ def image(name):
 
 
 CAT, DOG = image("cat"), image("dog")
-OPENAI = {"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}}
+OPENAI = {"type": "image_url", "image_url": {"url": "https://example.org/bird.png"}}
 AUDIO = {"type": "audio", "base64": "AAAA", "mime_type": "audio/wav"}
 FILE = {"type": "file", "base64": "AAAA", "mime_type": "application/pdf"}
 
@@ -66,26 +66,14 @@ def test_a_block_is_sent_inside_the_fence_of_its_text(block):
 
 
 @for_each("method", METHODS)
-def test_every_judge_shows_an_image_where_it_shows_the_text(method):
-    model = FakeChatModel(replies=answer)
-    verdict = of_method(method, model).invoke(case_of(method, CAT))["verdict"]
-    prompts = [
-        m for m, p in zip(model.messages, model.prompts, strict=True) if mark_of(CAT) in p
-    ]
-    assert prompts
-    assert all(places(messages, CAT) for messages in prompts)
-    assert verdict["rationale"]
-
-
-@for_each("method", METHODS)
-def test_an_image_in_the_task_is_sent_too(method):
+def test_every_judge_sends_an_image_wherever_its_text_is_shown(method):
     model = FakeChatModel(replies=answer)
     case = {**case_of(method, CAT), "input": text_and(OPENAI, "What is on it?")}
-    of_method(method, model).invoke(case)
-    locations = [places(messages, OPENAI) for messages in model.messages]
-    mentions = [mark_of(OPENAI) in prompt for prompt in model.prompts]
-    assert any(mentions)
-    assert [bool(each) for each in locations] == mentions
+    assert of_method(method, model).invoke(case)["verdict"]["rationale"]
+    for block in (CAT, OPENAI):
+        mentions = [mark_of(block) in prompt for prompt in model.prompts]
+        assert any(mentions)
+        assert [bool(places(messages, block)) for messages in model.messages] == mentions
 
 
 @for_each("method", METHODS)

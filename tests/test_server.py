@@ -73,11 +73,6 @@ def client(url):
     return get_sync_client(url=url)
 
 
-def here(method, model):
-    """Judge in this process with the same model and options."""
-    return of_method(method, chat(model)).invoke(item_of(method))["verdict"]
-
-
 @pytest.mark.system
 def test_every_method_is_an_assistant(client):
     served = {assistant["graph_id"] for assistant in client.assistants.search(limit=100)}
@@ -85,23 +80,16 @@ def test_every_method_is_an_assistant(client):
     assert served == {*METHODS, "audit", "cascade", "jury", "write"}
 
 
-async def together(work):
-    """Do work by method at the same time: the server looks for a run once a second."""
-    return dict(zip(work, await asyncio.gather(*work.values()), strict=True))
-
-
 @pytest.mark.system
 async def test_a_served_judge_of_each_method_says_what_it_says_here(url, model):
     runs = get_client(url=url).runs
-    results = await together(
-        {
-            method: runs.wait(None, method, input=item_of(method), context=FEW.get(method))
-            for method in METHODS
-        }
+    # At the same time: the server looks for a run once a second.
+    results = await asyncio.gather(
+        *(runs.wait(None, name, input=item_of(name), context=FEW.get(name)) for name in METHODS)
     )
-    for method, result in results.items():
+    for method, result in zip(METHODS, results, strict=True):
         verdict = result["verdict"]
-        assert verdict == here(method, model)
+        assert verdict == of_method(method, chat(model)).invoke(item_of(method))["verdict"]
         assert verdict.get("preference", verdict.get("label")) in {"A", 1}
 
 

@@ -182,7 +182,7 @@ def test_a_spreadsheet_calculates_nothing_of_a_report(text):
 
 # -- what a server or a client says of the configuration
 
-KEY, HEADER, QUERY = "mykey-1234", "tenant-5678", "version-9012"
+KEY, HEADER, QUERY, _ = SECRETS.values()
 
 
 def bsm(model):
