@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -271,8 +272,7 @@ def test_temperature_is_the_models_own_unless_overridden(
 ):
     server = serve(always(reply(scores(4, 2))))
     adapter = ModelAdapter(chat(server, temperature=own), override)
-    what = Question("t", "s", adapter, REFERENCE, scores_shape((1, 5), False), "v")
-    run(ask(Question(**{**what.__dict__, "sampled": sampled}), VARIABLES))
+    run(ask(replace(question(server, sampled=sampled), adapter=adapter), VARIABLES))
     assert server.calls[0].body["temperature"] == expected
 
 

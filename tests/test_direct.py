@@ -185,7 +185,6 @@ def test_a_quorum_of_samples_stands_for_all_and_less_does_not():
         ("Because.\nPreferred: 2.", "2"),
         ("**Preferred:** Response 1", "1"),
         ("**B**", "2"),
-        ("Preferred: A or B", None),
         ('It is so.\n"1"', "1"),
         ("Preferred: 1 or 2", None),
         ("Preferred: 1\nPreferred: unsure", None),

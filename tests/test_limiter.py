@@ -20,12 +20,6 @@ def queued(limiter):
     wait_until(lambda: limiter._waiting)
 
 
-async def others_wait():
-    """Let every other task run until it waits."""
-    for _ in range(10):
-        await asyncio.sleep(0)
-
-
 def test_places_are_handed_out_up_to_the_bound_in_threads():
     # Nobody leaves before three are inside; a fourth would be seen there.
     limiter, lock, three = CallLimiter(3), threading.Lock(), threading.Barrier(3)
@@ -51,7 +45,8 @@ async def test_a_cancelled_waiter_takes_no_place():
     limiter = CallLimiter(1)
     await arun(limiter.enter())
     waiting = asyncio.create_task(arun(limiter.enter()))
-    await others_wait()
+    for _ in range(10):  # until it waits
+        await asyncio.sleep(0)
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
     limiter.leave()

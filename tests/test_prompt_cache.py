@@ -39,9 +39,6 @@ class ChatGoogleGenerativeAI(FakeChatModel):
     """Known by its name, as the real one is."""
 
 
-Caching = ChatGoogleGenerativeAI
-
-
 def prompt(material, criterion="clarity"):
     text = f"<text-0123456789>\n{material}\n</text-0123456789>\n\nScore {criterion}."
     return [SystemMessage("You judge."), HumanMessage(text)]
@@ -194,7 +191,7 @@ CRITERIA = [{"name": name, "description": f"It shows {name}."} for name in "abcd
 )
 def test_most_of_what_calls_share_is_read_from_the_cache(method, options, row, least):
     provider = CachingProvider(answer)
-    load_judge(method, Caching(replies=provider), **options).invoke(row)
+    load_judge(method, ChatGoogleGenerativeAI(replies=provider), **options).invoke(row)
     assert provider.served / provider.sent >= least
 
 
@@ -206,7 +203,9 @@ def test_nobody_waits_where_the_option_says_so(monkeypatch):
         # Calls that are not held back are all under way at once, and are served nothing.
         provider = CachingProvider(answer, together=1 if first else 3)
         options: dict[str, Any] = {"criteria": ["a", "b", "c"], "cache_first": first}
-        judge = load_judge("bsm", Caching(replies=provider), orders="none", **options)
+        judge = load_judge(
+            "bsm", ChatGoogleGenerativeAI(replies=provider), orders="none", **options
+        )
         judge.invoke(LONG_PAIR)
         shares.append(provider.served / provider.sent)
     assert shares[0] > 0.5 > 0.1 > shares[1]

@@ -9,14 +9,8 @@ from tests.cases import for_each
 
 
 def record(order: str, preference: str | None, key: str = "1", **changes: object) -> dict:
-    row_fields = {
-        "id": key,
-        "judge": "j",
-        "setting": "s",
-        "order": order,
-        "preference": preference,
-    }
-    return {**row_fields, "raw": f"said {preference}", **changes}
+    said = {"order": order, "preference": preference, "raw": f"said {preference}"}
+    return {"id": key, "judge": "j", "setting": "s", **said, **changes}
 
 
 @for_each(
