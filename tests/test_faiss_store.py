@@ -152,8 +152,7 @@ def acknowledged(lines):
 def test_kills_of_two_writers_lose_nothing_that_was_acknowledged(tmp_path):
     chance = random.Random(0)
     path = tmp_path / "m"
-    there: set[str] = set()
-    gone: set[str] = set()
+    there, gone = set[str](), set[str]()
     for attempt in range(4):
         both = [writer(path, f"{who}{attempt}-") for who in "vw"]
         lines = []
@@ -286,14 +285,12 @@ def test_a_changed_byte_is_named_or_harmless(tmp_path):
     path = tmp_path / "m"
     texts = [f"text {n} " * 90 for n in range(90)]
     FaissStore(WORDS, path=path).add_texts(texts, [{"n": n} for n in range(90)], ids=texts)
-    data, chance, named = path.read_bytes(), random.Random(5), 0
-    whole = 0
+    data, chance, named, whole = path.read_bytes(), random.Random(5), 0, 0
     for _ in range(60):
         place = chance.randrange(len(data))
         path.write_bytes(data[:place] + bytes([data[place] ^ 255]) + data[place + 1 :])
         try:
-            store = FaissStore(WORDS, path=path)
-            found = store.get_by_ids(texts)
+            found = FaissStore(WORDS, path=path).get_by_ids(texts)
         except OutputError as exc:
             named += str(path) in str(exc)
             continue
@@ -304,8 +301,8 @@ def test_a_changed_byte_is_named_or_harmless(tmp_path):
 
 
 def test_a_file_that_was_taken_away_or_replaced_is_named(tmp_path):
-    store, other = filled(path=tmp_path / "m"), filled(path=tmp_path / "n")
-    del other
+    store = filled(path=tmp_path / "m")
+    filled(path=tmp_path / "n")
     (tmp_path / "n").replace(tmp_path / "m")
     for use in (lambda: len(store), lambda: store.add_texts(["3"])):
         with pytest.raises(OutputError, match="m was replaced while it was open"):
