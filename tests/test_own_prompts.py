@@ -1,5 +1,6 @@
 """Prompts of a caller's own: sent byte for byte, and read as their file says."""
 
+import re
 from typing import Any
 
 import pytest
@@ -225,3 +226,43 @@ def test_a_row_without_a_piece_that_the_prompt_shows_is_not_judged(bsm_file):
     judge = create_bsm_judge(FakeChatModel(replies=script), prompts=bsm_file)
     with pytest.raises(InputError, match=r"'branch' shows \['turn_2'\], which this row does"):
         judge.invoke(PAIR)
+
+
+def test_each_role_stands_where_the_file_puts_it_and_each_line_is_one_vote():
+    reply = "1 because it says why.\n1 because it is an answer.\n2 because it is honest."
+    model = FakeChatModel(replies=lambda _: reply)
+    judge = create_drpe_judge(model, panel={"dynamic": 0}, prompts=ROLES)
+    result = judge.invoke(PAIR)
+    roles = {role["type"]: role["description"] for role in result["roles"]}
+    (sent,) = model.prompts
+    match = re.fullmatch(
+        r"Why\?\n1\) (.+)\n2\) (.+)\nAs (.+?) \((.+)\), as (.+) and as (.+):", sent, re.DOTALL
+    )
+    assert match
+    assert {match[1], match[2]} == {"Because.", "No idea."}
+    assert {match[3], match[5], match[6]} == set(roles)
+    assert match[4] == roles[match[3]]
+    first = "A" if match[1] == "Because." else "B"
+    votes = {vote["role"]: vote["preference"] for vote in result["votes"]}
+    assert votes[match[3]] == votes[match[5]] == first != votes[match[6]]
+
+
+def test_another_way_to_read_replies_is_another_version_of_the_prompts():
+    def version(**read):
+        prompts = {"solve": {**SOLVE, "reply": MARKS, **read}}
+        judge: Any = create_bsm_judge(FakeChatModel(replies=[]), prompts=prompts)
+        return judge.config["metadata"]["prompt_version"]
+
+    swapped = (
+        MARKS.replace("score_1", "x").replace("score_2", "score_1").replace("x", "score_2")
+    )
+    versions = {version(), version(reply=swapped), version(values={"4": "5"})}
+    assert len(versions) == 3
+
+
+def test_a_reply_of_another_form_is_a_failure_and_is_not_repaired(bsm_file):
+    model = FakeChatModel(replies=lambda p: "4 and 2" if "Rate each" in p else script(p))
+    verdict = create_bsm_judge(model, prompts=bsm_file, orders="none").invoke(TALK)["verdict"]
+    assert verdict["preference"] is None
+    assert {each["reason"] for each in verdict["failures"]} == {"unparsable"}
+    assert len(model.prompts) == 3
