@@ -30,8 +30,8 @@ QUESTION, GOOD, BAD = {"question": "Why?"}, {"answer": "good good"}, {"answer": 
 
 def a_run(outputs, **also):
     fields: dict[str, Any] = {"name": "r", "run_type": "chain", "inputs": QUESTION, **also}
-    ids = {"id": uuid.uuid4(), "trace_id": uuid.uuid4()}
-    return Run(**ids, start_time=datetime.now(UTC), outputs=outputs, **fields)
+    fields |= {"start_time": datetime.now(UTC), "trace_id": uuid.uuid4()}
+    return Run(id=uuid.uuid4(), outputs=outputs, **fields)
 
 
 def an_example(outputs=BAD, **also):

@@ -431,7 +431,6 @@ def test_rows_that_cannot_be_judged_or_written_are_refused_before_they_are_paid(
     ("judge", "rows", "message"),
     [
         (FakeChatModel(), [], "`judge` must be a judge, got the model FakeChatModel; create"),
-        (RunnableLambda(str), 5, "`rows` must be a list .*, got 5"),
         (RunnableLambda(str), pairs(1)[0], "`rows` must be a list"),
     ],
 )

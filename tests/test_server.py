@@ -84,7 +84,7 @@ def test_every_method_is_an_assistant(client):
 async def test_a_served_judge_of_each_method_says_what_it_says_here(url, model):
     runs = get_client(url=url).runs
     # At the same time: the server looks for a run once a second.
-    results = await asyncio.gather(
+    results: Any = await asyncio.gather(
         *(runs.wait(None, name, input=item_of(name), context=FEW.get(name)) for name in METHODS)
     )
     for method, result in zip(METHODS, results, strict=True):
