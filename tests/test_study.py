@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from cookbook.study import form, runner, sc2
+from cookbook.study import drpe, form, runner, sc2
 from cookbook.study.__main__ import main
-from cookbook.study.runner import slug
+from cookbook.study.runner import paper_cell, slug
+from langchain_judges.metrics import correlate, williams_test
 from langchain_judges.testing import reply
 from tests.conftest import DATA
 
@@ -194,3 +195,39 @@ def test_the_small_studies_are_made_again_from_their_recorded_replies(tmp_path, 
     assert (tmp_path / "replies.jsonl").read_bytes() == (
         recorded / "replies.jsonl"
     ).read_bytes()
+
+
+def test_the_papers_means_follow_from_their_cells_but_for_one():
+    def mean(arm):
+        cells = [paper_cell("drpe", "1", part, arm, "|Pearson|") for part in drpe.SETS]
+        return sum(cells) / len(cells)
+
+    printed = {
+        "rouge2": 0.411,
+        "bleu": 0.450,
+        "meteor": 0.516,
+        "llm_score": 0.636,
+        "drpe": 0.761,
+    }
+    for arm, average in {**printed, "drpe": 0.761}.items():
+        assert mean(arm) == pytest.approx(average, abs=0.0006), arm
+    # ROUGE-1 is printed as .461.
+    assert mean("rouge1") == pytest.approx(0.455, abs=0.0006)
+
+
+def test_williams_test_gets_the_sign_of_the_two_metrics_correlation():
+    # Both rise with people's values, and one falls as the other rises.
+    own = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
+    other = [8.0, 6.0, 7.0, 4.0, 5.0, 2.0, 4.0, 3.0]
+    noise = [0.9, -0.8, 0.3, 0.7, -0.9, 0.2, -0.6, 0.5]
+    people = [x + 1.3 * y + 1.2 * z for x, y, z in zip(own, other, noise, strict=True)]
+    groups = [str(n) for n in range(8)]
+    cells = drpe._correlations(own, people, groups, other)
+    r = [float(correlate(a, b)) for a, b in ((own, people), (other, people), (own, other))]
+    assert r[2] < 0
+    assert cells["p (r)"].value == pytest.approx(williams_test(r[0], r[1], r[2], 8).p)
+    bare = williams_test(abs(r[0]), abs(r[1]), abs(r[2]), 8).p
+    assert cells["p (r)"].value != pytest.approx(bare)
+    turned = drpe._correlations([-x for x in own], people, groups, None)["|Pearson|"]
+    assert turned.value == pytest.approx(r[0])
+    assert turned.low <= turned.value <= turned.high
