@@ -34,20 +34,25 @@ if TYPE_CHECKING:
     from langchain_judges.methods.direct import (
         create_self_consistency_judge as create_self_consistency_judge,
     )
+    from langchain_judges.methods.drpe import Panel as Panel
+    from langchain_judges.methods.drpe import Voting as Voting
     from langchain_judges.methods.drpe import create_drpe_judge as create_drpe_judge
     from langchain_judges.methods.jury import create_jury as create_jury
     from langchain_judges.methods.registry import load_judge as load_judge
     from langchain_judges.methods.rubric import create_rubric_judge as create_rubric_judge
     from langchain_judges.methods.sc2 import create_sc2_judge as create_sc2_judge
+    from langchain_judges.methods.sc2 import learn_aspects as learn_aspects
     from langchain_judges.runs.many import ajudge_many as ajudge_many
     from langchain_judges.runs.many import judge_many as judge_many
     from langchain_judges.verdict import Failure as Failure
     from langchain_judges.verdict import Item as Item
     from langchain_judges.verdict import LabelVerdict as LabelVerdict
     from langchain_judges.verdict import Pair as Pair
+    from langchain_judges.verdict import Role as Role
     from langchain_judges.verdict import Row as Row
     from langchain_judges.verdict import Usage as Usage
     from langchain_judges.verdict import Verdict as Verdict
+    from langchain_judges.verdict import Vote as Vote
     from langchain_judges.writing.branch import create_bsm_writer as create_bsm_writer
 
     __version__: str
