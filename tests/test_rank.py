@@ -10,7 +10,12 @@ from typer.testing import CliRunner
 
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.metrics.tournament import next_pairs, tournament
+from langchain_judges.metrics.tournament import (
+    comparisons_to_settle,
+    next_pairs,
+    tournament,
+)
+from langchain_judges.report.systems import Order
 from langchain_judges.runs import rank
 from langchain_judges.verdict import even_verdict
 from tests.cases import for_each
@@ -43,6 +48,20 @@ def test_systems_are_ranked_with_few_of_the_comparisons():
     assert ranking["settled"]
     assert len(log) == ranking["comparisons"] < ranking["possible"] / 2 == 60
     assert [each["parted"] for each in ranking["systems"]] == [True, True, None]
+
+
+def test_a_close_order_says_how_many_more_comparisons_would_settle_it():
+    # 60 % against one half needs about (1.96 + 0.84)² / (0.2² / (4 · 0.24)) = 188 in all.
+    assert 100 < comparisons_to_settle(np.array([[0.0, 12], [8, 0]]), (0, 1), 0.95) < 260
+    assert comparisons_to_settle(np.full((2, 2), 10.0), (0, 1), 0.95) is None
+    own: Any = {"strength": 0.1, "low": 0.0, "high": 0.2, "comparisons": 20, "parted": False}
+    systems: Any = [
+        {"system": name, **own, "more": more} for name, more in (("a", 40), ("b", None))
+    ]
+    ranking: Any = {"systems": [*systems, {**systems[0], "system": "c"}]}
+    sentences = Order(ranking).sentences()
+    assert sentences[0].startswith("a before b: not settled; about 40 more comparisons")
+    assert "too even" in sentences[1]
 
 
 def test_no_pair_is_compared_twice_and_each_system_stands_in_both_slots():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,6 +15,7 @@ from langchain_judges.metrics.inputs import Floats
 
 PRIOR = 0.1
 """Precision of the prior on each strength: it keeps a system that never lost finite."""
+_DRAWS, _POWER, _MOST_MORE = 50, 0.8, 4096
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,43 @@ def tournament(points: Floats) -> Tournament:
     doubt = scipy.special.ndtr(-np.abs(np.subtract.outer(theta, theta)) / spread)
     np.fill_diagonal(doubt, 0.0)
     return Tournament(theta, np.sqrt(own), doubt)
+
+
+def comparisons_to_settle(
+    points: Floats, pair: tuple[int, int], confidence: float
+) -> int | None:
+    """Return how many more comparisons of two systems would settle a lead of this size.
+
+    They are drawn by the strengths of the two until four of five draws settle the order; the
+    draws are the same at each call. None: more than 4,096.
+
+    Args:
+        points: As `tournament` takes them.
+        pair: The better system and the worse.
+        confidence: The level at which all neighbours' differences exclude 0 jointly.
+    """
+    state, generator = tournament(points), np.random.default_rng(0)
+    lead = float(state.strengths[pair[0]] - state.strengths[pair[1]])
+    chances = generator.random((_DRAWS, _MOST_MORE)) < 1 / (1 + np.exp(-lead))
+
+    def settles(more: int) -> bool:
+        draws = np.repeat(np.asarray(points, dtype=float)[None], _DRAWS, axis=0)
+        wins = chances[:, :more].sum(axis=1)
+        draws[:, pair[0], pair[1]] += wins
+        draws[:, pair[1], pair[0]] += more - wins
+        ends = [tournament(draw) for draw in draws]
+        done = [
+            end.strengths[pair[0]] > end.strengths[pair[1]]
+            and end.doubt[pair] <= end.allowed(confidence)
+            for end in ends
+        ]
+        return bool(sum(done) >= _POWER * _DRAWS)
+
+    most = 1
+    while not settles(most):
+        if (most := 2 * most) > _MOST_MORE:
+            return None
+    return bisect_left(range(most), True, lo=most // 2, key=settles)
 
 
 def next_pairs(

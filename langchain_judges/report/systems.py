@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from langchain_judges.errors import needs
-from langchain_judges.runs.ranking import Ranking
+from langchain_judges.runs.ranking import Ranked, Ranking
 from langchain_judges.runs.summary import Summary, counted, decision, interval_of, rate_text
 
 MOST_SHOWN = 3
@@ -107,8 +107,7 @@ class Order:
         """Return which neighbours are settled."""
         systems = self.ranking["systems"]
         return [
-            f"{better['system']} before {worse['system']}: "
-            f"{'settled' if better['parted'] else 'not settled'}."
+            f"{better['system']} before {worse['system']}: {_standing(better)}."
             for better, worse in pairwise(systems)
         ]
 
@@ -131,6 +130,16 @@ class Order:
 
     unit = "strength (log odds), 95 %"
     """What a chart shows."""
+
+
+def _standing(better: Ranked) -> str:
+    """Return whether a system's lead over the next is settled, and what would settle it."""
+    if better["parted"]:
+        return "settled"
+    if better["more"] is None:
+        return "not settled, and too even for more comparisons to settle it soon"
+    more = counted(better["more"], "more comparison")
+    return f"not settled; about {more} of the two would settle a lead of this size"
 
 
 def save_chart(answer: Duel | Order, path: Path) -> None:

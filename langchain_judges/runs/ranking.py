@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NotRequired
 
 from annotated_types import Ge, Gt, Lt
@@ -125,6 +125,9 @@ class Ranked(TypedDict):
     comparisons: int
     parted: bool | None
     """Whether its lead over the next system is settled; None for the last one."""
+    more: int | None
+    """About how many more comparisons with the next system would settle a lead of this size;
+    None where it is settled or too small."""
 
 
 class Ranking(TypedDict):
@@ -292,13 +295,17 @@ class _Contest:
     def _ranking(self, state: Tournament, points: Floats, possible: int) -> Ranking:
         from scipy.special import ndtri
 
-        width = float(ndtri((1 + self.options.confidence) / 2))
-        open_pairs = set(state.unsettled(self.options.confidence))
-        order = state.order
+        from langchain_judges.metrics.tournament import comparisons_to_settle
+
+        level = self.options.confidence
+        width = float(ndtri((1 + level) / 2))
+        open_pairs = set(state.unsettled(level))
+        following = dict(pairwise(state.order))
         systems: list[Ranked] = []
-        for place, own in enumerate(order):
+        for own in state.order:
             strength, error = float(state.strengths[own]), float(state.errors[own])
-            after = order[place + 1] if place + 1 < len(order) else None
+            pair = (own, following[own]) if own in following else None
+            is_open = pair in open_pairs
             systems.append(
                 {
                     "system": self.names[own],
@@ -306,7 +313,10 @@ class _Contest:
                     "low": strength - width * error,
                     "high": strength + width * error,
                     "comparisons": round(float(points[own].sum() + points[:, own].sum())),
-                    "parted": None if after is None else (own, after) not in open_pairs,
+                    "parted": None if pair is None else not is_open,
+                    "more": comparisons_to_settle(points, pair, level)
+                    if pair and is_open
+                    else None,
                 }
             )
         return {
