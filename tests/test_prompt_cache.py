@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, SecretStr
+from rich.console import Console
 
-from langchain_judges import load_judge, resolve_model
+from langchain_judges import create_rubric_judge, judge_many, load_judge, resolve_model
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.prompt_cache import PromptCache, beginnings
 from langchain_judges.asking.steps import Wait, arun
-from langchain_judges.testing import FakeChatModel
+from langchain_judges.report.terminal import summary_table
+from langchain_judges.testing import FakeChatModel, FakeModelServer, reply
 from tests.batch_server import Handler, listening, send
 from tests.fakes import goods, judged_by
 from tests.judges import answer
@@ -149,6 +151,22 @@ def test_chat_anthropic_sends_the_same_marked_prefix_for_every_criterion(anthrop
     }
     assert (len(bodies), len(prefixes)) == (2, 1)
     assert (usage["input_tokens"], usage["cached_tokens"]) == (200, 180)
+
+
+def test_a_summary_says_which_share_of_the_tokens_came_from_the_cache():
+    usage = {"prompt_tokens": 90, "completion_tokens": 10, "total_tokens": 100}
+    told = {**usage, "prompt_tokens_details": {"cached_tokens": 60}}
+    filled = reply('{"label": 1, "reason": "So."}')
+    filled.payload["usage"] = told
+    with FakeModelServer(lambda _: filled) as server:
+        model = resolve_model("m", base_url=server.url, api_key="x")
+        judge = create_rubric_judge(model, rubric="Is it polite?")
+        run = judge_many(judge, [{"input": "Hello?", "output": "Hi."}], progress=False)
+        list(run)
+    assert run.summary.cached_tokens == 60 * run.summary.calls
+    console = Console(record=True, width=100)
+    console.print(summary_table(run.summary))
+    assert "60% of them from the provider's cache" in console.export_text()
 
 
 class CachingProvider:

@@ -65,6 +65,7 @@ class CallLimiter:
         self.max_tokens = max_tokens
         self.calls = 0
         self.tokens = 0
+        self.cached_tokens = 0
         self._free = places
         self._in_flight = 0
         self._closed: RunStopped | None = None
@@ -115,7 +116,9 @@ class CallLimiter:
         """Return what a reply cost; None where that is not known."""
         return self.price(model, paid) if self.price else None
 
-    def leave(self, *, calls: int = 0, tokens: int = 0, cost: float | None = None) -> None:
+    def leave(
+        self, *, calls: int = 0, tokens: int = 0, cached: int = 0, cost: float | None = None
+    ) -> None:
         """Give the place back, and book the replies, tokens and dollars that it brought."""
         if spend := getattr(self.rate_limiter, "spend", None):
             spend(tokens)
@@ -124,6 +127,7 @@ class CallLimiter:
             self.unpriced += calls if cost is None else 0
             self.calls += calls
             self.tokens += tokens
+            self.cached_tokens += cached
             self._in_flight -= 1
             self._free += 1
             self._serve()
@@ -283,7 +287,7 @@ class RowCost:
         with self._lock:
             self._dollars += cost or 0.0
             self._priced = self._priced and cost is not None
-        self.limiter.leave(calls=1, tokens=paid.tokens, cost=cost)
+        self.limiter.leave(calls=1, tokens=paid.tokens, cached=paid.cached_tokens, cost=cost)
 
     def book(self, usage: Usage) -> None:
         """Add what a question cost."""

@@ -116,7 +116,9 @@ def _lines(summary: Summary) -> Iterator[Line]:
     yield from _outcomes(summary)
     yield "failures", f"{summary.failures.total():,}", _by_kind(summary.failures)
     yield "calls", f"{summary.calls:,}", ""
-    yield "tokens", f"{summary.tokens:,}", ""
+    cached = summary.cached_tokens
+    of = f"{cached / summary.tokens:.0%} of them from the provider's cache" if cached else ""
+    yield "tokens", f"{summary.tokens:,}", of
     if summary.prices:
         unpriced = f"; no price is known for {summary.unpriced:,} calls"
         of = f"by {summary.prices}{unpriced if summary.unpriced else ''}"

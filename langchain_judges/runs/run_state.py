@@ -393,6 +393,7 @@ class RunState:
         """Bring the summary up to date."""
         self.summary.calls = self.limiter.calls
         self.summary.tokens = self.limiter.tokens
+        self.summary.cached_tokens = self.limiter.cached_tokens
         self.summary.cost = self.limiter.cost
         self.summary.unpriced = self.limiter.unpriced
         self.summary.seconds = time.monotonic() - self._start_time

@@ -74,6 +74,8 @@ class Summary:
     calls: int = 0
     """Replies that this run received; earlier runs are not counted."""
     tokens: int = 0
+    cached_tokens: int = 0
+    """Those that the provider read from its prompt cache, as it reports them."""
     prices: str | None = None
     """Source and date of the prices; None without prices."""
     cost: float = 0.0
