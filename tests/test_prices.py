@@ -15,6 +15,7 @@ from langchain_judges import ajudge_many, judge_many
 from langchain_judges.asking.limiter import MinuteLimiter, TokenUsage, token_usage
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
+from langchain_judges.methods.describe import Asked, Outline
 from langchain_judges.runs import many
 from langchain_judges.runs.prices import Price, Prices, estimate
 from langchain_judges.testing import FakeChatModel
@@ -183,6 +184,21 @@ def test_a_dry_run_estimates_tokens_and_dollars(tmp_path, table):
     # Two calls of 500,012 bytes and 300 tokens: 250,606; two replies of 150.
     assert "About 250,606 input and 300 output tokens, $0.25" in result.stderr
     assert "it may be off by half or double" in result.stderr
+
+
+def test_an_estimate_counts_what_the_provider_reads_from_its_cache(table):
+    prices = Prices.read(table)
+    size = 2 * 4 * 2000  # two rows of 2,000 tokens
+    openai: Any = {"name": "openai:fake"}
+    plan = Outline("bsm", "pair", (Asked(10, openai),))
+    cost = estimate(plan, n=2, size=size, prices=prices)
+    # Ten calls of 4,000 and 600 tokens; all but two of ten find the 4,000 in the cache.
+    assert (cost.input_tokens, cost.cached_tokens) == (46_000, 32_000)
+    assert estimate(plan, n=2, size=size // 2, prices=prices).cached_tokens == 0  # short
+    assert estimate(plan, n=2, size=size, tier="batch").cached_tokens == 0
+    here: Any = {"name": "local"}
+    alone = Outline("bsm", "pair", (Asked(10, here),))
+    assert estimate(alone, n=2, size=size).cached_tokens == 0
 
 
 def dry(table, model, **options):

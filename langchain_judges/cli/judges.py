@@ -164,7 +164,9 @@ def tell_cost(
     known = Prices.read(str(prices)) if prices else None
     tier = "batch" if batch else None
     cost = estimate(judge, n=rows, size=size, prices=known, tier=tier)
-    text = f"About {cost.input_tokens:,} input and {cost.output_tokens:,} output tokens"
+    cached = f" ({cost.cached_tokens / cost.input_tokens:.0%} from the provider's cache)"
+    text = f"About {cost.input_tokens:,} input{cached if cost.cached_tokens else ''} and "
+    text += f"{cost.output_tokens:,} output tokens"
     if known:
         price = "no price is known in" if cost.dollars is None else f"${cost.dollars:,.2f} by"
         text += f", {price} {known.source}"

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeFloat
 
 from langchain_judges.asking.limiter import TokenUsage
 from langchain_judges.asking.models import ModelSpec, model_name, own_address
+from langchain_judges.asking.prompt_cache import SHORTEST, PromptCache
 from langchain_judges.errors import OptionError, needs
 from langchain_judges.methods.describe import Outline, metadata_of, unwrapped
 from langchain_judges.rows.texts import BYTES
@@ -164,6 +165,9 @@ OVERHEAD = 300
 """Tokens of a call besides the row: the method's own words, and what earlier steps wrote."""
 REPLY = 150
 """Tokens of a reply."""
+_ORDERS = 2
+_CACHING = {"anthropic", "azure_openai", "google_genai", "google_vertexai", "openai"}
+"""Providers whose prompt caches the calls of a row wait for."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +175,8 @@ class Estimate:
     """What a run may cost."""
 
     input_tokens: int
+    cached_tokens: int
+    """The part of `input_tokens` that providers are likely to read from their prompt caches."""
     output_tokens: int
     dollars: float | None
     """None: no prices, or the price of a model is not known."""
@@ -186,7 +192,9 @@ def estimate(
 ) -> Estimate:
     """Estimate the tokens and dollars of a run; nothing is asked.
 
-    Texts count four bytes a token; the whole may be off by half or double.
+    Texts count four bytes a token; the whole may be off by half or double. Where a row is long
+    enough for the provider's prompt cache, its texts are read from there by all calls but the
+    first of each order.
 
     Args:
         judge: A judge of this package, or its outline.
@@ -195,21 +203,33 @@ def estimate(
         prices: What tokens cost.
         tier: `"batch"` where calls become jobs; None: what the model is set to.
     """
-    input_tokens = replies = 0
+    texts = size // BYTES
+    input_tokens = cached_tokens = replies = 0
     costs: list[float | None] = []
     for calls, model in _models_of(judge):
+        is_cached = texts >= n * SHORTEST and tier != "batch" and _has_cache(model)
         usage = TokenUsage(
-            calls * (size // BYTES + n * OVERHEAD),
-            0,
+            calls * (texts + n * OVERHEAD),
+            max(0, calls - _ORDERS) * texts if is_cached else 0,
             calls * n * REPLY,
             tier or _tier(model),
         )
         input_tokens, replies = input_tokens + usage.input_tokens, replies + usage.output_tokens
+        cached_tokens += usage.cached_tokens
         price = prices.of(model) if prices else None
         costs.append(None if price is None else price.of(usage))
     known = [cost for cost in costs if cost is not None]
     dollars = sum(known) if costs and len(known) == len(costs) else None
-    return Estimate(input_tokens, replies, dollars)
+    return Estimate(input_tokens, cached_tokens, replies, dollars)
+
+
+def _has_cache(model: _Model) -> bool:
+    """Return whether the provider of a model caches prompts by how they begin."""
+    if not isinstance(model, dict):
+        return PromptCache.of(model) is not None
+    provider, colon, _ = model["name"].partition(":")
+    is_openai = not colon and (provider.startswith("gpt-") or "base_url" in model)
+    return is_openai or provider in _CACHING
 
 
 def _tier(model: _Model) -> str | None:
