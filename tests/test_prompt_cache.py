@@ -12,7 +12,13 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, SecretStr
 from rich.console import Console
 
-from langchain_judges import create_rubric_judge, judge_many, load_judge, resolve_model
+from langchain_judges import (
+    create_allure_judge,
+    create_rubric_judge,
+    judge_many,
+    load_judge,
+    resolve_model,
+)
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.prompt_cache import PromptCache, beginnings
 from langchain_judges.asking.steps import Wait, arun
@@ -21,6 +27,7 @@ from langchain_judges.testing import FakeChatModel, FakeModelServer, reply
 from tests.batch_server import Handler, listening, send
 from tests.fakes import goods, judged_by
 from tests.judges import answer
+from tests.memories import example, memory_of
 
 LONG = "good advice on keeping basil " * 60
 PAIR = {"input": "How is basil kept?" + LONG, "output_a": LONG, "output_b": LONG + "in June"}
@@ -211,6 +218,21 @@ def test_most_of_what_calls_share_is_read_from_the_cache(method, options, row, l
     provider = CachingProvider(answer)
     load_judge(method, ChatGoogleGenerativeAI(replies=provider), **options).invoke(row)
     assert provider.served / provider.sent >= least
+
+
+@pytest.mark.parametrize("recall", ["all", "uniform:12"])
+def test_rows_share_their_remembered_examples(recall):
+    examples = [
+        example(f"{TEXT * 4} {n}", n % 2, input=f"Which plant is number {n}?")
+        for n in range(20)
+    ]
+    provider = CachingProvider(answer)
+    model = ChatGoogleGenerativeAI(replies=provider)
+    judge = create_allure_judge(model, memory=memory_of(*examples), recall=recall)
+    judge.invoke({"input": "Where does it stand?", "output": "At the door.", "expected": "x"})
+    before = provider.sent
+    judge.invoke({"input": "How much water?", "output": "A cup a week.", "expected": "y"})
+    assert provider.served / (provider.sent - before) >= 0.9
 
 
 def test_nobody_waits_where_the_option_says_so(monkeypatch):
