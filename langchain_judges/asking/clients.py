@@ -113,15 +113,27 @@ def _plain_client(client: Any) -> Any:
     send = client.chat.completions.with_raw_response.create
 
     def create(**payload: Any) -> _Reply:
-        return _Reply(send(**payload))
+        return _Reply(send(**_as_body(payload)))
 
     async def acreate(**payload: Any) -> _Reply:
-        return _Reply(await send(**payload))
+        return _Reply(await send(**_as_body(payload)))
 
     ask = acreate if type(client).__name__.startswith("Async") else create
     raw = _Beside(client.chat.completions, create=ask, parse=ask)
     completions = _Beside(client.chat.completions, with_raw_response=raw)
     return _Beside(client, chat=_Beside(client.chat, completions=completions))
+
+
+_OPTIONS = {"extra_headers", "extra_query", "timeout"}
+"""Keywords of a call that are not part of its body."""
+
+
+def _as_body(payload: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords of a call whose body is sent as it is: to check it costs a fifth."""
+    options = {name: payload.pop(name) for name in _OPTIONS & payload.keys()}
+    extra_body = payload.pop("extra_body", None) or {}
+    body = {**payload, **extra_body}
+    return {"model": payload["model"], "messages": (), "extra_body": body, **options}
 
 
 class _Beside:
@@ -142,7 +154,11 @@ class _Reply(_Beside):
             body = json.loads(self._behind.http_response.content)
         except ValueError:
             return self._behind.parse()
-        return body if _is_common(body) else self._behind.parse()
+        if not _is_common(body):
+            return self._behind.parse()
+        for choice in body["choices"]:
+            _slim((choice.get("logprobs") or {}).get("content"))
+        return body
 
 
 def _is_common(body: object) -> TypeGuard[dict[str, Any]]:
@@ -157,6 +173,21 @@ def _is_common(body: object) -> TypeGuard[dict[str, Any]]:
         and not message.get("refusal")
         for message in messages
     )
+
+
+def _slim(tokens: object) -> None:
+    """Drop what says nothing more of tokens: traces copy every entry, twice.
+
+    The bytes that a token's text spells, and empty lists of alternatives.
+    """
+    for token in tokens if isinstance(tokens, list) else ():
+        if not isinstance(token, dict) or not isinstance(text := token.get("token"), str):
+            continue
+        if token.get("bytes") == list(text.encode(errors="replace")):
+            del token["bytes"]
+        if token.get("top_logprobs") == []:
+            del token["top_logprobs"]
+        _slim(token.get("top_logprobs"))
 
 
 MASK = "***"
