@@ -133,29 +133,24 @@ def wait_held(script, program):
     assert script.held.is_set(), program.communicate()
 
 
-@pytest.mark.parametrize("what", ["audit", "cot_sc", "sc2", "bsm", "drpe", "jury", "batch"])
-def test_a_graph_asks_nothing_after_ctrl_c(serve, what):
-    script = Held()
-    program = start("-c", GRAPH, serve(script).url, what)
-    wait_held(script, program)
-    program.send_signal(signal.SIGINT)
-    assert "caught" in program.stdout.readline()
-    before = script.asked
-    script.release.set()
-    program.communicate()
-    assert script.asked == before == 3
+GRAPHS = ["audit", "cot_sc", "sc2", "bsm", "drpe", "jury", "batch"]
 
 
-@pytest.mark.parametrize("what", ["joined", "left", "threads", "many"])
-def test_threads_of_a_users_own_ask_nothing_after_ctrl_c(serve, what):
+@pytest.mark.parametrize(
+    ("program", "what"),
+    [(GRAPH, what) for what in GRAPHS]
+    + [(THREADS, what) for what in ("joined", "left", "threads", "many")],
+    ids=lambda value: {GRAPH: "graph", THREADS: "threads of a user"}.get(value, value),
+)
+def test_nothing_is_asked_after_ctrl_c(serve, program, what):
     script = Held()
-    program = start("-c", THREADS, serve(script).url, what)
-    wait_held(script, program)
-    program.send_signal(signal.SIGINT)
-    assert "caught" in program.stdout.readline()
+    running = start("-c", program, serve(script).url, what)
+    wait_held(script, running)
+    running.send_signal(signal.SIGINT)
+    assert "caught" in running.stdout.readline()
     before = script.asked
     script.release.set()
-    program.communicate()
+    running.communicate()
     assert script.asked == before == 3
 
 
