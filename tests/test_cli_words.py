@@ -172,6 +172,7 @@ REFUSED = {
     "audit right.jsonl --model m --memory m --prices p.json": "--prices of an audit is for",
     "rank pairs.jsonl --systems a,b --budget 5 --model m": "--budget is for methods, or",
     "rank pairs.jsonl --systems a,b,c --prices p.json --model m": "is for --dry-run",
+    "compare nowhere --systems a,b --model m": "there is no file nowhere",
     "compare pairs.jsonl --systems a,b --model m -o no/a.md": "--out must name a file in a",
     "compare pairs.jsonl --systems a,b,c --model m -o a.csv": "--records keeps comparisons",
     "compare pairs.jsonl --model m -o a.csv": "--out is one folder for all results",
@@ -197,6 +198,7 @@ def test_a_refusal_is_one_sentence_before_anything_is_asked(folder, words, sente
     assert (result.exit_code, result.stdout) == (2, ""), result.output
     assert sentence in " ".join(result.stderr.split())
     assert "Traceback" not in result.stderr
+    assert "`client`" not in result.stderr  # nobody gives one here
 
 
 @for_each("command", ["judge", "trust", "compare", "rank", "audit --memory memory", "write"])

@@ -141,6 +141,16 @@ def test_columns_are_named_where_their_names_are_unusual():
 
 
 @for_each(
+    ("missing", "hint"),
+    [("support 2026", True), ("replies.cvs", False), (Path("replies"), False)],
+)
+def test_a_client_is_asked_for_where_a_missing_name_may_be_that_of_a_data_set(missing, hint):
+    with pytest.raises(InputError, match=f"^there is no file {missing}") as caught:
+        judge_many(polite(), missing)
+    assert ("`client`" in str(caught.value)) == hint
+
+
+@for_each(
     ("names", "takes", "found"),
     [
         (["Question", "Reply"], "item", {"input": "Question", "output": "Reply"}),

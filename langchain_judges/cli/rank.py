@@ -184,7 +184,7 @@ def _table_of_systems(
 
     names = [name.strip() for name in (systems or "").split(",") if name.strip()]
     if len(paths) == 1:
-        source = source_of(paths[0])
+        source = source_of(Path(paths[0]))
         if len(set(names)) < 2:
             raise OptionError(f"--systems must name two columns or more, got {systems!r}")
         return source, names
@@ -201,7 +201,7 @@ def _table_of_systems(
 
 def _source(path: str) -> Source:
     if not path.startswith(_EXPERIMENT):
-        return source_of(path)
+        return source_of(Path(path))
     from langchain_judges.integrations.langsmith_runs import experiment_rows
 
     with langsmith_client() as client:

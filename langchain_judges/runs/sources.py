@@ -208,9 +208,9 @@ def _named(name: str | os.PathLike[str], client: Client | None) -> Source:
         read = partial(read_table, path, bad=BadRecord)
         return Source(_Again(read), not is_lines, is_file=True)
     if client is None:
-        raise InputError(
-            f"there is no file {name}{nearest_file(path)}; a LangSmith data set needs `client`"
-        )
+        is_path = path.suffix or not isinstance(name, str)
+        hint = "" if is_path else "; a LangSmith data set needs `client`"
+        raise InputError(f"there is no file {name}{nearest_file(path)}{hint}")
     return Source(_Again(lambda: _of_langsmith(str(name), client)), True)
 
 
