@@ -53,14 +53,17 @@ Row = tuple[bytes, bytes]
 
 
 class Facts(NamedTuple):
-    """What is true of all rows of a file."""
+    """What is true of all rows of a file.
+
+    Attributes:
+        changes: A number that grows with every change.
+        width: Numbers in a vector.
+    """
 
     changes: int
-    """A number that grows with every change."""
     rows: int
     embedder: str
     width: int
-    """Numbers in a vector."""
 
 
 def file_of(path: object) -> Path | None:

@@ -20,43 +20,53 @@ _ATOMS = (str, int, float, type(None))
 
 
 class ExampleFields(TypedDict):
-    """An audited mistake of a judge, and the correct label, as one version is stored."""
+    """An audited mistake of a judge, and the correct label, as one version is stored.
+
+    Attributes:
+        family: The task family; a judge recalls within the family of its item.
+        output: The judged text; for a pair `{"output_a", "output_b"}`.
+        wrong: The judge's label; for a pair `"A"`, `"B"` or `"tie"`.
+        mode: The failure mode, as the auditor named it.
+        mode_meaning: What the mode means, in one sentence; None: as one of the paper's
+            five, if it is one.
+        source: The id of the item it comes from.
+        group: The group of that item; no item of the group recalls the example.
+    """
 
     id: str
     family: str
-    """The task family; a judge recalls within the family of its item."""
     input: Text
     output: Text | dict[str, Text]
-    """The judged text; for a pair `{"output_a", "output_b"}`."""
     expected: str | list[str] | None
     wrong: Label | None
-    """The judge's label; for a pair `"A"`, `"B"` or `"tie"`."""
     corrected: Label
     mode: Label | None
-    """The failure mode, as the auditor named it."""
     mode_meaning: str | None
-    """What the mode means, in one sentence; None: as one of the paper's five, if it is one."""
     source: str | None
-    """The id of the item it comes from."""
     group: str | None
-    """The group of that item; no item of the group recalls the example."""
     round: int | None
     auditor: str | None
     note: str | None
 
 
 class NewExample(ExampleFields):
-    """An example that is to be remembered."""
+    """An example that is to be remembered.
+
+    Attributes:
+        at: When it was first remembered; only of an exported one.
+    """
 
     at: NotRequired[str]
-    """When it was first remembered; only of an exported one."""
 
 
 class Example(ExampleFields):
-    """An audited mistake of a judge in its last version."""
+    """An audited mistake of a judge in its last version.
+
+    Attributes:
+        version: 1, plus 1 for each further correction.
+    """
 
     version: int
-    """1, plus 1 for each further correction."""
 
 
 def copy_of(example: Example) -> Example:
@@ -69,11 +79,14 @@ def copy_of(example: Example) -> Example:
 
 
 class Texts(NamedTuple):
-    """The texts of an item or an example."""
+    """The texts of an item or an example.
+
+    Attributes:
+        outputs: The response; both of them, in a fixed order, for a pair.
+    """
 
     task: str
     outputs: tuple[str, ...]
-    """The response; both of them, in a fixed order, for a pair."""
     expected: str
 
     def joined(self) -> str:

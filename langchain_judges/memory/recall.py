@@ -115,18 +115,22 @@ class Recalled(list[Example]):
 
     Args:
         examples: The memory's own examples; they are copied, so that these can be changed.
+
+    Attributes:
+        version: Version of the memory they come from.
+        leaked: Ids of examples that are the item itself or of its group; empty unless
+            allowed.
+        barred: Ids of examples that were candidates and were barred because they would
+            leak.
     """
 
     def __init__(self, examples: Iterable[Example] = ()) -> None:
         """Copy the examples."""
         super().__init__(map(copy_of, examples))
         self.version = ""
-        """Version of the memory they come from."""
         self.allow_leak = False
         self.leaked: tuple[str, ...] = ()
-        """Ids of examples that are the item itself or of its group; empty unless allowed."""
         self.barred: tuple[str, ...] = ()
-        """Ids of examples that were candidates and were barred because they would leak."""
 
 
 class HeldMemory(Protocol):
@@ -196,28 +200,35 @@ class RememberedPair(Pair):
 
 
 class RecallReport(TypedDict):
-    """What a judge reports about its examples, in addition to the verdict."""
+    """What a judge reports about its examples, in addition to the verdict.
+
+    Attributes:
+        ids: Ids of the examples shown, in order.
+        left_out: Number of recalled examples that did not fit.
+        leaked: Ids of shown examples that are the item itself or of its group
+            (`allow_leak=True`).
+        version: Version of the memory.
+    """
 
     ids: list[str]
-    """Ids of the examples shown, in order."""
     left_out: int
-    """Number of recalled examples that did not fit."""
     leaked: list[str]
-    """Ids of shown examples that are the item itself or of its group (`allow_leak=True`)."""
     allow_leak: bool
     version: str
-    """Version of the memory."""
 
 
 @dataclass(frozen=True)
 class Recaller:
-    """A judge's memory, and how the judge recalls from it."""
+    """A judge's memory, and how the judge recalls from it.
+
+    Attributes:
+        context: Tokens of the model's context, if known.
+    """
 
     memory: Memory
     how: Recall
     allow_leak: bool
     context: int | None = None
-    """Tokens of the model's context, if known."""
 
     def mark(self) -> dict[str, object]:
         """Return the settings of the memory that belong to the judge's mark.

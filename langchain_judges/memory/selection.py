@@ -100,6 +100,9 @@ class RecallQuery:
         snapshot: What it chooses from.
         extra: Records on trial: they are in `snapshot` and not in the store.
         allow_leak: Allow the item itself and its group.
+
+    Attributes:
+        barred: Ids of candidates that were barred.
     """
 
     def __init__(
@@ -120,7 +123,6 @@ class RecallQuery:
         self.outputs = len(texts_of(self.item).outputs)
         self.text = texts_of(self.item).joined() or " "
         self.barred: dict[str, None] = {}
-        """Ids of candidates that were barred."""
 
     @property
     def pool(self) -> Iterator[ExampleVersions]:

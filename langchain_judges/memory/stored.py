@@ -27,15 +27,18 @@ Views = Mapping["StoredExamples", "View"]
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What a thread or task sees of a memory in place of what its store holds."""
+    """What a thread or task sees of a memory in place of what its store holds.
+
+    Attributes:
+        base: What the store held when the view was made.
+        snapshot: What is seen.
+        records: Those of `snapshot` that `base` has not.
+    """
 
     stored: StoredExamples
     base: MemorySnapshot
-    """What the store held when the view was made."""
     snapshot: MemorySnapshot
-    """What is seen."""
     records: Sequence[Record] = ()
-    """Those of `snapshot` that `base` has not."""
 
     @property
     def version(self) -> str:

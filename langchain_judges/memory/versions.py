@@ -34,27 +34,31 @@ _STANDING = 3
 
 @dataclass(eq=False)
 class Record:
-    """One version of an example, as it is stored; the example is read when it is asked for."""
+    """One version of an example, as it is stored; the example is read when it is asked for.
+
+    Attributes:
+        key: A hash of the example as JSON, and of the number of equal earlier versions.
+        seq: The place of the record among all.
+        at: When it was remembered.
+        id: Of the example.
+        content: A hash of what identifies the example.
+        outputs: How many texts it judges.
+        task: A hash of its task.
+        example: The example as JSON.
+        vector: Its embedding, once it is known; only of one that is on trial or recalled
+            beside one.
+    """
 
     key: str
-    """A hash of the example as JSON, and of the number of equal earlier versions."""
     seq: int
-    """The place of the record among all."""
     at: str
-    """When it was remembered."""
     id: str
-    """Of the example."""
     content: str
-    """A hash of what identifies the example."""
     family: str
     outputs: int
-    """How many texts it judges."""
     task: str
-    """A hash of its task."""
     example: str
-    """The example as JSON."""
     vector: Sequence[float] | None = field(default=None, init=False)
-    """Its embedding, once it is known; only of one that is on trial or recalled beside one."""
 
     @classmethod
     def new(cls, example: ExampleFields, seq: int, at: str, again: int = 0) -> Record:
@@ -129,15 +133,18 @@ class MemorySnapshot:
 
     Args:
         records: Every version of every example, oldest first.
+
+    Attributes:
+        versions: The versions of each example by its id, in the order they were first
+            remembered.
+        ids: The id of every content.
     """
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
         """Gather the versions of each example."""
         self.records = {record.key: record for record in records}
         self.versions: dict[str, ExampleVersions] = {}
-        """The versions of each example by its id, in the order they were first remembered."""
         self.ids: dict[str, str] = {}
-        """The id of every content."""
         grouped: dict[str, list[Record]] = {}
         for record in self.records.values():
             grouped.setdefault(record.id, []).append(record)

@@ -25,12 +25,14 @@ class RowBudget:
         limiter: Counts what was spent, and holds the limits.
         summary: Counts the rows.
         calls_each: The most calls that a row needs.
+
+    Attributes:
+        exhausted: Whether a row was refused; no other row is started then.
     """
 
     def __init__(self, limiter: CallLimiter, summary: Summary, calls_each: int) -> None:
         """Nothing is spent yet."""
         self.exhausted = False
-        """Whether a row was refused; no other row is started then."""
         self._limiter, self._summary, self._calls_each = limiter, summary, calls_each
 
     def allows(self, active: Sequence[RowCost]) -> bool:

@@ -42,15 +42,17 @@ Columns = Mapping[str, str]
 class TableForm:
     """How the records of a table become rows.
 
+    Attributes:
+        labels: The spelling of a label → A, B or tie; None for the usual spellings.
+        seed: Of shuffled slots.
+
     Raises:
         OptionError: `columns` names no field of a row.
     """
 
     columns: Columns | None = None
     labels: Mapping[Any, str] | None = None
-    """The spelling of a label → A, B or tie; None for the usual spellings."""
     seed: int = 0
-    """Of shuffled slots."""
 
     def __post_init__(self) -> None:
         fields = {name for name in self.columns or {} if not name.startswith(_CRITERION)}

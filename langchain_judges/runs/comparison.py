@@ -34,14 +34,17 @@ if TYPE_CHECKING:
 
 
 class Contestant(TypedDict):
-    """A method with its settings."""
+    """A method with its settings.
+
+    Attributes:
+        name: The method, or the file of a spec.
+        calls: The most calls for one pair, excluding repairs.
+    """
 
     name: str
-    """The method, or the file of a spec."""
     method: str
     options: dict[str, Any]
     calls: int
-    """The most calls for one pair, excluding repairs."""
     judge: Judge
 
 
@@ -143,28 +146,31 @@ class Rate(TypedDict):
 
 
 class Standing(TypedDict):
-    """The results of one method."""
+    """The results of one method.
+
+    Attributes:
+        verdicts: The number of verdicts `A`, `B` and `tie`.
+        both_orders: Rows judged in both orders; `flips` is out of these.
+        failures: Every failure by reason, also those of rows that were judged.
+        causes: Why rows were not judged: the most frequent of their first failures.
+        dollars: Cost of all replies; None without prices, or if a price is unknown.
+        labelled: Verdicts that equal their row's label. A row that was not judged counts as
+            wrong; rows without a label A, B or tie are not counted. None if no row has one.
+    """
 
     options: dict[str, Any]
     calls_each: int
     rows: int
     verdicts: dict[str, int]
-    """The number of verdicts `A`, `B` and `tie`."""
     not_judged: int
     flips: int
     both_orders: int
-    """Rows judged in both orders; `flips` is out of these."""
     failures: dict[str, int]
-    """Every failure by reason, also those of rows that were judged."""
     causes: dict[str, int]
-    """Why rows were not judged: the most frequent of their first failures."""
     calls: int
     tokens: int
     dollars: float | None
-    """Cost of all replies; None without prices, or if a price is unknown."""
     labelled: Rate | None
-    """Verdicts that equal their row's label. A row that was not judged counts as wrong; rows
-    without a label A, B or tie are not counted. None if no row has one."""
 
 
 class Agreement(TypedDict):
@@ -175,14 +181,17 @@ class Agreement(TypedDict):
 
 
 class Comparison(TypedDict):
-    """The results of a comparison; plain JSON."""
+    """The results of a comparison; plain JSON.
+
+    Attributes:
+        methods: Results by the name of the contestant.
+        skipped: Methods that were not compared, and why.
+    """
 
     budget: int | None
     methods: dict[str, Standing]
-    """Results by the name of the contestant."""
     agreement: list[Agreement]
     skipped: dict[str, str]
-    """Methods that were not compared, and why."""
 
 
 class CompareOptions(RunLimits):

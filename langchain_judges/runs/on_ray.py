@@ -33,12 +33,15 @@ LOCKED = 60.0
 
 
 class JudgedDataset(NamedTuple):
-    """What `judge_dataset` returns."""
+    """What `judge_dataset` returns.
+
+    Attributes:
+        rows: The results, with the columns of `merge`.
+        summary: The summary of all actors together.
+    """
 
     rows: Dataset
-    """The results, with the columns of `merge`."""
     summary: Summary
-    """The summary of all actors together."""
 
 
 def judge_dataset(  # noqa: PLR0913 - each an option of its own

@@ -34,18 +34,23 @@ TABLE = "genai-prices"
 
 
 class Price(BaseModel):
-    """Dollars per million tokens of a model."""
+    """Dollars per million tokens of a model.
+
+    Attributes:
+        cached_input: Price of input tokens read from the provider's cache; None for the
+            price of `input`.
+        cache_write: Price of input tokens written to the provider's cache; None for the
+            price of `input`.
+        batch: Factor of the price in a batch job, and in flex processing.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     input: NonNegativeFloat
     output: NonNegativeFloat
     cached_input: NonNegativeFloat | None = None
-    """Price of input tokens read from the provider's cache; None for the price of `input`."""
     cache_write: NonNegativeFloat | None = None
-    """Price of input tokens written to the provider's cache; None for the price of `input`."""
     batch: NonNegativeFloat = 1.0
-    """Factor of the price in a batch job, and in flex processing."""
 
     def of(self, paid: TokenUsage) -> float | None:
         """Return the cost of a reply in dollars; None if its tier has a different price."""
@@ -69,12 +74,15 @@ class _File(BaseModel):
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices by model."""
+    """Prices by model.
+
+    Attributes:
+        source: Source and date of the prices.
+        models: Prices by the provider's name for the model; None for those of genai-prices.
+    """
 
     source: str
-    """Source and date of the prices."""
     models: Mapping[str, Price] | None = None
-    """Prices by the provider's name for the model; None for those of genai-prices."""
 
     @classmethod
     def read(cls, source: str | PathLike[str]) -> Prices:
@@ -172,14 +180,18 @@ _CACHING = {"anthropic", "azure_openai", "google_genai", "google_vertexai", "ope
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run may cost."""
+    """What a run may cost.
+
+    Attributes:
+        cached_tokens: The part of `input_tokens` that providers are likely to read from
+            their prompt caches.
+        dollars: None: no prices, or the price of a model is not known.
+    """
 
     input_tokens: int
     cached_tokens: int
-    """The part of `input_tokens` that providers are likely to read from their prompt caches."""
     output_tokens: int
     dollars: float | None
-    """None: no prices, or the price of a model is not known."""
 
 
 def estimate(

@@ -105,41 +105,50 @@ class RankOptions(RunLimits):
 
 
 class RankedTask(TypedDict):
-    """A task, and what each system wrote for it."""
+    """A task, and what each system wrote for it.
+
+    Attributes:
+        outputs: Texts or messages by the name of the system.
+    """
 
     id: str
     input: object
     outputs: dict[str, object]
-    """Texts or messages by the name of the system."""
     reference: NotRequired[object]
 
 
 class Ranked(TypedDict):
-    """A system and its strength."""
+    """A system and its strength.
+
+    Attributes:
+        strength: log π; the mean is 0, and a lead of 1 gives odds of e.
+        parted: Whether its lead over the next system is settled; None for the last one.
+        more: About how many more comparisons with the next system would settle a lead of
+            this size; None where it is settled or too small.
+    """
 
     system: str
     strength: float
-    """log π; the mean is 0, and a lead of 1 gives odds of e."""
     low: float
     high: float
     comparisons: int
     parted: bool | None
-    """Whether its lead over the next system is settled; None for the last one."""
     more: int | None
-    """About how many more comparisons with the next system would settle a lead of this size;
-    None where it is settled or too small."""
 
 
 class Ranking(TypedDict):
-    """The result of a ranking; plain JSON."""
+    """The result of a ranking; plain JSON.
+
+    Attributes:
+        systems: Strongest first.
+        settled: Whether the order of all neighbours is settled.
+        possible: Comparisons of all pairs of systems on all tasks.
+    """
 
     systems: list[Ranked]
-    """Strongest first."""
     settled: bool
-    """Whether the order of all neighbours is settled."""
     comparisons: int
     possible: int
-    """Comparisons of all pairs of systems on all tasks."""
     not_judged: int
 
 
@@ -193,7 +202,11 @@ def tasks_of(rows: Rows) -> list[RankedTask]:
 
 @dataclass
 class _Contest:
-    """The comparisons made so far."""
+    """The comparisons made so far.
+
+    Attributes:
+        pools: The tasks on which each pair can still be compared.
+    """
 
     tasks: Sequence[RankedTask]
     judge: Judge
@@ -201,7 +214,6 @@ class _Contest:
     comparisons: int = 0
     not_judged: int = 0
     pools: dict[tuple[int, int], list[int]] = field(default_factory=dict)
-    """The tasks on which each pair can still be compared."""
 
     def run(self) -> Ranking:
         # Loaded on use, for the metrics load scipy.

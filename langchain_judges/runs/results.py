@@ -147,6 +147,10 @@ class Results:
         path: The JSONL file; created if it is missing.
         mark: Identifies the judge and its settings; each row has the mark of its judge.
 
+    Attributes:
+        others: Rows of other judges in the file.
+        aside: Where damaged lines are kept.
+
     Raises:
         OutputError: Another run is writing to the file, or it holds something else.
     """
@@ -155,9 +159,7 @@ class Results:
         """Open, clean up and lock the file."""
         self.path = Path(path).resolve()
         self.others = 0
-        """Rows of other judges in the file."""
         self.aside = self.path.with_name(f"{self.path.name[-240:]}.damaged")
-        """Where damaged lines are kept."""
         self._mark = mark
         self._lock = threading.Lock()
         self._places: dict[str, tuple[int, int]] = {}

@@ -202,18 +202,21 @@ def content_key(row: Mapping[str, object]) -> dict[str, str]:
 
 @dataclass
 class RunRow:
-    """One row of a run."""
+    """One row of a run.
+
+    Attributes:
+        data: The row itself, as plain JSON.
+        problem: Why it cannot be judged at all; empty for a good row.
+        own: The user's own columns, as they came.
+    """
 
     index: int
     data: Mapping[str, object]
-    """The row itself, as plain JSON."""
     key: str
     kind: RowKind = "pair"
     over_budget: bool = False
     problem: str = ""
-    """Why it cannot be judged at all; empty for a good row."""
     own: Mapping[str, object] = field(default_factory=dict)
-    """The user's own columns, as they came."""
 
     def labels(self) -> dict[str, object]:
         """Return the annotations of the row: its label, its group and the like."""

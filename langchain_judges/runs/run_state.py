@@ -129,7 +129,11 @@ Rows = Any
 
 
 class RunState:
-    """The state that a run in threads and a run in an event loop share."""
+    """The state that a run in threads and a run in an event loop share.
+
+    Attributes:
+        delivered: The row that was returned last: the user's own columns, and its result.
+    """
 
     def __init__(self, judge: Judge, rows: Rows, options: RunOptions) -> None:
         """Check the judge; nothing is opened before the first row is requested."""
@@ -176,7 +180,6 @@ class RunState:
         self._own: dict[int, Mapping[str, object]] = {}
         """The user's own columns of the rows that are not returned yet, by index."""
         self.delivered: tuple[Mapping[str, object], ResultRow] = {}, {}
-        """The row that was returned last: the user's own columns, and its result."""
         self._budget = RowBudget(self.limiter, self.summary, self._calls_each)
         self._next: RunRow | None = None
         self._active: dict[int, RowCost] = {}

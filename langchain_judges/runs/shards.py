@@ -70,14 +70,17 @@ class Shard:
 
 @dataclass(frozen=True)
 class Receipt:
-    """Written by a shard when all of its rows are in its part."""
+    """Written by a shard when all of its rows are in its part.
+
+    Attributes:
+        mark: Mark of the judge and its settings.
+        rows: Rows of the whole run, including other shards.
+        own: Rows of this shard.
+    """
 
     mark: str
-    """Mark of the judge and its settings."""
     rows: int
-    """Rows of the whole run, including other shards."""
     own: int
-    """Rows of this shard."""
 
     @staticmethod
     def of(part: Path) -> Path:

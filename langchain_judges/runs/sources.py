@@ -34,27 +34,34 @@ _AT_ONCE = 1_000
 
 @dataclass(frozen=True)
 class Source:
-    """Records, and what is known of them before they are read."""
+    """Records, and what is known of them before they are read.
+
+    Attributes:
+        is_table: Whether its columns have names of the user's own, and its cells may be
+            empty.
+        frame: The pandas DataFrame that the records are of.
+        is_file: Whether labels may be spelled as people spell them.
+        check: Raises `InputError` for a row that its judge cannot take.
+    """
 
     records: Iterable[Any]
     is_table: bool
-    """Whether its columns have names of the user's own, and its cells may be empty."""
     size: int | None = None
     frame: DataFrame | None = None
-    """The pandas DataFrame that the records are of."""
     is_file: bool = False
-    """Whether labels may be spelled as people spell them."""
     check: Callable[[dict[str, Any]], object] | None = None
-    """Raises `InputError` for a row that its judge cannot take."""
 
 
 @dataclass(frozen=True)
 class BadRecord:
-    """Stands in the place of a record that cannot be read."""
+    """Stands in the place of a record that cannot be read.
+
+    Attributes:
+        own: What can be read of it.
+    """
 
     problem: str
     own: Mapping[str, object] = field(default_factory=dict)
-    """What can be read of it."""
 
 
 TABLES = ("pandas", "polars", "pyarrow")
@@ -106,6 +113,10 @@ class Records:
         source: Where they are from.
         columns: Columns of a table by field, as a person named them.
         takes: `"pair"` or `"item"`, if the judge says which.
+
+    Attributes:
+        form: Which columns are which fields, once a row was read; None: by their names.
+        systems: The names of the columns of A and B, where a person named them.
     """
 
     def __init__(self, source: Source, columns: Columns | None, takes: str | None) -> None:
@@ -114,10 +125,8 @@ class Records:
         self.source, self.takes = source, takes
         self._columns = columns
         self.form: TableForm | None = None
-        """Which columns are which fields, once a row was read; None: by their names."""
         self._known = False
         self.systems: list[str] | None = None
-        """The names of the columns of A and B, where a person named them."""
 
     def row(self, record: object, index: int) -> dict[str, Any]:
         """Return a record as a row; the first one decides which columns are which fields.

@@ -22,66 +22,73 @@ _MOST_CAUSES = 1000
 
 @dataclass
 class Summary:
-    """The counts of a run."""
+    """The counts of a run.
+
+    Attributes:
+        total: Total number of rows, if known before they are read; of a shard about its
+            share.
+        resumed: Rows taken from an earlier run.
+        elsewhere: Of these, rows that the same models judged at another address.
+        labels: Rows of a judge of one text; `preferences` then counts its labels.
+        totals: Of these, rows whose label is the total of several criteria.
+        not_judged: Rows without a verdict, by the reason of their first failure.
+        abstained: Rows that the judge said it cannot assess; they are neither judged nor
+            failed.
+        causes: Rows without a verdict, by the message of their first failure.
+        failures: Every failure by reason, also those of rows that were judged.
+        both_orders: Rows judged in both orders; `flips` is out of these.
+        labelled: Judged rows with a label (for pairs A, B or tie); `agreed` is out of
+            these.
+        agreed: Rows whose verdict equals their label.
+        answers: Judged rows by category and answer.
+        right: Judged rows with a label by category, and whether the verdict equals it.
+        others: Rows of other judges in the results file, not counted otherwise.
+        stages: Rows by the judge of a cascade that decided them.
+        wrote: Whether the run writes texts instead of verdicts.
+        texts: Texts written; the next three counts are of these.
+        complete: Texts that use every concept.
+        concepts: Concepts that they should use.
+        lost: Concepts missing from them, by the step that lost them.
+        leaks: Rows whose judge saw an example of the item itself or of its group.
+        calls: Replies that this run received; earlier runs are not counted.
+        cached_tokens: Those that the provider read from its prompt cache, as it reports
+            them.
+        prices: Source and date of the prices; None without prices.
+        cost: Dollars for this run's replies with a known price.
+        unpriced: Replies with an unknown price.
+    """
 
     total: int | None = None
-    """Total number of rows, if known before they are read; of a shard about its share."""
     rows: int = 0
     resumed: int = 0
-    """Rows taken from an earlier run."""
     elsewhere: int = 0
-    """Of these, rows that the same models judged at another address."""
     preferences: Counter[str] = field(default_factory=Counter)
     labels: int = 0
-    """Rows of a judge of one text; `preferences` then counts its labels."""
     totals: int = 0
-    """Of these, rows whose label is the total of several criteria."""
     not_judged: Counter[str] = field(default_factory=Counter)
-    """Rows without a verdict, by the reason of their first failure."""
     abstained: int = 0
-    """Rows that the judge said it cannot assess; they are neither judged nor failed."""
     causes: Counter[str] = field(default_factory=Counter)
-    """Rows without a verdict, by the message of their first failure."""
     failures: Counter[str] = field(default_factory=Counter)
-    """Every failure by reason, also those of rows that were judged."""
     flips: int = 0
     both_orders: int = 0
-    """Rows judged in both orders; `flips` is out of these."""
     labelled: int = 0
-    """Judged rows with a label (for pairs A, B or tie); `agreed` is out of these."""
     agreed: int = 0
-    """Rows whose verdict equals their label."""
     answers: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Judged rows by category and answer."""
     right: Counter[tuple[str, bool]] = field(default_factory=Counter)
-    """Judged rows with a label by category, and whether the verdict equals it."""
     others: int = 0
-    """Rows of other judges in the results file, not counted otherwise."""
     stages: Counter[str] = field(default_factory=Counter)
-    """Rows by the judge of a cascade that decided them."""
     wrote: bool = False
-    """Whether the run writes texts instead of verdicts."""
     texts: int = 0
-    """Texts written; the next three counts are of these."""
     complete: int = 0
-    """Texts that use every concept."""
     concepts: int = 0
-    """Concepts that they should use."""
     lost: Counter[str] = field(default_factory=Counter)
-    """Concepts missing from them, by the step that lost them."""
     leaks: int = 0
-    """Rows whose judge saw an example of the item itself or of its group."""
     calls: int = 0
-    """Replies that this run received; earlier runs are not counted."""
     tokens: int = 0
     cached_tokens: int = 0
-    """Those that the provider read from its prompt cache, as it reports them."""
     prices: str | None = None
-    """Source and date of the prices; None without prices."""
     cost: float = 0.0
-    """Dollars for this run's replies with a known price."""
     unpriced: int = 0
-    """Replies with an unknown price."""
     seconds: float = 0.0
 
     def add(self, row: ResultRow) -> None:

@@ -281,6 +281,9 @@ class TableOut:
 
     Args:
         path: The table.
+
+    Attributes:
+        records: The whole results, unless they are kept elsewhere.
     """
 
     def __init__(self, path: Path) -> None:
@@ -290,7 +293,6 @@ class TableOut:
         self._draft = self._folder / f"draft{path.suffix}"
         self._receipt = self._folder / "table.json"
         self.records = self._folder / "records.jsonl"
-        """The whole results, unless they are kept elsewhere."""
         self._file: TableFile | None = None
         self._lock: int | None = None
         self._mark = ""
