@@ -237,7 +237,6 @@ def test_a_method_may_ask_about_each_text_by_itself(page, monkeypatch):
         """Scores each text in a call of its own."""
 
         orders: Literal["none"] = "none"
-        """No text is shown beside the other."""
         presets: ClassVar[Any] = {}
         templates: ClassVar[Any] = {"compare": ALONE}
 
@@ -288,10 +287,13 @@ def test_options_that_json_or_the_builder_loses_are_refused(page):
     refused(page, "a judge has the `orders` that it was given", build=forgetful)
 
     class Sets(page.MeritsOptions):  # type: ignore[name-defined,misc]  # a module of the page
-        """Has a type that JSON has not."""
+        """Has a type that JSON has not.
+
+        Attributes:
+            critics: Who judges.
+        """
 
         critics: frozenset[str] = frozenset({"a cook"})
-        """Who judges."""
 
     refused(page, "options can be read from JSON: `critics` must be", kind=Sets)
 
@@ -318,12 +320,14 @@ def test_the_command_line_takes_a_method_from_a_file(page):
 
 def test_a_tuple_of_ones_own_is_an_option_like_any_other(page):
     class Critics(page.MeritsOptions):  # type: ignore[name-defined,misc]  # a module of the page
-        """Names its critics."""
+        """Names its critics.
+
+        Attributes:
+            critics: Who judges.
+            panels: How many of each.
+        """
 
         critics: tuple[str, str] = ("a cook", "a poet")
-        """Who judges."""
-
         panels: tuple[tuple[str, int], ...] = (("a cook", 2),)
-        """How many of each."""
 
     check_method(Critics, page.build)

@@ -23,6 +23,12 @@ from tests.judges import PAIR
 class Kettle(Options):
     """Boil water.
 
+    Attributes:
+        degrees: How hot.
+        leaf: What is brewed.
+        steep: Minutes.
+        cups: Fewest and most cups.
+
     Returns:
         Tea.
     """
@@ -30,13 +36,9 @@ class Kettle(Options):
     called = "kettle"
 
     degrees: Annotated[int, Ge(1), Le(100)] = 100
-    """How hot."""
     leaf: Literal["green", "black"] = "green"
-    """What is brewed."""
     steep: Annotated[float, Ge(0)] | None = None
-    """Minutes."""
     cups: Scale = (1, 2)
-    """Fewest and most cups."""
 
 
 brew = factory(Kettle, lambda kettle, water: (water, kettle.degrees), "brew", "water")

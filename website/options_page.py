@@ -53,18 +53,17 @@ def plain_type(text: str) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def row(kind: type[GraphOptions], name: str, field: Any) -> str:
+def row(kind: type[GraphOptions], name: str, meaning: str) -> str:
     """Return the line of an option: its default, or its type where that is None, and words."""
-    default = field.get_default(call_default_factory=True)
-    words = " ".join((field.description or "").split())
+    default = kind.defaults()[name]
     shown = plain_type(type_of(kind, name)) if default is None else f"`{default!r}`"
-    return f"- `{name}` ({shown}): {words}"
+    return f"- `{name}` ({shown}): {meaning}"
 
 
 def shared_options(kind: type[GraphOptions]) -> str:
     """Return the options that a method shares with all others."""
-    own = [(name, field) for name, field in described(kind) if name in SHARED]
-    return "\n".join(row(kind, name, field) for name, field in own)
+    own = [(name, meaning) for name, meaning in described(kind).items() if name in SHARED]
+    return "\n".join(row(kind, name, meaning) for name, meaning in own)
 
 
 def summary(method: type[Any]) -> str:
@@ -83,7 +82,7 @@ def rows_once(kind: type[GraphOptions], told: dict[tuple[type, str], str]) -> st
         told: The method under which a declaration stands, by its class and name; added to.
     """
     new, as_of = [], dict[str, list[str]]()
-    for name, field in described(kind):
+    for name, meaning in described(kind).items():
         if name in SHARED:
             continue
         owner = next(
@@ -93,7 +92,7 @@ def rows_once(kind: type[GraphOptions], told: dict[tuple[type, str], str]) -> st
             as_of.setdefault(method, []).append(f"`{name}`")
         else:
             told[owner, name] = kind.method
-            new.append(row(kind, name, field))
+            new.append(row(kind, name, meaning))
     shared = [f"- {', '.join(names)}: as of `{each}`." for each, names in as_of.items()]
     return "\n".join(new + shared)
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 from annotated_types import Ge
 
-from langchain_judges.options import Options
+from langchain_judges.options import Options, described
 from langchain_judges.runs.options import RunOptions
 
 
@@ -73,7 +73,7 @@ def flag(
     """
     field = of.model_fields[name]
     low = next((mark.ge for mark in _marks(field.annotation) if isinstance(mark, Ge)), None)
-    text = " ".join((field.description or "").split()).replace("`", "")
+    text = described(of)[name].replace("`", "")
     return typer.Option(*flags, min=low, help=text, metavar=metavar)  # type: ignore[arg-type]
 
 

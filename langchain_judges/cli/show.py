@@ -54,10 +54,9 @@ def show(
 def options_of(method: type[JudgeOptions]) -> Iterator[tuple[str, Any, str]]:
     """Yield the name, default and meaning of each option that `--set` takes."""
     defaults = method.defaults()
-    for name, field in described(method):
+    for name, meaning in described(method).items():
         if name not in NOT_ON_A_SHELL:
-            text = " ".join((field.description or "").split())
-            yield name, defaults[name], text.replace("`", "")
+            yield name, defaults[name], meaning.replace("`", "")
 
 
 def _print_methods(table: Mapping[str, type[JudgeOptions]]) -> None:

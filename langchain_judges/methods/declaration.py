@@ -186,26 +186,30 @@ class EvidenceTable(NamedTuple):
 
 
 class AskingOptions(Options):
-    """What everything takes that asks a model."""
+    """What everything takes that asks a model.
+
+    Attributes:
+        instructions: Your rubric, or the language to answer in; shown to every step.
+        temperature: Overrides the model's own.
+        repairs: Turns in which a model may correct an unusable reply.
+        prompts: Replacements for the method's prompts, by step: each a `ChatPromptTemplate`
+            with the same variables, or a mapping with `prompt`, `system`, `reply` and
+            `values`; or a YAML file.
+        cache: LangChain cache for checked replies.
+    """
 
     instructions: str | None = None
-    """Your rubric, or the language to answer in; shown to every step."""
     temperature: Annotated[float, Ge(0), Le(2)] | None = None
-    """Overrides the model's own."""
     repairs: Annotated[int, Ge(0)] = 1
-    """Turns in which a model may correct an unusable reply."""
     prompts: Annotated[
         Mapping[str, Any] | str | PathLike[str] | None,
         BeforeValidator(read_prompts),
         Owner(),
         Rule("prompts by step, or the path of a YAML file of them"),
     ] = None
-    """Replacements for the method's prompts, by step: each a `ChatPromptTemplate` with the same
-    variables, or a mapping with `prompt`, `system`, `reply` and `values`; or a YAML file."""
     cache: Annotated[
         BaseCache | None, NotSerialisable(), Rule("a LangChain `BaseCache` or None")
     ] = None
-    """LangChain cache for checked replies."""
 
     @field_validator("instructions")
     @classmethod
@@ -214,33 +218,38 @@ class AskingOptions(Options):
 
 
 class GraphOptions(AskingOptions):
-    """What every judge and writer takes, and what a method says of itself."""
+    """What every judge and writer takes, and what a method says of itself.
+
+    Attributes:
+        method: The method's name on the command line, in traces and in results.
+        summary: One line for lists of methods.
+        presets: Options by name; a preset is data, not another code path.
+        few: Options with which a judgment takes few calls, for examples and tests.
+        budgets: How it spends a budget of calls for a pair; the first rule that fits counts.
+        evidence: What a page shows of its results, beside the verdict.
+        templates: The prompt of each step.
+        name: Name of the graph in traces; default the method's.
+        checkpointer: LangGraph checkpointer: `SqliteSaver` for `invoke`, `AsyncSqliteSaver`
+            for `ainvoke`.
+        cache_first: Send the first of several calls that begin alike ahead, for providers'
+            prompt caches.
+    """
 
     method: ClassVar[str]
-    """The method's name on the command line, in traces and in results."""
     summary: ClassVar[str]
-    """One line for lists of methods."""
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    """Options by name; a preset is data, not another code path."""
     few: ClassVar[Mapping[str, Any]] = {}
-    """Options with which a judgment takes few calls, for examples and tests."""
     budgets: ClassVar[tuple[Budget, ...]] = ()
-    """How it spends a budget of calls for a pair; the first rule that fits counts."""
     evidence: ClassVar[Sequence[EvidenceTable]] = ()
-    """What a page shows of its results, beside the verdict."""
     templates: ClassVar[Mapping[str, ChatPromptTemplate]]
-    """The prompt of each step."""
 
     name: Written | None = None
-    """Name of the graph in traces; default the method's."""
     checkpointer: Annotated[
         BaseCheckpointSaver[Any] | bool | None,
         NotSerialisable(),
         Rule("a LangGraph checkpointer, such as `SqliteSaver`, or None"),
     ] = None
-    """LangGraph checkpointer: `SqliteSaver` for `invoke`, `AsyncSqliteSaver` for `ainvoke`."""
     cache_first: bool = True
-    """Send the first of several calls that begin alike ahead, for providers' prompt caches."""
 
     def given(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return what `invoke` is given in the form that this graph takes."""
@@ -273,10 +282,16 @@ def _choice(recall: Recall | str | None) -> Recall | str | None:
 
 
 class JudgeOptions(GraphOptions):
-    """What every judge takes."""
+    """What every judge takes.
+
+    Attributes:
+        takes: What it judges: two texts, or one.
+        memory: Audited mistakes; the judge sees those that resemble the row.
+        recall: How examples are chosen, such as `"near:8"`; default the memory's own strategy.
+        allow_leak: Allow examples of the row itself and of its group.
+    """
 
     takes: ClassVar[Kind] = "pair"
-    """What it judges: two texts, or one."""
 
     memory: Annotated[
         Memory | None,
@@ -285,15 +300,12 @@ class JudgeOptions(GraphOptions):
         Rule("a FailureMemory"),
         NotSerialisable(),
     ] = None
-    """Audited mistakes; the judge sees those that resemble the row."""
     recall: Annotated[
         Recall | str | None,
         AfterValidator(_choice),
         Rule("a choice of examples such as 'knn:8'"),
     ] = None
-    """How examples are chosen, such as `"near:8"`; default the memory's own strategy."""
     allow_leak: bool = False
-    """Allow examples of the row itself and of its group."""
 
     def recaller(self, contexts: Sequence[int | None]) -> Recaller | None:
         """Return how the judge asks its memory; None without one.

@@ -30,17 +30,20 @@ class WorkedRow(TypedDict):
 
 
 class WorkedExample(TypedDict):
-    """A pair with its table, what decides, and the slot that is preferred."""
+    """A pair with its table, what decides, and the slot that is preferred.
+
+    Attributes:
+        comparison: What decides, in one or two sentences.
+        reasoning: The steps by which a chain of thought comes to it; default the comparison.
+    """
 
     input: str
     response_1: str
     response_2: str
     rows: list[WorkedRow]
     comparison: str
-    """What decides, in one or two sentences."""
     preferred: Slot
     reasoning: NotRequired[str]
-    """The steps by which a chain of thought comes to it; default the comparison."""
 
 
 WORKED: tuple[WorkedExample, ...] = tuple(
@@ -91,10 +94,14 @@ def shown_examples(shots: Sequence[tuple[WorkedExample, str, Mapping[str, str]]]
 
 
 class FewShot(JudgeOptions):
-    """A judge that can show worked examples."""
+    """A judge that can show worked examples.
+
+    Attributes:
+        shots: Worked examples shown first, 0 to 5.
+        examples: Your own worked examples instead, in the form of `few_shot.WORKED`.
+    """
 
     shots: int = 0
-    """Worked examples shown first, 0 to 5."""
     examples: Annotated[
         Sequence[WorkedExample] | None,
         Rule(
@@ -103,7 +110,6 @@ class FewShot(JudgeOptions):
             "('1' or '2')"
         ),
     ] = None
-    """Your own worked examples instead, in the form of `few_shot.WORKED`."""
 
     @property
     def worked(self) -> Sequence[WorkedExample]:

@@ -72,10 +72,15 @@ def _is_list(methods: Sequence[Named] | None) -> Sequence[Named] | None:
 
 
 class Combination(JudgeOptions):
-    """What every judge made of judges takes, beside its members."""
+    """What every judge made of judges takes, beside its members.
+
+    Attributes:
+        default_methods: How a single model judges, where no method is named.
+        methods: Methods for members that are models: one for all, one for each, or several for
+            a single model; names, or `{"method", "options", "preset"}`. Default `"relative"`.
+    """
 
     default_methods: ClassVar[tuple[str, ...]] = ("relative",)
-    """How a single model judges, where no method is named."""
 
     methods: Annotated[
         Sequence[Named] | None,
@@ -83,8 +88,6 @@ class Combination(JudgeOptions):
         Owner(),
         Rule("a list of methods, each a name or {'method', 'options', 'preset'}"),
     ] = None
-    """Methods for members that are models: one for all, one for each, or several for a single
-    model; names, or `{"method", "options", "preset"}`. Default `"relative"`."""
 
     def check_size(self, size: int) -> None:
         """Check that the options fit so many members.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import types
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
@@ -12,10 +15,12 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     TypeAdapter,
     ValidationError,
 )
 from pydantic.fields import FieldInfo
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from langchain_judges.errors import OptionError, did_you_mean
@@ -162,6 +167,12 @@ def written(annotation: object) -> str:
 class Options(BaseModel):
     """A set of options: frozen, strict, and closed to unknown names.
 
+    The `Attributes:` of a class's docstring say what each option means; help, signatures and
+    JSON schemas are made from them.
+
+    Attributes:
+        called: What takes the options, as error messages call it.
+
     Raises:
         OptionError: A value is not allowed; the message names option, rule and value.
     """
@@ -171,12 +182,10 @@ class Options(BaseModel):
         extra="forbid",
         strict=True,
         arbitrary_types_allowed=True,
-        use_attribute_docstrings=True,
         validate_default=False,
     )
 
     called: ClassVar[str] = "this"
-    """What takes the options, as error messages call it."""
 
     def __init__(self, /, **values: object) -> None:
         """Check the values; JSON has lists for tuples."""
@@ -189,6 +198,17 @@ class Options(BaseModel):
             super().__init__(**read)
         except ValidationError as exc:
             raise refusal(type(self), exc, values) from None
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Return the JSON schema, with what each option means."""
+        own = handler.resolve_ref_schema(whole := handler(schema))
+        own["description"] = about(cls)
+        for name, meaning in described(cls).items():
+            own["properties"][name]["description"] = meaning
+        return whole
 
     @classmethod
     def plain_names(cls, *, for_client: bool = False) -> tuple[str, ...]:
@@ -294,11 +314,27 @@ def rule_of(kind: type[Options], name: str) -> str:
     return wording(field.annotation, field.metadata)
 
 
-def described(kind: type[Options]) -> Iterator[tuple[str, FieldInfo]]:
-    """Yield the options, a class's own before those that it shares with others."""
+_ATTRIBUTES = re.compile(r"^Attributes:\n((?: .*\n|\n)*)", re.MULTILINE)
+_ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
+
+
+def described(kind: type[Options]) -> dict[str, str]:
+    """Return what each option means, a class's own before those that it shares with others."""
     names = [name for each in kind.__mro__ for name in getattr(each, "__annotations__", ())]
-    fields = kind.model_fields
-    yield from ((name, fields[name]) for name in dict.fromkeys(names) if name in fields)
+    said = ChainMap(*(_attributes(each) for each in kind.__mro__ if issubclass(each, Options)))
+    return {name: said.get(name, "") for name in names if name in kind.model_fields}
+
+
+def _attributes(kind: type[Options]) -> dict[str, str]:
+    """Return what the docstring of a class says of each attribute."""
+    section = _ATTRIBUTES.search(inspect.cleandoc(kind.__doc__ or "") + "\n")
+    found = _ATTRIBUTE.findall(section[1]) if section else []
+    return {name: " ".join(text.split()) for name, text in found}
+
+
+def about(kind: type[Options]) -> str:
+    """Return the docstring of a class without its attributes."""
+    return _ATTRIBUTES.sub("", inspect.cleandoc(kind.__doc__ or "") + "\n").rstrip()
 
 
 def marks_of(field: FieldInfo) -> list[object]:

@@ -10,7 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from pydantic_core import PydanticUndefined
 
-from langchain_judges.options.declare import Options, described, written
+from langchain_judges.options.declare import Options, about, described, written
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -110,15 +110,15 @@ def _signature(kind: type[Options], heads: list[inspect.Parameter]) -> inspect.S
             else field.get_default(call_default_factory=True),
             annotation=type_of(kind, name),
         )
-        for name, field in described(kind)
+        for name in described(kind)
+        for field in [kind.model_fields[name]]
     ]
     return inspect.Signature([*heads, *options])
 
 
 def _docstring(kind: type[Options], first: str) -> str:
     """Return a class's docstring with a section for its options."""
-    text = inspect.cleandoc(kind.__doc__ or "")
-    head, mark, tail = text.partition("\nReturns:")
+    head, mark, tail = about(kind).partition("\nReturns:")
     model = f"{first}: The model: a chat model, or a name as `resolve_model` takes it."
     lines = [f"    {line}" for line in (model, *_option_lines(kind))]
     return (
@@ -127,7 +127,4 @@ def _docstring(kind: type[Options], first: str) -> str:
 
 
 def _option_lines(kind: type[Options]) -> list[str]:
-    return [
-        f"{name}: {' '.join((field.description or '').split())}"
-        for name, field in described(kind)
-    ]
+    return [f"{name}: {meaning}" for name, meaning in described(kind).items()]

@@ -195,18 +195,22 @@ class Comparison(TypedDict):
 
 
 class CompareOptions(RunLimits):
-    """How `compare` runs."""
+    """How `compare` runs.
+
+    Attributes:
+        budget: The budget given to `line_up`; stored in the comparison.
+        prices: Prices of tokens, as in `judge_many`.
+        skipped: The second result of `line_up`; stored in the comparison.
+        out: Directory with a results file for each method, from which an interrupted run
+            resumes.
+    """
 
     called: ClassVar[str] = "compare"
 
     budget: int | None = None
-    """The budget given to `line_up`; stored in the comparison."""
     prices: FilePath = None
-    """Prices of tokens, as in `judge_many`."""
     skipped: Annotated[Mapping[str, str] | None, Rule("reasons by method")] = None
-    """The second result of `line_up`; stored in the comparison."""
     out: FilePath = None
-    """Directory with a results file for each method, from which an interrupted run resumes."""
 
 
 @with_options(CompareOptions)

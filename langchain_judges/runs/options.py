@@ -30,82 +30,97 @@ def _limits(value: object) -> object:
 
 
 class RunLimits(Options):
-    """Options of every run over many rows."""
+    """Options of every run over many rows.
+
+    Attributes:
+        max_concurrency: The most model calls in flight; by default 16, with a local model 4.
+        progress: Show progress on the terminal.
+    """
 
     max_concurrency: Annotated[int, Ge(1)] | None = None
-    """The most model calls in flight; by default 16, with a local model 4."""
     progress: bool = True
-    """Show progress on the terminal."""
 
 
 class RunOptions(RunLimits):
-    """Options of `judge_many` and `ajudge_many`."""
+    """Options of `judge_many` and `ajudge_many`.
+
+    Attributes:
+        columns: Columns of a table by the field of a row, such as `{"output": "reply"}`;
+            fields that are not named are found by the names that people use.
+        client: Reads `rows` where they are the name of a LangSmith data set.
+        out: The table to write (`.csv`, `.tsv`, `.jsonl`, `.parquet`): your own columns as
+            they came, then the judge's. It appears when the run ends. The same call resumes:
+            rows that were judged are not judged again, rows that could not be judged and new
+            rows are. What it resumes from is the hidden folder beside the table, such as
+            `.scores.csv.run`.
+        same_server: Count the model's address to what decides a verdict, so that rows judged
+            without this are judged again; `summary.elsewhere` counts those taken from another
+            address otherwise.
+        records: A JSONL file that gets each whole result as it comes, from which the same call
+            resumes too: rows that it holds for the same texts, method, options, model and
+            prompts are not judged again. A URL such as `s3://bucket/run.jsonl` is copied there
+            every minute and at the end (extra `hub`; for stores other than S3 and Google's
+            also fsspec's package for the store).
+        shard: Judge only this share of the rows, such as `"3/16"`; `records` is then a folder
+            with one part for each shard, and `merge` joins the parts.
+        open_rows: The most rows that are started and not finished; None for twice
+            `max_concurrency`.
+        max_calls: Stop after this many replies; the remaining rows are reported as
+            `over_budget`, and a later run judges them.
+        max_tokens: Stop after this many tokens; replies in flight are still received.
+        prices: Prices of tokens: a JSON file `{"date", "models": {name: {"input", "output",
+            "cached_input", "cache_write", "batch"}}}`, in dollars for a million tokens, or
+            `"genai-prices"` for that package's table (extra `prices`). The summary and each
+            row then have their cost.
+        max_cost: Stop after this many dollars; needs `prices`.
+        rate_limiter: Limits the rate of calls: `MinuteLimiter(rpm=…, tpm=…)`, or another
+            LangChain rate limiter.
+        config: Callbacks, tags and metadata for every judgment.
+    """
 
     called: ClassVar[str] = "judge_many"
 
     columns: Annotated[Mapping[str, str] | None, Rule("columns by field")] = None
-    """Columns of a table by the field of a row, such as `{"output": "reply"}`; fields that are
-    not named are found by the names that people use."""
     client: Annotated[object, NotSerialisable(), Rule("a LangSmith client or None")] = None
-    """Reads `rows` where they are the name of a LangSmith data set."""
     out: FilePath = None
-    """The table to write (`.csv`, `.tsv`, `.jsonl`, `.parquet`): your own columns as they
-    came, then the judge's. It appears when the run ends. The same call resumes: rows that were
-    judged are not judged again, rows that could not be judged and new rows are. What it resumes
-    from is the hidden folder beside the table, such as `.scores.csv.run`."""
     same_server: bool = False
-    """Count the model's address to what decides a verdict, so that rows judged without this
-    are judged again; `summary.elsewhere` counts those taken from another address otherwise."""
     records: FilePath = None
-    """A JSONL file that gets each whole result as it comes, from which the same call resumes
-    too: rows that it holds for the same texts, method, options, model and prompts are not
-    judged again. A URL such as `s3://bucket/run.jsonl` is copied there every minute and at the
-    end (extra `hub`; for stores other than S3 and Google's also fsspec's package for the
-    store)."""
     shard: Annotated[str | None, Rule("NUMBER/OF, such as '3/16'")] = None
-    """Judge only this share of the rows, such as `"3/16"`; `records` is then a folder with one
-    part for each shard, and `merge` joins the parts."""
     open_rows: Annotated[int, Ge(1)] | None = None
-    """The most rows that are started and not finished; None for twice `max_concurrency`."""
     max_calls: Annotated[int, Ge(1)] | None = None
-    """Stop after this many replies; the remaining rows are reported as `over_budget`, and a
-    later run judges them."""
     max_tokens: Annotated[int, Ge(1)] | None = None
-    """Stop after this many tokens; replies in flight are still received."""
     prices: FilePath = None
-    """Prices of tokens: a JSON file `{"date", "models": {name: {"input", "output",
-    "cached_input", "cache_write", "batch"}}}`, in dollars for a million tokens, or
-    `"genai-prices"` for that package's table (extra `prices`). The summary and each
-    row then have their cost."""
     max_cost: Annotated[float, Gt(0)] | None = None
-    """Stop after this many dollars; needs `prices`."""
     rate_limiter: Annotated[
         InstanceOf[BaseRateLimiter] | None,
         AfterValidator(_limits),
         NotSerialisable(),
         Rule("a LangChain rate limiter or None"),
     ] = None
-    """Limits the rate of calls: `MinuteLimiter(rpm=…, tpm=…)`, or another LangChain rate
-    limiter."""
     config: Annotated[RunnableConfig | None, NotSerialisable(), Rule("a `RunnableConfig`")] = (
         None
     )
-    """Callbacks, tags and metadata for every judgment."""
 
 
 class CalibrationOptions(RunLimits):
-    """How `calibrate_cascade` works."""
+    """How `calibrate_cascade` works.
+
+    Attributes:
+        agreement: The share of verdicts that must equal the label, or the verdict of the last
+            judge. Default: the cascade's own `agreement`, else 0.9.
+        delta: The probability that the guarantee does not hold.
+        by_last: Compare the others with the last judge instead of labels; it then always
+            decides.
+        records: A JSONL file for the verdicts of all judges, from which an interrupted run
+            resumes.
+        prices: Prices of tokens, as for `judge_many`: the calibration then says what a row
+            costs.
+    """
 
     called: ClassVar[str] = "calibrate_cascade"
 
     agreement: Annotated[float, Gt(0), Lt(1)] | None = None
-    """The share of verdicts that must equal the label, or the verdict of the last judge.
-    Default: the cascade's own `agreement`, else 0.9."""
     delta: Annotated[float, Gt(0), Lt(1)] = 0.1
-    """The probability that the guarantee does not hold."""
     by_last: bool = False
-    """Compare the others with the last judge instead of labels; it then always decides."""
     records: FilePath = None
-    """A JSONL file for the verdicts of all judges, from which an interrupted run resumes."""
     prices: FilePath = None
-    """Prices of tokens, as for `judge_many`: the calibration then says what a row costs."""

@@ -87,21 +87,25 @@ FIRST_ROUNDS = 2
 
 
 class RankOptions(RunLimits):
-    """How `rank` works."""
+    """How `rank` works.
+
+    Attributes:
+        budget: The most comparisons; None: until the order is settled or all pairs are
+            compared.
+        confidence: The order is settled when the intervals of all neighbours' differences,
+            jointly at this level, exclude 0.
+        batch: Comparisons between two checks of the order.
+        seed: Seed of the drawn tasks, and of which system is A.
+        records: A JSONL file for the verdicts; the same call resumes from it.
+    """
 
     called: ClassVar[str] = "rank"
 
     budget: Annotated[int, Ge(1)] | None = None
-    """The most comparisons; None: until the order is settled or all pairs are compared."""
     confidence: Annotated[float, Gt(0), Lt(1)] = 0.95
-    """The order is settled when the intervals of all neighbours' differences, jointly at this
-    level, exclude 0."""
     batch: Annotated[int, Ge(1)] = 32
-    """Comparisons between two checks of the order."""
     seed: Annotated[int, Ge(0)] = 0
-    """Seed of the drawn tasks, and of which system is A."""
     records: FilePath = None
-    """A JSONL file for the verdicts; the same call resumes from it."""
 
 
 class RankedTask(TypedDict):

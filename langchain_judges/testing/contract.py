@@ -23,7 +23,7 @@ from langchain_judges.errors import OptionError
 from langchain_judges.memory.failure_memory import FailureMemory
 from langchain_judges.methods.declaration import JudgeOptions
 from langchain_judges.methods.graph import JudgeGraph
-from langchain_judges.options import client_schema
+from langchain_judges.options import client_schema, described
 from langchain_judges.testing.fitting import (
     Script,
     drawn,
@@ -110,8 +110,8 @@ def check_declaration(kind: type[JudgeOptions]) -> None:
     """Check what a method's class says of itself."""
     name = kind.method
     _expect(kind.summary.endswith("."), f"the summary of {name!r} is a sentence")
-    for option, field in kind.model_fields.items():
-        _expect(field.description, f"`{option}` of {name!r} has a docstring")
+    for option, meaning in described(kind).items():
+        _expect(meaning, f"`{option}` of {name!r} stands under the `Attributes:` of its class")
     for each in ({}, kind.few, *kind.presets.values()):
         _check_json(kind(**each))
     for rule in kind.budgets:

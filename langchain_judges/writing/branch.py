@@ -115,6 +115,10 @@ class BranchWriter(WriterOptions):
     concepts; what a repair loses counts as lost in `merge`. A single concept is neither
     divided nor merged.
 
+    Attributes:
+        groups: Number of groups, each with a draft of its own.
+        rewrites: Most turns in which the model adds missing concepts.
+
     Returns:
         A compiled graph from `{"concepts", "instruction"?}` to `{"concepts", "text",
         "topic", "groups", "drafts", "missing", "usage", "failures"}`. `text` is None where
@@ -136,9 +140,7 @@ class BranchWriter(WriterOptions):
     templates = texts.PROMPTS
 
     groups: Annotated[int, Ge(2), Le(256)] = 2
-    """Number of groups, each with a draft of its own."""
     rewrites: Annotated[int, Ge(0)] = 1
-    """Most turns in which the model adds missing concepts."""
 
     @property
     def label(self) -> str:

@@ -39,6 +39,13 @@ class SinglePromptWriter(WriterOptions):
     calls), `samples=5` is self-consistency (6 calls), `samples=5, choose="coverage"` counts
     the concepts instead of asking a model which text has most of them (5 calls).
 
+    Attributes:
+        plan: Find a topic first.
+        samples: Texts written, at temperature 0.7 if there are several.
+        choose: Who chooses among several: `"model"`, by one more call, or `"coverage"`,
+            without one.
+        seed: Seed of the samples.
+
     Returns:
         A compiled graph that takes and returns what `create_bsm_writer` does: one group
         with all concepts, and the chosen text as its draft; what that lacks was lost in
@@ -60,13 +67,9 @@ class SinglePromptWriter(WriterOptions):
     templates = texts.DIRECT_PROMPTS
 
     plan: bool = False
-    """Find a topic first."""
     samples: Annotated[int, Ge(1)] = 1
-    """Texts written, at temperature 0.7 if there are several."""
     choose: Literal["model", "coverage"] = "model"
-    """Who chooses among several: `"model"`, by one more call, or `"coverage"`, without one."""
     seed: Seed = 0
-    """Seed of the samples."""
 
     @property
     def label(self) -> str:

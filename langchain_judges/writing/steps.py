@@ -145,14 +145,17 @@ each is a token of its own, as where it repeats itself, the reply is not cut."""
 
 
 class WriterOptions(GraphOptions):
-    """What every writer takes."""
+    """What every writer takes.
+
+    Attributes:
+        strict: Count a concept only in its exact form.
+        language: The language whose word forms count: `"english"`, or one with a Snowball
+            stemmer, such as `"german"`.
+    """
 
     strict: bool = False
-    """Count a concept only in its exact form."""
 
     language: str = ENGLISH
-    """The language whose word forms count: `"english"`, or one with a Snowball stemmer, such as
-    `"german"`."""
 
     @model_validator(mode="after")
     def _can_tell_word_forms(self) -> Self:

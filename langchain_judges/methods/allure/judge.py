@@ -54,6 +54,14 @@ class ALLURE(LabelOptions):
     never the item itself nor one of its group; the reason comes first, then the label (the
     paper asks for the label alone, `explain="none"`); temperature 0.
 
+    Attributes:
+        labels: From lowest to highest: two or more numbers or texts, or each with its meaning.
+        rubric: What is judged: a ready rubric's name or your own text. Default: correctness if
+            a row has `expected`, else groundedness.
+        instruct: `"bare"` shows neither rubric nor steps, `"criteria"` the rubric, `"steps"`
+            both.
+        show_task: Whether the prompt shows the task; the paper's prompts do not.
+
     Returns:
         A compiled graph from `Item` to `{"verdict"}`, and with a memory `recalled`, as judges
         of pairs return it: `{"ids", "left_out", "leaked", "allow_leak", "version"}`.
@@ -86,14 +94,9 @@ class ALLURE(LabelOptions):
     }
 
     labels: Labels = (0, 1)
-    """From lowest to highest: two or more numbers or texts, or each with its meaning."""
     rubric: str | None = None
-    """What is judged: a ready rubric's name or your own text. Default: correctness if a row has
-    `expected`, else groundedness."""
     instruct: Instruct = "steps"
-    """`"bare"` shows neither rubric nor steps, `"criteria"` the rubric, `"steps"` both."""
     show_task: bool = True
-    """Whether the prompt shows the task; the paper's prompts do not."""
 
     @model_validator(mode="after")
     def _check(self) -> ALLURE:

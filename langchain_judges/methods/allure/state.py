@@ -38,7 +38,38 @@ def _share(dev: Dev | None) -> Dev | None:
 
 
 class AuditOptions(GraphOptions):
-    """The options of an audit."""
+    """The options of an audit.
+
+    Attributes:
+        check: Finds likely mistakes: a name (default `"answer_or_label"`:
+            `"normalised_sequence"` where an item has an expected answer, else `"annotated"`),
+            a `Check`, or a function from item and label; see `checks.py`.
+        auditor: `"human"`: the graph is interrupted with all proposals of a round, and resumes
+            with `Command(resume=answers)`; see `review.py` for answers. `"labels"`: the items'
+            own labels by people decide. Or a function from one proposal to an answer, or a
+            model.
+        modes: Your own failure modes, in addition to the paper's five.
+        right_share: The largest share of cases that the judge got right among the examples of
+            a round, for a memory of only mistakes teaches a judge to invert its labels. These
+            are labels that the auditor upholds against the check, and some that no rule
+            doubts, which the auditor is asked about too: one for each three doubted ones, at
+            random, first from doubted families and labels. A wrong one among them is a mistake
+            that the check missed. 0 asks about none, and is the paper's memory.
+        max_rounds: Most rounds.
+        patience: Rounds without a gain in balanced accuracy on dev that end the loop; the
+            paper saw a fall before a gain, so it should be two at least.
+        dev: Items that are judged and never audited, each with its true label: a list, or the
+            share of the items to hold out, by group. With it, examples enter the memory only
+            if neither accuracy nor balanced accuracy falls on dev; the others wait. They are
+            tried on an overlay of the memory that only this judge sees, in this process. A
+            rejected batch is halved until the harmful examples are isolated. Examples of a
+            family without items in dev wait too.
+        risk: Largest share of bootstrap resamples in which dev may have fallen.
+        labels: The judge's labels, worst first; default those of the judge, else 0 and 1.
+        allow_leak: Let dev share groups with the items; every result says so.
+        seed: Seed of the split and the bootstrap.
+        max_concurrency: Items judged at the same time.
+    """
 
     method = "allure_audit"
     summary = "ALLURE's audit: find a judge's mistakes, have them audited, remember them."
@@ -50,57 +81,31 @@ class AuditOptions(GraphOptions):
         Owner(),
         Rule(f"one of {sorted(CHECKS)} or a function"),
     ] = None
-    """Finds likely mistakes: a name (default `"answer_or_label"`: `"normalised_sequence"` where
-    an item has an expected answer, else `"annotated"`), a `Check`, or a function from item and
-    label; see `checks.py`."""
     auditor: Annotated[Auditor, Owner(), Rule("'human', 'labels', a model or a function")] = (
         "human"
     )
-    """`"human"`: the graph is interrupted with all proposals of a round, and resumes with
-    `Command(resume=answers)`; see `review.py` for answers. `"labels"`: the items' own labels by
-    people decide. Or a function from one proposal to an answer, or a model."""
     modes: Annotated[
         Sequence[str] | None,
         NotSerialisable(),
         Rule("a list of failure modes"),
     ] = None
-    """Your own failure modes, in addition to the paper's five."""
     right_share: Annotated[float, Ge(0), Lt(1)] = 0.25
-    """The largest share of cases that the judge got right among the examples of a round, for a
-    memory of only mistakes teaches a judge to invert its labels. These are labels that the
-    auditor upholds against the check, and some that no rule doubts, which the auditor is asked
-    about too: one for each three doubted ones, at random, first from doubted families and
-    labels. A wrong one among them is a mistake that the check missed. 0 asks about none, and
-    is the paper's memory."""
     max_rounds: Annotated[int, Ge(1)] = 5
-    """Most rounds."""
     patience: Annotated[int, Ge(1)] = 2
-    """Rounds without a gain in balanced accuracy on dev that end the loop; the paper saw a fall
-    before a gain, so it should be two at least."""
     dev: Annotated[
         Dev | None,
         AfterValidator(_share),
         Rule("a list of items or a share above 0 and below 1"),
     ] = None
-    """Items that are judged and never audited, each with its true label: a list, or the share
-    of the items to hold out, by group. With it, examples enter the memory only if neither
-    accuracy nor balanced accuracy falls on dev; the others wait. They are tried on an overlay
-    of the memory that only this judge sees, in this process. A rejected batch is halved until
-    the harmful examples are isolated. Examples of a family without items in dev wait too."""
     risk: Annotated[float, Ge(0), Le(1)] = 0.5
-    """Largest share of bootstrap resamples in which dev may have fallen."""
     labels: Annotated[
         Sequence[Label] | None,
         AfterValidator(_labels),
         Rule("two or more distinct numbers or texts, from worst to best"),
     ] = None
-    """The judge's labels, worst first; default those of the judge, else 0 and 1."""
     allow_leak: bool = False
-    """Let dev share groups with the items; every result says so."""
     seed: Seed = 0
-    """Seed of the split and the bootstrap."""
     max_concurrency: Annotated[int, Ge(1), Owner()] = 16
-    """Items judged at the same time."""
 
     def calls(self) -> int:
         """Return 0: how much an audit asks depends on what it finds."""

@@ -72,6 +72,24 @@ class BSM(JudgeOptions):
     leaves the pair unjudged. The examples of a memory, whose verdicts are of whole texts, are
     shown to the plan or to the model that merges, never where one criterion is scored.
 
+    Attributes:
+        criteria: Your own plan (2K calls): names, `"name: description"`, or `{"name",
+            "description"}`.
+        reference_model: Writes a reference answer if a pair has none, once for each request
+            (one more call).
+        max_criteria: Most criteria in a plan (the paper's branching factor).
+        scale: Lowest and highest score.
+        merge: `"sum"` adds the scores; `"model"` asks a model for each order's verdict (one
+            more call).
+        orders: `"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`.
+        samples: Solve calls for each criterion and order, averaged; at temperature 0.7 if
+            several.
+        reuse_plan: Plan once; `False` plans for each order, as printed in the paper.
+        show_turn1_answers: Show the answers of earlier turns.
+        explain_first: Ask for the explanation before the scores.
+        min_valid: Fewest criteria that must be scored for a verdict; default more than half.
+        seed: Seed of the samples.
+
     Returns:
         A compiled graph from `Pair` to `{"verdict", "criteria", "subscores",
         "by_order"}`. `verdict.scores` are the totals over both orders.
@@ -101,30 +119,17 @@ class BSM(JudgeOptions):
     templates = texts.PROMPTS
 
     criteria: Criteria = None
-    """Your own plan (2K calls): names, `"name: description"`, or `{"name", "description"}`."""
     reference_model: OtherModel = None
-    """Writes a reference answer if a pair has none, once for each request (one more call)."""
     max_criteria: Annotated[int, Ge(1)] = 5
-    """Most criteria in a plan (the paper's branching factor)."""
     scale: Scale = (1, 5)
-    """Lowest and highest score."""
     merge: Literal["sum", "model"] = "sum"
-    """`"sum"` adds the scores; `"model"` asks a model for each order's verdict (one more
-    call)."""
     orders: OrderRule = "strict"
-    """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
     samples: Annotated[int, Ge(1)] = 1
-    """Solve calls for each criterion and order, averaged; at temperature 0.7 if several."""
     reuse_plan: bool = True
-    """Plan once; `False` plans for each order, as printed in the paper."""
     show_turn1_answers: bool = False
-    """Show the answers of earlier turns."""
     explain_first: bool = True
-    """Ask for the explanation before the scores."""
     min_valid: Annotated[int, Ge(1)] | None = None
-    """Fewest criteria that must be scored for a verdict; default more than half."""
     seed: Seed = 0
-    """Seed of the samples."""
 
     @model_validator(mode="after")
     def _quorum_can_be_met(self) -> Self:

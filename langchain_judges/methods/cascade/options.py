@@ -35,6 +35,16 @@ class Cascade(Combination):
     The judges are given as `members`, or as `first` and `then`. With `agreement` the cascade
     judges nothing until `calibrate_cascade` has found the thresholds that keep it.
 
+    Attributes:
+        first: In place of `members`: the judge that is asked first; a model judges with the
+            method and options of `then`.
+        then: The judge that is asked where `first` is unsure, or several in turn.
+        agreement: The share of verdicts that must equal people's labels; the cascade judges
+            after `calibrate_cascade`.
+        thresholds: The lowest certainty at which a verdict is accepted: one number, or a list.
+            Without a number the last judge always decides.
+        calibration: Set by `calibrate_cascade`: its rows and the guarantee.
+
     Returns:
         A compiled graph to `{"verdict", "stage", "stages"}`: the verdict of the judge that
         decided (`stage`), and what each judge said that was asked. Where the last one has a
@@ -62,26 +72,18 @@ class Cascade(Combination):
     first: Annotated[
         MemberLike | None, SkipValidation, NotSerialisable(), Rule("a judge or a model")
     ] = None
-    """In place of `members`: the judge that is asked first; a model judges with the method and
-    options of `then`."""
     then: Annotated[
         MembersLike | None, SkipValidation, NotSerialisable(), Rule("a judge, or several")
     ] = None
-    """The judge that is asked where `first` is unsure, or several in turn."""
     agreement: Annotated[float, Gt(0), Lt(1)] | None = None
-    """The share of verdicts that must equal people's labels; the cascade judges after
-    `calibrate_cascade`."""
     thresholds: Annotated[
         Threshold | Sequence[Threshold | None],
         Owner(),
         Rule("a number from 0 to 1, or one for each judge (None: it never decides)"),
     ] = 0.5
-    """The lowest certainty at which a verdict is accepted: one number, or a list. Without a
-    number the last judge always decides."""
     calibration: Annotated[
         Mapping[str, Any] | None, Owner(), Rule("what `calibrate_cascade` wrote, or None")
     ] = None
-    """Set by `calibrate_cascade`: its rows and the guarantee."""
 
     @model_validator(mode="after")
     def _check(self) -> Cascade:

@@ -79,15 +79,19 @@ class Form(NamedTuple):
 
 
 class Baseline(JudgeOptions):
-    """What all baselines share."""
+    """What all baselines share.
+
+    Attributes:
+        reads: What a reply holds.
+        weighs_choice: Whether the choice counts as much as its tokens are likely (DRPE,
+            equation 4).
+    """
 
     evidence: ClassVar[Sequence[EvidenceTable]] = (ANSWERS,)
     result: ClassVar[type[DirectResult]] = DirectResult
     noun: ClassVar[str] = "response"
     reads: ClassVar[Reads] = "forced_label"
-    """What a reply holds."""
     weighs_choice: ClassVar[bool] = False
-    """Whether the choice counts as much as its tokens are likely (DRPE, equation 4)."""
 
     @cached_property
     def form(self) -> Form:
@@ -115,10 +119,13 @@ class Baseline(JudgeOptions):
 
 
 class AboutATask(Baseline):
-    """A baseline that asks what SC² asks, in the same words."""
+    """A baseline that asks what SC² asks, in the same words.
+
+    Attributes:
+        task: As of `sc2`.
+    """
 
     task: AboutTask = "helpful"
-    """As of `sc2`."""
 
 
 class Relative(FewShot, Baseline):
@@ -127,6 +134,9 @@ class Relative(FewShot, Baseline):
     Zero-shot relative evaluation (Saha et al. 2023, section 4; the pairwise prompt of
     MT-Bench, in our words): two calls, a tie is allowed, and a text is preferred only if
     both orders prefer it.
+
+    Attributes:
+        orders: `"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`.
 
     Returns:
         A compiled graph from `Pair` to `{"verdict", "ballots"}`. `verdict.score` is the mean
@@ -146,16 +156,18 @@ class Relative(FewShot, Baseline):
     reads = "label"
 
     orders: OrderRule = "strict"
-    """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
 
 
 class ScoresBoth(Baseline):
-    """What baselines share whose replies score both texts."""
+    """What baselines share whose replies score both texts.
+
+    Attributes:
+        explain_first: Ask for the explanation before the scores.
+    """
 
     reads = "scores"
 
     explain_first: bool = True
-    """Ask for the explanation before the scores."""
 
 
 class Absolute(ScoresBoth):
@@ -164,6 +176,10 @@ class Absolute(ScoresBoth):
     Zero-shot absolute evaluation (Saha et al. 2023, section 4; the two-score prompt of
     MT-Bench, in our words): two calls, the higher score wins its order, equal scores are a
     tie, and a text is preferred only if both orders prefer it.
+
+    Attributes:
+        scale: Lowest and highest score.
+        orders: `"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`.
 
     Returns:
         A compiled graph from `Pair` to `{"verdict", "ballots"}`. `verdict.scores` are the
@@ -181,9 +197,7 @@ class Absolute(ScoresBoth):
     templates = {"judge": texts.ABSOLUTE}
 
     scale: Scale = (1, 10)
-    """Lowest and highest score."""
     orders: OrderRule = "strict"
-    """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
 
 
 def _distinct(aspects: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -203,6 +217,10 @@ class Direct(AboutATask):
     Yan et al. 2023 (SC², section 4), with or without aspects: one call, A stands first,
     and there is no tie. The question and what a good text is like are those of
     `create_sc2_judge` with the same `task`.
+
+    Attributes:
+        aspects: Aspects to compare by, such as the offline aspects of SC².
+        orders: `"none"` (the paper), `"strict"`, `"lenient"` or `"score_mean"`.
 
     Returns:
         A compiled graph from `Pair` to `{"verdict", "ballots"}`. `verdict.score` is the
@@ -225,9 +243,7 @@ class Direct(AboutATask):
     aspects: Annotated[
         Sequence[str] | None, AfterValidator(_distinct), Rule("a list of distinct names")
     ] = None
-    """Aspects to compare by, such as the offline aspects of SC²."""
     orders: OrderRule = "none"
-    """`"none"` (the paper), `"strict"`, `"lenient"` or `"score_mean"`."""
 
 
 class ChainOfThought(FewShot, AboutATask):
@@ -236,6 +252,9 @@ class ChainOfThought(FewShot, AboutATask):
     Chain of thought with no, one or more worked examples (Yan et al. 2023, SC², section 4
     and table 5): one call, A stands first, and there is no tie. The question is that of
     `create_sc2_judge` with the same `task`.
+
+    Attributes:
+        orders: `"none"` (the paper), `"strict"`, `"lenient"` or `"score_mean"`.
 
     Returns:
         A compiled graph from `Pair` to `{"verdict", "ballots"}`, as `create_direct_judge`.
@@ -252,7 +271,6 @@ class ChainOfThought(FewShot, AboutATask):
     templates = {"judge": texts.COT}
 
     orders: OrderRule = "none"
-    """`"none"` (the paper), `"strict"`, `"lenient"` or `"score_mean"`."""
 
 
 class LLMScore(Baseline):
@@ -262,6 +280,11 @@ class LLMScore(Baseline):
     reason. A is the candidate; B is the reference and stands first, as for DRPE. Its score
     is `1(A preferred) · P`, where P is the length-normalised probability of reason and
     choice (equation 3); without log-probabilities P is one, and a note says so.
+
+    Attributes:
+        task: What the passages are: as `create_drpe_judge` takes it.
+        orders: `"none"` (the paper: the reference first), `"strict"`, `"lenient"` or
+            `"score_mean"`.
 
     Returns:
         A compiled graph from `Pair` to `{"verdict", "ballots", "llm_score"}`. `llm_score` is
@@ -283,9 +306,7 @@ class LLMScore(Baseline):
     weighs_choice = True
 
     task: AutoTask = "auto"
-    """What the passages are: as `create_drpe_judge` takes it."""
     orders: OrderRule = "none"
-    """`"none"` (the paper: the reference first), `"strict"`, `"lenient"` or `"score_mean"`."""
 
     @property
     def single(self) -> Order:
@@ -300,6 +321,11 @@ class PlanSolve(ScoresBoth):
     call plans from the request alone, one call for each order scores both texts on every
     criterion, the sums are compared, and a text is preferred only if both orders prefer it.
     That is three calls. A criterion that one order lacks is left out of both.
+
+    Attributes:
+        max_criteria: Most criteria in the plan.
+        scale: Lowest and highest score.
+        orders: `"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`.
 
     Returns:
         A compiled graph from `Pair` to `{"verdict", "ballots", "criteria", "subscores"}`.
@@ -320,11 +346,8 @@ class PlanSolve(ScoresBoth):
     result = PlanSolveResult
 
     max_criteria: Annotated[int, Ge(1)] = 5
-    """Most criteria in the plan."""
     scale: Scale = (1, 5)
-    """Lowest and highest score."""
     orders: OrderRule = "strict"
-    """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
 
 
 class SelfConsistency(FewShot, AboutATask):
@@ -337,6 +360,15 @@ class SelfConsistency(FewShot, AboutATask):
     only if both orders prefer it. Samples are asked in parallel at temperature 0.7, each
     with a seed of its own; with one sample the judge is the chain of thought, or the
     relative judge, itself.
+
+    Attributes:
+        prompt: `"cot"`, chains of thought, or `"relative"`, relative verdicts.
+        samples: Replies in each order; default 8 for `"cot"`, 5 for `"relative"`.
+        orders: In which orders; default `"none"` for `"cot"`, `"strict"` for `"relative"`.
+        min_valid: Fewest valid samples in an order; default more than half of those asked.
+        adaptive: Ask one by one, and stop when the others cannot change the verdict. Not with
+            `orders="score_mean"`.
+        seed: Seed of the samples and of the coin.
 
     Returns:
         A compiled graph from `Pair` to `{"verdict", "ballots"}`.
@@ -357,18 +389,11 @@ class SelfConsistency(FewShot, AboutATask):
     templates = {"judge": texts.COT}
 
     prompt: Literal["cot", "relative"] = "cot"
-    """`"cot"`, chains of thought, or `"relative"`, relative verdicts."""
     samples: Annotated[int, Ge(1)] | None = None
-    """Replies in each order; default 8 for `"cot"`, 5 for `"relative"`."""
     orders: OrderRule | None = None
-    """In which orders; default `"none"` for `"cot"`, `"strict"` for `"relative"`."""
     min_valid: Annotated[int, Ge(1)] | None = None
-    """Fewest valid samples in an order; default more than half of those asked."""
     adaptive: bool = False
-    """Ask one by one, and stop when the others cannot change the verdict. Not with
-    `orders="score_mean"`."""
     seed: Seed = 0
-    """Seed of the samples and of the coin."""
 
     @property
     def label(self) -> str:
@@ -414,7 +439,11 @@ class SelfConsistency(FewShot, AboutATask):
 
 
 class RelativeSelfConsistency(SelfConsistency):
-    """The self-consistency of Saha et al. 2023, under a name of its own."""
+    """The self-consistency of Saha et al. 2023, under a name of its own.
+
+    Attributes:
+        prompt: `"cot"`, chains of thought, or `"relative"`, relative verdicts.
+    """
 
     method = "relative_sc"
     summary = "Self-consistency of BSM's paper: five relative verdicts in each order."
@@ -422,4 +451,3 @@ class RelativeSelfConsistency(SelfConsistency):
     templates = {"judge": texts.RELATIVE}
 
     prompt: Literal["cot", "relative"] = "relative"
-    """`"cot"`, chains of thought, or `"relative"`, relative verdicts."""

@@ -37,7 +37,20 @@ def _static(roles: object) -> object:
 
 
 class Panel(Options):
-    """The members of the panel (DRPE, section 3.1)."""
+    """The members of the panel (DRPE, section 3.1).
+
+    Attributes:
+        static: Roles that always sit: a set by name (`"summary"`, the paper's three,
+            `"question_answering"`, `"dialogue"`, `"document"`, `"harmlessness"`), or roles of
+            your own; None: the set that fits the `task`; `"manual"`: that set, and the first
+            version's three with a point of view.
+        dynamic: Roles generated for the text that sit too; 0 generates none.
+        merged_prompt: Ask for both kinds of readers in one call instead of two.
+        context: What the role prompts see: the article, or the candidate.
+        clustering: How diverse roles are chosen among the generated ones, static ones always
+            sit (our reading): `"kmeans"` (NLPCC version); `"dbscan"` (first version), of at
+            most `dynamic` readers, larger clusters first; None keeps every role.
+    """
 
     called = "panel"
 
@@ -46,20 +59,10 @@ class Panel(Options):
         BeforeValidator(_static),
         Rule("roles, or the name of a set"),
     ] = None
-    """Roles that always sit: a set by name (`"summary"`, the paper's three,
-    `"question_answering"`, `"dialogue"`, `"document"`, `"harmlessness"`), or roles of your own;
-    None: the set that fits the `task`; `"manual"`: that set, and the first version's three
-    with a point of view."""
     dynamic: Annotated[int, Ge(0)] = 4
-    """Roles generated for the text that sit too; 0 generates none."""
     merged_prompt: bool = False
-    """Ask for both kinds of readers in one call instead of two."""
     context: RoleContext = "article"
-    """What the role prompts see: the article, or the candidate."""
     clustering: Clustering | None = "kmeans"
-    """How diverse roles are chosen among the generated ones, static ones always sit (our
-    reading): `"kmeans"` (NLPCC version); `"dbscan"` (first version), of at most `dynamic`
-    readers, larger clusters first; None keeps every role."""
 
     @model_validator(mode="after")
     def _somebody_sits(self) -> Self:
@@ -107,27 +110,32 @@ class Panel(Options):
 
 
 class Voting(Options):
-    """How the panel votes (DRPE, section 3.2)."""
+    """How the panel votes (DRPE, section 3.2).
+
+    Attributes:
+        batch: Ask all roles in one call; False asks each by itself.
+        confidence: What a vote weighs: `"logprobs"`, the probability of the tokens of its
+            reason and label (the paper); `"samples"`, how often the role votes so in `samples`
+            replies; `"none"`, one; `"auto"`, log-probabilities where there are any, else one.
+        samples: Replies with `confidence="samples"`; of an even number a role may be divided.
+        first: What stands first where a single order is asked: `"reference"`, which is B
+            (NLPCC version), or either text, by a coin seeded by the pair (first version).
+        common_ground: Tell the panel what counts for every judge, such as a wrong answer
+            (ours). Subjective judges become alike by it, so the presets of the papers leave it
+            out.
+        adaptive: Let roles vote one after the other, in the panel's order, and stop when the
+            others cannot change the verdict. `not_asked` names the others. Needs
+            `batch=False`.
+    """
 
     called = "voting"
 
     batch: bool = True
-    """Ask all roles in one call; False asks each by itself."""
     confidence: ConfidenceKind = "auto"
-    """What a vote weighs: `"logprobs"`, the probability of the tokens of its reason and label
-    (the paper); `"samples"`, how often the role votes so in `samples` replies; `"none"`, one;
-    `"auto"`, log-probabilities where there are any, else one."""
     samples: Annotated[int, Ge(2)] = 5
-    """Replies with `confidence="samples"`; of an even number a role may be divided."""
     first: Literal["reference", "random"] = "reference"
-    """What stands first where a single order is asked: `"reference"`, which is B (NLPCC
-    version), or either text, by a coin seeded by the pair (first version)."""
     common_ground: bool = True
-    """Tell the panel what counts for every judge, such as a wrong answer (ours). Subjective
-    judges become alike by it, so the presets of the papers leave it out."""
     adaptive: bool = False
-    """Let roles vote one after the other, in the panel's order, and stop when the others
-    cannot change the verdict. `not_asked` names the others. Needs `batch=False`."""
 
     @model_validator(mode="after")
     def _roles_vote_alone(self) -> Self:
@@ -165,6 +173,19 @@ class DRPE(JudgeOptions):
     comparison are three calls, not two (`Panel(merged_prompt=True)` makes them two); where
     a model gives no log-probabilities every vote weighs one, and a note says so; where the
     embedder fails the first generated roles sit, and a failure says so.
+
+    Attributes:
+        panel: Who is on the panel: a `Panel`, or its fields by name.
+        voting: How the panel votes: a `Voting`, or its fields by name.
+        task: `"summary"`, `"helpful"`, `"harmless"`, `"document"`, `"dialogue"`, `"response"`
+            (any text); `"auto"`: the row's `task_kind`, else what the request shows; or
+            `{"question", "quality", "about", "sought", "everyone", "panel"}` of your own, the
+            first required.
+        orders: `"none"` (the paper: one order, B first), `"score_mean"`, `"strict"` or
+            `"lenient"`.
+        role_model: Generates roles instead of `model`.
+        embeddings: Embeds `"type: description"` for clustering; default all-MiniLM-L6-v2.
+        seed: Seed of the clustering, of sampled votes and of the coin.
 
     Returns:
         A compiled graph from `Pair` to `{"verdict", "task", "roles", "proposed", "votes",
@@ -220,25 +241,16 @@ class DRPE(JudgeOptions):
     panel: Annotated[
         Panel | Mapping[str, Any], Group(Panel), Rule("a Panel or its fields by name")
     ] = Panel()
-    """Who is on the panel: a `Panel`, or its fields by name."""
     voting: Annotated[
         Voting | Mapping[str, Any], Group(Voting), Rule("a Voting or its fields by name")
     ] = Voting()
-    """How the panel votes: a `Voting`, or its fields by name."""
     task: AutoTask = "auto"
-    """`"summary"`, `"helpful"`, `"harmless"`, `"document"`, `"dialogue"`, `"response"` (any
-    text); `"auto"`: the row's `task_kind`, else what the request shows; or `{"question",
-    "quality", "about", "sought", "everyone", "panel"}` of your own, the first required."""
     orders: OrderRule = "none"
-    """`"none"` (the paper: one order, B first), `"score_mean"`, `"strict"` or `"lenient"`."""
     role_model: OtherModel = None
-    """Generates roles instead of `model`."""
     embeddings: Annotated[
         Embeddings | None, NotSerialisable(), Rule("a LangChain `Embeddings` or None")
     ] = None
-    """Embeds `"type: description"` for clustering; default all-MiniLM-L6-v2."""
     seed: Seed = 0
-    """Seed of the clustering, of sampled votes and of the coin."""
 
     @property
     def seating(self) -> Panel:

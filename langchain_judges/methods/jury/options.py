@@ -53,6 +53,13 @@ class Jury(Combination):
     its `method` and what it `takes`, a model, or a spec. All judge pairs, or all single texts.
     One that fails is reported in `failures`, and the verdict stands with `min_valid` others.
 
+    Attributes:
+        combine: `"majority"`: what more than half of all members say. `"weighted"`: the same
+            by `weights`. `"mean"`: the mean score. `"median"`: the middle of labels that are
+            numbers, the lower of two.
+        weights: For `"weighted"`, for each member.
+        min_valid: Members that must have judged the row; None: more than half.
+
     Returns:
         A compiled graph to `{"verdict", "members"}`: `members` holds what each one said.
         `verdict.confidence` is the share of the votes, by weight, that say what the verdict
@@ -75,18 +82,13 @@ class Jury(Combination):
     evidence = (opinion_table("members", "What each member said", ("score", "Score")),)
 
     combine: Literal["majority", "mean", "median", "weighted"] = "majority"
-    """`"majority"`: what more than half of all members say. `"weighted"`: the same by
-    `weights`. `"mean"`: the mean score. `"median"`: the middle of labels that are numbers, the
-    lower of two."""
     weights: Annotated[
         Sequence[float] | Mapping[str, float] | None,
         AfterValidator(_usable),
         Owner(),
         Rule("weights of at least 0, one for each member, in a list or by name; one above 0"),
     ] = None
-    """For `"weighted"`, for each member."""
     min_valid: Annotated[int, Ge(1)] | None = None
-    """Members that must have judged the row; None: more than half."""
 
     @model_validator(mode="after")
     def _weights_fit(self) -> Self:

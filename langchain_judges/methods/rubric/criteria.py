@@ -81,6 +81,18 @@ Labels = Annotated[LabelsLike, BeforeValidator(read_labels), Rule(_LABELS)]
 class Criterion(Options):
     """One thing that a text is judged by.
 
+    Attributes:
+        name: What its score is called in results and in LangSmith.
+        description: What to look at, in a sentence or as a question; default the name alone.
+        weight: How much it counts in the total.
+        labels: What may be said of it, from lowest to highest, or each label with what it
+            means. Default: the labels of the judge.
+        scale: Whole numbers (lowest, highest) instead of labels.
+        anchors: What some numbers of the scale mean: `{1: "…", 5: "…"}`.
+        required: Whether the text fails as a whole where it fails this criterion.
+        least: The lowest label with which the criterion holds; default the first that is not
+            in the lower half of its labels.
+
     Raises:
         OptionError: A value is not allowed.
 
@@ -91,33 +103,23 @@ class Criterion(Options):
     called = "a criterion"
 
     name: Written
-    """What its score is called in results and in LangSmith."""
     description: str = ""
-    """What to look at, in a sentence or as a question; default the name alone."""
     weight: Annotated[float, Gt(0), Le(1000)] = 1
-    """How much it counts in the total."""
     labels: Annotated[
         LabelsLike | None,
         BeforeValidator(lambda labels: labels and read_labels(labels)),
         Rule(f"{_LABELS}, or None"),
     ] = None
-    """What may be said of it, from lowest to highest, or each label with what it means.
-    Default: the labels of the judge."""
     scale: Annotated[
         Scale | None,
         AfterValidator(_scale),
         Rule("two whole numbers (low, high), at most 100 apart, or None"),
     ] = None
-    """Whole numbers (lowest, highest) instead of labels."""
     anchors: Annotated[
         Mapping[int, str], Rule("what numbers of the scale mean, by number")
     ] = {}
-    """What some numbers of the scale mean: `{1: "…", 5: "…"}`."""
     required: bool = False
-    """Whether the text fails as a whole where it fails this criterion."""
     least: Label | None = None
-    """The lowest label with which the criterion holds; default the first that is not in the
-    lower half of its labels."""
 
     @model_validator(mode="before")
     @classmethod
@@ -258,20 +260,23 @@ _FOLDER = files("langchain_judges.methods.rubric") / "ready"
 
 
 class Rubric(Options):
-    """Criteria, and how to judge by them."""
+    """Criteria, and how to judge by them.
+
+    Attributes:
+        criteria: In the order in which they are asked.
+        about: What it is for, in a line.
+        steps: How to judge, step by step.
+        needs: What a row must bring beside task and output.
+        judges: What is judged: the row's output, or its source as the result of a search.
+    """
 
     called = "a rubric"
 
     criteria: Annotated[tuple[Criterion, ...], BeforeValidator(read_rubric)]
-    """In the order in which they are asked."""
     about: str = ""
-    """What it is for, in a line."""
     steps: Annotated[Sequence[str], Field()] = ()
-    """How to judge, step by step."""
     needs: Needs | None = None
-    """What a row must bring beside task and output."""
     judges: Literal["output", "source"] = "output"
-    """What is judged: the row's output, or its source as the result of a search."""
 
 
 _BOOL = "tag:yaml.org,2002:bool"

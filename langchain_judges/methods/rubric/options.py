@@ -47,20 +47,23 @@ _NEEDED: Mapping[Needs | None, str] = {
 
 
 class LabelOptions(JudgeOptions):
-    """What the judges that label one text have in common."""
+    """What the judges that label one text have in common.
+
+    Attributes:
+        steps: How to judge, step by step; default the rubric's own steps.
+        explain: When the reason is asked: `"first"`, before the label, or `"none"`.
+        abstain: Let the model say that the material does not suffice: no label, reason
+            `cannot_assess`.
+        last_turn: Judge only the last reply of a conversation.
+    """
 
     takes = "item"
     templates = PROMPTS
 
     steps: Annotated[Sequence[str] | None, Rule("a list of texts")] = None
-    """How to judge, step by step; default the rubric's own steps."""
     explain: Explain = "first"
-    """When the reason is asked: `"first"`, before the label, or `"none"`."""
     abstain: bool = False
-    """Let the model say that the material does not suffice: no label, reason
-    `cannot_assess`."""
     last_turn: bool = False
-    """Judge only the last reply of a conversation."""
 
     @property
     @abstractmethod
@@ -202,6 +205,18 @@ class RubricOptions(LabelOptions):
 
     All criteria are asked in one call, each answered by a reason and one of its labels.
 
+    Attributes:
+        rubric: A ready rubric's name, a text, a list of criteria (`"name"`, `"name:
+            description"`, the fields of a `Criterion`), a mapping of names to descriptions, or
+            the `Path` of a file. Default: correctness if a row has `expected`, else
+            groundedness.
+        file: A YAML or JSON file that holds the rubric.
+        labels: Labels of criteria without their own, lowest first. Default 0 (no) and 1 (yes).
+        each: Ask each criterion in its own call.
+        min_valid: Fewest criteria that must be judged for a verdict; default more than half.
+        claims: Judge correctness or groundedness claim by claim, in two calls
+            (arXiv:2509.16093).
+
     Returns:
         A compiled graph from `Item` to `{"verdict", "subscores"}`, with a memory `recalled`
         too. Each subscore is `{"criterion", "label", "score", "weight", "holds", "required",
@@ -237,19 +252,11 @@ class RubricOptions(LabelOptions):
         SkipValidation,
         Rule("a name, a text, a list or a mapping of criteria, or None"),
     ] = None
-    """A ready rubric's name, a text, a list of criteria (`"name"`, `"name: description"`, the
-    fields of a `Criterion`), a mapping of names to descriptions, or the `Path` of a file.
-    Default: correctness if a row has `expected`, else groundedness."""
     file: Annotated[str | PathLike[str] | None, Owner(), Rule("a path, or None")] = None
-    """A YAML or JSON file that holds the rubric."""
     labels: Labels | None = None
-    """Labels of criteria without their own, lowest first. Default 0 (no) and 1 (yes)."""
     each: bool = False
-    """Ask each criterion in its own call."""
     min_valid: Annotated[int, Ge(1)] | None = None
-    """Fewest criteria that must be judged for a verdict; default more than half."""
     claims: bool = False
-    """Judge correctness or groundedness claim by claim, in two calls (arXiv:2509.16093)."""
 
     @model_validator(mode="before")
     @classmethod

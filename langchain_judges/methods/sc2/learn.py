@@ -91,18 +91,21 @@ def corpus_hash(corpus: Sequence[Passage]) -> str:
 
 
 class LearnOptions(AskingOptions):
-    """How aspects are learned from a corpus."""
+    """How aspects are learned from a corpus.
+
+    Attributes:
+        n: Aspects wanted.
+        path: The JSON file in which the result is kept; None keeps nothing.
+        task: What the texts will be compared by, as in `create_sc2_judge`.
+        max_concurrency: Most model calls in flight.
+    """
 
     called = "learn_aspects"
 
     n: Annotated[int, Ge(1)] = 5
-    """Aspects wanted."""
     path: Annotated[str | os.PathLike[str] | None, Owner()] = None
-    """The JSON file in which the result is kept; None keeps nothing."""
     task: AboutTask = "helpful"
-    """What the texts will be compared by, as in `create_sc2_judge`."""
     max_concurrency: Annotated[int, Ge(1)] = 8
-    """Most model calls in flight."""
 
     @property
     def shared(self) -> dict[str, str]:

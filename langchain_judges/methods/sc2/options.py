@@ -54,6 +54,22 @@ class SC2(FewShot):
     without a usable row lose without a call; if no table is usable the texts are compared
     directly, and `failures` say so; eight online samples at temperature 0.7.
 
+    Attributes:
+        comparison_model: Asked instead of `model` for all but the preference.
+        aspects: Your own phrases, or what `learn_aspects` returned, or its file; default:
+            found for each pair.
+        n_aspects: Most aspects to keep.
+        aspect_samples: Samples of aspects for each pair; those that most samples name are
+            kept.
+        samples: Number of tables.
+        inference: `"tournament"` (a knockout), `"exact"` (all ordered pairs), or `"random"`
+            (one table, no comparison).
+        task: `"helpful"`, `"harmless"`, `"summary"`, `"document"`, `"dialogue"`, or
+            `{"question", "quality"}` of your own.
+        orders: `"none"` (the paper); `"strict"`, `"lenient"` and `"score_mean"` ask in both
+            orders (one more call).
+        seed: Seed of tables, aspects, shuffles and coins.
+
     Returns:
         A compiled graph from `Pair` to `{"verdict", "aspects", "proposals", "tables",
         "bracket", "table", "comparisons", "choices"}`. `verdict.score` is the probability of
@@ -81,27 +97,14 @@ class SC2(FewShot):
     templates = texts.PROMPTS
 
     comparison_model: OtherModel = None
-    """Asked instead of `model` for all but the preference."""
     aspects: AspectsOption = None
-    """Your own phrases, or what `learn_aspects` returned, or its file; default: found for each
-    pair."""
     n_aspects: Annotated[int, Ge(1)] = 5
-    """Most aspects to keep."""
     aspect_samples: Annotated[int, Ge(1)] = 8
-    """Samples of aspects for each pair; those that most samples name are kept."""
     samples: Annotated[int, Ge(1)] = 8
-    """Number of tables."""
     inference: Inference = "tournament"
-    """`"tournament"` (a knockout), `"exact"` (all ordered pairs), or `"random"` (one table, no
-    comparison)."""
     task: AboutTask = "helpful"
-    """`"helpful"`, `"harmless"`, `"summary"`, `"document"`, `"dialogue"`, or `{"question",
-    "quality"}` of your own."""
     orders: OrderRule = "none"
-    """`"none"` (the paper); `"strict"`, `"lenient"` and `"score_mean"` ask in both
-    orders (one more call)."""
     seed: Seed = 0
-    """Seed of tables, aspects, shuffles and coins."""
 
     @property
     def phrases(self) -> tuple[str, ...]:
