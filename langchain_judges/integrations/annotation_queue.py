@@ -30,12 +30,15 @@ if TYPE_CHECKING:
 
 
 class QueuedRuns(NamedTuple):
-    """The runs of an annotation queue."""
+    """The runs of an annotation queue.
+
+    Attributes:
+        items: Those that people labelled, as an audit takes them: `label`, `note`, `auditor`.
+        left_out: The ids of the others, and why each was left out.
+    """
 
     items: list[dict[str, object]]
-    """Those that people labelled, as an audit takes them: `label`, `note`, `auditor`."""
     left_out: list[tuple[str, str]]
-    """The ids of the others, and why each was left out."""
 
 
 def labelled_runs(

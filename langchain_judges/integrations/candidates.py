@@ -39,32 +39,38 @@ AnswerSource = Annotated[
 
 
 class AnswerMatch(TypedDict):
-    """One match of the bracket; for a judge of one text, the score of one answer."""
+    """One match of the bracket; for a judge of one text, the score of one answer.
+
+    Attributes:
+        a: Index of the answer.
+        winner: None if a single answer could not be judged.
+    """
 
     round: int
     a: int
-    """Index of the answer."""
     b: int | None
     winner: int | None
-    """None if a single answer could not be judged."""
     verdict: CaseVerdict
 
 
+# Judges one answer, or two: takes the round, their indices and the name of the match.
 _Judged = Callable[[int, int, int | None, str], Steps[AnswerMatch]]
-"""Judges one answer, or two: takes the round, their indices and the name of the match."""
 
 
 class Best(TypedDict):
-    """What `best_of` returns."""
+    """What `best_of` returns.
+
+    Attributes:
+        answers: Every answer, a message if it contains images; None if the sample failed.
+        usage: Usage of the judge; the model that writes the samples is not counted.
+    """
 
     output: Text
     index: int
     answers: list[Text | None]
-    """Every answer, a message if it contains images; None if the sample failed."""
     bracket: list[AnswerMatch]
     failures: list[Failure]
     usage: Usage
-    """Usage of the judge; the model that writes the samples is not counted."""
 
 
 def best_of(

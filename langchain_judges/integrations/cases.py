@@ -114,16 +114,19 @@ class TextSources(NamedTuple):
 
 
 class EvaluatedRow(NamedTuple):
-    """The fields of one evaluated row."""
+    """The fields of one evaluated row.
+
+    Attributes:
+        example: The id of the data set's example.
+        called: Whether the reference comes from a caller, and not from a data set.
+    """
 
     inputs: object
     outputs: object
     reference: object = None
     example: str | None = None
-    """The id of the data set's example."""
     context: object = None
     called: bool = False
-    """Whether the reference comes from a caller, and not from a data set."""
 
 
 class CaseReader:
@@ -242,11 +245,14 @@ CaseVerdict = Verdict | LabelVerdict
 
 
 class JudgmentResult(TypedDict):
-    """What a judge returns, as far as another framework reads it."""
+    """What a judge returns, as far as another framework reads it.
+
+    Attributes:
+        subscores: Those of a judge of pairs have other fields.
+    """
 
     verdict: CaseVerdict
     subscores: NotRequired[list[CriterionScore]]
-    """Those of a judge of pairs have other fields."""
 
 
 def config_for(judge: Judge, **config: Unpack[RunnableConfig]) -> RunnableConfig:
@@ -328,16 +334,19 @@ def feedback_keys(judge: Judge, key: str) -> list[str]:
 
 
 class CaseScore(NamedTuple):
-    """One score of a row."""
+    """One score of a row.
+
+    Attributes:
+        score: In [0, 1]; None: not judged.
+        answer: The preference or the label; None: not judged.
+        extra: The parts of the verdict that are shown next to its score; None for a criterion.
+    """
 
     key: str
     score: float | None
-    """In [0, 1]; None: not judged."""
     comment: str
     answer: Label | None
-    """The preference or the label; None: not judged."""
     extra: dict[str, object] | None = None
-    """The parts of the verdict that are shown next to its score; None for a criterion."""
 
     @property
     def value(self) -> Label | None:

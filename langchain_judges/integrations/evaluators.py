@@ -40,8 +40,8 @@ from langchain_judges.rows.lookup import TextSource, check_words
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import decision
 
+# How many verdicts an evaluator keeps for the summary of an experiment.
 _MAX_VERDICTS = 100_000
-"""How many verdicts an evaluator keeps for the summary of an experiment."""
 
 
 class Feedback(TypedDict):
@@ -56,13 +56,11 @@ class Feedback(TypedDict):
 
 SCORES: dict[str, object] = {"type": "continuous", "min": 0, "max": 1}
 """How LangSmith is told to draw every score of this package."""
+# The names of feedback of the row that LangSmith evaluates, and whose they are. It calls the
+# evaluators of an experiment one after another for each row; none knows the others.
 _KEYS: ContextVar[tuple[tuple[str, str], dict[str, JudgeEvaluator]] | None] = ContextVar(
     "keys", default=None
 )
-"""The names of feedback of the row that LangSmith evaluates, and whose they are.
-
-It calls the evaluators of an experiment one after another for each row; none knows the others.
-"""
 
 
 def as_evaluator(  # noqa: PLR0913 - where each text stands

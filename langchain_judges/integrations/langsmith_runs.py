@@ -22,8 +22,8 @@ _RUN = (
     *("ID", "NAME", "RUN_TYPE", "START_TIME", "END_TIME", "INPUTS", "OUTPUTS", "ERROR"),
     *("METADATA", "PROJECT_ID", "TRACE_ID", "DOTTED_ORDER", "REFERENCE_EXAMPLE_ID"),
 )
+# What is asked of a run, and of a trace of a thread.
 _TRACE = ("TRACE_ID", "NAME", "START_TIME", "END_TIME", "INPUTS", "OUTPUTS", "ERROR")
-"""What is asked of a run, and of a trace of a thread."""
 _PAGE = 100
 CLOSED = {"Connection": "close"}
 """A connection that is kept belongs to an event loop that has ended."""

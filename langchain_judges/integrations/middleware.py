@@ -108,19 +108,22 @@ def answered(state: JudgedState) -> list[AnyMessage]:
 
 
 class Judged(TypedDict):
-    """An answer of the agent, and the judge's verdict on it."""
+    """An answer of the agent, and the judge's verdict on it.
+
+    Attributes:
+        answer: A message if it contains images.
+        work: The trajectory that was judged; only with `trajectory`.
+        verdict: None if there was nothing to compare with yet.
+        criteria: The sub-scores of a judge with several criteria.
+        structured_response: The answer as the agent's `response_format`, if it has one.
+    """
 
     answer: PlainText
-    """A message if it contains images."""
     work: NotRequired[PlainText]
-    """The trajectory that was judged; only with `trajectory`."""
     score: float | int | None
     verdict: CaseVerdict | None
-    """None if there was nothing to compare with yet."""
     criteria: NotRequired[list[CriterionScore]]
-    """The sub-scores of a judge with several criteria."""
     structured_response: NotRequired[Any]
-    """The answer as the agent's `response_format`, if it has one."""
 
 
 def send_feedback(
@@ -171,10 +174,13 @@ Reference = Annotated[
 
 
 class JudgedState(AgentState[Any]):
-    """The agent's state with its judged answers."""
+    """The agent's state with its judged answers.
+
+    Attributes:
+        judged: Every answer of this run of the agent, in order.
+    """
 
     judged: NotRequired[list[Judged]]
-    """Every answer of this run of the agent, in order."""
 
 
 class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):

@@ -20,8 +20,8 @@ Arguments = Literal["equal", "subset", "superset", "ignored"]
 those, or not at all."""
 ArgumentsMatch = Callable[[str, Any, Any], bool]
 """Whether the arguments of a call agree, from its name, its arguments and the reference's."""
+# Calls; those that were made at once together.
 _Turns = Sequence[Sequence[ToolCall]]
-"""Calls; those that were made at once together."""
 
 
 def trajectory_evaluator(

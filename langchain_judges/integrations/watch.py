@@ -49,34 +49,38 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 _SPACE = uuid.UUID("0d4e5c1e-6d0c-4b4b-9a86-6f4a1b0f3f52")
+# Runs whose feedback is looked up in one request.
 _TOGETHER = 100
-"""Runs whose feedback is looked up in one request."""
 _TRIES = 6
+# Errors after which a request is sent again: of the client's two ways of sending it.
 _PASSING = (
     *(LangSmithRateLimitError, LangSmithAPIError, LangSmithConnectionError),
     *(RateLimitError, InternalServerError, APIConnectionError),
 )
-"""Errors after which a request is sent again: of the client's two ways of sending it."""
 _LOGGER = logging.getLogger(__name__)
 
 
 @dataclass
 class Watch:
-    """What one look at a project found and did."""
+    """What one look at a project found and did.
+
+    Attributes:
+        listed: Runs, or threads, that the filter let through.
+        known: Sampled ones that had the feedback already.
+        failed: Sampled ones that could not be judged; their feedback says why and has no
+            score.
+        queued: Doubtful ones sent to the annotation queue.
+        stopped: Why not all were judged: a budget or a signal; empty if all were.
+    """
 
     listed: int = 0
-    """Runs, or threads, that the filter let through."""
     sampled: int = 0
     known: int = 0
-    """Sampled ones that had the feedback already."""
     judged: int = 0
     failed: int = 0
-    """Sampled ones that could not be judged; their feedback says why and has no score."""
     queued: int = 0
-    """Doubtful ones sent to the annotation queue."""
     calls: int = 0
     stopped: str = ""
-    """Why not all were judged: a budget or a signal; empty if all were."""
 
 
 def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
@@ -186,8 +190,8 @@ def in_sample(name: str, share: float) -> bool:
     return int(hashlib.sha256(name.encode()).hexdigest()[:13], 16) < share * 16**13
 
 
+# What every judge's run has among its metadata.
 _MARKS = {"method", "prompt_version", "calls"}
-"""What every judge's run has among its metadata."""
 
 
 def _without_judgments(runs: Sequence[Run]) -> list[Run]:
@@ -203,8 +207,8 @@ def _is_judgment(run: Run) -> bool:
     return bool(kind_in(run.inputs)) and isinstance(verdict, Mapping) and "failures" in verdict
 
 
+# A run, or all of a thread; the last gets the feedback.
 _Case = Sequence["Run"]
-"""A run, or all of a thread; the last gets the feedback."""
 
 
 @dataclass

@@ -45,10 +45,12 @@ class Owner:
     """Marks an option that only the owner of the process may set: a path, a model, a pattern.
 
     A command line and a spec may set it; a client of a server may not.
+
+    Attributes:
+        but: The type of the values that a client may set nevertheless.
     """
 
     but: type | None = None
-    """The type of the values that a client may set nevertheless."""
 
 
 @dataclass(frozen=True)
@@ -291,10 +293,10 @@ def refusal(
     return OptionError(f"`{name}` must be {rule_of(kind, name)}, got {values.get(name)!r}")
 
 
+# What other packages call an option.
 _MEANT = dict.fromkeys(
     ("criteria", "criterion", "prompt", "metric"), ("rubric", "instructions")
 )
-"""What other packages call an option."""
 
 
 def unknown_option(

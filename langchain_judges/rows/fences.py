@@ -16,8 +16,8 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
+# Begins every placeholder of this process, so that no text can hold one.
 _SECRET = secrets.token_hex(16)
-"""Begins every placeholder of this process, so that no text can hold one."""
 _PLACEHOLDER = re.compile(rf"{_SECRET}([0-9a-f]{{64}})")
 _LENGTH = 10
 

@@ -37,8 +37,8 @@ OF_OUTPUT = "documents_of_output"
 
 A response is made of them: they are shown to a judge that needs a source, and to no other.
 """
+# Where a line of a document would read as the beginning of another one.
 _LIKE_A_HEAD = re.compile(r"^(?=(?:> )*\[\d+\](?: |$))", re.MULTILINE)
-"""Where a line of a document would read as the beginning of another one."""
 
 USUAL: dict[Field, tuple[str, ...]] = {
     "input": (

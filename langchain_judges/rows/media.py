@@ -14,6 +14,7 @@ from typing import Any
 
 from langchain_core.messages import HumanMessage
 
+# What a content block holds, by its type, in the forms of LangChain and of providers.
 _KINDS = {
     "image": "image",
     "image_url": "image",
@@ -26,7 +27,6 @@ _KINDS = {
     "document": "file",
     "media": "file",
 }
-"""What a content block holds, by its type, in the forms of LangChain and of providers."""
 _MARK = re.compile(r"\[(?:image|audio|video|file) [0-9a-f]{10}\]")
 
 

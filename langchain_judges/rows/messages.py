@@ -24,8 +24,8 @@ _ROLES = {
     "model": "assistant",
     "function": "tool",
 }
+# Types of messages; a document may have another `type` and a `content`.
 _TYPES = {"user", "assistant", "system", "tool", "chat", *_ROLES}
-"""Types of messages; a document may have another `type` and a `content`."""
 
 
 def messages_in(value: object) -> list[Message]:
@@ -112,8 +112,8 @@ def message_fields(value: object) -> Mapping[str, Any]:
     return value
 
 
+# Items of OpenAI's Responses API that say nothing of what was done.
 _SILENT = {"reasoning", "mcp_list_tools", "compaction", "item_reference"}
-"""Items of OpenAI's Responses API that say nothing of what was done."""
 
 
 def _is_silent(part: object) -> bool:

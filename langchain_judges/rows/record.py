@@ -17,8 +17,8 @@ from langchain_judges.rows.media import content_in
 from langchain_judges.rows.messages import as_json, message_fields, messages_in
 from langchain_judges.rows.texts import Message, plain
 
+# How providers say that a reply was cut at its limit of tokens.
 _LIMITS = {"length", "max_tokens", "max_output_tokens", "MAX_TOKENS"}
-"""How providers say that a reply was cut at its limit of tokens."""
 
 
 def is_state(value: object) -> bool:
@@ -145,11 +145,11 @@ def ended(words: str) -> Message:
     return {"role": "how it ended", "content": words}
 
 
+# What LangChain's middleware and LangGraph's agent put in the place of an answer.
 _AT_A_LIMIT = re.compile(
     r"Model call limits exceeded: .*\)|.* call limits? reached: .*\.?"
     r"|Sorry, need more steps to process this request\."
 )
-"""What LangChain's middleware and LangGraph's agent put in the place of an answer."""
 
 
 def _without_stop(messages: Sequence[Message]) -> list[Message]:

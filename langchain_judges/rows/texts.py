@@ -19,30 +19,36 @@ Text = str | Sequence[Mapping[str, object]]
 
 
 class ToolCall(TypedDict):
-    """One call of a tool in a message."""
+    """One call of a tool in a message.
+
+    Attributes:
+        args: Its arguments; a text where a model wrote no valid JSON.
+        error: Why it is no valid call.
+    """
 
     name: str
     args: object
-    """Its arguments; a text where a model wrote no valid JSON."""
     id: str
     error: NotRequired[str]
-    """Why it is no valid call."""
 
 
 class Message(TypedDict):
-    """One message of a conversation or of an agent's work, as plain JSON data."""
+    """One message of a conversation or of an agent's work, as plain JSON data.
+
+    Attributes:
+        role: `user`, `assistant`, `system`, `tool`, or one of `OUTCOMES`.
+        content: Its text, or its content blocks.
+        name: Who speaks, where several have the role; of a result, the tool.
+        tool_call_id: The call whose result it is.
+        status: `error` of a result: the call failed.
+    """
 
     role: str
-    """`user`, `assistant`, `system`, `tool`, or one of `OUTCOMES`."""
     content: str | list[str | dict[str, Any]]
-    """Its text, or its content blocks."""
     name: NotRequired[str]
-    """Who speaks, where several have the role; of a result, the tool."""
     tool_calls: NotRequired[list[ToolCall]]
     tool_call_id: NotRequired[str]
-    """The call whose result it is."""
     status: NotRequired[str]
-    """`error` of a result: the call failed."""
 
 
 PlainText = str | list[Message]
@@ -72,8 +78,8 @@ def without_lone_surrogates(value: Any) -> Any:
     return value
 
 
+# Invisible characters of other categories: Hangul fillers and the empty Braille cell.
 _BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Invisible characters of other categories: Hangul fillers and the empty Braille cell."""
 
 
 def is_blank(text: str) -> bool:
@@ -110,10 +116,13 @@ def _block(block: object) -> str:
 
 
 class Step(NamedTuple):
-    """What a judge is shown of a conversation or of an agent's work, one part of it."""
+    """What a judge is shown of a conversation or of an agent's work, one part of it.
+
+    Attributes:
+        mark: Who does what: `turn 2, user`, `call 1 of search`, `error 1 of search`.
+    """
 
     mark: str
-    """Who does what: `turn 2, user`, `call 1 of search`, `error 1 of search`."""
     text: str
 
 
@@ -259,13 +268,13 @@ def _written(text: Text, write: Callable[[Step], str], *, is_work: bool) -> str:
     return ("\n" if write is _fenced else "\n\n").join(parts)
 
 
+# Where a line of a step would read as a mark.
 _LIKE_A_MARK = re.compile(
     r"^(?=(?:> )*(?:\[(?:turn \d+, |answer \d|(?:call|result|error|invalid call)(?: \d+)? of "
     r"|final answer|user|assistant|system|tool|structured response|how it ended)[^\]\n]*\]"
     rf"|{re.escape(_NO_ANSWER)})[ \t]*$)",
     re.MULTILINE,
 )
-"""Where a line of a step would read as a mark."""
 
 
 def _readable(step: Step) -> str:

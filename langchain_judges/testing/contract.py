@@ -50,8 +50,8 @@ LESSON = "A remembered answer about tulips."
 _INSTRUCTIONS = "Write for gardeners of the coast."
 _REFERENCE = "A south window and little water."
 _BEGINNING = 20
+# By which the fakes know the texts of the pair.
 _WORDS = {"A": "six hours of light", "B": "Hope for the best"}
-"""By which the fakes know the texts of the pair."""
 _VERDICTS = {"pair": Verdict, "item": LabelVerdict}
 _DRAWS = 4
 _TAG = re.compile(r"^<([^/\s>][^\s>]*)>$", re.MULTILINE)

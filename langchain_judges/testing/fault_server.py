@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class ServerCall:
-    """A request that the server received."""
+    """A request that the server received.
+
+    Attributes:
+        number: Counted from 0.
+    """
 
     number: int
-    """Counted from 0."""
     body: dict[str, Any]
     headers: dict[str, str]
 
@@ -59,19 +62,22 @@ def _text_of(content: str | list[dict[str, Any]] | None) -> str:
 
 @dataclass
 class ServerReply:
-    """What the server sends back; `reply` and `error` make the common ones."""
+    """What the server sends back; `reply` and `error` make the common ones.
+
+    Attributes:
+        body: Sent instead of the payload, such as a page of a proxy or half of a JSON object.
+        hold: The answer waits until this event is set, or the server stops.
+        delay: Seconds before the answer.
+        drop: Whether the connection is closed without an answer.
+    """
 
     status: int = 200
     payload: dict[str, Any] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes | None = None
-    """Sent instead of the payload, such as a page of a proxy or half of a JSON object."""
     hold: threading.Event | None = None
-    """The answer waits until this event is set, or the server stops."""
     delay: float = 0.0
-    """Seconds before the answer."""
     drop: bool = False
-    """Whether the connection is closed without an answer."""
 
 
 ReplyContent = str | Mapping[str, object] | AIMessage | None

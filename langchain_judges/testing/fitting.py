@@ -16,11 +16,14 @@ _SLOTS = ("1", "2")
 
 
 class Leaning(NamedTuple):
-    """What a reply favours: a slot of a pair, or a high or a low score of one text."""
+    """What a reply favours: a slot of a pair, or a high or a low score of one text.
+
+    Attributes:
+        words: What is said of the first and of the second slot, where a reply describes them.
+    """
 
     slot: str = ""
     words: tuple[str, str] = ("", "")
-    """What is said of the first and of the second slot, where a reply describes them."""
     high: bool | None = None
 
 

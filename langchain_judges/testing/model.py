@@ -47,12 +47,14 @@ class FakeChatModel(PlainModel):
     It is asked in plain text, as a model that knows neither tools nor structured output; see
     `FakeToolModel` for one that knows both. Each reply counts 7 input and 3 output tokens,
     unless it is a message that says otherwise.
+
+    Attributes:
+        replies: What it replies: a list, of which each call takes the next, or a function of
+            the prompt. A reply is a text, a dictionary (sent as JSON), a message, or an
+            exception, which is raised.
     """
 
     replies: Sequence[object] | Callable[[str], object]
-    """What it replies: a list, of which each call takes the next, or a function of the prompt.
-    A reply is a text, a dictionary (sent as JSON), a message, or an exception, which is raised.
-    """
     _prompts: list[str] = PrivateAttr(default_factory=list)
     _messages: list[list[BaseMessage]] = PrivateAttr(default_factory=list)
     _settings: list[dict[str, Any]] = PrivateAttr(default_factory=list)

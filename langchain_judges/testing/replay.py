@@ -18,15 +18,19 @@ from pydantic import PrivateAttr
 from langchain_judges.asking.models import model_name, resolve_model
 from langchain_judges.testing.model import PlainModel
 
+# What of a reply's metadata says how to read it; the rest, such as ids, is not recorded.
 _METADATA = ("finish_reason", "stop_reason", "logprobs")
-"""What of a reply's metadata says how to read it; the rest, such as ids, is not recorded."""
 
 
 class NotRecorded(LookupError):
-    """A request has no recorded reply; the message says how to record one."""
+    """A request has no recorded reply; the message says how to record one.
+
+    Attributes:
+        status_code: Read by judges as a refusal of every call: a run ends instead of failing
+            row by row.
+    """
 
     status_code = 401
-    """Read by judges as a refusal of every call: a run ends instead of failing row by row."""
 
 
 Recorded = dict[str, Any]
@@ -43,13 +47,15 @@ class ReplayChatModel(PlainModel):
     one that the recorded model gave to exactly this question. It is asked in plain text, as a
     model that knows neither tools nor structured output.
 
+    Attributes:
+        path: A file of JSON lines, as `RecordingChatModel` writes it.
+
     Raises:
         NotRecorded: When it is asked what the file does not hold.
         FileNotFoundError: When it is asked and there is no such file.
     """
 
     path: Path
-    """A file of JSON lines, as `RecordingChatModel` writes it."""
     _entries: dict[str, Recorded] | None = PrivateAttr(default=None)
 
     @property
@@ -88,10 +94,12 @@ class RecordingChatModel(ReplayChatModel):
     What the file already holds is not asked again, so a run that was stopped resumes where it
     stopped. It is asked in plain text, as `ReplayChatModel` is, so that both get the same
     requests.
+
+    Attributes:
+        model: The model to ask: a chat model, or a name as the judges take it.
     """
 
     model: str | BaseChatModel
-    """The model to ask: a chat model, or a name as the judges take it."""
     _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
 
     @property
