@@ -37,7 +37,7 @@ from langchain_judges import (
 from langchain_judges.errors import JudgeError
 from langchain_judges.methods.rubric import Criterion
 from langchain_judges.report.terminal import text_panel, verdict_panel
-from langchain_judges.testing import NotRecorded, RecordingChatModel, ReplayChatModel
+from langchain_judges.testing import NotRecorded, ReplayChatModel
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "recorded" / "demo.jsonl"
@@ -208,7 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     OUT.mkdir(parents=True, exist_ok=True)
     try:
         if options.record:
-            model: BaseChatModel = RecordingChatModel(model=options.record, path=RECORDED)
+            model: BaseChatModel = ReplayChatModel(path=RECORDED, model=options.record)
         elif options.model == "recorded":
             model = replayed(console)
         else:

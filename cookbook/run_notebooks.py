@@ -74,15 +74,13 @@ def recording(source: str, model: str) -> str:
     """Return the source with `model` asked, and its replies written next to the old ones.
 
     >>> recording('model = ReplayChatModel(path="recorded/a.jsonl")', "openai:gpt-5-mini")
-    "model = RecordingChatModel(model='openai:gpt-5-mini', path='recorded/a.jsonl.new')"
+    "model = ReplayChatModel(path='recorded/a.jsonl.new', model='openai:gpt-5-mini')"
     """
 
     def replacement(match: re.Match[str]) -> str:
-        return f"RecordingChatModel(model={model!r}, path={match[1] + '.new'!r})"
+        return f"ReplayChatModel(path={match[1] + '.new'!r}, model={model!r})"
 
-    return _REPLAYED.sub(replacement, source).replace(
-        "import ReplayChatModel", "import RecordingChatModel"
-    )
+    return _REPLAYED.sub(replacement, source)
 
 
 def record(path: Path, model: str, timeout: int = 600) -> None:

@@ -12,7 +12,6 @@ from langchain_judges.testing import (
     FakeModelServer,
     FakeToolModel,
     NotRecorded,
-    RecordingChatModel,
     ReplayChatModel,
     ServerReply,
     error,
@@ -75,7 +74,7 @@ def path(tmp_path):
 
 def recording(path, replies, **options):
     fake = FakeChatModel(replies=replies)
-    return fake, RecordingChatModel(model=fake, path=path, **options)
+    return fake, ReplayChatModel(model=fake, path=path, **options)
 
 
 def test_a_replayed_judge_gives_the_verdict_that_was_recorded(path):
@@ -91,7 +90,7 @@ def test_a_replayed_judge_gives_the_verdict_that_was_recorded(path):
 def test_another_request_is_refused_in_a_sentence_that_says_how_to_record_it(path):
     recording(path, ["yes"])[1].invoke("Is 2 + 2 = 4?", seed=1)
     model = ReplayChatModel(path=path)
-    with pytest.raises(NotRecorded, match=r"'Is 2 \+ 2 = 5\?'.*RecordingChatModel\("):
+    with pytest.raises(NotRecorded, match=r"'Is 2 \+ 2 = 5\?'.*ReplayChatModel\("):
         model.invoke("Is 2 + 2 = 5?", seed=1)
     with pytest.raises(NotRecorded, match=r"'seed': 2"):
         model.invoke("Is 2 + 2 = 4?", seed=2)

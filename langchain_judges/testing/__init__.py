@@ -1,10 +1,10 @@
 """Fake and recorded chat models and a fake model server, for tests of what is built on judges.
 
-`FakeChatModel` replies by a script. `RecordingChatModel` writes the replies of a real model to
-a file, and `ReplayChatModel` gives them again without it. `FakeModelServer` speaks the protocol
-of OpenAI on a loopback port, so that a real client meets errors, broken bodies and replies that
-do not come. `check_method` checks a judging method of your own. Only recording needs a model;
-none needs a test framework.
+`FakeChatModel` replies by a script. `ReplayChatModel` writes the replies of a real model to a
+file, and gives them again without it. `FakeModelServer` speaks the protocol of OpenAI on a
+loopback port, so that a real client meets errors, broken bodies and replies that do not come.
+`check_method` checks a judging method of your own. Only recording needs a model; none needs a
+test framework.
 
     >>> model = FakeChatModel(replies=['{"label": "1", "explanation": "It is polite."}'])
     >>> model.invoke("Is it polite?").text
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from langchain_judges.testing.model import ScriptEnded as ScriptEnded
     from langchain_judges.testing.model import with_logprobs as with_logprobs
     from langchain_judges.testing.replay import NotRecorded as NotRecorded
-    from langchain_judges.testing.replay import RecordingChatModel as RecordingChatModel
     from langchain_judges.testing.replay import ReplayChatModel as ReplayChatModel
 
 

@@ -6,7 +6,6 @@ import datetime
 import hashlib
 import json
 import threading
-from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -47,16 +46,22 @@ class ReplayChatModel(PlainModel):
     one that the recorded model gave to exactly this question. It is asked in plain text, as a
     model that knows neither tools nor structured output.
 
+    With a `model` it records: what the file does not hold is asked of the model and written to
+    the file, so a run that was stopped resumes where it stopped.
+
     Attributes:
-        path: A file of JSON lines, as `RecordingChatModel` writes it.
+        path: A file of JSON lines.
+        model: The model to record: a chat model, or a name as the judges take it.
 
     Raises:
-        NotRecorded: When it is asked what the file does not hold.
-        FileNotFoundError: When it is asked and there is no such file.
+        NotRecorded: When it is asked what the file does not hold, and there is no model.
+        FileNotFoundError: When there is neither a file nor a model.
     """
 
     path: Path
+    model: str | BaseChatModel | None = None
     _entries: dict[str, Recorded] | None = PrivateAttr(default=None)
+    _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
 
     @property
     def recorded(self) -> list[Recorded]:
@@ -67,73 +72,55 @@ class ReplayChatModel(PlainModel):
     def _llm_type(self) -> str:
         return "replay"
 
+    @cached_property
+    def _chat(self) -> BaseChatModel | None:
+        return None if self.model is None else resolve_model(self.model)
+
     def _read(self) -> dict[str, Recorded]:
-        if self._entries is None:
-            self._entries = entries_of(self.path)
-        return self._entries
+        """Return the lines by the hash of their request.
+
+        It is computed anew, so a file edited by hand cannot answer another request.
+        """
+        with self._lock:
+            if self._entries is None:
+                is_new = self.model is not None and not self.path.exists()
+                text = "" if is_new else self.path.read_text(encoding="utf-8")
+                lines = [json.loads(line) for line in text.splitlines() if line.strip()]
+                self._entries = {_key(line): line for line in lines}
+            return self._entries
 
     def _reply(
         self, messages: list[BaseMessage], stop: list[str] | None, settings: dict[str, Any]
     ) -> AIMessage:
-        request = request_of(messages, stop, settings)
-        entry = self._read().get(key_of(request))
+        options = {**settings, **({"stop": list(stop)} if stop else {})}
+        request = {
+            "messages": [[message.type, message.content] for message in messages],
+            "settings": json.loads(json.dumps(options, sort_keys=True, default=repr)),
+        }
+        entry = self._read().get(_key(request))
+        if entry is None and self._chat:
+            entry = self._record(request, self._chat.invoke(messages, stop=stop, **settings))
         if entry is None:
             begin = f"{request['messages'][-1][1]!s:.60}"
             raise NotRecorded(
                 f"{self.path} holds no reply to this request ({begin!r}, "
                 f"{request['settings']}). To record it, run the same code once with "
-                f"RecordingChatModel(model=..., path={str(self.path)!r}), where `model` is the "
+                f"ReplayChatModel(path={str(self.path)!r}, model=...), where `model` is the "
                 "chat model to ask."
             )
-        return _message(entry["reply"])
-
-
-class RecordingChatModel(ReplayChatModel):
-    """A chat model that asks another one and writes requests and replies to a file.
-
-    What the file already holds is not asked again, so a run that was stopped resumes where it
-    stopped. It is asked in plain text, as `ReplayChatModel` is, so that both get the same
-    requests.
-
-    Attributes:
-        model: The model to ask: a chat model, or a name as the judges take it.
-    """
-
-    model: str | BaseChatModel
-    _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
-
-    @property
-    def _llm_type(self) -> str:
-        return "recording"
-
-    @cached_property
-    def _chat(self) -> BaseChatModel:
-        return resolve_model(self.model)
-
-    def _read(self) -> dict[str, Recorded]:
-        with self._lock:
-            if self._entries is None and not self.path.exists():
-                self._entries = {}
-            return super()._read()
-
-    def _reply(
-        self, messages: list[BaseMessage], stop: list[str] | None, settings: dict[str, Any]
-    ) -> AIMessage:
-        request = request_of(messages, stop, settings)
-        entry = self._read().get(key_of(request))
-        if entry is None:
-            entry = self._record(request, self._chat.invoke(messages, stop=stop, **settings))
-        return _message(entry["reply"])
+        reply = entry["reply"]
+        return AIMessage(
+            reply["text"],
+            usage_metadata=reply.get("usage"),
+            response_metadata=reply.get("metadata") or {},
+        )
 
     def _record(self, request: Recorded, reply: AIMessage) -> Recorded:
-        metadata = {
-            name: reply.response_metadata[name]
-            for name in _METADATA
-            if reply.response_metadata.get(name) is not None
-        }
+        found = {name: reply.response_metadata.get(name) for name in _METADATA}
+        metadata = {name: value for name, value in found.items() if value is not None}
         entry: Recorded = {
-            "key": key_of(request),
-            "model": model_name(self._chat),
+            "key": _key(request),
+            "model": self._chat and model_name(self._chat),
             "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
             **request,
             "reply": {"text": reply.text, "usage": reply.usage_metadata, "metadata": metadata},
@@ -147,36 +134,7 @@ class RecordingChatModel(ReplayChatModel):
         return entry
 
 
-def request_of(
-    messages: Sequence[BaseMessage], stop: Sequence[str] | None, settings: Mapping[str, object]
-) -> Recorded:
-    """Return a request as plain data: what the model is shown, and the keywords of the call."""
-    options = {**settings, **({"stop": list(stop)} if stop else {})}
-    return {
-        "messages": [[message.type, message.content] for message in messages],
-        "settings": json.loads(json.dumps(options, sort_keys=True, default=repr)),
-    }
-
-
-def key_of(request: Recorded) -> str:
+def _key(request: Recorded) -> str:
     """Return the hash by which a request is found."""
     text = json.dumps([request["messages"], request["settings"]], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def entries_of(path: Path) -> dict[str, Recorded]:
-    """Return the lines of a recorded file by the hash of their request.
-
-    The hash is computed from the request, so a file edited by hand cannot answer another one.
-    """
-    lines = path.read_text(encoding="utf-8").splitlines()
-    entries = [json.loads(line) for line in lines if line.strip()]
-    return {key_of(entry): entry for entry in entries}
-
-
-def _message(reply: Recorded) -> AIMessage:
-    return AIMessage(
-        reply["text"],
-        usage_metadata=reply.get("usage"),
-        response_metadata=reply.get("metadata") or {},
-    )
