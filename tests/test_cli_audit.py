@@ -9,8 +9,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from langchain_judges import FailureMemory
-from langchain_judges.cli import app, audit_review
-from langchain_judges.cli.audit_review import Desk, Review
+from langchain_judges.cli import app, desk
+from langchain_judges.cli.audit import AuditDesk
 from langchain_judges.report.terminal import proposal_screen
 from langchain_judges.testing import reply
 from tests.cases import for_each
@@ -186,21 +186,21 @@ def test_keys_are_taken_from_a_terminal_one_by_one_without_enter(tmp_path, monke
     pty = pytest.importorskip("pty", reason="no pseudo-terminals here")
     master, slave = pty.openpty()
     proposals = [proposal(str(n)) for n in range(3)]
+    request = {"labels": [0, 1], "modes": []}
     with os.fdopen(slave, "r") as terminal, open(tmp_path / "screen", "w") as screen:
         monkeypatch.setattr("sys.stdin", terminal)
         console = Console(file=screen, force_terminal=True, width=80)
-        desk = Desk(console, audit_review.read_key, lambda _: "own", [0, 1], [])
-        review = Review(proposals, tmp_path / "r.jsonl")
+        monkeypatch.setattr(console, "input", lambda _: "own")
         # An arrow key, which sends three characters, does nothing.
         presses = iter([b"a", b"\x1b[A", b"u", b"w", b"m", b"v", b"r"])
 
         def press():
             os.write(master, next(presses))
-            return audit_review.read_key()
+            return desk.read_key()
 
-        desk.key = press
-        assert desk.go_through(review)
+        file = desk.AnswerFile(tmp_path / "r.jsonl", "answer")
+        assert AuditDesk(console, press, file, request).go_through(proposals) == 0
     os.close(master)
-    answers = [(a["answer"], a.get("mode")) for a in review.answers.values()]
+    answers = [(a["answer"], a.get("mode")) for a in file.answers]
     assert answers == [("check_wrong", None), ("mode", "own"), ("reject", None)]
     assert "\x1b[2J" in (tmp_path / "screen").read_text()

@@ -7,7 +7,7 @@ import json
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app
-from langchain_judges.cli.label import LabelDesk, chosen, doubts
+from langchain_judges.cli.label import chosen, doubts, sides
 from langchain_judges.testing import reply
 from tests.judged_rows import data_of, run_of
 from tests.test_direct import respond
@@ -31,12 +31,11 @@ def labels(path):
 def test_answers_name_the_text_that_stood_there(tmp_path):
     data, out = written(tmp_path / "d.jsonl", data_of([None] * 6)), tmp_path / "l.jsonl"
     said = label(data, "-o", out, keys="111tt2")
-    found, desk = labels(out), LabelDesk(None, None, "01")
-    sides = [desk._first(int(name.removeprefix("r"))) for name in found]
-    other = {"A": "B", "B": "A"}
-    expected = [*sides[:3], "tie", "tie", other[sides[5]]]
-    assert list(found.values()) == expected
-    assert set(sides) == {"A", "B"}
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    shown = [sides(row) for row in rows]
+    expected = [*(first for first, _ in shown[:3]), "tie", "tie", shown[5][1]]
+    assert [row["label"] for row in rows] == expected
+    assert set(shown) == {"AB", "BA"}
     assert "6 labelled now" in said
 
 

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console, RenderableType
 
-from langchain_judges.cli.audit_review import Desk, Review, read_key
+from langchain_judges.cli.desk import Answer, AnswerFile, Desk, read_key
 from langchain_judges.cli.flags import PlanFlags, RowFlags, unfolded
 from langchain_judges.cli.judges import (
     JudgeFlags,
-    NamedJudge,
     chat_model,
     check_model,
-    named_judge,
-    open_memory,
-    setting,
+    judge_spec,
+    set_by_part,
     tell_plan,
 )
 from langchain_judges.cli.messages import (
@@ -44,100 +42,13 @@ from langchain_judges.cli.rows import (
 from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.escaping import InertConsole, inert_json
 from langchain_judges.runs.sources import Source
+from langchain_judges.runs.summary import counted
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
-    from langchain_judges.methods.allure.checks import Check
-    from langchain_judges.methods.allure.review import AuditRequest
-    from langchain_judges.methods.allure.state import AuditResult, VerdictsById
+    from langchain_judges.methods.allure.review import AuditProposal, AuditRequest
     from langchain_judges.methods.graph import JudgeGraph
-
-
-@dataclass
-class Session:
-    """An audit that resumes where it stopped."""
-
-    audit: JudgeGraph
-    items: list[dict[str, object]]
-    config: RunnableConfig
-    drafts: Path
-    """The files of answers to rounds that are not complete, without the round's number."""
-
-    @property
-    def waiting(self) -> AuditRequest | None:
-        """What people are to decide; None if there is nothing."""
-        interrupts = self.audit.get_state(self.config).interrupts
-        return cast("AuditRequest", interrupts[0].value) if interrupts else None
-
-    @property
-    def result(self) -> AuditResult | None:
-        """The result of a finished audit; None before."""
-        state = self.audit.get_state(self.config)
-        ended = state.values.get("stopped") and not state.next
-        return cast("AuditResult", state.values) if ended else None
-
-    def work(self, answers: Mapping[str, Mapping[str, object]] | None = None) -> None:
-        """Work until people are asked or the audit ends, and show the progress."""
-        from langgraph.types import Command
-
-        start: Any = Command(resume=answers) if answers is not None else None
-        if start is None and not self.audit.get_state(self.config).next:
-            start = {"items": self.items}
-        items = calls = 0
-        with error_console().status("judging") as status:
-            for update in self.audit.stream(start, self.config, stream_mode="updates"):
-                for verdicts in _verdicts(update):
-                    items += len(verdicts)
-                    calls += sum(each["usage"]["calls"] for each in verdicts.values())
-                    status.update(f"judged {items:,} items, {calls:,} calls")
-
-
-def _verdicts(update: dict[str, Any]) -> Iterator[VerdictsById]:
-    for node in ("evaluate", "try"):
-        yield from (update.get(node) or {}).values()
-
-
-@contextmanager
-def open_session(
-    named: NamedJudge,
-    path: Path,
-    items: list[dict[str, object]],
-    settings: dict[str, Any],
-    check: Check,
-    most: int | None,
-) -> Iterator[Session]:
-    """Open the audit of some items by a judge, whose state stands beside its memory's file.
-
-    Args:
-        named: The judge.
-        path: The memory's file; the state is in `<path>.audit`.
-        items: The items.
-        settings: What decides; other settings make another audit.
-        check: Finds likely mistakes.
-        most: The most calls in flight, which decide nothing: a slower run resumes this audit.
-    """
-    # Loaded here: a dry run needs nothing of it.
-    from langgraph.checkpoint.sqlite import SqliteSaver
-
-    from langchain_judges.methods.allure.audit import create_allure_audit
-    from langchain_judges.methods.describe import metadata_of
-    from langchain_judges.runs.budget import places_of
-
-    memory = open_memory(path)
-    judge = replace(named, memory=memory).build()
-    marks = {name: value for name, value in metadata_of(judge).items() if name != "calls"}
-    data = json.dumps([items, marks, settings], sort_keys=True, default=str)
-    thread = hashlib.sha256(data.encode()).hexdigest()[:16]
-    own = {name: value for name, value in settings.items() if name not in _OF_CHECK}
-    own |= {"check": check, "max_concurrency": most or places_of(judge)}
-    with SqliteSaver.from_conn_string(f"{path}.audit") as saver:
-        loop = create_allure_audit(judge, memory, **own, checkpointer=saver)
-        config: RunnableConfig = {"configurable": {"thread_id": thread}}
-        yield Session(loop, items, config, path.with_name(f"{path.name}.review-{thread}"))
-
-
-_OF_CHECK = ("check", "check_settings")
 
 
 @dataclass(frozen=True)
@@ -177,6 +88,8 @@ class AuditFlags(PlanFlags):
     ] = None
 
 
+_PARTS = ("check.", "audit.")
+"""Begin the options of `--set` that are not the judge's."""
 _QUEUE = "langsmith:"
 """Begins the name of an annotation queue, in place of a file."""
 
@@ -198,6 +111,10 @@ def audit(
 
     Exit codes: 0 done or stopped at the terminal, 2 wrong use or refused, 130 Ctrl-C.
     """
+    from langchain_judges.methods.allure.checks import CHECKS
+    from langchain_judges.methods.describe import outline
+    from langchain_judges.methods.registry import named
+
     is_queue = str(items).startswith(_QUEUE)
     with refusals_as_exits(), ctrl_c_as_exit():
         if flags.prices and not flags.dry_run:
@@ -205,40 +122,41 @@ def audit(
         check_not_read([items], [flags.out])
         if flags.out:
             check_file("--out", flags.out)
-        options = judge.option or []
-        rest = [each for each in options if not each.startswith(("check.", "audit."))]
-        named = named_judge(replace(judge, option=rest, memory=None))  # type: ignore[arg-type]  # it may be missing yet
-        own = _settings_of("check", options, inspect.signature(_maker(flags.check)).parameters)
-        check = _made(flags.check, own)
+        own = [each for each in judge.option or [] if not each.startswith(_PARTS)]
+        spec = judge_spec(replace(judge, option=own, memory=None))  # type: ignore[arg-type]  # it may be missing yet
+        maker = named(CHECKS, flags.check, "check")
+        parts = set_by_part(judge.option)
+        of_check = _allowed("check", parts, signature(maker).parameters)
         settings = {
-            **{"check": flags.check, "check_settings": own, "dev": flags.dev},
             "auditor": flags.auditor or ("labels" if is_queue else "human"),
-            **_settings_of("audit", options, _settable()),
+            "dev": flags.dev,
+            **_allowed("audit", parts, _settable()),
         }
-        if is_queue:
-            file = _queued(items, judge, named, table)
-        else:
-            file = judge_rows(items, named.rows_like, table)
-        good = checked_rows(file, "item to judge")
-        plan = named.outline()
+        try:
+            check = maker(**of_check)
+        except TypeError as exc:
+            raise OptionError(f"the check {flags.check!r}: {exc}") from exc
+        read = _queued if is_queue else judge_rows
+        good = checked_rows(read(items, spec, table), "item to judge")
+        plan = outline(spec)
         tell_plan(plan, good.number, good.size, flags)
         if flags.dry_run:
             _tell_rounds(good.number * plan.calls, settings)
             return
-        most = flags.max_concurrency
-        with open_session(named, judge.memory, list(good), settings, check, most) as session:
-            _go(session)
-            _show(session, flags.out)
+        marks = [flags.check, of_check, settings]
+        options = {**settings, "check": check, "max_concurrency": flags.max_concurrency}
+        result = _run(spec, judge.memory, list(good), options, marks)
+        if result is not None:
+            _show(result, flags.out)
 
 
-def _queued(path: Path, flags: JudgeFlags, named: NamedJudge, table: RowFlags) -> RowFile:
+def _queued(path: Path, spec: Mapping[str, Any], table: RowFlags) -> RowFile:
     """Return the runs of a queue that people labelled."""
     from langchain_judges.integrations.annotation_queue import labelled_runs
     from langchain_judges.methods.registry import load_judge
 
     columns = named_columns(table.column, ("label", "source")) or {}
-    chat = chat_model(str(flags.model), flags.base_url, flags.timeout, dry_run=True)
-    judge = load_judge({**named.spec, "model": chat})
+    judge = load_judge({**spec, "model": chat_model(spec["model"], dry_run=True)})
     queue = str(path).removeprefix(_QUEUE)
     with langsmith_client() as client:
         key, source = columns.get("label"), columns.get("source")
@@ -246,62 +164,37 @@ def _queued(path: Path, flags: JudgeFlags, named: NamedJudge, table: RowFlags) -
     if found.left_out:
         id, reason = found.left_out[0]
         say(f"Runs of {queue!r} left out: {len(found.left_out)}; {id}: {reason}.")
-    runs = Source(list(found.items)[: table.limit], False, check=check_of(*named.rows_like))
-    return RowFile(path, runs)
+    return RowFile(path, Source(found.items[: table.limit], False, check=check_of(spec)))
 
 
-def _settings_of(part: str, options: Sequence[str], takes: Iterable[str]) -> dict[str, Any]:
+def _allowed(
+    part: str, given: Mapping[str, dict[str, Any]], takes: Sequence[str] | Mapping[str, Any]
+) -> dict[str, Any]:
     """Return what `--set PART.NAME=VALUE` gave.
 
     Raises:
         OptionError: The part has no such option.
     """
-    names = sorted(takes)
-    own = dict(
-        setting(each.removeprefix(f"{part}."))
-        for each in options
-        if each.startswith(f"{part}.")
-    )
-    for name in own:
-        if name not in names:
-            raise OptionError(
-                f"--set {part}.{name} is no option of the {part}; {did_you_mean(name, names)}"
-                f"it takes {', '.join(names) or 'none'}"
-            )
+    own, names = given.get(part, {}), sorted(takes)
+    for name in own.keys() - set(names):
+        raise OptionError(
+            f"--set {part}.{name} is no option of the {part}; {did_you_mean(name, names)}"
+            f"it takes {', '.join(names) or 'none'}"
+        )
     return own
 
 
-def _settable() -> Iterable[str]:
+def _settable() -> Sequence[str]:
     """Return the options of an audit that no flag sets."""
     from langchain_judges.methods.allure.state import AuditOptions
 
     names = AuditOptions.__annotations__.keys() & AuditOptions.model_fields.keys()
-    return names - {"check", "auditor", "dev", "labels", "max_concurrency"}
-
-
-def _maker(name: str) -> Callable[..., Check]:
-    from langchain_judges.methods.allure.checks import CHECKS
-    from langchain_judges.methods.registry import named
-
-    return cast("Callable[..., Check]", named(CHECKS, name, "check"))
-
-
-def _made(name: str, settings: Mapping[str, Any]) -> Check:
-    """Return a check by its name and options.
-
-    Raises:
-        OptionError: An option is missing.
-    """
-    try:
-        return _maker(name)(**settings)
-    except TypeError as exc:
-        raise OptionError(f"the check {name!r}: {exc}") from exc
+    return list(names - {"check", "auditor", "dev", "labels", "max_concurrency"})
 
 
 def _tell_rounds(calls: int, settings: Mapping[str, Any]) -> None:
     """Say what the rounds after the first may ask, and the auditor if it is a model."""
     from langchain_judges.methods.allure.state import AuditOptions
-    from langchain_judges.runs.summary import counted
 
     rounds = settings.get("max_rounds", AuditOptions.defaults()["max_rounds"])
     if rounds > 1:
@@ -316,53 +209,155 @@ def _tell_rounds(calls: int, settings: Mapping[str, Any]) -> None:
         say(f"{auditor} is asked once about each doubted label, at most once an item a round.")
 
 
-def _go(session: Session) -> None:
-    """Work until the audit ends, or the person stops."""
-    if session.result is not None:
-        say(
-            "This audit is finished. Other items or settings make another one; so does "
-            "another file of the memory."
-        )
-        return
-    if session.waiting is None:
-        session.work()
-    while (request := session.waiting) is not None:
-        if not _review(session, request):
-            return
+def _run(
+    spec: Mapping[str, Any],
+    path: Path,
+    items: list[dict[str, object]],
+    options: dict[str, Any],
+    marks: object,
+) -> dict[str, Any] | None:
+    """Audit a judge, whose state stands beside its memory's file, until people stop or it ends.
+
+    Args:
+        spec: The judge, without its memory.
+        path: The memory's file; the state is in `<path>.audit`.
+        items: The items.
+        options: Of the audit.
+        marks: What of them decides; a slower run resumes the same audit.
+
+    Returns:
+        The result, None where people stopped.
+    """
+    # Loaded here: a dry run needs nothing of it.
+    from langgraph.checkpoint.sqlite import SqliteSaver
+    from langgraph.types import Command
+
+    from langchain_judges.memory.failure_memory import FailureMemory
+    from langchain_judges.methods.allure.audit import create_allure_audit
+    from langchain_judges.methods.describe import metadata_of
+    from langchain_judges.methods.registry import load_judge
+    from langchain_judges.runs.budget import places_of
+
+    memory = FailureMemory(path=path)
+    judge = load_judge({**spec, "options": {**spec["options"], "memory": memory}})
+    options["max_concurrency"] = options["max_concurrency"] or places_of(judge)
+    own = {name: value for name, value in metadata_of(judge).items() if name != "calls"}
+    data = json.dumps([items, own, marks], sort_keys=True, default=str)
+    thread = hashlib.sha256(data.encode()).hexdigest()[:16]
+    config: RunnableConfig = {"configurable": {"thread_id": thread}}
+    with SqliteSaver.from_conn_string(f"{path}.audit") as saver:
+        loop = create_allure_audit(judge, memory, **options, checkpointer=saver)
+        state = loop.get_state(config)
+        step: Any = None
+        if state.values.get("stopped") and not state.next:
+            say(
+                "This audit is finished. Other items or settings make another one; so does "
+                "another file of the memory."
+            )
+        elif not state.next:
+            step = {"items": items}
+        while step or state.next:
+            if state.interrupts:
+                request = state.interrupts[0].value
+                name = f"{path.name}.review-{thread}-{request['round']}.jsonl"
+                file = AnswerFile(path.with_name(name), "answer")
+                if not _review(request, file):
+                    return None
+                step = Command(resume={answer["id"]: answer for answer in file.answers})
+                _work(loop, step, config)
+                file.path.unlink(missing_ok=True)
+            else:
+                _work(loop, step, config)
+            state, step = loop.get_state(config), None
+    return {key: state.values.get(key) for key in loop.output_channels}
 
 
-def _review(session: Session, request: AuditRequest) -> bool:
+def _work(audit: JudgeGraph, start: Any, config: RunnableConfig) -> None:
+    """Work until people are asked or the audit ends, and show the progress."""
+    items = calls = 0
+    with error_console().status("judging") as status:
+        for update in audit.stream(start, config, stream_mode="updates"):
+            for node in ("evaluate", "try"):
+                for verdicts in (update.get(node) or {}).values():
+                    items += len(verdicts)
+                    calls += sum(each["usage"]["calls"] for each in verdicts.values())
+                    status.update(f"judged {items:,} items, {calls:,} calls")
+
+
+def _review(request: AuditRequest, file: AnswerFile) -> bool:
     """Have the proposals answered at the terminal; False if the person stops before."""
-    draft = session.drafts.with_name(f"{session.drafts.name}-{request['round']}.jsonl")
-    review = Review(request["proposals"], draft)
-    console = InertConsole(highlight=False)
-    desk = Desk(
-        console,
-        read_key,
-        lambda what: console.input(f"{what}: "),
-        request["labels"],
-        request["modes"],
-    )
-    if not desk.go_through(review):
-        total = len(request["proposals"])
+    desk = AuditDesk(InertConsole(highlight=False), read_key, file, request)
+    proposals = {proposal["id"]: proposal for proposal in request["proposals"]}
+    answered = [proposals.pop(answer["id"]) for answer in file.answers]
+    if left := desk.go_through(proposals.values(), answered):
         say(
-            f"Proposals without an answer: {total - len(review.answers)} of {total}. "
+            f"Proposals without an answer: {left} of {len(request['proposals'])}. "
             "The same command resumes here."
         )
-        return False
-    session.work(review.answers)
-    review.close()
-    return True
+    return not left
 
 
-def _show(session: Session, out: Path | None) -> None:
+_PLAIN = {"a": "accept", "r": "reject", "w": "check_wrong"}
+"""The keys that are answers by themselves."""
+
+
+class AuditDesk(Desk["AuditProposal"]):
+    """Where a person answers the proposals of one round."""
+
+    def __init__(
+        self,
+        console: Console,
+        key: Callable[[], str],
+        file: AnswerFile,
+        request: Mapping[str, Any],
+    ) -> None:
+        """Open the desk with the notes that were taken before."""
+        super().__init__(console, key, file)
+        self.labels = {str(label): label for label in request["labels"]}
+        self.modes = [mode["name"] for mode in request["modes"]]
+        self.notes = {answer["id"]: answer["note"] for answer in file.answers}
+        self.whole = ""
+
+    def screen(self, question: AuditProposal, place: str) -> RenderableType:
+        """Return a proposal, cut until it is asked for in full."""
+        from langchain_judges.report.terminal import proposal_screen
+
+        id = question["id"]
+        note = self.notes.get(id, "")
+        return proposal_screen(question, place, note, whole=self.whole == id)
+
+    def answer(self, question: AuditProposal, key: str) -> Answer | None:
+        """Return what a key answers, having asked for a label or a mode where it needs one."""
+        id = question["id"]
+        answer = {"id": id, "note": self.notes.get(id, "")}
+        if key in _PLAIN:
+            return {**answer, "answer": _PLAIN[key]}
+        if key == "l" and (choice := self._choose(list(self.labels))):
+            return {**answer, "answer": "label", "label": self.labels[choice]}
+        if key == "m" and (mode := self._choose(self.modes, own=True)):
+            return {**answer, "answer": "mode", "mode": mode}
+        if key == "n":
+            self.notes[id] = self.console.input("note: ").strip()
+        elif key == "v":
+            self.whole = "" if self.whole == id else id
+        return None
+
+    def _choose(self, names: Sequence[str], *, own: bool = False) -> str | None:
+        """Let the person choose by number or name; None if nothing was chosen."""
+        from langchain_judges.report.terminal import choices
+
+        self.console.print(choices(names))
+        asked = "number, or a name of your own: " if own else "number: "
+        choice = self.console.input(asked).strip()
+        if choice.isdecimal() and 1 <= int(choice) <= len(names):
+            return names[int(choice) - 1]
+        return choice if own or choice in names else None
+
+
+def _show(result: Mapping[str, Any], out: Path | None) -> None:
     from langchain_judges.report.terminal import audit_report
 
-    result = session.result
-    if result is None:
-        return
     InertConsole(highlight=False).print(audit_report(result))
     if out is not None:
-        values = {key: result.get(key) for key in session.audit.output_channels}
-        text = inert_json(json.dumps(values, ensure_ascii=False, indent=1))
+        text = inert_json(json.dumps(result, ensure_ascii=False, indent=1))
         out.write_text(text, encoding="utf-8", errors="replace")

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from langchain_judges.cli.flags import RowFlags, RunFlags, unfolded
-from langchain_judges.cli.judges import ModelFlags, check_settable, set_options, tell_cost
+from langchain_judges.cli.judges import (
+    ModelFlags,
+    chat_model,
+    check_settable,
+    set_by_part,
+    tell_cost,
+    warn_local,
+)
 from langchain_judges.cli.messages import (
     FAILED,
     ctrl_c_as_exit,
@@ -21,46 +28,32 @@ from langchain_judges.cli.messages import (
     warn,
 )
 from langchain_judges.cli.rank import ContestFlags, PlaceFlags, compare_systems
-from langchain_judges.cli.rows import RowFile, check_labelled_pair, checked_rows, open_rows
-from langchain_judges.errors import OptionError, did_you_mean
+from langchain_judges.cli.rows import check_labelled_pair, checked_rows, open_rows
+from langchain_judges.errors import OptionError
 
 if TYPE_CHECKING:
-    from langchain_judges.runs.comparison import Comparison, Contestant
+    from langchain_judges.runs.comparison import Comparison
 
 
-def settings_by_method(
-    names: Sequence[str], options: Sequence[str] | None
-) -> dict[str, dict[str, object]]:
+def _settings(names: Sequence[str], options: Sequence[str] | None) -> dict[str, dict[str, Any]]:
     """Return what `--set METHOD.NAME=VALUE` gave, by method.
-
-    Args:
-        names: The methods that take part.
-        options: The values of `--set`.
 
     Raises:
         OptionError: A method labels single texts or takes no part, or there is no such
             option.
     """
-    from langchain_judges.methods.registry import COMBINATIONS, METHODS, kind_of_rows
+    from langchain_judges.methods.registry import COMBINATIONS, METHODS, kind_of_rows, named
 
     if single := [name for name in names if kind_of_rows(name, {}) == "item"]:
         raise OptionError(
             f"`compare` is for judges of pairs, and {', '.join(single)} labels single texts; "
             "`trust --verdicts` puts finished runs of such judges side by side"
         )
-    by_method: dict[str, dict[str, object]] = {}
-    for name, value in set_options(options).items():
-        method, dot, option = name.partition(".")
-        if not dot:
-            raise OptionError(f"--set takes METHOD.NAME=VALUE here, got {name!r}")
-        by_method.setdefault(method, {})[option] = value
+    by_method = set_by_part(options)
+    if "" in by_method:
+        raise OptionError("--set takes METHOD.NAME=VALUE where methods are compared")
     for method, own in by_method.items():
-        if method not in names:
-            nearest = did_you_mean(method, names)
-            raise OptionError(
-                f"--set {method}.… names no method that takes part; {nearest}there are "
-                f"{', '.join(names)}"
-            )
+        named(dict.fromkeys(names), method, "method that takes part")
         check_settable(METHODS | COMBINATIONS, method, own)
     return by_method
 
@@ -103,6 +96,7 @@ def _compare_methods(
     run: RunFlags,
     folder: Path | None,
 ) -> None:
+    from langchain_judges.methods.describe import is_local
     from langchain_judges.methods.registry import METHODS
     from langchain_judges.runs.comparison import compare, line_up, of_specs, save
 
@@ -111,12 +105,21 @@ def _compare_methods(
     else:
         all_pairs = (name for name, kind in METHODS.items() if kind.takes == "pair")
         names = [*all_pairs, "cascade", "jury"]
-    options = settings_by_method(names, contest.option)  # refused before the rows are read
+    options = _settings(names, contest.option)  # refused before the rows are read
     good = checked_rows(open_rows(pairs, check_labelled_pair, rows, "pair"))
-    chat = model.chat(dry_run=run.dry_run)
+    chat = chat_model(model.spec_of(model.model), dry_run=run.dry_run)
     contestants, skipped = line_up(names, chat, budget=contest.budget, options=options)
     contestants += of_specs(contest.spec or [])
-    _announce(contestants, good, run)
+    for each in contestants:
+        calls = each["calls"]
+        say(
+            f"{each['name']}: at most {good.number * calls:,} calls ({calls} for each pair), "
+            "excluding retries."
+        )
+        if run.dry_run:
+            tell_cost(each["judge"], good.number, good.size, run.prices)
+    if any(is_local(each["judge"]) for each in contestants):
+        warn_local()
     for method, why in skipped.items():
         warn(f"{method} takes no part: {why}.")
     if run.dry_run:
@@ -132,22 +135,6 @@ def _compare_methods(
     if folder is not None:
         save(comparison, folder / "comparison.json")
     _print(comparison, strict=run.strict)
-
-
-def _announce(contestants: Sequence[Contestant], rows: RowFile, run: RunFlags) -> None:
-    """Print what each method asks at most; of a dry run, what that may cost."""
-    from langchain_judges.methods.describe import is_local
-
-    for contestant in contestants:
-        each = contestant["calls"]
-        say(
-            f"{contestant['name']}: at most {rows.number * each:,} calls ({each} for each "
-            "pair), excluding retries."
-        )
-        if run.dry_run:
-            tell_cost(contestant["judge"], rows.number, rows.size, run.prices)
-    if any(is_local(contestant["judge"]) for contestant in contestants):
-        warn("A small local model shows how the methods work; its verdicts are poor.")
 
 
 def _print(comparison: Comparison, *, strict: bool) -> None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 from annotated_types import Ge
 
-from langchain_judges.options import Options, described
+from langchain_judges.options import described
 from langchain_judges.runs.options import RunOptions
 
 
@@ -60,20 +60,17 @@ def _flags(group: type[Any]) -> Iterator[inspect.Parameter]:
             )
 
 
-def flag(
-    name: str, *flags: str, of: type[Options] = RunOptions, metavar: str | None = None
-) -> Any:
-    """Return the flag of an option declared elsewhere: its meaning and its lowest value.
+def flag(name: str, *flags: str, metavar: str | None = None) -> Any:
+    """Return the flag of an option of runs: its meaning and its lowest value.
 
     Args:
         name: The option.
         *flags: How it is called on a shell, if not by its own name.
-        of: The class that declares it.
         metavar: What its value is called in the help.
     """
-    field = of.model_fields[name]
+    field = RunOptions.model_fields[name]
     low = next((mark.ge for mark in _marks(field.annotation) if isinstance(mark, Ge)), None)
-    text = described(of)[name].replace("`", "")
+    text = described(RunOptions)[name].replace("`", "")
     return typer.Option(*flags, min=low, help=text, metavar=metavar)  # type: ignore[arg-type]
 
 
@@ -136,8 +133,17 @@ class RowFlags:
     limit: Annotated[int | None, typer.Option(min=1, help="Take the first rows only.")] = None
 
 
+class _OfRun:
+    """Flags of which some are options of a run in Python, under the same names."""
+
+    def options(self) -> dict[str, Any]:
+        """Return those that were set."""
+        given = {name: getattr(self, name, None) for name in RunOptions.model_fields}
+        return {name: value for name, value in given.items() if value is not None}
+
+
 @dataclass(frozen=True)
-class OutputFlags:
+class OutputFlags(_OfRun):
     """Where results are written."""
 
     out: Annotated[Path | None, flag("out", "--out", "-o")] = None
@@ -150,7 +156,7 @@ class OutputFlags:
 
 
 @dataclass(frozen=True)
-class PlanFlags:
+class PlanFlags(_OfRun):
     """How fast a command asks, and what that costs."""
 
     max_concurrency: Concurrency = None
@@ -169,22 +175,9 @@ class RunFlags(PlanFlags):
         bool, typer.Option("--strict", help="Exit with 1 if anything failed.")
     ] = False
 
-    def options(self) -> dict[str, Any]:
-        """Return what was set, as options of a run in Python."""
-        options = {
-            "max_concurrency": self.max_concurrency,
-            "prices": self.prices and str(self.prices),
-        }
-        return {name: value for name, value in options.items() if value is not None}
-
 
 @dataclass(frozen=True)
 class BoundedRunFlags(RunFlags):
     """The same, and how far it goes."""
 
     max_calls: MaxCalls = None
-
-    def options(self) -> dict[str, Any]:
-        """Return what was set, as options of a run in Python."""
-        most = {"max_calls": self.max_calls} if self.max_calls else {}
-        return {**super().options(), **most}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,13 +17,7 @@ from langchain_judges.cli.flags import (
     flag,
     unfolded,
 )
-from langchain_judges.cli.judges import (
-    JudgeFlags,
-    NamedJudge,
-    named_judge,
-    several_models,
-    tell_plan,
-)
+from langchain_judges.cli.judges import JudgeFlags, chat_model, judge_spec, tell_plan
 from langchain_judges.cli.label import FirstToLabel
 from langchain_judges.cli.messages import (
     error_console,
@@ -32,9 +26,10 @@ from langchain_judges.cli.messages import (
     run_rows,
     say,
 )
-from langchain_judges.cli.rows import checked_rows, judge_rows
+from langchain_judges.cli.rows import RowFile, checked_rows, judge_rows
 from langchain_judges.errors import OptionError
 from langchain_judges.escaping import InertConsole
+from langchain_judges.runs.shards import Shard
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -85,13 +80,6 @@ class LargeRunFlags(BoundedRunFlags):
         ),
     ] = None
 
-    def options(self) -> dict[str, Any]:
-        """Return what was set, as options of a run in Python."""
-        in_jobs = {"max_concurrency": _IN_JOBS, "open_rows": _OPEN_ROWS} if self.batch else {}
-        own = {"max_cost": self.max_cost, "shard": self.shard}
-        given = {name: value for name, value in own.items() if value is not None}
-        return {**in_jobs, **super().options(), **given}
-
 
 @unfolded
 def judge(
@@ -113,43 +101,52 @@ def judge(
     Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
     3 budget spent, 130 Ctrl-C.
     """
+    from langchain_judges.asking.limiter import MinuteLimiter
+    from langchain_judges.methods.describe import outline
+    from langchain_judges.methods.registry import load_judge
+
     with refusals_as_exits():
-        named = named_judge(judge)
+        spec = judge_spec(judge)
         if run.ray is not None:
             _check_ray(judge, output, run)
-        open_file = partial(judge_rows, pairs, named.rows_like, table)
-        rows = checked_rows(open_file(), f"{named.kind} to judge", kept=run.ray is None)
+        plan = outline(spec)
+        if run.batch and isinstance(spec["model"], list):
+            raise OptionError(
+                f"--batch is for one model; {plan.method!r} has {len(plan.asked)}"
+            )
+        open_file = partial(judge_rows, pairs, spec, table)
+        rows = checked_rows(open_file(), f"{plan.kind} to judge", kept=run.ray is None)
         if run.show_prompt:
             rows.tell_row(run.show_prompt, InertConsole(highlight=False, soft_wrap=True))
             return
-        _announce_shard(run.shard, rows.number)
-        plan = named.outline()
-        if run.batch and len(plan.asked) > 1:
-            raise several_models(plan.method, len(plan.asked))
+        if run.shard:
+            share = rows.number / Shard.parse(run.shard).of
+            say(f"Shard {run.shard} judges about {share:,.0f} of {rows.number:,} rows.")
         if run.dry_run:
             rows.tell_row(1, error_console(), _FIRST_CHARACTERS)
         tell_plan(plan, rows.number, rows.size, run, batch=run.batch)
         if run.dry_run:
             return
-        options = {"out": output.out, "records": output.records, **run.options()}
+        options = output.options() | run.options()
+        rates = {name: each for name in ("rpm", "tpm") if (each := getattr(run, name))}
         if run.ray is not None:
-            _on_ray(open_file, named, options, run)
+            _on_ray(open_file, spec, {**options, **rates, "actors": run.ray}, run.strict)
             return
-        built = named.build(partial(_batched, out=output.file) if run.batch else None)
-        if run.rpm or run.tpm:
-            from langchain_judges.asking.limiter import MinuteLimiter
-
-            options["rate_limiter"] = MinuteLimiter(rpm=run.rpm, tpm=run.tpm)
+        if run.batch:
+            spec["model"] = _batched(chat_model(plan.asked[0].model), output.file)
+            options = {"max_concurrency": _IN_JOBS, "open_rows": _OPEN_ROWS, **options}
+        if rates:
+            options["rate_limiter"] = MinuteLimiter(**rates)
         options["columns"] = rows.columns
         # A shard sees too few rows to choose those to label first.
         first = FirstToLabel(rows, None if run.shard else output.out or output.records)
-        summary, stopped = run_rows(built, rows.whole(), options, not output.file, first.add)
+        saved, built = output.file is not None, load_judge(spec)
+        summary, stopped = run_rows(built, rows.whole(), options, not saved, first.add)
         first.tell(summary)
-        saved = output.file is not None
         leave_with(summary, run.strict, interrupted=stopped, saved=saved)
 
 
-def _batched(chat: BaseChatModel, *, out: Path | None) -> BaseChatModel:
+def _batched(chat: BaseChatModel, out: Path | None) -> BaseChatModel:
     """Return the model with its calls turned into jobs, remembered in a file beside `out`."""
     from langchain_judges.asking.batches import batch_model
     from langchain_judges.runs.remote import url_of
@@ -180,26 +177,12 @@ def _check_ray(judge: JudgeFlags, output: OutputFlags, run: LargeRunFlags) -> No
 
 
 def _on_ray(
-    source: Callable[[], Iterable[Mapping[str, object]]],
-    named: NamedJudge,
-    options: dict[str, Any],
-    run: LargeRunFlags,
+    source: Callable[[], RowFile], spec: dict[str, Any], options: dict[str, Any], strict: bool
 ) -> None:
     """Judge on Ray, print the summary, and leave with the code that tells the end."""
     from langchain_judges.report.terminal import summary_table
     from langchain_judges.runs.on_ray import judge_dataset
 
-    options |= {"actors": run.ray, "rpm": run.rpm, "tpm": run.tpm}
-    limits = {name: value for name, value in options.items() if value is not None}
-    summary = judge_dataset(source, named.spec, **limits).summary
+    summary = judge_dataset(source, spec, **options).summary
     InertConsole(highlight=False).print(summary_table(summary))
-    leave_with(summary, run.strict)
-
-
-def _announce_shard(shard: str | None, rows: int) -> None:
-    if shard is None:
-        return
-    from langchain_judges.runs.shards import Shard
-
-    of = Shard.parse(shard).of
-    say(f"Shard {shard} judges about {rows / of:,.0f} of {rows:,} rows.")
+    leave_with(summary, strict)

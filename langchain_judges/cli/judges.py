@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,11 +31,8 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
     from langchain_judges.asking.models import ModelSpec
-    from langchain_judges.memory.failure_memory import FailureMemory
     from langchain_judges.methods.describe import Outline
-    from langchain_judges.methods.graph import JudgeGraph
     from langchain_judges.methods.registry import Methods
-    from langchain_judges.rows.checks import Kind
 
 NOT_ON_A_SHELL = {
     "cache",
@@ -50,12 +47,21 @@ NOT_ON_A_SHELL = {
 """Options that only Python can set."""
 
 
-def set_options(settings: Sequence[str] | None) -> dict[str, object]:
+def set_options(settings: Sequence[str] | None) -> dict[str, Any]:
     """Return the options that `--set` gave; some make no sense on a shell."""
     options = dict(setting(each) for each in settings or ())
     if beyond := NOT_ON_A_SHELL & {name.rpartition(".")[2] for name in options}:
         raise OptionError(f"--set takes no {sorted(beyond)!r}: these are for Python")
     return options
+
+
+def set_by_part(settings: Sequence[str] | None) -> dict[str, dict[str, Any]]:
+    """Return the options that `--set PART.NAME=VALUE` gave, by part; `""` is of no part."""
+    parts: dict[str, dict[str, Any]] = {}
+    for name, value in set_options(settings).items():
+        part, _, own = name.rpartition(".")
+        parts.setdefault(part, {})[own] = value
+    return parts
 
 
 def setting(text: str, option: str = "--set") -> tuple[str, Any]:
@@ -83,28 +89,36 @@ def check_settable(table: Methods, method: str, options: Iterable[str]) -> None:
             raise unknown_option(method, option, tuple(takes))
 
 
-def chat_model(
-    model: str,
-    base_url: str | None,
-    timeout: float,
-    settings: Sequence[str] | None = None,
-    *,
-    dry_run: bool = False,
-) -> BaseChatModel:
-    """Return the model that a command names; a dry run asks nothing, so it needs no key."""
-    from langchain_judges.asking.models import resolve_model
+@dataclass(frozen=True)
+class ModelFlags:
+    """The model that a command asks."""
 
-    more = dict(setting(each, "--model-set") for each in settings or ())
+    model: Model
+    base_url: BaseUrl = None
+    timeout: Timeout = SECONDS
+
+    def spec_of(self, name: str, settings: Sequence[str] | None = None) -> ModelSpec:
+        """Return a model by its name and these flags; a key stays in the environment."""
+        spec: ModelSpec = {"name": name, "timeout": self.timeout}
+        if self.base_url:
+            spec["base_url"] = self.base_url
+        if settings:
+            spec["settings"] = dict(setting(each, "--model-set") for each in settings)
+        return spec
+
+
+def chat_model(spec: ModelSpec, *, dry_run: bool = False) -> BaseChatModel:
+    """Return a model; a dry run asks nothing, so it needs no key."""
+    from langchain_judges.asking.models import model_of_spec
+
     try:
-        return resolve_model(model, base_url=base_url, timeout=timeout, settings=more)
+        return model_of_spec(spec)
     except ModelSetupError:
         if not dry_run:
             raise
     # Errors that are not about the key are raised as they are without a dry run.
-    chat = resolve_model(
-        model, base_url=base_url, api_key="none", timeout=timeout, settings=more
-    )
-    _say_keyless(model)
+    chat = model_of_spec({**spec, "settings": {**spec.get("settings", {}), "api_key": "none"}})
+    _say_keyless(spec["name"])
     return chat
 
 
@@ -126,22 +140,9 @@ def check_model(spec: ModelSpec) -> None:
     name, address = spec["name"], spec.get("base_url")
     is_openai = name.startswith(("openai:", "gpt-"))
     if not is_openai and not str(address).startswith(("http://", "https://")):
-        chat_model(name, address, spec.get("timeout", SECONDS), dry_run=True)
+        chat_model(spec, dry_run=True)
     elif is_openai and not (address or own_address() or os.environ.get("OPENAI_API_KEY")):
         _say_keyless(name)
-
-
-def tell_calls(method: str, kind: str, calls: int, rows: int, *, is_local: bool) -> None:
-    """Say how many calls the rows take at most, and what a small local model is worth."""
-    say(
-        f"{counted(rows, kind)} by {method}: at most {counted(rows * calls, 'call')} "
-        f"({calls} for each {kind}), excluding retries."
-    )
-    if is_local:
-        warn(
-            "A small local model shows how the method works; its answers are poor. Name a "
-            "larger model for answers to rely on."
-        )
 
 
 def tell_cost(
@@ -161,7 +162,7 @@ def tell_cost(
     """
     from langchain_judges.runs.prices import Prices, estimate
 
-    known = Prices.read(str(prices)) if prices else None
+    known = Prices.read(prices) if prices else None
     tier = "batch" if batch else None
     cost = estimate(judge, n=rows, size=size, prices=known, tier=tier)
     cached = f" ({cost.cached_tokens / cost.input_tokens:.0%} from the provider's cache)"
@@ -177,40 +178,29 @@ def tell_plan(
     plan: Outline, rows: int, size: int, run: PlanFlags, *, batch: bool = False
 ) -> None:
     """Say what a judge will ask about some rows; of a dry run, what that may cost."""
-    tell_calls(plan.method, plan.kind, plan.calls, rows, is_local=plan.is_local)
+    calls = counted(rows * plan.calls, "call")
+    say(
+        f"{counted(rows, plan.kind)} by {plan.method}: at most {calls} ({plan.calls} for each "
+        f"{plan.kind}), excluding retries."
+    )
+    if plan.is_local:
+        warn_local()
     if run.dry_run:
         for model in {each.model["name"]: each.model for each in plan.asked}.values():
             check_model(model)
         tell_cost(plan, rows, size, run.prices, batch=batch)
 
 
-@dataclass(frozen=True)
-class ModelFlags:
-    """The model that a command asks."""
-
-    model: Model
-    base_url: BaseUrl = None
-    timeout: Timeout = SECONDS
-
-    def outline(self, method: str, calls: int) -> Outline:
-        """Return a plan of so many calls of this model for each item."""
-        from langchain_judges.methods.describe import Asked, Outline
-
-        model: ModelSpec = {"name": self.model, "timeout": self.timeout}
-        if self.base_url:
-            model["base_url"] = self.base_url
-        return Outline(method, "item", (Asked(calls, model),))
-
-    def chat(self, *, dry_run: bool = False) -> BaseChatModel:
-        """Return the model; a dry run asks nothing, so it needs no key."""
-        return chat_model(self.model, self.base_url, self.timeout, dry_run=dry_run)
+def warn_local() -> None:
+    """Say what a small local model is worth."""
+    warn("A small local model shows how methods work; name a larger one for good answers.")
 
 
 @dataclass(frozen=True)
-class JudgeFlags:
+class JudgeFlags(ModelFlags):
     """The judge that a command runs: what makes it, or a spec of it."""
 
-    model: OptionalModel = None
+    model: OptionalModel = None  # type: ignore[assignment]  # a spec may be in its place
     method: Method = "bsm"
     preset: Preset = None
     option: Settings = None
@@ -230,79 +220,15 @@ class JudgeFlags:
     memory: Annotated[
         Path | None, typer.Option(help="File of a memory of audited mistakes.")
     ] = None
-    base_url: BaseUrl = None
-    timeout: Timeout = SECONDS
 
 
-@dataclass(frozen=True)
-class NamedJudge:
-    """The judge that a file or flags name; nothing of it is made yet."""
-
-    spec: Mapping[str, Any]
-    """As `load_judge` takes it."""
-    memory: FailureMemory | None = None
-
-    @property
-    def rows_like(self) -> tuple[str, str | None, dict[str, Any]]:
-        """Method, preset and options by which rows are read; of judges its first member's."""
-        from langchain_judges.methods.registry import leaf_of
-
-        return leaf_of(self.spec)
-
-    @property
-    def kind(self) -> Kind:
-        """What it judges: pairs or single texts."""
-        from langchain_judges.methods.registry import method_of
-
-        return method_of(self.rows_like[0]).takes
-
-    @property
-    def _whole(self) -> dict[str, Any]:
-        if self.memory is None:
-            return dict(self.spec)
-        options = {**(self.spec.get("options") or {}), "memory": self.memory}
-        return {**self.spec, "options": options}
-
-    def outline(self) -> Outline:
-        """Return what it takes and asks, and check its options.
-
-        Raises:
-            OptionError: An option is not allowed.
-        """
-        from langchain_judges.methods.describe import outline
-
-        return outline(self._whole)
-
-    def build(self, wrap: Callable[[BaseChatModel], BaseChatModel] | None = None) -> JudgeGraph:
-        """Return the judge.
-
-        Args:
-            wrap: Takes its chat model and returns the one to ask.
-
-        Raises:
-            OptionError: An option is not allowed, or a judge of several models is wrapped.
-            ModelSetupError: A model cannot be made.
-        """
-        from langchain_judges.asking.models import model_of_spec, resolve_model
-        from langchain_judges.methods.registry import load_judge
-
-        self.outline()  # a wrong option is refused before a missing key is
-        model = self.spec["model"]
-        if wrap is None:
-            return load_judge(self._whole)
-        if isinstance(model, list):
-            raise several_models(self.spec["method"], len(model))
-        is_spec = isinstance(model, Mapping)
-        chat = model_of_spec(cast("ModelSpec", model)) if is_spec else resolve_model(model)
-        return load_judge({**self._whole, "model": wrap(chat)})
-
-
-def named_judge(flags: JudgeFlags) -> NamedJudge:
-    """Return the judge that flags or a file name.
+def judge_spec(flags: JudgeFlags) -> dict[str, Any]:
+    """Return the judge that flags or a file name, as `load_judge` takes it; nothing is made.
 
     Raises:
         OptionError: Both name one or none does, the file holds no JSON object, `--set` names
-            no option, or there is no such memory.
+            no option, or there is no such memory: a misspelt one must not pass for an empty
+            one.
     """
     from langchain_judges.methods.declaration import read_spec
     from langchain_judges.methods.registry import COMBINATIONS, METHODS
@@ -311,54 +237,21 @@ def named_judge(flags: JudgeFlags) -> NamedJudge:
         own = (flags.model, flags.preset, flags.option, flags.model_set, flags.memory)
         if any(own) or flags.base_url:
             raise OptionError("--spec says what the judge is: name no other part of it")
-        return NamedJudge(read_spec(flags.spec))
+        return read_spec(flags.spec)
     if not flags.model:
         raise OptionError("name a model by --model, or a judge by --spec")
-    options = set_options(flags.option)
+    options, path = set_options(flags.option), flags.memory
     check_settable(METHODS | COMBINATIONS, flags.method, options)
-    spec = {"method": flags.method, "model": _model_spec(flags), "options": options}
-    preset = {"preset": flags.preset} if flags.preset else {}
-    memory = filled_memory(flags.memory) if flags.memory else None
-    return NamedJudge({**spec, **preset}, memory)
-
-
-def _model_spec(flags: JudgeFlags) -> dict[str, Any] | list[dict[str, Any]]:
-    """Return the model that flags name as a spec has it; of a judge made of judges a list.
-
-    A key stays in the environment.
-    """
-    from langchain_judges.methods.registry import COMBINATIONS
-
-    values = {
-        "base_url": flags.base_url,
-        "timeout": flags.timeout,
-        "settings": dict(setting(each, "--model-set") for each in flags.model_set or ()),
-    }
-    shared = {name: value for name, value in values.items() if value}
-    model = flags.model or ""
-    if flags.method not in COMBINATIONS:
-        return {"name": model, **shared}
-    return [{"name": name.strip(), **shared} for name in model.split(",") if name.strip()]
-
-
-def several_models(method: str, number: int) -> OptionError:
-    """Return the refusal of a batch for a judge of several models."""
-    return OptionError(f"--batch is for one model; {method!r} has {number}")
-
-
-def open_memory(path: Path) -> FailureMemory:
-    """Return the memory that a file holds; it is made if it is missing."""
-    from langchain_judges.memory.failure_memory import FailureMemory
-
-    return FailureMemory(path=path)
-
-
-def filled_memory(path: Path) -> FailureMemory:
-    """Return the memory that a file holds.
-
-    Raises:
-        OptionError: The file is missing: a misspelt one must not pass for an empty memory.
-    """
-    if not path.exists():
+    if path and not path.exists():
         raise OptionError(f"there is no memory at {path}; `langchain-judges audit` makes one")
-    return open_memory(path)
+    names = [flags.model]
+    if flags.method in COMBINATIONS:
+        names = [name.strip() for name in flags.model.split(",") if name.strip()]
+    models = [flags.spec_of(name, flags.model_set) for name in names]
+    model = models if flags.method in COMBINATIONS else models[0]
+    if path:
+        from langchain_judges.memory.failure_memory import FailureMemory
+
+        options["memory"] = FailureMemory(path=path)
+    preset = {"preset": flags.preset} if flags.preset else {}
+    return {"method": flags.method, "model": model, "options": options, **preset}

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shlex
-from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.columns import Columns
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
-from langchain_judges.cli.audit_review import read_key
+from langchain_judges.cli.desk import Answer, AnswerFile, Desk, line_of, read_key
 from langchain_judges.cli.flags import RowFlags, unfolded
 from langchain_judges.cli.messages import error_console, refusals_as_exits, say
 from langchain_judges.cli.rows import (
@@ -66,7 +63,7 @@ def doubt_of(verdict: Mapping[str, Any]) -> str:
 def doubts(
     rows: Sequence[Mapping[str, object]], runs: Sequence[Sequence[Mapping[str, object]]]
 ) -> list[str]:
-    """Return why the verdicts on each row are doubtful, by all judges."""
+    """Return why the verdicts on each row are doubtful; `""` for a row that has a label."""
     from langchain_judges.report.rows import join
 
     answers: list[set[object]] = [set() for _ in rows]
@@ -75,7 +72,10 @@ def doubts(
         for judgment in join(run, rows).rows:
             answers[judgment.place].add(judgment.answer)
             found[judgment.place].add(doubt_of(judgment.verdict))
-    return [_of_all(own, kinds) for own, kinds in zip(answers, found, strict=True)]
+    return [
+        "" if is_labelled(row) else _of_all(own, kinds)
+        for row, own, kinds in zip(rows, answers, found, strict=True)
+    ]
 
 
 def _of_all(answers: set[object], kinds: set[str]) -> str:
@@ -102,192 +102,91 @@ def chosen(kinds: Sequence[str], number: int) -> list[int]:
     return first + draw.sample(others, min(number - len(first), len(others)))
 
 
-def write_first(beside: Path, rows: Iterable[Mapping[str, object]]) -> None:
-    """Write rows as a file that `label` opens, and say what to do with it."""
-    path = beside.with_suffix(".label.jsonl")
-    lines = [json.dumps(row, default=str) + "\n" for row in rows]
-    path.write_text("".join(lines), encoding="utf-8")
-    say(
-        f"Label first: {counted(len(lines), 'row')} in {path}, doubtful ones ahead: "
-        f"langchain-judges label {shlex.quote(str(path))} -o labels.jsonl --budget {len(lines)}"
-    )
-
-
-def write_first_of(
-    rows: Sequence[Mapping[str, object]],
-    runs: Sequence[Sequence[Mapping[str, object]]],
+def write_first(
+    at: Callable[[set[int]], Mapping[int, Mapping[str, object]]],
+    kinds: Sequence[str],
     number: int,
     beside: Path,
 ) -> None:
-    """Write the rows without a label to label first, and say so.
+    """Write the rows to label first as a file that `label` opens, and say what to do with it.
 
     Args:
-        rows: The rows of a report.
-        runs: The verdicts on them.
-        number: How many labels would settle it; 0 if that is not known.
-        beside: A file of the report.
+        at: Returns the rows at some places; some may not be there.
+        kinds: Of each row its doubt.
+        number: How many rows.
+        beside: A file of the run or the report.
     """
-    pairs = zip(rows, doubts(rows, runs), strict=True)
-    kinds = ["" if is_labelled(row) else doubt for row, doubt in pairs]
-    if places := chosen(kinds, number or FIRST):
-        write_first(beside, ({**rows[i], "doubt": kinds[i]} for i in places))
+    if not (places := chosen(kinds, number)):
+        return
+    rows, path = at(set(places)), beside.with_suffix(".label.jsonl")
+    first = [{**rows[place], "doubt": kinds[place]} for place in places if place in rows]
+    path.write_text("".join(map(line_of, first)), encoding="utf-8")
+    say(
+        f"Label first: {counted(len(first), 'row')} in {path}, doubtful ones ahead: "
+        f"langchain-judges label {shlex.quote(str(path))} -o labels.jsonl --budget {len(first)}"
+    )
 
 
-@dataclass
 class FirstToLabel:
-    """Finds the rows to label first while a run goes on, a few bytes for each row.
+    """Finds the rows to label first while a run goes on, a few bytes for each row."""
 
-    Args:
-        rows: The rows of the run.
-        beside: What the run writes; None: the rows are written nowhere.
-    """
+    def __init__(self, rows: RowFile, beside: Path | None) -> None:
+        """Know no row's doubt yet.
 
-    rows: RowFile
-    beside: Path | None
-    kinds: list[str] = field(default_factory=list)
-    """The kinds of doubt."""
-    codes: array[int] = field(default_factory=lambda: array("B"))
-    """The kind of each row."""
+        Args:
+            rows: The rows of the run.
+            beside: What the run writes; None: the rows are written nowhere.
+        """
+        self.rows, self.beside = rows, beside
+        self.kinds: list[str] = []
 
     def add(self, result: Mapping[str, Any]) -> None:
         """Note a result; results come in the order of the rows."""
         verdict = result.get("verdict") or {}
         failures = {failure["reason"] for failure in verdict.get("failures") or []}
         nothing = result.get("label") is not None or failures & {"invalid_input", "over_budget"}
-        kind = "" if nothing else doubt_of(verdict)
-        if kind not in self.kinds:
-            self.kinds.append(kind)
-        self.codes.append(self.kinds.index(kind))
+        self.kinds.append("" if nothing else doubt_of(verdict))
 
     def tell(self, summary: Summary) -> None:
         """Write the rows if a run of pairs settles nothing, or its labels are doubtful."""
         from langchain_judges.runs.remote import url_of
         from langchain_judges.runs.summary import is_open
 
-        kinds = [self.kinds[code] for code in self.codes]
-        wanted = any(kind not in ("", SURE) for kind in kinds)
-        if not (is_open(summary) or (summary.labels and wanted)):
-            return
-        if self.beside is None or url_of(self.beside) or not (places := chosen(kinds, FIRST)):
-            return
-        found = self.rows.at(set(places))
-        write_first(
-            self.beside, ({**found[i], "doubt": kinds[i]} for i in places if i in found)
-        )
-
-
-class LabelFile:
-    """Labelled rows in a JSONL file, which grows by each answer."""
-
-    def __init__(self, path: Path, rows: Sequence[Mapping[str, object]]) -> None:
-        """Read what was labelled before.
-
-        Raises:
-            InputError: The file is damaged.
-        """
-        self._path = path
-        self._table = rows
-        self._places = {_mark(row): place for place, row in enumerate(rows)}
-        self.rows: list[dict[str, object]] = []
-        if not path.exists():
-            return
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            try:
-                row = json.loads(line)
-                self.rows.append({**row, "label": row["label"]})
-            except (ValueError, TypeError, KeyError) as exc:
-                raise InputError(f"{path}:{number} is no labelled row") from exc
-
-    def places(self) -> set[int]:
-        """Return the places of the rows that have a label, by the table or by this file."""
-        own = {place for place, row in enumerate(self._table) if is_labelled(row)}
-        return own | {
-            self._places[mark] for mark in map(_mark, self.rows) if mark in self._places
-        }
-
-    def add(self, row: Mapping[str, object], label: str | int) -> None:
-        """Keep an answer."""
-        self.rows.append({**row, "label": label})
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(_line(self.rows[-1]))
-
-    def undo(self) -> None:
-        """Take the last answer back."""
-        self.rows.pop()
-        new = self._path.with_name(f".{self._path.name}.tmp")
-        new.write_text("".join(map(_line, self.rows)), encoding="utf-8")
-        os.replace(new, self._path)
-
-
-def _line(row: Mapping[str, object]) -> str:
-    return json.dumps(row, ensure_ascii=True, default=str) + "\n"
+        wanted = summary.labels and {*self.kinds} - {"", SURE}
+        if (is_open(summary) or wanted) and self.beside and not url_of(self.beside):
+            write_first(self.rows.at, self.kinds, FIRST, self.beside)
 
 
 def _mark(row: Mapping[str, object]) -> str:
     return json.dumps([row.get("id"), content_key(row)], sort_keys=True)
 
 
-@dataclass
-class LabelDesk:
+class LabelDesk(Desk[Mapping[str, Any]]):
     """Where rows meet a person."""
 
-    console: Console
-    key: Callable[[], str]
-    digits: str
+    digits = "01"
     """Labels of single texts."""
 
-    def go_through(
-        self, rows: Sequence[Mapping[str, object]], places: Sequence[int], answers: LabelFile
-    ) -> int:
-        """Show one row after the other and return how many were labelled."""
-        number = 0
-        labelled: list[int] = []
-        while number < len(places):
-            row = rows[places[number]]
-            if self.console.is_terminal:
-                self.console.clear()
-            first = self._first(places[number])
-            screen = self._screen(row, first, f"{number + 1} of {len(places)}")
-            # Consoles of commands cut lines that are too long; a text is read to its end.
-            self.console.print(screen, soft_wrap=False)
-            try:
-                pressed = self.key().casefold()
-            except (KeyboardInterrupt, EOFError):
-                break
-            if pressed == "q":
-                break
-            if pressed == "s":
-                number += 1
-            elif pressed == "u" and labelled:
-                answers.undo()
-                number = labelled.pop()
-            elif (label := self._label(row, first, pressed)) is not None:
-                answers.add(row, label)
-                labelled.append(number)
-                number += 1
-        return len(labelled)
+    def answer(self, question: Mapping[str, Any], key: str) -> Answer | None:
+        """Return the labelled row."""
+        label: object = None
+        if kind_of_row(question) == "item":
+            label = int(key) if key in self.digits else None
+        else:
+            label = dict(zip("12t", [*sides(question), "tie"], strict=True)).get(key)
+        return None if label is None else {**question, "label": label}
 
-    def _first(self, place: int) -> str:
-        """Return which text stands first, by chance and the same on every run."""
-        return random.Random(f"0:{place}").choice("AB")  # noqa: S311 - no secret
-
-    def _label(self, row: Mapping[str, object], first: str, pressed: str) -> str | int | None:
-        if kind_of_row(row) == "item":
-            return int(pressed) if pressed in self.digits else None
-        second = "B" if first == "A" else "A"
-        return {"1": first, "2": second, "t": "tie"}.get(pressed)
-
-    def _screen(self, row: Mapping[str, object], first: str, place: str) -> RenderableType:
+    def screen(self, question: Mapping[str, Any], place: str) -> RenderableType:
+        """Return the task and the text, or the texts without their names."""
+        row = question
+        names = ("reference", "expected", "source")
         parts: list[RenderableType] = [_panel("task", row.get("input"))]
-        for name in ("reference", "expected", "source"):
-            if row.get(name):
-                parts.append(_panel(name, row[name]))
+        parts += [_panel(name, row[name]) for name in names if row.get(name)]
         if kind_of_row(row) == "pair":
-            order = ("output_a", "output_b") if first == "A" else ("output_b", "output_a")
-            texts = [_panel(str(number), row[name]) for number, name in enumerate(order, 1)]
+            texts = [row[f"output_{side.lower()}"] for side in sides(row)]
+            panels = [_panel(str(number), text) for number, text in enumerate(texts, 1)]
             wide = self.console.width >= 100
-            parts += [Columns(texts, equal=True, expand=True)] if wide else texts
+            parts += [Columns(panels, equal=True, expand=True)] if wide else panels
             keys = "1 or 2 better · t tie"
         else:
             parts.append(_panel("text", row.get("output")))
@@ -296,27 +195,15 @@ class LabelDesk:
         return Group(*parts)
 
 
+def sides(row: Mapping[str, object]) -> str:
+    """Return which text of a pair stands first, by chance and the same on every run."""
+    return random.Random(_mark(row)).choice(("AB", "BA"))  # noqa: S311 - no secret
+
+
 def _panel(title: str, text: object) -> Panel:
     from langchain_judges.report.evidence import shown
 
     return Panel(Text(clean(shown(text or ""))), title=Text(title), title_align="left")
-
-
-@dataclass(frozen=True)
-class LabellingFlags:
-    """Which rows are shown, how many, and what a person may answer."""
-
-    verdicts: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="<path>",
-            help="Results of a judge: doubtful rows come first; repeat it for several judges.",
-        ),
-    ] = None
-    budget: Annotated[int, typer.Option(min=1, help="How many rows to label now.")] = 20
-    labels: Annotated[
-        str, typer.Option(help="Labels of single texts, one digit each, such as 01 or 12345.")
-    ] = "01"
 
 
 @unfolded
@@ -325,8 +212,18 @@ def label(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Labelled rows, JSONL; added to if it is there.")
     ],
-    labelling: LabellingFlags,
     table: RowFlags,
+    verdicts: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="<path>",
+            help="Results of a judge: doubtful rows come first; repeat it for several judges.",
+        ),
+    ] = None,
+    budget: Annotated[int, typer.Option(min=1, help="How many rows to label now.")] = 20,
+    labels: Annotated[
+        str, typer.Option(help="Labels of single texts, one digit each, such as 01 or 12345.")
+    ] = "01",
 ) -> None:
     """Label rows at a terminal; each answer is in the file before the next row is shown.
 
@@ -338,23 +235,29 @@ def label(
     """
     from langchain_judges.report.rows import read_verdicts
 
-    labels = labelling.labels
+    paths = verdicts or []
     with refusals_as_exits():
         if not labels.isdigit() or len(set(labels)) != len(labels):
             raise OptionError(f"--labels must be different digits, got {labels!r}")
-        paths = labelling.verdicts or []
         check_file("--out", out)
         check_not_read([Path(data), *paths], [out])
         runs = [run for path in paths for run in read_verdicts(path).values()]
-        file = known_rows(Path(data), _check_shown, table, runs)
-        rows = list(checked_rows(file, "row"))
-        desk = LabelDesk(error_console(), read_key, labels)
-        answers = LabelFile(out, rows)
-        places = _places(rows, doubts(rows, runs), answers.places(), labelling.budget)
-    added = desk.go_through(rows, places, answers)
-    counts = Counter(str(row["label"]) for row in answers.rows)
+        rows = list(checked_rows(known_rows(Path(data), _check_shown, table, runs), "row"))
+        answers = AnswerFile(out, "label")
+        known = {_mark(row) for row in answers.answers}
+        kinds = [
+            "" if _mark(row) in known else kind
+            for row, kind in zip(rows, doubts(rows, runs), strict=True)
+        ]
+    places = chosen(kinds, budget)
+    if all(row.get("doubt") for row in rows):  # written by a run, in the order to label them
+        places = [place for place, kind in enumerate(kinds) if kind][:budget]
+    desk = LabelDesk(error_console(), read_key, answers)
+    desk.digits = labels
+    added = len(places) - desk.go_through([rows[place] for place in places])
+    counts = Counter(str(row["label"]) for row in answers.answers)
     shares = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
-    say(f"{added} labelled now, {len(answers.rows)} in {out}: {shares}.")
+    say(f"{added} labelled now, {counts.total()} in {out}: {shares}.")
 
 
 def _check_shown(row: object) -> None:
@@ -365,13 +268,3 @@ def _check_shown(row: object) -> None:
             "there is no `output`, or `output_a` and `output_b`, to label; the fields are "
             f"{', '.join(map(repr, fields))}; name the column, as in --column output=COLUMN"
         )
-
-
-def _places(
-    rows: Sequence[Mapping[str, object]], kinds: Sequence[str], labelled: set[int], budget: int
-) -> list[int]:
-    """Return the rows to show: those of a run's file of rows to label first in their order."""
-    if all(row.get("doubt") for row in rows):
-        return [place for place in range(len(rows)) if place not in labelled][:budget]
-    open_kinds = ["" if place in labelled else kind for place, kind in enumerate(kinds)]
-    return chosen(open_kinds, budget)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from langchain_judges.cli.flags import Records, RowFlags, RunFlags, unfolded
-from langchain_judges.cli.judges import JudgeFlags, ModelFlags, named_judge, tell_plan
+from langchain_judges.cli.judges import JudgeFlags, ModelFlags, judge_spec, tell_plan
 from langchain_judges.cli.label import FirstToLabel
 from langchain_judges.cli.messages import (
     FAILED,
@@ -84,7 +84,8 @@ class ContestFlags:
     ] = None
 
 
-_FILES = {*FORMS, ".html", ".json", ".md", ".png", ".svg"}
+_PICTURED = {".md", ".png", ".svg"}
+_FILES = {*FORMS, *_PICTURED, ".html", ".json"}
 """Endings of files, which no folder has."""
 
 
@@ -116,9 +117,6 @@ class PlaceFlags:
             raise OptionError("where methods are compared, --out is one folder for all results")
         return next(iter(out), None)
 
-    def _with(self, *endings: str) -> list[Path]:
-        return [path for path in self.out or [] if path.suffix in endings]
-
     def table(self, systems: int) -> Path | None:
         """Return the table of a comparison of systems, and check where the rest goes.
 
@@ -126,24 +124,25 @@ class PlaceFlags:
             OptionError: Two are tables, there are more than two systems, or a file is in no
                 folder.
         """
-        others = self._with(".png", ".svg", ".md")
-        tables = [path for path in self.out or [] if path not in others]
+        tables = [path for path in self.out or [] if path.suffix not in _PICTURED]
         if len(tables) > 1:
             raise OptionError(f"--out may name one table, got {', '.join(map(str, tables))}")
         if tables and systems > 2:
             raise OptionError("--out is a table of two systems; --records keeps comparisons")
-        for path in others:
-            check_file("--out", path)
+        for path in self.out or []:
+            if path not in tables:
+                check_file("--out", path)
         return next(iter(tables), None)
 
     def write(self, answer: Duel | Order) -> None:
         """Write the charts and the summaries."""
         from langchain_judges.report.systems import save_chart
 
-        for chart in self._with(".png", ".svg"):
-            save_chart(answer, chart)
-        for note in self._with(".md"):
-            note.write_text(answer.markdown(), encoding="utf-8")
+        for path in self.out or []:
+            if path.suffix == ".md":
+                path.write_text(answer.markdown(), encoding="utf-8")
+            elif path.suffix in _PICTURED:
+                save_chart(answer, path)
 
 
 @unfolded
@@ -209,13 +208,13 @@ def _source(path: str) -> Source:
     return Source(rows, True)
 
 
-def _judge_of_systems(model: ModelFlags, contest: ContestFlags) -> JudgeFlags:
-    if contest.spec:
-        if len(contest.spec) > 1 or contest.method or contest.option:
-            raise OptionError("systems have one judge: a --spec, or --method with --set")
-        return JudgeFlags(spec=contest.spec[0])
-    own = {"base_url": model.base_url, "timeout": model.timeout, "option": contest.option}
-    return JudgeFlags(model=model.model, method=contest.method or "relative", **own)  # type: ignore[arg-type]  # by name
+def _judge_of_systems(model: ModelFlags, contest: ContestFlags) -> dict[str, Any]:
+    if not contest.spec:
+        method = contest.method or "relative"
+        return judge_spec(JudgeFlags(**vars(model), method=method, option=contest.option))
+    if len(contest.spec) > 1 or contest.method or contest.option:
+        raise OptionError("systems have one judge: a --spec, or --method with --set")
+    return judge_spec(JudgeFlags(spec=contest.spec[0]))
 
 
 def compare_systems(
@@ -232,8 +231,11 @@ def compare_systems(
         OptionError: A flag would do nothing, or is not allowed.
         InputError: A file cannot be read.
     """
-    named = named_judge(_judge_of_systems(model, contest))
-    plan = named.outline()  # refused before the rows are read, as the table is
+    from langchain_judges.methods.describe import outline
+    from langchain_judges.methods.registry import load_judge
+
+    spec = _judge_of_systems(model, contest)
+    plan = outline(spec)  # refused before the rows are read, as the table is
     source, names = _table_of_systems(paths, contest.systems, rows)
     output.table(len(names))
     if len(names) == 2 and contest.budget:
@@ -250,7 +252,7 @@ def compare_systems(
     tell_plan(plan, good.number * pairs, good.size * pairs, run)
     if run.dry_run:
         return
-    judge = named.build()
+    judge = load_judge(spec)
     if len(names) == 2:
         _duel(judge, good, names, run, output)
     else:
@@ -265,15 +267,14 @@ def _duel(
 
     duel = Duel(names, Summary())
     table = output.table(len(names))
-    places = {"out": table, "records": output.records, "columns": rows.columns}
     first = FirstToLabel(rows, table or output.records)
 
     def add(result: ResultRow) -> None:
         duel.add(result)
         first.add(result)
 
-    options = {**places, **run.options()}
-    duel.summary, stopped = run_rows(judge, rows.whole(), options, False, add)
+    places = {"out": table, "records": output.records, "columns": rows.columns}
+    duel.summary, stopped = run_rows(judge, rows.whole(), places | run.options(), False, add)
     first.tell(duel.summary)
     if not stopped:
         output.write(duel)

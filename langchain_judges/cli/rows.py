@@ -262,23 +262,20 @@ def known_rows(
     return file
 
 
-def judge_rows(
-    path: Path, judge: tuple[str, str | None, Mapping[str, object]], flags: RowFlags
-) -> RowFile:
+def judge_rows(path: Path, spec: Mapping[str, Any], flags: RowFlags) -> RowFile:
     """Return the rows that a judge takes, pairs or items, yet unread.
 
     Args:
         path: The table or set.
-        judge: Its method, preset and options.
+        spec: The judge; of judges its first member says what they take.
         flags: Which rows.
     """
-    from langchain_judges.methods.registry import kind_of_rows
+    from langchain_judges.methods.registry import leaf_of, method_of
 
-    method, _, options = judge
-    return open_rows(path, check_of(*judge), flags, kind_of_rows(method, options))
+    return open_rows(path, check_of(spec), flags, method_of(leaf_of(spec)[0]).takes)
 
 
-def check_of(method: str, preset: str | None, options: Mapping[str, object]) -> RowCheck:
+def check_of(spec: Mapping[str, Any]) -> RowCheck:
     """Return the check of a row by what its judge will need of it.
 
     It reads the label of an item as one of the judge's.
@@ -287,15 +284,15 @@ def check_of(method: str, preset: str | None, options: Mapping[str, object]) -> 
         OptionError: There is no such method or preset: rows that another takes must
             not seem bad.
     """
-    from langchain_judges.methods.registry import kind_of_rows, method_of, named
+    from langchain_judges.methods.registry import leaf_of, method_of, named
     from langchain_judges.methods.rubric.options import LabelOptions
 
+    method, preset, options = leaf_of(spec)
     method_options = method_of(method)
-    if preset:
-        named(method_options.presets, preset, f"preset of {method!r}")
-    if kind_of_rows(method, options) == "pair":
+    own = named(method_options.presets, preset, f"preset of {method!r}") if preset else {}
+    if method_options.takes == "pair":
         return check_labelled_pair
-    chosen = {**method_options.presets.get(preset or "", {}), **options}
+    chosen = {**own, **options}
     if isinstance(labels := chosen.get("labels"), str):
         raise OptionError(f"`labels` must be a list, got {labels!r}")
     checked = method_options(**chosen)

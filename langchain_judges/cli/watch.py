@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from langchain_judges.cli.flags import Concurrency, MaxCalls, Method, Prices, unfolded
-from langchain_judges.cli.judges import JudgeFlags, named_judge
+from langchain_judges.cli.judges import JudgeFlags, judge_spec
 from langchain_judges.cli.messages import (
     FAILED,
     INTERRUPTED,
@@ -95,14 +95,15 @@ def watch(
     Exit codes: 0 done, 1 nothing could be judged, 2 wrong use or refused, 3 budget spent,
     130 Ctrl-C.
     """
+    # Loaded here: help needs nothing of it.
+    from langchain_judges.asking.signals import stoppable
+    from langchain_judges.integrations.watch import watch_every, watch_project
+    from langchain_judges.methods.registry import load_judge
+
     stop = threading.Event()
     with refusals_as_exits():
         since, again = span(sample.since, "--since"), every and span(every, "--every")
-        built = named_judge(judge).build()
-        # Loaded here: help needs nothing of it.
-        from langchain_judges.asking.signals import stoppable
-        from langchain_judges.integrations.watch import watch_every, watch_project
-
+        built = load_judge(judge_spec(judge))
         chosen = asdict(sample) | asdict(budget) | {"since": since, "stop": stop}
         columns = named_columns(chosen.pop("column"), ["source"]) or {}
         look = partial(watch_project, judge=built, context=columns.get("source"), **chosen)

@@ -16,7 +16,13 @@ from langchain_judges.cli.flags import (
     Settings,
     unfolded,
 )
-from langchain_judges.cli.judges import ModelFlags, check_settable, set_options, tell_plan
+from langchain_judges.cli.judges import (
+    ModelFlags,
+    chat_model,
+    check_settable,
+    set_options,
+    tell_plan,
+)
 from langchain_judges.cli.messages import leave_with, refusals_as_exits, run_rows
 from langchain_judges.cli.rows import checked_rows, open_rows
 from langchain_judges.rows.checks import check_task
@@ -46,6 +52,7 @@ def write(
     The same command resumes where it stopped. Exit codes: 0 done, 1 no text written, or
     failures under --strict, 2 wrong use or refused, 3 budget spent, 130 Ctrl-C.
     """
+    from langchain_judges.methods.describe import Asked, Outline
     from langchain_judges.methods.registry import options_of
     from langchain_judges.writing.registry import WRITERS, load_writer
 
@@ -55,11 +62,12 @@ def write(
         check_settable(WRITERS, method, settings)
         good = checked_rows(open_rows(tasks, check_task, rows), "list of concepts", kept=True)
         calls = options_of(WRITERS, method, preset, settings).calls()
-        tell_plan(writer.outline(method, calls), good.number, good.size, run)
+        model = writer.spec_of(writer.model)
+        plan = Outline(method, "item", (Asked(calls, model),))
+        tell_plan(plan, good.number, good.size, run)
         if run.dry_run:
             return
-        built = load_writer(method, writer.chat(), preset=preset, **settings)
-        options = {"out": output.out, "records": output.records, **run.options()}
-        summary, stopped = run_rows(built, good.whole(), options, not output.file)
-        saved = output.file is not None
+        built = load_writer(method, chat_model(model), preset=preset, **settings)
+        options, saved = output.options() | run.options(), output.file is not None
+        summary, stopped = run_rows(built, good.whole(), options, not saved)
         leave_with(summary, run.strict, interrupted=stopped, saved=saved)

@@ -45,16 +45,16 @@ class WrittenReport(ABC):
         """Return plain JSON data."""
 
     @abstractmethod
-    def _shown(self) -> tuple[Sequence[ReportContent], Sequence[Contest]]:
+    def shown(self) -> tuple[Sequence[ReportContent], Sequence[Contest]]:
         """Return what a page shows: the reports, and the tests between their judges."""
 
     def to_dataframe(self) -> DataFrame:
         """Return the numbers, one a row: judge, key, value, interval, n and how many failed."""
-        return frame(number_rows(self._shown()[0]))
+        return frame(number_rows(self.shown()[0]))
 
     def to_csv(self, path: str | PathLike[str] | None = None) -> str:
         """Return the numbers as CSV, and write them to a file if there is a path."""
-        text, rows = StringIO(), number_rows(self._shown()[0])
+        text, rows = StringIO(), number_rows(self.shown()[0])
         table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         table.writeheader()
         table.writerows({key: inert_cell(cell) for key, cell in row.items()} for row in rows)
@@ -72,7 +72,7 @@ class WrittenReport(ABC):
         """
         from langchain_judges.report.page import render
 
-        return written(render(*self._shown()), path)
+        return written(render(*self.shown()), path)
 
 
 def written(text: str, path: str | PathLike[str] | None) -> str:
@@ -192,7 +192,8 @@ class TrustReport(ReportContent, WrittenReport):
             "answers": answers_of(self.sample),
         }
 
-    def _shown(self) -> tuple[Sequence[ReportContent], Sequence[Contest]]:
+    def shown(self) -> tuple[Sequence[ReportContent], Sequence[Contest]]:
+        """Return this report alone."""
         return [self], ()
 
 

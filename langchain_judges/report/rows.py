@@ -272,7 +272,7 @@ def join(verdicts: Iterable[VerdictRow], data: Iterable[Mapping[str, Any]] | Non
     kinds = set(map(kind_of_result, rows))
     if len(kinds) > 1:
         raise InputError("verdicts on pairs and on single texts need separate reports")
-    asked_rows = [row for row in rows if not _unasked(row)]
+    asked_rows = [row for row in rows if was_asked(row)]
     if not asked_rows:
         raise InputError("no row was asked: the budget was spent")
     return replace(_once(_joined(asked_rows, table)), unasked=len(rows) - len(asked_rows))
@@ -292,12 +292,10 @@ def _once(joined: Joined) -> Joined:
     return replace(joined, rows=rows, earlier=len(joined.rows) - len(rows))
 
 
-def _unasked(row: VerdictRow) -> bool:
-    """Say whether a row waits for a later run, as the budget was spent before it was done."""
-    if judged_row(row):
-        return False
-    failures = row["verdict"].get("failures") or []
-    return any(failure["reason"] == "over_budget" for failure in failures)
+def was_asked(row: VerdictRow) -> bool:
+    """Return whether a row does not wait for a later run, because the budget was spent."""
+    failures = (row.get("verdict") or {}).get("failures") or []
+    return judged_row(row) or all(failure["reason"] != "over_budget" for failure in failures)
 
 
 def _joined(rows: Sequence[VerdictRow], table: Sequence[Mapping[str, Any]] | None) -> Joined:

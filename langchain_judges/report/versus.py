@@ -56,7 +56,8 @@ class ComparisonReport(WrittenReport):
         """Return the paired tests, one pair of judges a row."""
         return frame([contest.to_dict() for contest in self.contests])
 
-    def _shown(self) -> tuple[Sequence[TrustReport], Sequence[Contest]]:
+    def shown(self) -> tuple[Sequence[TrustReport], Sequence[Contest]]:
+        """Return the reports, and the tests between their judges."""
         return self.reports, self.contests
 
 

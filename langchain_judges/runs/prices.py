@@ -97,7 +97,7 @@ class Prices:
             OptionError: The file is missing or has another form.
             MissingExtraError: The table needs the extra `prices`.
         """
-        if source == TABLE:
+        if str(source) == TABLE:
             with needs("prices", "A table of prices"):
                 import genai_prices  # noqa: F401 - whether it is there
 
