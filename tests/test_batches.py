@@ -5,6 +5,7 @@ import json
 import re
 import threading
 from functools import partial
+from unittest.mock import MagicMock
 
 import pytest
 from langchain_openai import ChatOpenAI
@@ -18,8 +19,7 @@ from langchain_judges import (
     resolve_model,
 )
 from langchain_judges.asking import batches
-from langchain_judges.asking.batch_jobs import PASSING, AnthropicJobs
-from langchain_judges.asking.batches import batch_model
+from langchain_judges.asking.batches import PASSING, AnthropicJobs, batch_model
 from langchain_judges.cli import app
 from langchain_judges.errors import ModelAccessError, OptionError
 from langchain_judges.runs import many
@@ -211,7 +211,7 @@ def test_the_command_asks_by_jobs_and_remembers_them(server, tmp_path, monkeypat
 
 def test_what_anthropic_s_job_did_not_answer_is_asked_again_and_what_it_refused_is_not():
     def status(**result):
-        return AnthropicJobs("", {}).read({"custom_id": "k", "result": result}).status
+        return AnthropicJobs(MagicMock()).read({"custom_id": "k", "result": result})[1]
 
     overloaded = {"error": {"type": "overloaded_error", "message": "busy"}}
     refused = {"error": {"type": "invalid_request_error", "message": "no such field"}}

@@ -3,41 +3,32 @@
 A batch model is an ordinary chat model whose HTTP client collects requests instead of sending
 them: graphs, repairs, caches and failures stay as they are, and rounds form by themselves,
 because all rows of a run wait at the same step. The protocols are OpenAI's (`/files`,
-`/batches`), which other servers speak too, and Anthropic's Message Batches.
+`/batches`), which other servers speak too, and Anthropic's Message Batches, each spoken by the
+client that the chat model has.
 
-A journal on disk knows every request that was sent, so that a run that was killed finds its
-jobs again and sends nothing twice.
+A store on disk knows every job that runs and every answer that came, so that a run that was
+killed finds its jobs again and sends nothing twice.
 """
 
 from __future__ import annotations
 
 import asyncio
 import importlib
+import itertools
 import json
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-import httpx
-
-from langchain_judges.asking.batch_jobs import (
-    ATTEMPTS,
-    PASSING,
-    AnthropicJobs,
-    BatchAnswer,
-    BatchJournal,
-    HttpRequest,
-    Job,
-    JobResult,
-    Jobs,
-    OpenAIJobs,
-)
 from langchain_judges.asking.clients import changed_clients, is_openai_compatible
+from langchain_judges.asking.faults import can_pass, status_of, wait_after
 from langchain_judges.asking.models import resolve_model
+from langchain_judges.asking.store import ReplyStore, key_of
 from langchain_judges.errors import OptionError
 
 if TYPE_CHECKING:
@@ -45,21 +36,191 @@ if TYPE_CHECKING:
 
     from langchain_core.language_models import BaseChatModel
 
+PASSING = {408, 409, 429, 500, 502, 503, 504, 529}
+"""Statuses of errors that may pass at another attempt."""
+ATTEMPTS = 3
+"""Jobs that a request may be in before its error is handed on."""
+MOST_REQUESTS, MOST_BYTES = 50_000, 190_000_000
+"""Of one job: OpenAI takes 50,000 requests and 200 MB, Anthropic 100,000 and 256 MB."""
+_TRIES, _FIRST_WAIT, _LONGEST_WAIT = 9, 1.0, 60.0
+_ANSWERS, _RECORD = "answers", "job"
+Json = dict[str, Any]
+"""An object of JSON that a server sent or is sent."""
+Answers = AsyncIterator[tuple[str, int, Json]]
+"""What a job brought: the key of a request, an HTTP status and the body."""
+
+
+class Job(NamedTuple):
+    """A job of a batch API; its status is what the server calls it."""
+
+    name: str
+    status: str
+    requests: int
+    completed: int
+
+
+class State(NamedTuple):
+    """Where a job stands.
+
+    Attributes:
+        status: As the server calls it: `validating`, `in_progress`, `completed`, `expired` …
+        completed: Requests that have an answer.
+        ended: Whether there is nothing more to come.
+        files: Of OpenAI's results.
+        problem: Why it brought nothing, if the job itself was refused.
+    """
+
+    status: str
+    completed: int
+    ended: bool
+    files: tuple[str, ...] = ()
+    problem: str = ""
+
+
+class OpenAIJobs:
+    """OpenAI's protocol: a file of requests, a job with a mark in its metadata.
+
+    Args:
+        client: An asynchronous client of the provider's package.
+    """
+
+    def __init__(self, client: Any) -> None:
+        """Speak through a client."""
+        self.client = client
+        self.batches = client.batches
+        self.once = client.with_options(max_retries=0).batches
+
+    async def upload(self, endpoint: str, requests: Mapping[str, object]) -> Json:
+        """Return what a job is made of: requests by key, for an endpoint."""
+        lines = [
+            {"custom_id": key, "method": "POST", "url": endpoint, "body": body}
+            for key, body in requests.items()
+        ]
+        text = "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
+        content = "batch.jsonl", text.encode()
+        file = await self.client.files.create(file=content, purpose="batch")
+        window = {"endpoint": endpoint, "completion_window": "24h"}
+        return {"input_file_id": file.id, **window}
+
+    async def make(self, content: Json, mark: str) -> str:
+        """Make a job and return its name, by one request: a lost one may have arrived."""
+        job = await self.once.create(**content, metadata={"langchain_judges": mark})
+        return str(job.id)
+
+    async def find(self, mark: str, requests: int) -> str | None:
+        """Return the name of a job that was made without an answer, if the server has it."""
+        page = await self.batches.list(limit=100)
+        while True:
+            for job in page.data:
+                if (job.metadata or {}).get("langchain_judges") == mark:
+                    return str(job.id)
+            if not page.has_more:
+                return None
+            page = await page.get_next_page()
+
+    async def look(self, name: str) -> State:
+        """Return where a job stands."""
+        job = (await self.batches.retrieve(name)).to_dict()
+        files = job.get("output_file_id"), job.get("error_file_id")
+        problem = (job.get("errors") or {}).get("data") or ""
+        return State(
+            job["status"],
+            (job.get("request_counts") or {}).get("completed", 0),
+            job["status"] in {"completed", "failed", "expired", "cancelled"},
+            tuple(file for file in files if file),
+            json.dumps(problem) if job["status"] == "failed" else "",
+        )
+
+    async def results(self, name: str, state: State) -> Answers:
+        """Yield what a job brought."""
+        for file in state.files:
+            async with self.client.files.with_streaming_response.content(file) as reply:
+                async for text in reply.iter_lines():
+                    if text.strip():
+                        yield self.read(json.loads(text))
+
+    def read(self, line: Json) -> tuple[str, int, Json]:
+        """Return what a line of results says."""
+        response = line.get("response") or {}
+        body = response.get("body") or {"error": line.get("error")}
+        # Whatever the server calls it, so that the reply is priced as one of a batch.
+        body = {**body, "service_tier": "batch"} if "usage" in body else body
+        return line["custom_id"], response.get("status_code") or 503, body
+
+
+class AnthropicJobs(OpenAIJobs):
+    """Anthropic's Message Batches: requests in the job itself, which carries no mark."""
+
+    def __init__(self, client: Any) -> None:
+        """Speak through a client."""
+        self.batches = client.messages.batches
+        self.once = client.with_options(max_retries=0).messages.batches
+
+    async def upload(self, endpoint: str, requests: Mapping[str, object]) -> Json:
+        """Return the requests; they go with the job."""
+        return {"requests": [{"custom_id": k, "params": v} for k, v in requests.items()]}
+
+    async def make(self, content: Json, mark: str) -> str:
+        """Make a job."""
+        return str((await self.once.create(**content)).id)
+
+    async def find(self, mark: str, requests: int) -> str | None:
+        """Return the newest job of as many requests.
+
+        If it is another one, its results have other keys, and the requests are asked again.
+        """
+        jobs = (await self.batches.list(limit=100)).data
+        sizes = ((job.id, sum(job.request_counts.to_dict().values())) for job in jobs)
+        return next((name for name, size in sizes if size == requests), None)
+
+    async def look(self, name: str) -> State:
+        """Return where a job stands."""
+        job = await self.batches.retrieve(name)
+        ended = job.processing_status == "ended"
+        return State(job.processing_status, job.request_counts.succeeded or 0, ended)
+
+    async def results(self, name: str, state: State) -> Answers:
+        """Yield what a job brought."""
+        async for line in await self.batches.results(name):
+            yield self.read(line.to_dict())
+
+    def read(self, line: Json) -> tuple[str, int, Json]:
+        """Return what a line of results says."""
+        result = line["result"]
+        if result["type"] == "succeeded":
+            message = result["message"]
+            usage = {**message["usage"], "service_tier": "batch"}
+            return line["custom_id"], 200, {**message, "usage": usage}
+        error = result.get("error") or {"error": {"message": result["type"]}}
+        inner = error.get("error") or error
+        wrong = inner.get("type") == "invalid_request_error"
+        return line["custom_id"], 400 if wrong else 503, error
+
+
+class BatchAnswer(NamedTuple):
+    """What a request got: an HTTP status and JSON."""
+
+    status: int
+    body: Any
+
 
 @dataclass
 class Pending:
-    """A request that waits for its answer."""
+    """A request that waits for its answer.
+
+    Attributes:
+        key: Of its content, and of how often the same was asked before.
+        endpoint: The path at the server, from its version on.
+        body: What is asked.
+        answer: What comes of it.
+        jobs: In how many it was.
+    """
 
     key: str
-    """Of its content, and of how often the same was asked before."""
-    request: HttpRequest
+    endpoint: str
+    body: Any
     answer: asyncio.Future[BatchAnswer]
-    attempts: int = 0
-
-    @property
-    def size(self) -> int:
-        """About how many bytes it takes in a job."""
-        return len(self.request.content) + 200
+    jobs: int = 0
 
     def settle(self, outcome: BatchAnswer | Exception) -> None:
         """Give the answer, or what prevents one, to who waits for it, unless it has one."""
@@ -71,51 +232,63 @@ class Pending:
             self.answer.set_result(outcome)
 
 
-MOST_REQUESTS, MOST_BYTES = 50_000, 190_000_000
-"""Of one job: OpenAI takes 50,000 requests and 200 MB, Anthropic 100,000 and 256 MB."""
-_OK = 200
-
-
-@dataclass
 class Batcher:
-    """Collects requests into jobs, in an event loop of its own, and hands out the answers."""
+    """Collects requests into jobs, in an event loop of its own, and hands out the answers.
 
-    journal: BatchJournal
-    quiet: float
-    """Seconds without a new request after which a job is sent."""
-    poll: float
-    """Seconds between looks at a job."""
-    most_requests: int = MOST_REQUESTS
-    report: Callable[[Job], object] = lambda _: None
-    _times: Counter[str] = field(default_factory=Counter)
-    """How often each request was asked."""
-    _waiting: dict[str, Pending] = field(default_factory=dict)
-    """Not in a job yet."""
-    _open: dict[str, Pending] = field(default_factory=dict)
-    """In a job that runs."""
-    _watched: set[str] = field(default_factory=set)
-    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
-    _timer: asyncio.TimerHandle | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _loop: asyncio.AbstractEventLoop | None = None
+    Args:
+        jobs: The batch API.
+        store: Holds a record of each job that runs in a scope of its own, and the answers.
+        quiet: Seconds without a new request after which a job is sent.
+        poll: Seconds between looks at a job.
+        most_requests: Of one job.
+        report: Is told of each job whenever its state changes.
+    """
 
-    def ask(self, request: HttpRequest) -> Future[BatchAnswer]:
-        """Return the answer to come for a request, from any thread."""
+    def __init__(
+        self,
+        jobs: OpenAIJobs,
+        store: ReplyStore,
+        quiet: float,
+        poll: float,
+        most_requests: int,
+        report: Callable[[Job], object] | None,
+    ) -> None:
+        """Find the jobs of earlier runs; nothing is asked yet."""
+        self._api, self._store, self._quiet, self._poll = jobs, store, quiet, poll
+        self._most_requests, self._report = most_requests, report or (lambda _: None)
+        self._times: Counter[str] = Counter()
+        self._waiting: dict[str, Pending] = {}  # not in a job yet
+        self._open: dict[str, Pending] = {}  # in a job that runs
+        found = {mark: dict(store.entries(mark)) for mark in store.scopes() if mark != _ANSWERS}
+        self._jobs: dict[str, Any] = {
+            mark: each[_RECORD] for mark, each in found.items() if _RECORD in each
+        }
+        self._job_of = {key: mark for mark, job in self._jobs.items() for key in job["keys"]}
+        self._watched: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def ask(self, request: Any) -> Future[BatchAnswer]:
+        """Return the answer to come for an HTTP request that was read, from any thread."""
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 threading.Thread(
                     target=self._loop.run_forever, name="batches", daemon=True
                 ).start()
-        return asyncio.run_coroutine_threadsafe(self._ask(request), self._loop)
+        endpoint = f"/v1/{request.url.path.rpartition('/v1/')[2]}"
+        work = self._ask(endpoint, json.loads(request.content))
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    async def _ask(self, request: HttpRequest) -> BatchAnswer:
-        digest = request.digest
+    async def _ask(self, endpoint: str, body: Any) -> BatchAnswer:
+        digest = key_of(endpoint, body)
         self._times[digest] += 1
         key = f"{digest}-{self._times[digest]}"
-        if answer := self.journal.answer(key):
-            return answer
-        pending = Pending(key, request, asyncio.get_running_loop().create_future())
+        if stored := dict(self._store.entries(_ANSWERS, key)):
+            return BatchAnswer(200, stored[key])
+        pending = Pending(key, endpoint, body, asyncio.get_running_loop().create_future())
         self._enter(pending)
         try:
             return await pending.answer
@@ -125,153 +298,172 @@ class Batcher:
 
     def _enter(self, pending: Pending) -> None:
         """Find the job that a request is in, or put it among those for the next one."""
-        if job := self.journal.job_of(pending.key):
+        if mark := self._job_of.get(pending.key):
             self._open[pending.key] = pending
-            self._watch(job, pending.request)
+            if mark not in self._watched:  # of an earlier run
+                self._start(self._resume(mark), mark)
             return
         self._waiting[pending.key] = pending
         if self._timer:
             self._timer.cancel()
-        if len(self._waiting) >= self.most_requests:
+        if len(self._waiting) >= self._most_requests:
             self._send()
         else:
-            self._timer = asyncio.get_running_loop().call_later(self.quiet, self._send)
+            self._timer = asyncio.get_running_loop().call_later(self._quiet, self._send)
 
     def _send(self) -> None:
-        """Put all that waits into jobs: one for each server, endpoint and size."""
+        """Put all that waits into jobs: one for each endpoint and size."""
         self._timer = None
         waiting = [each for each in self._waiting.values() if not each.answer.done()]
         self._waiting.clear()
-        groups: dict[tuple[str, str], list[Pending]] = {}
-        for pending in waiting:
-            place = pending.request.address, pending.request.endpoint
-            groups.setdefault(place, []).append(pending)
-        for group in groups.values():
-            for part in self._parts(group):
-                self._open |= {pending.key: pending for pending in part}
-                self._start(self._run(part), [pending.key for pending in part])
+        for part in _parts(waiting, self._most_requests):
+            mark = uuid.uuid4().hex
+            self._jobs[mark] = {"keys": [pending.key for pending in part], "name": ""}
+            self._open |= {pending.key: pending for pending in part}
+            self._start(self._make(mark, part), mark)
 
-    def _parts(self, group: Iterable[Pending]) -> Iterator[list[Pending]]:
-        part: list[Pending] = []
-        size = 0
-        for pending in group:
-            if part and (len(part) == self.most_requests or size + pending.size > MOST_BYTES):
-                yield part
-                part, size = [], 0
-            part.append(pending)
-            size += pending.size
-        yield part
-
-    def _start(self, work: Coroutine[Any, Any, None], keys: Iterable[str]) -> None:
-        """Run some work; what it raises is the answer to all requests that wait for it."""
+    def _start(self, work: Coroutine[Any, Any, None], mark: str) -> None:
+        """Run some work on a job; what it raises is the answer to all who wait for it."""
+        self._watched.add(mark)
+        keys = self._jobs[mark]["keys"]
 
         async def guarded() -> None:
             try:
                 await work
-            except httpx.HTTPStatusError as exc:
-                # The server's own words, so that a refused key is one.
-                self._settle(keys, _answer_of(exc.response))
             except Exception as exc:  # noqa: BLE001 - it answers all who wait
                 # Nobody awaits this task: a lost connection, a reply of another form, a full
                 # disk or a caller's `report` that raises must end the waits for its answers.
-                self._settle(keys, exc)
+                outcome = _refusal(exc) or exc
+                for key in keys:
+                    self._settle(key, outcome)
 
         task = asyncio.ensure_future(guarded())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _settle(self, keys: Iterable[str], outcome: BatchAnswer | Exception) -> None:
-        for key in keys:
-            if pending := self._open.pop(key, None):
-                pending.settle(outcome)
+    def _settle(self, key: str, outcome: BatchAnswer | Exception) -> None:
+        if pending := self._open.pop(key, None):
+            pending.settle(outcome)
 
-    def _jobs(self, request: HttpRequest) -> Jobs:
-        """Return the batch API of a request's server."""
-        kind = AnthropicJobs if request.endpoint == "/v1/messages" else OpenAIJobs
-        return kind(request.address, request.access, min(self.poll, 1.0))
-
-    async def _run(self, part: list[Pending]) -> None:
-        request = part[0].request
-        jobs = self._jobs(request)
-        requests = {pending.key: pending.request.body for pending in part}
-        content = await jobs.upload(request.endpoint, requests)
-        mark = uuid.uuid4().hex
+    async def _make(self, mark: str, part: list[Pending]) -> None:
+        requests = {pending.key: pending.body for pending in part}
+        content = await self._api.upload(part[0].endpoint, requests)
         # Written first: a process that dies after the next line finds the job again.
-        self.journal.intend(mark, requests)
-        self._watched.add(mark)
+        self._name(mark, "")
         try:
-            name = await jobs.make_once(content, mark, len(part))
-        except httpx.HTTPStatusError:
-            self.journal.forget(mark)
+            name = await self._made_once(content, mark, len(part))
+        except Exception as exc:
+            if status_of(exc) is not None:  # there is no such job
+                self._forget(mark)
             raise
-        self.journal.sent(mark, name)
-        await self._follow(Job(mark, name, "unknown", len(part)), jobs)
+        self._name(mark, name)
+        await self._follow(mark)
 
-    def _watch(self, job: Job, request: HttpRequest) -> None:
-        """Follow a job of an earlier run, once."""
-        if job.mark not in self._watched:
-            self._watched.add(job.mark)
-            keys = self.journal.unanswered(job.mark)
-            self._start(self._resume(job, self._jobs(request)), keys)
+    async def _made_once(self, content: Json, mark: str, requests: int) -> str:
+        """Make a job; where no answer comes, look first whether it was made all the same."""
+        for tries in itertools.count():
+            try:
+                return await self._api.make(content, mark)
+            except Exception as exc:
+                lost = status_of(exc) is None
+                if lost and (name := await self._api.find(mark, requests)):
+                    return name
+                if tries == _TRIES or not can_pass(exc):
+                    raise
+                wait = min(_FIRST_WAIT * 2**tries, self._poll, _LONGEST_WAIT)
+                await asyncio.sleep(wait_after(exc, wait))
+        raise AssertionError  # the last attempt returned or raised
 
-    async def _resume(self, job: Job, jobs: Jobs) -> None:
-        if not job.name:
-            name = await jobs.find(job.mark, job.requests)
+    def _name(self, mark: str, name: str) -> None:
+        """Write down a job, with the server's name for it once it is known."""
+        self._jobs[mark]["name"] = name
+        self._store.keep(mark, _RECORD, self._jobs[mark])
+        self._job_of |= dict.fromkeys(self._jobs[mark]["keys"], mark)
+
+    def _forget(self, mark: str) -> None:
+        for key in self._jobs.pop(mark)["keys"]:
+            self._job_of.pop(key, None)
+        self._store.forget(mark)
+
+    async def _resume(self, mark: str) -> None:
+        """Follow a job of an earlier run."""
+        job = self._jobs[mark]
+        if not job["name"]:
+            name = await self._api.find(mark, len(job["keys"]))
             if name is None:  # the process died before it was: nothing was paid
-                for key in self.journal.forget(job.mark):
+                self._forget(mark)
+                for key in job["keys"]:
                     if pending := self._open.pop(key, None):
                         self._enter(pending)
                 return
-            self.journal.sent(job.mark, name)
-            job = replace(job, name=name)
-        await self._follow(job, jobs)
+            self._name(mark, name)
+        await self._follow(mark)
 
-    async def _follow(self, job: Job, jobs: Jobs) -> None:
+    async def _follow(self, mark: str) -> None:
         """Wait for a job's end, and hand out what it brought."""
+        job, before = self._jobs[mark], None
         while True:
-            state = await jobs.look(job.name)
-            now = replace(job, status=state.status, completed=state.completed)
-            if now != job:
-                job = now
-                self.report(job)
+            state = await self._api.look(job["name"])
+            now = Job(job["name"], state.status, len(job["keys"]), state.completed)
+            if now != before:
+                self._report(now)
+            before = now
             if state.ended:
                 break
-            await asyncio.sleep(self.poll)
-        for address in state.results:
-            async for result in jobs.results(address):
-                if result.status in PASSING:
-                    self._fail(result, json.dumps(result.body))
-                else:
-                    self._keep(result.key, BatchAnswer(status=result.status, body=result.body))
-        for key in self.journal.unanswered(job.mark):
-            status = 400 if state.problem else 503
-            self._fail(JobResult(key, status, {}), state.problem or state.status)
+            await asyncio.sleep(self._poll)
+        nothing = BatchAnswer(400 if state.problem else 503, state.problem or state.status)
+        left = dict.fromkeys(job["keys"], nothing)
+        async for key, status, body in self._api.results(job["name"], state):
+            left[key] = result = BatchAnswer(status, body)
+            if result.status not in PASSING:
+                del left[key]
+                # A refusal costs nothing, and a later run may ask again.
+                if result.status == 200:
+                    self._store.keep(_ANSWERS, key, result.body)
+                self._settle(key, result)
+        self._forget(mark)
+        for key, result in left.items():
+            self._ask_again(key, result)
 
-    def _fail(self, result: JobResult, problem: str) -> None:
-        """Ask a request again in another job, or hand its error on."""
-        self.journal.keep(result.key, None)
-        pending = self._open.pop(result.key, None)
+    def _ask_again(self, key: str, result: BatchAnswer) -> None:
+        """Put a request into another job, or hand its error on."""
+        pending = self._open.pop(key, None)
         if pending is None or pending.answer.done():
             return
-        pending.attempts += 1
-        if result.status in PASSING and pending.attempts < ATTEMPTS:
+        pending.jobs += 1
+        if result.status in PASSING and pending.jobs < ATTEMPTS:
             self._enter(pending)
             return
+        problem = result.body if isinstance(result.body, str) else json.dumps(result.body)
         error = {"error": {"message": f"the batch job says: {problem[:300]}"}}
-        pending.settle(BatchAnswer(status=result.status, body=error))
-
-    def _keep(self, key: str, answer: BatchAnswer) -> None:
-        """Hand an answer out; a refusal costs nothing, and a later run may ask again."""
-        self.journal.keep(key, answer if answer["status"] == _OK else None)
-        self._settle([key], answer)
+        pending.settle(BatchAnswer(result.status, error))
 
 
-def _answer_of(response: httpx.Response) -> BatchAnswer:
+def _parts(waiting: Iterable[Pending], most_requests: int) -> Iterator[list[Pending]]:
+    """Yield requests of one endpoint, as many as a job takes."""
+    part: list[Pending] = []
+    total = 0
+    for pending in sorted(waiting, key=lambda each: each.endpoint):
+        size = len(json.dumps(pending.body)) + 200
+        is_full = len(part) == most_requests or total + size > MOST_BYTES
+        if part and (is_full or part[0].endpoint != pending.endpoint):
+            yield part
+            part, total = [], 0
+        part.append(pending)
+        total += size
+    if part:
+        yield part
+
+
+def _refusal(error: Exception) -> BatchAnswer | None:
+    """Return what a server refused in its own words, so that a refused key is one."""
+    status, response = status_of(error), getattr(error, "response", None)
+    if status is None:
+        return None
     try:
-        body = response.json()
-    except ValueError:
-        body = {"error": {"message": response.text[:300]}}
-    return BatchAnswer(status=response.status_code, body=body)
+        return BatchAnswer(status, response.json())  # type: ignore[union-attr] # it has one
+    except (AttributeError, ValueError):
+        return BatchAnswer(status, {"error": {"message": str(error)[:300]}})
 
 
 def batch_model(
@@ -299,67 +491,63 @@ def batch_model(
     Raises:
         OptionError: The model speaks another protocol.
         ModelSetupError: The model cannot be made.
+        OutputError: The file cannot be opened.
     """
     chat: Any = resolve_model(model)
-    kinds = {base.__name__ for base in type(chat).__mro__}
-    if not is_openai_compatible(chat) and "ChatAnthropic" not in kinds:
+    is_openai = is_openai_compatible(chat)
+    if not is_openai and "ChatAnthropic" not in {base.__name__ for base in type(chat).__mro__}:
         raise OptionError(
             "batches need a model that speaks OpenAI's or Anthropic's protocol, got a "
             f"{type(chat).__name__}"
         )
-    tell = report or (lambda _: None)
-    batcher = Batcher(BatchJournal(journal), quiet, poll, most_requests, tell)
-    marks = {"metadata": {**(chat.metadata or {}), "batch": True}}
-    copied = _openai_copy if is_openai_compatible(chat) else _anthropic_copy
-    return cast("BaseChatModel", copied(chat, batcher, marks))
-
-
-def _openai_copy(chat: Any, batcher: Batcher, marks: Mapping[str, object]) -> Any:
-    now, later = _clients(httpx, batcher)
+    live = chat.root_async_client if is_openai else chat._async_client
+    package = importlib.import_module(type(live).__module__.partition(".")[0])
+    own = package.DefaultAsyncHttpxClient()
+    client = live.with_options(http_client=own, max_retries=_TRIES, timeout=600)
+    jobs = OpenAIJobs(client) if is_openai else AnthropicJobs(client)
+    store = ReplyStore(Path(journal), shared=True)
+    batcher = Batcher(jobs, store, quiet, poll, most_requests, report)
+    now, later = _clients(package, batcher)
+    # A job takes hours: no reply is late.
+    changes: Json = {"metadata": {**(chat.metadata or {}), "batch": True}, "max_retries": 0}
+    if not is_openai:
+        copy = chat.model_copy(update=changes)
+        # Where the class keeps its clients once they are made; it takes none of a caller's.
+        for name, http_client in (("_client", now), ("_async_client", later)):
+            vars(copy)[name] = getattr(chat, name).with_options(http_client=http_client)
+        vars(copy)["default_request_timeout"] = None
+        return cast("BaseChatModel", copy)
 
     def batched(client: Any) -> Any:
         http_client = later if client is chat.root_async_client else now
         return client.with_options(http_client=http_client, max_retries=0)
 
-    clients = {**changed_clients(chat, batched), "http_client": now, "http_async_client": later}
-    # A job takes hours: no reply is late.
-    return chat.model_copy(update={**clients, **marks, "request_timeout": None})
+    changes |= changed_clients(chat, batched)
+    changes |= {"http_client": now, "http_async_client": later, "request_timeout": None}
+    return cast("BaseChatModel", chat.model_copy(update=changes))
 
 
-def _anthropic_copy(chat: Any, batcher: Batcher, marks: Mapping[str, object]) -> Any:
-    now, later = _clients(importlib.import_module("httpx2"), batcher)
-    copy = chat.model_copy(update={**marks, "max_retries": 0})
-    # Where the class keeps its clients once they are made; it takes none of a caller's.
-    for name, client in (("_client", now), ("_async_client", later)):
-        own = getattr(chat, name).with_options(http_client=client, max_retries=0)
-        vars(copy)[name] = own
-    vars(copy)["default_request_timeout"] = None
-    return copy
-
-
-def _clients(library: Any, batcher: Batcher) -> tuple[Any, Any]:
+def _clients(package: Any, batcher: Batcher) -> tuple[Any, Any]:
     """Return HTTP clients that hand their requests to a batcher.
 
     Args:
-        library: `httpx`, or `httpx2` for the packages that have moved on to it.
+        package: The provider's, whose HTTP library they are of: `httpx` or `httpx2`.
         batcher: Who answers.
     """
+    library: Any = importlib.import_module(package.DefaultHttpxClient.__base__.__module__)
 
     class Transport(library.BaseTransport):  # type: ignore[misc] # of either library
-        def handle_request(self, request: httpx.Request) -> httpx.Response:
+        def handle_request(self, request: Any) -> Any:
             request.read()
-            return response(request, batcher.ask(HttpRequest.of(request)).result())
+            return response(request, batcher.ask(request).result())
 
     class AsyncTransport(library.AsyncBaseTransport):  # type: ignore[misc] # likewise
-        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        async def handle_async_request(self, request: Any) -> Any:
             await request.aread()
-            answer = await asyncio.wrap_future(batcher.ask(HttpRequest.of(request)))
-            return response(request, answer)
+            return response(request, await asyncio.wrap_future(batcher.ask(request)))
 
-    def response(request: httpx.Request, answer: BatchAnswer) -> httpx.Response:
-        parts = {"json": answer["body"], "request": request}
-        http_response: httpx.Response = library.Response(answer["status"], **parts)
-        return http_response
+    def response(request: Any, answer: BatchAnswer) -> Any:
+        return library.Response(answer.status, json=answer.body, request=request)
 
     return library.Client(transport=Transport()), library.AsyncClient(
         transport=AsyncTransport()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from bisect import bisect
 from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
@@ -21,28 +20,19 @@ _MOST_OBJECTS = 100
 """Braces tried as the start of an object; a text full of them must not cost minutes."""
 _DEEPEST = 50
 """Levels of an object; no reply shape has ten, and code that recurses must not run out."""
-_LONGEST_NUMBER = 300
-"""Digits of a whole number; Python refuses to read some thousands."""
 _WRAPPER = re.compile(
-    r"<(?P<end>/?)(?P<name>[A-Za-z][\w:-]{0,40})>"
-    r"|\[(?P<end2>/?)(?P<name2>[A-Za-z_]{3,30})\]"
-    r"|\u25c1(?P<end3>/?)(?P<name3>\w{2,30})\u25b7"
-    r"|<\|(?P<name4>[^|<>]{1,40})\|>"
+    r"(?:[<\u25c1]|\[(?=/?[A-Za-z_]{3,30}\]))(?P<end>/?)(?P<name>[A-Za-z][\w:-]{0,40})[>\u25b7\]]"
+    r"|<\|(?P<special>[^|<>]{1,40})\|>"
 )
 """What models of all makers put around their thoughts: `<think>`, `[THINK]`, `◁think▷`, and
 Harmony's `<|channel|>`, which ends nothing by itself."""
-_WRAPPED = re.compile(r"```(?:json)?\s*(?P<inner>\{.*\})\s*```", re.DOTALL | re.IGNORECASE)
+_WRAPPED = re.compile(
+    r"\s*```(?:json)?\s*(?P<inner>\{.*\})\s*```\s*", re.DOTALL | re.IGNORECASE
+)
 
 
-class _Contradiction:
-    """Stands for the values of a member that an object gives twice, differently."""
-
-    def __repr__(self) -> str:
-        return "two different values"
-
-
-CONTRADICTION = _Contradiction()
-"""The value of a member that an object gives twice, differently; it fits no shape."""
+class Contradiction:
+    """Stands for the values of a member that an object gives twice, differently; fits no shape."""
 
 
 class TextObject(NamedTuple):
@@ -54,49 +44,36 @@ class TextObject(NamedTuple):
 
 
 class Objects(NamedTuple):
-    """The outermost objects of a text, in order."""
+    """The outermost objects of a text, in order.
+
+    Attributes:
+        complete: Those that can be read.
+        broken: Whether a brace begins none: it may have been cut, and an object inside of it
+            is no answer; or whether there are more braces than were tried.
+    """
 
     complete: list[TextObject]
     broken: bool
-    """Whether a brace begins none: it may have been cut, and an object inside of it is no
-    answer; or whether there are more braces than were tried."""
 
 
 def _members(members: list[tuple[str, object]]) -> dict[str, object]:
     """Return an object's members; where one is given twice, both must say the same."""
     values: dict[str, object] = {}
     for name, value in members:
-        same = name not in values or values[name] == value
-        values[name] = value if same else CONTRADICTION
+        values[name] = value if values.get(name, value) == value else Contradiction
     return values
 
 
-def _whole_number(digits: str) -> int | float:
-    return int(digits) if len(digits) <= _LONGEST_NUMBER else float(digits)
-
-
 DECODER = json.JSONDecoder(
-    strict=False,
-    object_pairs_hook=_members,
-    parse_int=_whole_number,
-    parse_constant=lambda name: None,
+    strict=False, object_pairs_hook=_members, parse_constant=lambda name: None
 )
 """Reads JSON as `json` does, but neither contradictions nor numbers that cannot be written."""
 
 
-def too_deep(data: object) -> bool:
+def too_deep(data: object, levels: int = _DEEPEST) -> bool:
     """Say whether data is nested deeper than any reply that is asked for."""
-    level = [data]
-    for _ in range(_DEEPEST):
-        level = [
-            part
-            for value in level
-            if isinstance(value, dict | list)
-            for part in (value.values() if isinstance(value, dict) else value)
-        ]
-        if not level:
-            return False
-    return True
+    parts = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
+    return not levels or any(too_deep(part, levels - 1) for part in parts)
 
 
 def object_at(text: str, at: int) -> TextObject | None:
@@ -110,16 +87,11 @@ def object_at(text: str, at: int) -> TextObject | None:
 
 def whole_object(text: str) -> TextObject | None:
     """Return the object that a text is, alone or in a code block; None if it says more."""
-    stripped = text.rstrip()
-    block = _WRAPPED.fullmatch(stripped.lstrip())
-    start = len(stripped) - len(stripped.lstrip())
-    end = len(stripped)
-    if block:
-        start, end = start + block.start("inner"), start + block.end("inner")
-    if not stripped.startswith("{", start):
-        return None
-    one = object_at(stripped, start)
-    return one if one and one.end == end else None
+    block = _WRAPPED.fullmatch(text)
+    start, end = block.span("inner") if block else (0, len(text))
+    start += len(text[start:end]) - len(text[start:end].lstrip())
+    one = object_at(text, start) if text.startswith("{", start) else None
+    return one if one and not text[one.end : end].strip() else None
 
 
 def objects(text: str, at: int = 0) -> Objects:
@@ -158,44 +130,32 @@ def answer_start(text: str) -> int | None:
     """
     begin = len(text) - len(text.lstrip())
     opening = _WRAPPER.match(text, begin)
+    ends = [each for each in wrappers(text) if each["end"]]
     if opening is None:
-        ends = [each for each in wrappers(text) if _is_end(each) and "think" in _named(each)]
+        ends = [each for each in ends if "think" in each["name"].casefold()]
         if ends and text.startswith(("{", "[", "`"), begin):
             return None  # a quotation in what begins like JSON
         return ends[0].end() if len(ends) == 1 else 0
-    if _is_end(opening) or opening["name4"]:
+    if opening["end"] or opening["special"]:
         return None
-    closing = [
-        each
-        for each in wrappers(text)
-        if _is_end(each) and _named(each) == _named(opening) and each.start() > begin
-    ]
+    name = opening["name"].casefold()
+    closing = [each for each in ends if each["name"].casefold() == name]
     # More than one: the thoughts may be quoting what closes them.
     return closing[0].end() if len(closing) == 1 else None
-
-
-def _is_end(wrapper: re.Match[str]) -> bool:
-    return bool(wrapper["end"] or wrapper["end2"] or wrapper["end3"])
-
-
-def _named(wrapper: re.Match[str]) -> str:
-    names = (wrapper["name"], wrapper["name2"], wrapper["name3"], wrapper["name4"])
-    return str(next(filter(None, names))).casefold()
 
 
 def wrappers(text: str) -> list[re.Match[str]]:
     """Return what may open or close thoughts outside of JSON objects."""
     found = list(_WRAPPER.finditer(text))
     spans = objects(text).complete if found else []
-    ends = [0, *(one.end for one in spans)]
-    starts = [one.start for one in spans]
-    # The end of the last object that begins before a wrapper; none of them overlap.
-    return [each for each in found if ends[bisect(starts, each.start())] <= each.start()]
+    return [
+        each for each in found if not any(one.start <= each.start() < one.end for one in spans)
+    ]
 
 
 def has_wrappers(text: str) -> bool:
     """Say whether a text holds marks like those around thoughts."""
-    return any("think" in _named(each) for each in _WRAPPER.finditer(text))
+    return any("think" in each[0].casefold() for each in _WRAPPER.finditer(text))
 
 
 def repeats(value: Mapping[str, object], other: object) -> bool:

@@ -34,7 +34,7 @@ from langchain_judges.runs.shards import Shard
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from langchain_judges.asking.batch_jobs import Job
+    from langchain_judges.asking.batches import Job
 
 _IN_JOBS, _OPEN_ROWS = 50_000, 2_000
 """Calls in flight and rows begun where calls become jobs, unless named."""
