@@ -98,7 +98,7 @@ async def order_of(outcomes):
         return outcomes[number]
 
     def steps(number):
-        return cache.behind_first(["key"], lambda: call(number), bool)
+        return cache.behind_first(["key"], call(number), bool)
 
     tasks = [asyncio.create_task(arun(steps(n))) for n in range(len(outcomes))]
     await asyncio.sleep(0)
@@ -254,10 +254,9 @@ def test_nobody_waits_where_the_option_says_so(monkeypatch):
 def test_openai_is_told_by_which_name_it_finds_the_beginning():
     model = resolve_model("openai:m", api_key="x")
     adapter = ModelAdapter(model)
-    request = adapter.request(Reply, {})
-    named = adapter.with_cache_key(request, "a key")
+    named = adapter.request(Reply, {}, cache_key="a key")
     assert named.settings["prompt_cache_key"] == "a key"
-    assert adapter.with_cache_key(request, "") is request
+    assert "prompt_cache_key" not in adapter.request(Reply, {}).settings
     elsewhere = ModelAdapter(resolve_model("m", base_url="http://127.0.0.1:1/v1"))
-    request = elsewhere.request(Reply, {})
-    assert elsewhere.with_cache_key(request, "a key") is request
+    request = elsewhere.request(Reply, {}, cache_key="a key")
+    assert "prompt_cache_key" not in request.settings

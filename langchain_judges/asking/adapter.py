@@ -164,6 +164,7 @@ class ModelAdapter:
         logprobs: bool = False,
         alternatives: int = 0,
         sampled: bool = False,
+        cache_key: str = "",
     ) -> ReplyRequest:
         """Return how to ask for a reply of `shape` on the rung that the model is on.
 
@@ -173,6 +174,7 @@ class ModelAdapter:
             logprobs: Whether log-probabilities are wanted.
             alternatives: Tokens whose probabilities are wanted beside each one written.
             sampled: Whether this is one sample of many.
+            cache_key: By which a provider finds its prompt cache, if it looks for one.
         """
         if logprobs and self.openai_compatible and "logprobs" not in self.refused:
             sampling = {**sampling, "logprobs": True}
@@ -186,14 +188,10 @@ class ModelAdapter:
             model, settings = self._with(place.model, sampling, unseeded)
             request = self._request(rung, shape, model, settings)
             place.requests[key] = request._replace(sent=tuple(sampling))
-        return place.requests[key]
-
-    def with_cache_key(self, request: ReplyRequest, key: str) -> ReplyRequest:
-        """Return a request that names its cache, where the provider looks for it by a name."""
-        name = "prompt_cache_key"
-        if not key or not self._names_caches or name in self.refused:
+        request, name = place.requests[key], "prompt_cache_key"
+        if not cache_key or not self._names_caches or name in self.refused:
             return request
-        settings = {**request.settings, name: key}
+        settings = {**request.settings, name: cache_key}
         return request._replace(settings=settings, sent=(*request.sent, name))
 
     def lacking(self, request: ReplyRequest, *, seed: bool, logprobs: bool) -> set[str]:

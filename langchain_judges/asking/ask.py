@@ -13,27 +13,17 @@ asking on is useless: `ModelAccessError` for a wrong key, `RunStopped` for a run
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 
-from langchain_core.caches import BaseCache
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.outputs import Generation
 from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel
 
-from langchain_judges.asking.adapter import ReplyRequest
 from langchain_judges.asking.limiter import ROW_COST
-from langchain_judges.asking.reading import (
-    Problem,
-    Reading,
-    ReplyData,
-    check,
-    json_schema,
-    read,
-    read_words,
-)
-from langchain_judges.asking.send import Asking, Question, Reply, StoredReply, send
+from langchain_judges.asking.reading import Reading, check, json_schema, read, read_words
+from langchain_judges.asking.send import Asking, Question, Reply, Sent, StoredReply, send
 from langchain_judges.asking.steps import NODE_INPUT, Steps, Wait, emit
 from langchain_judges.asking.store import key_of
 from langchain_judges.errors import InputError, ModelAccessError
@@ -125,15 +115,13 @@ def _paid_once(asking: Asking, variables: Mapping[str, object]) -> Steps[Reply]:
         return (yield from _cached(asking, messages, variables))
 
     def ask_now() -> Steps[StoredReply]:
-        reply = yield from _cached(asking, messages, variables)
-        return reply.stored()
+        return (yield from _cached(asking, messages, variables)).stored()
+
+    def is_good(entry: StoredReply) -> bool:
+        return bool(entry["usage"]["calls"]) and not entry["failures"]
 
     key = key_of(question.method, question.step, asking.unit, *cache_key(asking, messages))
-    return Reply.of((yield from replies.once(replies.numbered(key), ask_now, _is_good)))
-
-
-def _is_good(entry: StoredReply) -> bool:
-    return bool(entry["usage"]["calls"]) and not entry["failures"]
+    return Reply.of((yield from replies.once(replies.numbered(key), ask_now, is_good)))
 
 
 def _with_media(messages: list[BaseMessage]) -> list[BaseMessage]:
@@ -155,11 +143,16 @@ def _cached(
     if cache is None:
         return (yield from _checked(asking, messages, variables))
     key = cache_key(asking, messages)
-    reply = yield from cached_reply(cache, key, asking)
-    if reply is None:
-        reply = yield from _checked(asking, messages, variables)
-        if reply.data is not None and reply.problem is None:
-            yield from keep_reply(cache, key, reply)
+    found = yield Wait(lambda: cache.lookup(*key), lambda: cache.alookup(*key))
+    if found and (kept := _fitting(found[0].text, asking)):
+        return kept
+    reply = yield from _checked(asking, messages, variables)
+    if reply.data is not None and reply.problem is None:
+        entry: dict[str, object] = {"data": reply.data, "measured": reply.measured}
+        if lacking := reply.usage.get("asked_without"):
+            entry["asked_without"] = lacking
+        value = [Generation(text=json.dumps(entry, ensure_ascii=False))]
+        yield Wait(lambda: cache.update(*key, value), lambda: cache.aupdate(*key, value))
     return reply
 
 
@@ -181,13 +174,10 @@ def cache_key(asking: Asking, messages: list[BaseMessage]) -> tuple[str, str]:
     return prompt, json.dumps(call, sort_keys=True, default=str)
 
 
-def cached_reply(cache: BaseCache, key: tuple[str, str], asking: Asking) -> Steps[Reply | None]:
+def _fitting(text: str, asking: Asking) -> Reply | None:
     """Return the reply that a cache has for a call, if it still fits."""
-    generations = yield Wait(lambda: cache.lookup(*key), lambda: cache.alookup(*key))
-    if not generations:
-        return None
     try:
-        entry = json.loads(generations[0].text)
+        entry = json.loads(text)
         data, _ = check(entry["data"], asking.question.shape)
     except (ValueError, TypeError, KeyError):
         return None
@@ -200,84 +190,43 @@ def cached_reply(cache: BaseCache, key: tuple[str, str], asking: Asking) -> Step
     return reply
 
 
-def keep_reply(cache: BaseCache, key: tuple[str, str], reply: Reply) -> Steps[None]:
-    """Put a good reply into a cache."""
-    entry: dict[str, object] = {"data": reply.data, "measured": reply.measured}
-    if lacking := reply.usage.get("asked_without"):
-        entry["asked_without"] = lacking
-    value = [Generation(text=json.dumps(entry, ensure_ascii=False))]
-    yield Wait(lambda: cache.update(*key, value), lambda: cache.aupdate(*key, value))
-
-
 def _checked(
     asking: Asking, messages: list[BaseMessage], variables: Mapping[str, object]
 ) -> Steps[Reply]:
     """Send the messages, check the reply, and ask for a repair where it cannot be used."""
-    question = asking.question
+    question, own = asking.question, asking.question.own
     # A repair would ask for another form than the caller's own.
-    repairs_to_go = 0 if question.own else question.repairs
+    repairs_to_go = 0 if own else question.repairs
     material = sealed([str(variables[name]) for name in _MATERIAL if variables.get(name)])
+
+    def reading(sent: Sent, message: AIMessage, shape: type[BaseModel]) -> Reading:
+        if own:
+            return read_words(message, shape, partial(own.parse, shape=question.shape))
+        return read(message, shape, question.parse, sent.request.tool, material)
+
     while True:
-        message, request, failure = yield from send(asking, messages)
+        sent = yield from send(asking, messages)
+        message = sent.message
         if message is None:
-            return asking.reply(None, failure)
-        data, problem = _read(question, question.shape, message, request, material)
-        if problem is None:
-            return _measured(asking, message, data)
-        if problem.reason in _NO_REPAIR or not repairs_to_go:
-            return _salvaged(asking, message, request, material, problem)
-        repairs_to_go -= 1
-        messages = _repair(messages, message, problem, question.shape)
-
-
-def _read(
-    question: Question,
-    shape: type[BaseModel],
-    message: AIMessage,
-    request: ReplyRequest,
-    material: Sequence[str],
-) -> Reading:
-    """Read a reply; to a prompt of the caller's own by its pattern alone."""
-    if question.own:
-        return read_words(message, shape, partial(question.own.parse, shape=question.shape))
-    return read(message, shape, question.parse, request.tool, material)
-
-
-def _measured(asking: Asking, message: AIMessage, data: ReplyData | None) -> Reply:
-    reply = asking.reply(data, None, message)
-    if asking.question.measure and data is not None:
-        reply.measured = asking.question.measure(message, data)
-    return reply
-
-
-def _salvaged(
-    asking: Asking,
-    message: AIMessage,
-    request: ReplyRequest,
-    material: Sequence[str],
-    problem: Problem,
-) -> Reply:
-    """Return what can be used of a reply that stayed unusable."""
-    question = asking.question
-    if question.partial and problem.reason not in _NO_REPAIR:
-        data, _ = _read(question, question.partial, message, request, material)
-        if data is not None:
-            reply = _measured(asking, message, data)
-            reply.problem = problem
-            return reply
-    return asking.reply(None, problem)
-
-
-def _repair(
-    messages: list[BaseMessage], reply: AIMessage, problem: Problem, shape: type[BaseModel]
-) -> list[BaseMessage]:
-    schema = json.dumps(json_schema(shape))
-    answer = AIMessage(reply.text.strip() or "(no text)")
-    return [
-        *messages,
-        answer,
-        HumanMessage(_REPAIR.format(detail=problem.detail, schema=schema)),
-    ]
+            return asking.reply(None, sent.problem)
+        data, problem = reading(sent, message, question.shape)
+        if problem and problem.reason not in _NO_REPAIR:
+            if repairs_to_go:
+                repairs_to_go -= 1
+                schema = json.dumps(json_schema(question.shape))
+                repair = _REPAIR.format(detail=problem.detail, schema=schema)
+                unusable = AIMessage(message.text.strip() or "(no text)")
+                messages = [*messages, unusable, HumanMessage(repair)]
+                continue
+            if question.partial:
+                data, _ = reading(sent, message, question.partial)
+        if data is None:
+            return asking.reply(None, problem)
+        reply = asking.reply(data, None, message)
+        reply.problem = problem
+        if question.measure:
+            reply.measured = question.measure(message, data)
+        return reply
 
 
 def _let_others_return(refusal: ModelAccessError) -> Steps[None]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import (
     Annotated,
     Any,
@@ -212,19 +211,22 @@ class Route(Runnable[Any, Any]):
         return self._function(input)
 
 
-@dataclass(frozen=True)
-class Call:
-    """One question about one unit of work."""
+class Call(NamedTuple):
+    """One question about one unit of work.
+
+    Attributes:
+        question: What is asked.
+        variables: Fill the prompt's template.
+        unit: What the step works on, as people call it: `Clarity (A first)`.
+        order: The order in which the texts are shown.
+        seed: Set for one sample of many.
+    """
 
     question: Question
     variables: Mapping[str, object]
-    """Fill the prompt's template."""
     unit: str = ""
-    """What the step works on, as people call it: `Clarity (A first)`."""
     order: Order | None = None
-    """The order in which the texts are shown."""
     seed: int | None = None
-    """Set for one sample of many."""
 
 
 def plain(function: Callable[[S], Update], events: Mapping[str, str]) -> Node:
@@ -262,14 +264,7 @@ def asks(
     """
 
     def steps(state: S) -> Steps[Update]:
-        request = call(state)
-        reply = yield from ask(
-            request.question,
-            request.variables,
-            unit=request.unit,
-            order=request.order,
-            seed=request.seed,
-        )
+        reply = yield from ask(**call(state)._asdict())
         return {"failures": reply.failures, "usages": [reply.usage], **read(state, reply)}
 
     steps.__name__ = call.__name__

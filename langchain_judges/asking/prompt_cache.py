@@ -65,13 +65,13 @@ class PromptCache:
         return cls() if is_openai_compatible(model) or classes & _GEMINI else None
 
     def behind_first(
-        self, keys: Sequence[str], send: Callable[[], Steps[T]], succeeded: Callable[[T], bool]
+        self, keys: Sequence[str], sending: Steps[T], succeeded: Callable[[T], bool]
     ) -> Steps[T]:
         """Send, but not before a call that begins alike and was earlier has its reply.
 
         Args:
             keys: Of the prompt's beginnings, shortest first.
-            send: Sends it.
+            sending: Sends it.
             succeeded: Says whether the beginning is in the cache then; if not, another call
                 goes ahead.
         """
@@ -80,7 +80,7 @@ class PromptCache:
             yield end_of(first)
         answered = False
         try:
-            result = yield from send()
+            result = yield from sending
             answered = succeeded(result)
             return result
         finally:

@@ -32,7 +32,7 @@ _WRAPPED = re.compile(
 
 
 class Contradiction:
-    """Stands for the values of a member that an object gives twice, differently; fits no shape."""
+    """Stands for the values of a member that an object gives twice: it fits no shape."""
 
 
 class TextObject(NamedTuple):

@@ -6,10 +6,10 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from langchain_core.caches import BaseCache
 from langchain_core.messages import AIMessage, BaseMessage
@@ -46,47 +46,60 @@ Measurements = dict[str, Any]
 
 @dataclass(frozen=True)
 class Question:
-    """What a step asks, the same for every unit it works on."""
+    """What a step asks, the same for every unit it works on.
+
+    Attributes:
+        method: The judge's method.
+        step: The graph's node.
+        adapter: How the model is asked.
+        prompt: The template.
+        shape: What the reply must look like; its bounds and choices are checked.
+        version: Hash of the method's prompts, for traces and cache keys.
+        label: What its calls are called in traces, if not by the step; `{unit}` puts the unit
+            there.
+        parse: Reads a reply in plain words, for models that ignore the format.
+        partial: A laxer shape, to save what can be read of a reply that stays unusable.
+        measure: Reads what only the reply itself tells, such as token log-probabilities, of
+            the data that were read from it.
+        measured_as: What `measure` reads, where it can read more than one thing; for cache
+            keys.
+        sampled: Whether several replies to the same prompt are wanted.
+        cache_first: Whether the first of calls that begin alike is answered before the others
+            are sent.
+        shares_material: Whether other calls show the same material and take a reply of the
+            same shape.
+        logprobs: Whether token log-probabilities are wanted.
+        alternatives: Other tokens whose log-probabilities come with those of each token.
+        repairs: Repair turns after an unusable reply; each is a paid call.
+        cache: A LangChain cache for good replies.
+        replies: Where every good reply is written before the graph uses it.
+    """
 
     method: str
     step: str
     adapter: ModelAdapter
     prompt: ChatPromptTemplate
     shape: type[BaseModel]
-    """What the reply must look like; its bounds and choices are checked."""
     version: str
-    """Hash of the method's prompts, for traces and cache keys."""
     label: str = ""
-    """What its calls are called in traces, if not by the step; `{unit}` puts the unit there."""
     parse: Parse | None = None
-    """Reads a reply in plain words, for models that ignore the format."""
     partial: type[BaseModel] | None = None
-    """A laxer shape, to save what can be read of a reply that stays unusable."""
     measure: Callable[[AIMessage, ReplyData], Measurements] | None = None
-    """Reads what only the reply itself tells, such as token log-probabilities, of the data
-    that were read from it."""
     measured_as: str = ""
-    """What `measure` reads, where it can read more than one thing; for cache keys."""
     sampled: bool = False
-    """Whether several replies to the same prompt are wanted."""
     cache_first: bool = True
-    """Whether the first of calls that begin alike is answered before the others are sent."""
     shares_material: bool = False
-    """Whether other calls show the same material and take a reply of the same shape."""
     logprobs: bool = False
     alternatives: int = 0
-    """Other tokens whose log-probabilities come with those of each token."""
     repairs: int = 1
-    """Repair turns after an unusable reply; each is a paid call."""
     cache: BaseCache | None = None
     replies: ThreadReplies | None = None
-    """Where every good reply is written before the graph uses it."""
 
     @property
     def own(self) -> OwnPrompt | None:
         """The prompt, if it is the caller's own and says how its replies are read."""
-        is_own = isinstance(self.prompt, OwnPrompt) and self.prompt.reply
-        return cast("OwnPrompt", self.prompt) if is_own else None
+        prompt = self.prompt
+        return prompt if isinstance(prompt, OwnPrompt) and prompt.reply else None
 
 
 StoredReply = dict[str, Any]
@@ -95,17 +108,23 @@ StoredReply = dict[str, Any]
 
 @dataclass
 class Reply:
-    """The checked data of a reply, or None and why; and what it cost."""
+    """The checked data of a reply, or None and why; and what it cost.
+
+    Attributes:
+        data: What was read.
+        failures: What went wrong.
+        usage: What was paid.
+        message: The reply itself; None where there is none, or a cache answered.
+        measured: What `Question.measure` read.
+        problem: What was wrong with a reply of which only a part is used.
+    """
 
     data: ReplyData | None
     failures: list[Failure]
     usage: Usage
     message: AIMessage | None = None
-    """The reply itself; None where there is none, or a cache answered."""
     measured: Measurements = field(default_factory=dict)
-    """What `Question.measure` read."""
     problem: Problem | None = None
-    """What was wrong with a reply of which only a part is used."""
 
     def stored(self) -> StoredReply:
         """Return it as a store holds it, without its message."""
@@ -120,7 +139,18 @@ class Reply:
 
 @dataclass
 class Asking:
-    """One question about one unit, while it is being asked."""
+    """One question about one unit, while it is being asked.
+
+    Attributes:
+        question: What is asked.
+        unit: What about.
+        order: The order in which the texts are shown.
+        seed: Of one sample of many.
+        cost: What was paid so far.
+        lacking: What its requests lacked because the model refuses it.
+        cache_key: Of what the prompt has in common with others, so that a provider finds its
+            cache.
+    """
 
     question: Question
     unit: str
@@ -128,9 +158,7 @@ class Asking:
     seed: int | None
     cost: StepUsage = field(default_factory=no_step_usage)
     lacking: set[str] = field(default_factory=set)
-    """What its requests lacked because the model refuses it."""
     cache_key: str = ""
-    """Of what the prompt has in common with others, so that a provider finds its cache."""
 
     def reply(
         self,
@@ -141,9 +169,8 @@ class Asking:
         """Return the reply with what it cost."""
         if problem is None:
             return Reply(data, [], self.usage(), message)
-        where = {"step": self.question.step, "unit": self.unit}
-        failure: Any = {**where, "reason": problem.reason, "detail": problem.detail[:500]}
-        return Reply(data, [failure], self.usage(), message)
+        failure = problem.failure(self.question.step, self.unit)
+        return Reply(data, [{**failure, "detail": problem.detail[:500]}], self.usage(), message)
 
     def usage(self) -> Usage:
         """Return what was paid so far."""
@@ -157,23 +184,20 @@ class Asking:
 
     def config(self, sampling: Sampling) -> RunnableConfig:
         """Return the run's name, tags and metadata, as LangSmith shows them."""
-        question = self.question
+        question, adapter = self.question, self.question.adapter
         name = ":".join(filter(None, [question.label or question.step, self.unit]))
         if "{unit}" in question.label:
             name = question.label.replace("{unit}", self.unit) or question.step
-        return {
-            "run_name": name,
-            "tags": [question.method, question.step],
-            "metadata": {
-                "unit": self.unit,
-                "order": self.order,
-                "model": model_name(question.adapter.model),
-                "prompt_version": question.version,
-                "temperature": "refused"
-                if "temperature" in question.adapter.refused
-                else sampling.get("temperature", question.adapter.identity.get("temperature")),
-            },
+        own = sampling.get("temperature", adapter.identity.get("temperature"))
+        metadata = {
+            "unit": self.unit,
+            "order": self.order,
+            "model": model_name(adapter.model),
+            "prompt_version": question.version,
+            "temperature": "refused" if "temperature" in adapter.refused else own,
         }
+        tags = [question.method, question.step]
+        return {"run_name": name, "tags": tags, "metadata": metadata}
 
 
 _SPREAD = 1000
@@ -199,20 +223,16 @@ ATTEMPTS = 4
 """How often a request is sent if errors that can pass keep it from being answered."""
 FIRST_WAIT = 0.5
 """Seconds before the second attempt; each further wait is twice as long."""
-
-
 TRIAL = 5.0
 """Seconds for which requests wait for the one that finds out what the model refuses."""
 
 
 class Sent(NamedTuple):
-    """What came of a request."""
+    """What came of a request, as it was sent last; without a message, the problem says why."""
 
     message: AIMessage | None
     request: ReplyRequest
-    """As it was sent last."""
     problem: Problem | None
-    """Why there is no message."""
 
 
 def send(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
@@ -223,27 +243,21 @@ def send(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
     """
     question = asking.question
     cache = question.adapter.prompt_cache if question.cache_first else None
-    if cache is None or (cache.needs_marks and not question.shares_material):
+    marks = cache is not None and cache.needs_marks
+    found = None
+    if cache and (question.shares_material or not marks):
+        found = beginnings(messages, question.shape)
+    if cache is None or found is None:
         return (yield from _until_answered(asking, messages))
-    found = beginnings(messages, question.shape)
-    if found is None:
-        return (yield from _until_answered(asking, messages))
-    if cache.needs_marks:
-        messages = found.marked
     asking.cache_key = found.keys[0]
-    return (
-        yield from cache.behind_first(
-            found.keys[-1:] if cache.needs_marks else found.keys,
-            lambda: _until_answered(asking, messages),
-            lambda sent: sent.message is not None,
-        )
-    )
+    sending = _until_answered(asking, found.marked if marks else messages)
+    keys = found.keys[-1:] if marks else found.keys
+    return (yield from cache.behind_first(keys, sending, lambda sent: sent.message is not None))
 
 
 def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
     adapter, question = asking.question.adapter, asking.question
-    wait = FIRST_WAIT
-    attempts, trials = ATTEMPTS, adapter.trials
+    back_off, attempts, trials = FIRST_WAIT, ATTEMPTS, adapter.trials
     while True:
         sampling = adapter.sampling(question.sampled, asking.seed)
         request = adapter.request(
@@ -252,8 +266,8 @@ def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
             logprobs=question.logprobs,
             alternatives=question.alternatives,
             sampled=asking.seed is not None,
+            cache_key=asking.cache_key,
         )
-        request = adapter.with_cache_key(request, asking.cache_key)
         own, carried = unfinished(), (request.rung, *request.sent)
         if trials and (trial := trials.ahead(carried, own)) is not None:
             yield end_of(trial, TRIAL)
@@ -262,37 +276,27 @@ def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
             continue
         has_learnt = False
         try:
-            outcome, has_learnt = yield from _attempt(asking, request, messages, sampling)
+            outcome = yield from _call(asking, request, messages, sampling)
+            if isinstance(outcome, AIMessage):
+                return Sent(outcome, request, None)
+            if problem := paid_error(outcome):
+                return Sent(None, request, problem)
+            if rejects(outcome):
+                complaint = complaint_of(outcome, [message.text for message in messages])
+                has_learnt = adapter.learn(request, complaint)
         finally:
             if trials:
                 trials.done(carried, own, succeeded=not has_learnt)
-        if isinstance(outcome, AIMessage):
-            return Sent(outcome, request, None)
-        error = outcome
-        if problem := paid_error(error):
-            return Sent(None, request, problem)
         asking.cost["retries"] += 1
         if has_learnt:
             continue
         attempts -= 1
-        if not attempts or not can_pass(error):
-            return Sent(None, request, diagnosis(error))
-        yield _pause(wait_after(error, wait))
-        wait *= 2
-
-
-def _attempt(
-    asking: Asking,
-    request: ReplyRequest,
-    messages: list[BaseMessage],
-    sampling: Sampling,
-) -> Steps[tuple[AIMessage | Exception, bool]]:
-    """Make one call; return what came, and whether a refusal says how to ask instead."""
-    outcome = yield from _call(asking, request, messages, sampling)
-    if isinstance(outcome, AIMessage) or paid_error(outcome) or not rejects(outcome):
-        return outcome, False
-    prompt = [message.text for message in messages]
-    return outcome, asking.question.adapter.learn(request, complaint_of(outcome, prompt))
+        if not attempts or not can_pass(outcome):
+            return Sent(None, request, diagnosis(outcome))
+        seconds = wait_after(outcome, back_off)
+        in_run = (row_cost := ROW_COST.get()) and row_cost.end_run
+        yield row_cost.limiter.pause(seconds) if row_cost and in_run else pause(seconds)
+        back_off *= 2
 
 
 def _call(
@@ -302,10 +306,9 @@ def _call(
     sampling: Sampling,
 ) -> Steps[AIMessage | Exception]:
     """Make one call, once the limiter allows it, and book its cost."""
-    config = asking.config(sampling)
+    config, adapter = asking.config(sampling), asking.question.adapter
     runnable, settings = request.runnable, request.settings
     prompt = request.messages(messages)
-    adapter = asking.question.adapter
     row_cost = ROW_COST.get()
     if row_cost:
         yield from row_cost.limiter.enter(row_cost.rank, adapter.model)
@@ -316,8 +319,7 @@ def _call(
             lambda: runnable.invoke(prompt, config, **settings),
             lambda: runnable.ainvoke(prompt, config, **settings),
         )
-        result = yield within(adapter.deadline, call)
-        message = _message(result)
+        message = _message((yield within(adapter.deadline, call)))
         adapter.answered = True
         seed, logprobs = asking.seed is not None, asking.question.logprobs
         asking.lacking |= adapter.lacking(request, seed=seed, logprobs=logprobs)
@@ -333,7 +335,10 @@ def _call(
         return exc
     finally:
         if paid is not None:
-            _book(asking.cost, paid)
+            asking.cost["calls"] += 1
+            asking.cost["input_tokens"] += paid.input_tokens
+            asking.cost["output_tokens"] += paid.output_tokens
+            asking.cost["cached_tokens"] += paid.cached_tokens
         if row_cost:
             row_cost.leave(adapter.model, paid)
 
@@ -341,38 +346,21 @@ def _call(
 def _denied(error: Exception, adapter: ModelAdapter) -> ModelAccessError | None:
     """Return the exception for an error that no other request of the model can escape."""
     status = status_of(error)
-    if status == 401 or (status in {403, 404} and not adapter.answered):
-        name = model_name(adapter.model)
-        reason = in_a_line(error)
-        return ModelAccessError(f"The model {name!r} refuses every call: {reason}", status)
-    return None
+    if status != 401 and (status not in {403, 404} or adapter.answered):
+        return None
+    reason = f"The model {model_name(adapter.model)!r} refuses every call: {in_a_line(error)}"
+    return ModelAccessError(reason, status)
 
 
-def _message(result: object) -> AIMessage:
+def _message(result: Any) -> AIMessage:
     """Return the raw reply, whichever rung it came by."""
-    if isinstance(result, AIMessage):
-        return result
-    raw = result.get("raw") if isinstance(result, dict) else None
-    if isinstance(raw, AIMessage):
+    parts = result if isinstance(result, dict) else {"raw": result}
+    if isinstance(raw := parts.get("raw"), AIMessage):
         return raw
-    parsed = result.get("parsed", result) if isinstance(result, dict) else result
+    parsed = parts.get("parsed", result)
     if isinstance(parsed, BaseModel):
         parsed = parsed.model_dump()
     return AIMessage("" if parsed is None else json.dumps(parsed))
-
-
-def _book(cost: StepUsage, paid: TokenUsage) -> None:
-    """Add what a reply took to the step's cost."""
-    cost["calls"] += 1
-    cost["input_tokens"] += paid.input_tokens
-    cost["output_tokens"] += paid.output_tokens
-    cost["cached_tokens"] += paid.cached_tokens
-
-
-def _pause(seconds: float) -> Wait:
-    if (row_cost := ROW_COST.get()) and row_cost.end_run:
-        return row_cost.limiter.pause(seconds)
-    return pause(seconds)
 
 
 def within(seconds: float | None, effect: Wait) -> Wait:
@@ -383,37 +371,30 @@ def within(seconds: float | None, effect: Wait) -> Wait:
     """
     if seconds is None:
         return effect
-    return Wait(lambda: _in_thread(effect, seconds), lambda: _in_loop(effect, seconds))
+    late = TimeoutError(f"no whole reply within {seconds:g} seconds")
 
+    def now() -> object:
+        result: Future[object] = Future()
+        context = copy_context()
 
-def _late(seconds: float) -> TimeoutError:
-    return TimeoutError(f"no whole reply within {seconds:g} seconds")
+        def call() -> None:
+            try:
+                result.set_result(context.run(effect.now))
+            except BaseException as exc:  # noqa: BLE001 - raised again where it is wanted
+                result.set_exception(exc)
 
+        threading.Thread(target=call, name="model call", daemon=True).start()
+        if not wait([result], seconds).done:
+            raise late
+        return result.result()
 
-def _in_thread(effect: Wait, seconds: float) -> object:
-    result: Future[object] = Future()
-    context = copy_context()
-
-    def call() -> None:
+    async def later() -> object:
         try:
-            result.set_result(context.run(effect.now))
-        except BaseException as exc:  # noqa: BLE001 - raised again where the result is wanted
-            result.set_exception(exc)
+            async with asyncio.timeout(seconds) as scope:
+                return await effect.later()
+        except TimeoutError:
+            if scope.expired():
+                raise late from None
+            raise
 
-    threading.Thread(target=call, name="model call", daemon=True).start()
-    try:
-        return result.result(seconds)
-    except TimeoutError:
-        if result.done():
-            return result.result()
-        raise _late(seconds) from None
-
-
-async def _in_loop(effect: Wait, seconds: float) -> object:
-    try:
-        async with asyncio.timeout(seconds) as scope:
-            return await effect.later()
-    except TimeoutError:
-        if scope.expired():
-            raise _late(seconds) from None
-        raise
+    return Wait(now, later)
