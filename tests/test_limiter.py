@@ -7,7 +7,7 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 
 from langchain_judges import create_jury, load_judge
-from langchain_judges.asking.limiter import CallLimiter
+from langchain_judges.asking.limiter import CallLimiter, TokenUsage
 from langchain_judges.asking.steps import SingleFlight, Wait, arun, run, together
 from langchain_judges.errors import OverBudget, RunStopped
 from tests.conftest import chat
@@ -33,7 +33,7 @@ def test_places_are_handed_out_up_to_the_bound_in_threads():
         three.wait()
         with lock:
             inside[0] -= 1
-        limiter.leave(calls=1)
+        limiter.leave(TokenUsage())
 
     with ThreadPoolExecutor(12) as pool:
         list(pool.map(work, range(24)))
@@ -59,7 +59,7 @@ def refused_once_another_is_done(limiter, error, message):
         waiting = pool.submit(run, limiter.enter())
         queued(limiter)
         assert not waiting.done()
-        limiter.leave(calls=1)
+        limiter.leave(TokenUsage())
         with pytest.raises(error, match=message):
             waiting.result()
 
@@ -67,7 +67,7 @@ def refused_once_another_is_done(limiter, error, message):
 def test_a_budget_of_calls_is_exact_and_counts_those_in_flight():
     limiter = CallLimiter(5, max_calls=2)
     run(limiter.enter())
-    limiter.leave(calls=1)
+    limiter.leave(TokenUsage())
     run(limiter.enter())
     refused_once_another_is_done(limiter, OverBudget, "budget of 2 calls")
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.messages import AIMessage
@@ -30,48 +30,73 @@ from langchain_judges.verdict import Usage, add_usage, no_usage
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+_LOOK = 0.02
+"""Seconds between looks at the calls that are still in flight when a run ends."""
 
+
+class TokenUsage(NamedTuple):
+    """The tokens of one reply.
+
+    Attributes:
+        input_tokens: Of the prompt.
+        cached_tokens: The part of them that the provider read from its prompt cache.
+        output_tokens: Of the reply.
+        tier: As the provider calls its service tier: `default`, `flex`, `priority`; of a reply
+            that a batch job brought, `batch`.
+        written_tokens: The part of `input_tokens` that the provider wrote to its prompt cache
+            for five minutes, where it has a price of its own, as Anthropic's has.
+    """
+
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    tier: str | None = None
+    written_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Input and output."""
+        return self.input_tokens + self.output_tokens
+
+
+@dataclass
 class CallLimiter:
     """A bounded number of places, handed out by rank, within a budget.
 
-    Args:
-        places: Most calls in flight at any moment.
+    Attributes:
+        places: Calls that may be in flight besides those that are.
         max_calls: Most replies that the run may receive; None for no bound.
         max_tokens: Tokens (input and output) after which nothing more is asked; replies
             in flight at that moment still come in.
         max_cost: Dollars after which nothing more is asked, likewise.
         price: Returns the dollars of a reply; None where no price is known.
         rate_limiter: Bounds how often a call is made.
+        calls: Replies received.
+        tokens: Theirs.
+        cached_tokens: Those of them that a provider's cache had.
+        cost: Their dollars.
+        unpriced: Replies of models whose price is not known.
     """
 
-    def __init__(
-        self,
-        places: int,
-        *,
-        max_calls: int | None = None,
-        max_tokens: int | None = None,
-        max_cost: float | None = None,
-        price: Callable[[BaseChatModel, TokenUsage], float | None] | None = None,
-        rate_limiter: BaseRateLimiter | None = None,
-    ) -> None:
-        """Open a limiter with `places` free places."""
-        self.max_cost = max_cost
-        self.price = price
-        self.rate_limiter = rate_limiter
-        self.cost = 0.0
-        self.unpriced = 0
-        """Replies of models whose price is not known."""
-        self.max_calls = max_calls
-        self.max_tokens = max_tokens
-        self.calls = 0
-        self.tokens = 0
-        self.cached_tokens = 0
-        self._free = places
+    places: int
+    _: KW_ONLY
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    price: Callable[[BaseChatModel, TokenUsage], float | None] | None = None
+    rate_limiter: BaseRateLimiter | None = None
+    calls: int = 0
+    tokens: int = 0
+    cached_tokens: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+
+    def __post_init__(self) -> None:
+        """Begin with every place free."""
         self._in_flight = 0
         self._closed: RunStopped | None = None
         self._at_once = False
         self._stop = unfinished()
-        self._quiet: list[Future[None]] = []
         self._waiting: list[tuple[int, int, Future[None]]] = []
         self._ticket = itertools.count()
         self._lock = threading.Lock()
@@ -89,7 +114,10 @@ class CallLimiter:
             RunStopped: The limiter was closed.
             OverBudget: The budget is spent, and no call in flight can give anything back.
         """
-        place = self._queue(rank)
+        place: Future[None] = Future()
+        with self._lock:
+            heapq.heappush(self._waiting, (rank, next(self._ticket), place))
+            self._serve()
         try:
             if not place.done():
                 yield Wait(place.result, lambda: asyncio.wrap_future(place))
@@ -97,7 +125,8 @@ class CallLimiter:
             if model is not None:
                 yield from self._turn(model)
         except BaseException:
-            self._give_up(place)
+            if not place.cancel() and not place.cancelled() and not place.exception():
+                self.leave()
             raise
 
     def _turn(self, model: BaseChatModel) -> Steps[None]:
@@ -116,22 +145,20 @@ class CallLimiter:
         """Return what a reply cost; None where that is not known."""
         return self.price(model, paid) if self.price else None
 
-    def leave(
-        self, *, calls: int = 0, tokens: int = 0, cached: int = 0, cost: float | None = None
-    ) -> None:
-        """Give the place back, and book the replies, tokens and dollars that it brought."""
-        if spend := getattr(self.rate_limiter, "spend", None):
-            spend(tokens)
+    def leave(self, paid: TokenUsage | None = None, cost: float | None = None) -> None:
+        """Give the place back, and book the reply that it brought, if one came."""
+        if paid and isinstance(self.rate_limiter, MinuteLimiter):
+            self.rate_limiter.spend(paid.tokens)
         with self._lock:
-            self.cost += cost or 0.0
-            self.unpriced += calls if cost is None else 0
-            self.calls += calls
-            self.tokens += tokens
-            self.cached_tokens += cached
+            if paid is not None:
+                self.calls += 1
+                self.tokens += paid.tokens
+                self.cached_tokens += paid.cached_tokens
+                self.cost += cost or 0.0
+                self.unpriced += cost is None
             self._in_flight -= 1
-            self._free += 1
+            self.places += 1
             self._serve()
-            self._tell_quiet()
 
     def close(self, why: RunStopped, *, at_once: bool = False) -> None:
         """Hand out no more places; who waits is refused when the last call has come back.
@@ -148,36 +175,20 @@ class CallLimiter:
 
     def idle(self, seconds: float) -> Steps[None]:
         """Wait until every call has come back, but only some seconds."""
-        quiet = unfinished()
-        with self._lock:
-            self._quiet.append(quiet)
-            self._tell_quiet()
-        yield end_of(quiet, seconds)
-
-    def _tell_quiet(self) -> None:
-        if self._in_flight:
-            return
-        quiet, self._quiet = self._quiet, []
-        for each in quiet:
-            each.set_result(None)
+        end = time.monotonic() + seconds
+        while self._in_flight and time.monotonic() < end:
+            yield Wait(lambda: time.sleep(_LOOK), lambda: asyncio.sleep(_LOOK))
 
     def pause(self, seconds: float) -> Wait:
         """Return a wait of some seconds, which ends when the limiter is closed."""
         return end_of(self._stop, seconds)
-
-    def _queue(self, rank: int) -> Future[None]:
-        place: Future[None] = Future()
-        with self._lock:
-            heapq.heappush(self._waiting, (rank, next(self._ticket), place))
-            self._serve()
-        return place
 
     def _serve(self) -> None:
         while self._waiting:
             refusal = self._refusal()
             if refusal and self._in_flight and not self._at_once:
                 return
-            if not refusal and not self._free:
+            if not refusal and not self.places:
                 return
             place = heapq.heappop(self._waiting)[-1]
             if not place.set_running_or_notify_cancel():
@@ -185,25 +196,22 @@ class CallLimiter:
             if refusal:
                 place.set_exception(refusal)
                 continue
-            self._free -= 1
+            self.places -= 1
             self._in_flight += 1
             place.set_result(None)
 
     def _refusal(self) -> RunStopped | None:
         if self._closed:
             return type(self._closed)(str(self._closed))
-        if self.max_calls is not None and self.calls + self._in_flight >= self.max_calls:
-            return OverBudget(f"the budget of {self.max_calls} calls is spent")
-        if self.max_tokens is not None and self.tokens >= self.max_tokens:
-            return OverBudget(f"the budget of {self.max_tokens} tokens is spent")
-        if self.max_cost is not None and self.cost >= self.max_cost:
-            return OverBudget(f"the budget of ${self.max_cost:g} is spent")
+        budgets = (
+            (self.calls + self._in_flight, self.max_calls, f"{self.max_calls} calls"),
+            (self.tokens, self.max_tokens, f"{self.max_tokens} tokens"),
+            (self.cost, self.max_cost, f"${self.max_cost or 0:g}"),
+        )
+        for spent, most, name in budgets:
+            if most is not None and spent >= most:
+                return OverBudget(f"the budget of {name} is spent")
         return None
-
-    def _give_up(self, place: Future[None]) -> None:
-        granted = not place.cancel() and not place.cancelled() and not place.exception()
-        if granted:
-            self.leave()
 
 
 class MinuteLimiter(BaseRateLimiter):
@@ -260,34 +268,31 @@ class MinuteLimiter(BaseRateLimiter):
 
 @dataclass
 class RowCost:
-    """What one pair of a run has cost so far; kept even if its graph is stopped midway."""
+    """What one pair of a run has cost so far; kept even if its graph is stopped midway.
+
+    Attributes:
+        limiter: Of the run.
+        rank: Of the pair.
+        end_run: Ends the whole run for an error that no other call can escape.
+        replies: Where its replies are written down; None where its graph's thread has them.
+        usage: Its calls and tokens.
+        cost: Dollars for all of its replies; None where the price of one is not known.
+    """
 
     limiter: CallLimiter
     rank: int
     end_run: Callable[[Exception], None] | None = None
-    """Ends the whole run for an error that no other call can escape."""
     replies: ScopeReplies | None = None
-    """Where its replies are written down; None where its graph's thread has them."""
     usage: Usage = field(default_factory=no_usage)
+    cost: float | None = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _dollars: float = 0.0
-    _priced: bool = True
-
-    @property
-    def cost(self) -> float | None:
-        """Dollars for all of its replies; None where the price of one is not known."""
-        return self._dollars if self._priced else None
 
     def leave(self, model: BaseChatModel, paid: TokenUsage | None) -> None:
         """Give a place back after a call; None: no reply came."""
-        if paid is None:
-            self.limiter.leave()
-            return
-        cost = self.limiter.dollars(model, paid)
+        cost = self.limiter.dollars(model, paid) if paid is not None else 0.0
         with self._lock:
-            self._dollars += cost or 0.0
-            self._priced = self._priced and cost is not None
-        self.limiter.leave(calls=1, tokens=paid.tokens, cached=paid.cached_tokens, cost=cost)
+            self.cost = None if self.cost is None or cost is None else self.cost + cost
+        self.limiter.leave(paid, cost)
 
     def book(self, usage: Usage) -> None:
         """Add what a question cost."""
@@ -297,26 +302,6 @@ class RowCost:
 
 ROW_COST: ContextVar[RowCost | None] = ContextVar("langchain_judges_row_cost", default=None)
 """The row_cost of the pair being judged; None outside `judge_many`."""
-
-
-class TokenUsage(NamedTuple):
-    """The tokens of one reply."""
-
-    input_tokens: int = 0
-    cached_tokens: int = 0
-    """The part of `input_tokens` that the provider read from its prompt cache."""
-    output_tokens: int = 0
-    tier: str | None = None
-    """As the provider calls its service tier: `default`, `flex`, `priority`; of a reply that a
-    batch job brought, `batch`."""
-    written_tokens: int = 0
-    """The part of `input_tokens` that the provider wrote to its prompt cache for five minutes,
-    where it has a price of its own, as Anthropic's has."""
-
-    @property
-    def tokens(self) -> int:
-        """Input and output."""
-        return self.input_tokens + self.output_tokens
 
 
 def token_usage(message: AIMessage) -> TokenUsage:
