@@ -1,14 +1,32 @@
-"""A set of options: a frozen model that says in one sentence what is wrong with a value."""
+"""Options, each declared once: as a field of a model, with its default, bounds and meaning.
+
+From the declaration come a factory's signature and docstring, the check of every value with a
+message that names option, rule and value, the plain JSON that traces and specs carry, what a
+command line or a preset may set, and what a client of a server may set.
+"""
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import types
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Concatenate,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 
 import annotated_types as bounds
 from pydantic import (
@@ -19,8 +37,7 @@ from pydantic import (
     TypeAdapter,
     ValidationError,
 )
-from pydantic.fields import FieldInfo
-from pydantic.json_schema import JsonSchemaValue
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from langchain_judges.errors import OptionError, did_you_mean
@@ -126,27 +143,21 @@ def wording(annotation: object, metadata: Sequence[object] = ()) -> str:
     return word + _limits(metadata) if annotation in (int, float) else word
 
 
-def _single(metadata: Sequence[object]) -> Iterator[object]:
-    for mark in metadata:
-        yield from mark if isinstance(mark, bounds.GroupedMetadata) else (mark,)
-
-
-_BOUNDS: Mapping[str, tuple[type, str]] = {
-    "ge": (bounds.Ge, "at least"),
-    "gt": (bounds.Gt, "above"),
-    "le": (bounds.Le, "at most"),
-    "lt": (bounds.Lt, "below"),
-    "min_length": (bounds.MinLen, "at least"),
-    "max_length": (bounds.MaxLen, "at most"),
+_BOUNDS: Mapping[type, tuple[str, str]] = {
+    bounds.Ge: ("ge", "at least"),
+    bounds.Gt: ("gt", "above"),
+    bounds.Le: ("le", "at most"),
+    bounds.Lt: ("lt", "below"),
+    bounds.MinLen: ("min_length", "at least"),
+    bounds.MaxLen: ("max_length", "at most"),
 }
 
 
 def _limits(metadata: Sequence[object]) -> str:
-    marks = list(_single(metadata))
     limits = [
         f"{words} {getattr(mark, name)}"
-        for name, (kind, words) in _BOUNDS.items()
-        for mark in marks
+        for kind, (name, words) in _BOUNDS.items()
+        for mark in metadata
         if isinstance(mark, kind)
     ]
     glue = " of " if "at " in "".join(limits[:1]) else " "
@@ -199,7 +210,22 @@ class Options(BaseModel):
         try:
             super().__init__(**read)
         except ValidationError as exc:
-            raise refusal(type(self), exc, values) from None
+            raise self._refusal(exc, values) from None
+
+    @classmethod
+    def _refusal(cls, error: ValidationError, values: Mapping[str, object]) -> OptionError:
+        """Return the error that says what is wrong with the first bad option."""
+        first = error.errors()[0]
+        if isinstance(cause := first.get("ctx", {}).get("error"), OptionError):
+            return cause
+        if not first["loc"]:
+            return OptionError(str(first["msg"]).removeprefix("Value error, "))
+        name, called = str(first["loc"][0]), getattr(cls, "method", cls.called)
+        if first["type"] == "extra_forbidden":
+            return unknown_option(called, name, cls.model_fields)
+        if first["type"] == "missing" and name not in values:
+            return OptionError(f"{called} needs the option `{name}`")
+        return OptionError(f"`{name}` must be {rule_of(cls, name)}, got {values.get(name)!r}")
 
     @classmethod
     def __get_pydantic_json_schema__(
@@ -222,7 +248,11 @@ class Options(BaseModel):
         return tuple(
             name
             for name, field in cls.model_fields.items()
-            if not _is_marked(field, for_client=for_client)
+            if not any(
+                isinstance(mark, NotSerialisable)
+                or (for_client and isinstance(mark, Owner) and mark.but is None)
+                for mark in field.metadata
+            )
         )
 
     @classmethod
@@ -233,10 +263,10 @@ class Options(BaseModel):
             for name, field in cls.model_fields.items()
         }
 
-    def __repr_args__(self) -> Iterator[tuple[str | None, object]]:
+    def __repr_args__(self) -> Iterator[tuple[str, object]]:
         """Show what differs from the defaults: a default group reads as `Voting()`."""
-        for name, field in type(self).model_fields.items():
-            if (value := getattr(self, name)) != field.get_default(call_default_factory=True):
+        for name, default in self.defaults().items():
+            if (value := getattr(self, name)) != default:
                 yield name, value
 
     def as_json(self) -> dict[str, Any]:
@@ -250,10 +280,7 @@ class Options(BaseModel):
             OptionError: One is a live object, which no JSON can carry.
         """
         values: dict[str, object] = {}
-        for name, field in type(self).model_fields.items():
-            value = getattr(self, name)
-            if value == field.get_default(call_default_factory=True):
-                continue
+        for name, value in self.__repr_args__():
             if name not in self.plain_names() or not _is_data(value):
                 raise OptionError(
                     f"`{name}` holds a live object ({type(value).__name__}), which cannot be "
@@ -276,35 +303,14 @@ def check_value(name: str, value: object, kind: Any) -> None:
         raise OptionError(f"`{name}` must be {wording(kind)}, got {value!r}") from None
 
 
-def refusal(
-    kind: type[Options], error: ValidationError, values: Mapping[str, object]
-) -> OptionError:
-    """Return the error that says in one sentence what is wrong with the first bad option."""
-    first = error.errors()[0]
-    if isinstance(cause := first.get("ctx", {}).get("error"), OptionError):
-        return cause
-    if not first["loc"]:
-        return OptionError(str(first["msg"]).removeprefix("Value error, "))
-    name, called = str(first["loc"][0]), getattr(kind, "method", kind.called)
-    if first["type"] == "extra_forbidden":
-        return unknown_option(called, name, kind.model_fields)
-    if first["type"] == "missing" and name not in values:
-        return OptionError(f"{called} needs the option `{name}`")
-    return OptionError(f"`{name}` must be {rule_of(kind, name)}, got {values.get(name)!r}")
+# What other packages call a rubric.
+_RUBRICS = ("criteria", "criterion", "prompt", "metric")
 
 
-# What other packages call an option.
-_MEANT = dict.fromkeys(
-    ("criteria", "criterion", "prompt", "metric"), ("rubric", "instructions")
-)
-
-
-def unknown_option(
-    owner: str, name: str, there: Mapping[str, object] | tuple[str, ...]
-) -> OptionError:
+def unknown_option(owner: str, name: str, there: Iterable[str]) -> OptionError:
     """Return the error for an option that does not exist, with the nearest that does."""
-    meant = next((own for own in _MEANT.get(name, ()) if own in there), None)
-    hint = f"did you mean {meant!r}? " if meant else did_you_mean(name, there)
+    meant = [own for own in ("rubric", "instructions") if own in there and name in _RUBRICS]
+    hint = f"did you mean {meant[0]!r}? " if meant else did_you_mean(name, there)
     return OptionError(
         f"{owner!r} has no option {name!r}; {hint}it takes {', '.join(sorted(there))}"
     )
@@ -339,15 +345,6 @@ def about(kind: type[Options]) -> str:
     return _ATTRIBUTES.sub("", inspect.cleandoc(kind.__doc__ or "") + "\n").rstrip()
 
 
-def marks_of(field: FieldInfo) -> list[object]:
-    """Return the marks of an option and of what its type is made of."""
-    marks, inner = list(field.metadata), field.annotation
-    while get_origin(inner) is Annotated:
-        inner, *more = get_args(inner)
-        marks += more
-    return marks
-
-
 def _with_tuples(annotation: object, value: object) -> object:
     """Return a value with a tuple wherever its type has one, and JSON has a list."""
     if not isinstance(value, list):
@@ -362,14 +359,6 @@ def _with_tuples(annotation: object, value: object) -> object:
         return tuple(value)
     read = [_with_tuples(each, part) for each, part in zip(kinds, value, strict=True)]
     return tuple(read) if kind is tuple else read
-
-
-def _is_marked(field: FieldInfo, *, for_client: bool) -> bool:
-    return any(
-        isinstance(mark, NotSerialisable)
-        or (for_client and isinstance(mark, Owner) and mark.but is None)
-        for mark in marks_of(field)
-    )
 
 
 def _is_data(value: object) -> bool:
@@ -392,3 +381,191 @@ def _plain(value: object) -> object:
     if as_json := getattr(value, "as_json", None):
         return as_json()
     return getattr(value, "__qualname__", type(value).__name__)
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
+Declared = TypeVar("Declared")
+
+
+def type_of(kind: type[Options], name: str) -> str:
+    """Return the type of an option as a reader of Python writes it."""
+    return written(kind.model_fields[name].annotation)
+
+
+def factory(
+    kind: Callable[P, Declared],
+    make: Callable[[Declared, A], T],
+    name: str,
+    first: str = "model",
+    needed: bool = True,
+) -> Callable[Concatenate[A, P], T]:
+    """Return a function that makes something of a first argument and the options of a kind.
+
+    Type checkers see every option of the kind, with its type and default; `help()` and the
+    signature show them too, with the text that stands under each.
+
+    Args:
+        kind: The class that declares the options.
+        make: Takes the checked options and the first argument.
+        name: Of the function.
+        first: Name of its first argument.
+        needed: Whether there must be one; otherwise `make` gets None.
+    """
+    options = cast("type[Options]", kind)
+    default = inspect.Parameter.empty if needed else None
+    head = inspect.Parameter(first, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
+
+    def use(what: A, chosen: Declared) -> T:
+        return make(chosen, what)
+
+    use.__name__ = use.__qualname__ = name
+    use.__module__ = make.__module__
+    model = f"{first}: The model: a chat model, or a name as `resolve_model` takes it."
+    text, mark, tail = about(options).partition("\nReturns:")
+    use.__doc__ = f"{text.rstrip()}\n\nArgs:\n    {model}\n    options:\n{mark}{tail}".rstrip()
+    return cast("Callable[Concatenate[A, P], T]", _taking(options, [head], use))
+
+
+def with_options(
+    kind: Callable[P, Declared],
+) -> Callable[[Callable[[A, B, Declared], T]], Callable[Concatenate[A, B, P], T]]:
+    """Let a function of two arguments and a set of options take each option by name.
+
+    Type checkers see every option of the kind, with its type and default; `help()` and the
+    signature show them too. In the docstring a line `options:` stands for all of them.
+
+    Args:
+        kind: The class that declares the options.
+    """
+    options = cast("type[Options]", kind)
+
+    def decorate(function: Callable[[A, B, Declared], T]) -> Callable[Concatenate[A, B, P], T]:
+        own = list(inspect.signature(function).parameters.values())[:2]
+
+        return cast("Callable[Concatenate[A, B, P], T]", _taking(options, own, function))
+
+    return decorate
+
+
+def _taking(
+    kind: type[Options], heads: list[inspect.Parameter], function: Callable[..., T]
+) -> Callable[..., T]:
+    """Return a function whose options, in its docstring `options:`, are each a keyword.
+
+    Args:
+        kind: The class that declares the options.
+        heads: The parameters before them.
+        function: Takes these, then the checked options.
+    """
+    names = [head.name for head in heads]
+
+    @functools.wraps(function)
+    def call(*args: Any, **values: Any) -> T:
+        own = {name: values.pop(name) for name in names if name in values}
+        bound = inspect.Signature(heads).bind(*args, **own)
+        bound.apply_defaults()
+        return function(*bound.arguments.values(), kind(**values))
+
+    meanings, defaults = described(kind), kind.defaults()
+    lines = "\n".join(f"    {name}: {meaning}" for name, meaning in meanings.items())
+    text = inspect.cleandoc(function.__doc__ or "")
+    call.__doc__ = re.sub(r"(?m)^ +options:.*$", lambda _: lines, text)
+    options = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.is_required() else defaults[name],
+            annotation=type_of(kind, name),
+        )
+        for name in meanings
+        for field in [kind.model_fields[name]]
+    ]
+    call.__signature__ = inspect.Signature([*heads, *options])  # type: ignore[attr-defined]
+    return call
+
+
+MOST = 1000
+"""The highest number in what a client sets, unless it is a seed: what a run costs is bounded
+by its calls, and this bounds what it takes to make the judge that would be asked."""
+
+
+def settable(kind: type[Options], names: Sequence[str] | None = None) -> tuple[str, ...]:
+    """Return the options that a client may set.
+
+    Args:
+        kind: The class of options.
+        names: Those that the owner of the server names; None: all that are no path, no model
+            and no live object.
+
+    Raises:
+        OptionError: There is no such option, or no client may ever set it.
+    """
+    allowed = kind.plain_names(for_client=True)
+    if names is None:
+        return allowed
+    for name in names:
+        if name not in allowed:
+            why = "is not for clients" if name in kind.model_fields else "does not exist"
+            raise OptionError(f"`settable` may name {sorted(allowed)!r}; {name!r} {why}")
+    return tuple(names)
+
+
+def check_client(
+    kind: type[Options], values: Mapping[str, object], names: Sequence[str] | None = None
+) -> None:
+    """Check what a client sets.
+
+    Args:
+        kind: The class of options.
+        values: Options by name, as plain JSON holds them.
+        names: The options that the owner of the server names.
+
+    Raises:
+        OptionError: There is no such option, only the owner may set it, or its value is not
+            allowed.
+    """
+    allowed = settable(kind, names)
+    for name in values.keys() & kind.model_fields.keys():
+        value, marks = values[name], kind.model_fields[name].metadata
+        but = [mark.but for mark in marks if isinstance(mark, Owner) and mark.but]
+        if name not in allowed or (but and not isinstance(value, (*but, type(None)))):
+            raise OptionError(f"`{name}` can be set by the owner of the server only")
+        for mark in marks:
+            if isinstance(mark, Group) and isinstance(value, Mapping):
+                check_client(mark.kind, value)
+        if name != "seed":
+            _check_numbers(name, value)
+    kind(**values)
+
+
+def client_schema(kind: type[Options], names: Sequence[str] | None = None) -> dict[str, Any]:
+    """Return the JSON schema of what a client may set."""
+    schema = kind.model_json_schema(schema_generator=_AnyObject)
+    properties = {name: schema["properties"][name] for name in settable(kind, names)}
+    return {**schema, "properties": properties, "required": []}
+
+
+class _AnyObject(GenerateJsonSchema):
+    """A JSON schema in which a type that JSON does not have may be anything."""
+
+    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}
+
+    def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> dict[str, Any]:
+        """Allow anything."""
+        return {}
+
+
+def _check_numbers(name: str, value: object) -> None:
+    """Check that no number in a value is too high.
+
+    Raises:
+        OptionError: One is.
+    """
+    if isinstance(value, int | float) and not -MOST <= value <= MOST:
+        raise OptionError(f"`{name}` must have no number above {MOST:,}, got {value!r}")
+    parts = value.values() if isinstance(value, Mapping) else value
+    for part in parts if isinstance(value, Mapping | list | tuple) else ():  # type: ignore[attr-defined]
+        _check_numbers(name, part)
