@@ -15,9 +15,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.outputs import Generation
+from langchain_core.prompts import (
+    HumanMessagePromptTemplate,
+    PromptTemplate,
+    SystemMessagePromptTemplate,
+)
 from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel
 
@@ -28,7 +34,7 @@ from langchain_judges.asking.steps import NODE_INPUT, Steps, Wait, emit
 from langchain_judges.asking.store import key_of
 from langchain_judges.errors import InputError, ModelAccessError
 from langchain_judges.orders import Order
-from langchain_judges.rows.fences import sealed, sealed_messages
+from langchain_judges.rows.fences import sealed, sealed_messages, with_content
 from langchain_judges.rows.media import with_media
 
 GRACE = 10.0
@@ -38,6 +44,10 @@ _REPAIR = (
     "Reply again, with nothing but a JSON object that fits this JSON schema:\n{schema}"
 )
 _NO_REPAIR = {"refusal", "truncated"}
+_KINDS: dict[type, type[HumanMessage | SystemMessage]] = {
+    HumanMessagePromptTemplate: HumanMessage,
+    SystemMessagePromptTemplate: SystemMessage,
+}
 _MATERIAL = (
     *("candidate_1", "candidate_2", "claims", "expected", "findings", "rationale", "reference"),
     *("request", "response", "response_1", "response_2", "source", "summaries"),
@@ -90,10 +100,14 @@ def _rendered(question: Question, variables: Mapping[str, object]) -> list[BaseM
     What many rows share, the variable `shared`, ends the system message whatever the template
     says: before the row, so that providers can cache it, and in templates of a caller's own.
     """
+    prompt = question.prompt
     try:
-        messages = question.prompt.format_messages(**variables)
+        if prompt.partial_variables:
+            messages = prompt.format_messages(**variables)
+        else:
+            messages = [each for part in prompt.messages for each in _filled(part, variables)]
     except KeyError as exc:
-        lacking = sorted(set(question.prompt.input_variables) - set(variables))
+        lacking = sorted(set(prompt.input_variables) - set(variables))
         raise InputError(
             f"the prompt {question.step!r} shows {lacking}, which this row does not have"
         ) from exc
@@ -102,6 +116,20 @@ def _rendered(question: Question, variables: Mapping[str, object]) -> list[BaseM
     if not isinstance(first := messages[0], SystemMessage):
         return [SystemMessage(str(shared).strip()), *messages]
     return [SystemMessage(f"{first.content}{shared}"), *messages[1:]]
+
+
+def _filled(part: Any, variables: Mapping[str, object]) -> list[BaseMessage]:
+    """Return the messages of a part of a prompt."""
+    if isinstance(part, BaseMessage):
+        return [part]
+    kind, text = _KINDS.get(type(part)), vars(part).get("prompt")
+    is_plain = isinstance(text, PromptTemplate) and text.template_format == "f-string"
+    if not kind or not is_plain or text.partial_variables:
+        messages: list[BaseMessage] = part.format_messages(**variables)
+        return messages
+    # LangChain's own formatter takes ten times as long.
+    filled = text.template.format_map(variables)
+    return [kind(filled, additional_kwargs=part.additional_kwargs)]
 
 
 def _paid_once(asking: Asking, variables: Mapping[str, object]) -> Steps[Reply]:
@@ -128,7 +156,7 @@ def _with_media(messages: list[BaseMessage]) -> list[BaseMessage]:
     """Put images, audio and files where the prompt has their marks."""
     holder = NODE_INPUT.get()
     return [
-        message.model_copy(update={"content": with_media(message.content, holder)})
+        with_content(message, with_media(message.content, holder))
         if isinstance(message, HumanMessage) and isinstance(message.content, str)
         else message
         for message in messages

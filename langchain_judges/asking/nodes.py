@@ -6,8 +6,7 @@ What is gathered, blank and streamed follows from the type of the state.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import (
     Annotated,
     Any,
@@ -135,15 +134,6 @@ Next = Sequence[Send] | Sequence[str] | str
 """Where a graph goes from a node."""
 
 
-@contextmanager
-def _input_scope(input: object) -> Iterator[None]:
-    before = NODE_INPUT.set(input)
-    try:
-        yield
-    finally:
-        NODE_INPUT.reset(before)
-
-
 class Node(Runnable[Any, Update]):
     """A graph node made of a generator function from state to update.
 
@@ -172,15 +162,21 @@ class Node(Runnable[Any, Update]):
 
     def invoke(self, input: object, config: RunnableConfig | None = None, **_: Any) -> Update:
         """Run the node, waiting in this thread."""
-        with _input_scope(input):
+        before = NODE_INPUT.set(input)
+        try:
             return run(self.drive(input, self._step(config)))
+        finally:
+            NODE_INPUT.reset(before)
 
     async def ainvoke(
         self, input: object, config: RunnableConfig | None = None, **_: Any
     ) -> Update:
         """Run the node, waiting in the running event loop."""
-        with _input_scope(input):
+        before = NODE_INPUT.set(input)
+        try:
             return await arun(self.drive(input, self._step(config)))
+        finally:
+            NODE_INPUT.reset(before)
 
     def _step(self, config: RunnableConfig | None) -> str:
         """Return what the graph that runs this node calls it."""

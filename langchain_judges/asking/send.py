@@ -192,7 +192,7 @@ class Asking:
         metadata = {
             "unit": self.unit,
             "order": self.order,
-            "model": model_name(adapter.model),
+            "model": adapter.identity["name"],
             "prompt_version": question.version,
             "temperature": "refused" if "temperature" in adapter.refused else own,
         }

@@ -104,7 +104,8 @@ async def _in_tasks(parts: list[Steps[T]], places: int) -> list[T]:
         async with gate:
             return await arun(part)
 
-    results = await asyncio.gather(*map(one, parts), return_exceptions=True)
+    tasks = map(one if places < len(parts) else arun, parts)
+    results = await asyncio.gather(*tasks, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
             raise result

@@ -175,7 +175,9 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         self, input: Any, config: RunnableConfig | None = None, **settings: Any
     ) -> AsyncIterator[Any]:
         """Read the input, then stream as LangGraph does."""
-        return self._aguarded(super().astream(self._read(input), config, **settings), config)
+        parts = super().astream(self._read(input), config, **settings)
+        row_cost, config = self._row_cost(config), self._begun(config)
+        return self._aguarded(parts, row_cost, config) if row_cost or config else parts
 
     def _guarded(self, parts: Any, config: RunnableConfig | None) -> Iterator[Any]:
         """Stream within the bounds, and close the replies of a row that was judged."""
@@ -191,8 +193,9 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         if config and self.replies and _is_judged(self.get_state(config).values):
             run(self.replies.close(config))
 
-    async def _aguarded(self, parts: Any, config: RunnableConfig | None) -> AsyncIterator[Any]:
-        row_cost, config = self._row_cost(config), self._begun(config)
+    async def _aguarded(
+        self, parts: Any, row_cost: RowCost | None, config: RunnableConfig | None
+    ) -> AsyncIterator[Any]:
         async with aclosing(parts):
             while True:
                 with _counting(row_cost):

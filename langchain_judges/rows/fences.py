@@ -11,7 +11,6 @@ import hashlib
 import re
 import secrets
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -55,17 +54,20 @@ def sealed(prompt: Sequence[str]) -> list[str]:
     Returns:
         The parts, in which each token occurs only where its placeholder stood.
     """
-    words = "\x00".join(_PLACEHOLDER.sub("\x00", part) for part in prompt)
+    # Words and placeholders in turn.
+    parts = [_PLACEHOLDER.split(part) for part in prompt]
+    words = "\x00".join(word for part in parts for word in part[::2])
+    tokens = {own: _token(own, words) for part in parts for own in part[1::2]}
+    for part in parts:
+        part[1::2] = [tokens[own] for own in part[1::2]]
+    return ["".join(part) for part in parts]
 
-    @cache
-    def token(own: str) -> str:
-        candidate = own[:_LENGTH]
-        while candidate in words:
-            own = digest(own)
-            candidate = own[:_LENGTH]
-        return candidate
 
-    return [_PLACEHOLDER.sub(lambda match: token(match[1]), part) for part in prompt]
+def _token(own: str, words: str) -> str:
+    """Return the beginning of a hash that does not occur in words."""
+    while own[:_LENGTH] in words:
+        own = digest(own)
+    return own[:_LENGTH]
 
 
 def sealed_messages(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
@@ -75,9 +77,16 @@ def sealed_messages(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         _with_texts(message.content, lambda text: texts.setdefault(text, text))
     texts = dict(zip(texts, sealed(list(texts)), strict=True))
     return [
-        message.model_copy(update={"content": _with_texts(message.content, texts.__getitem__)})
+        with_content(message, _with_texts(message.content, texts.__getitem__))
         for message in messages
     ]
+
+
+def with_content(message: BaseMessage, content: Any) -> BaseMessage:
+    """Return a message with another content; with the same it is the message itself."""
+    if content == message.content:
+        return message
+    return message.model_copy(update={"content": content})
 
 
 def _with_texts(content: Any, change: Callable[[str], str]) -> Any:
