@@ -27,10 +27,16 @@ from pathlib import Path
 
 import psutil
 
+from langchain_judges.runs.summary import counted
+
 TEXT = "The moon pulls the sea, and the sea follows it around the turning earth. " * 6
 CALLS = {"relative": 2, "bsm": 4}
 """Of a pair; Branch-Solve-Merge with two criteria of its own."""
-OPTIONS = {"relative": [], "bsm": ["--set", 'criteria=["Accuracy", "Depth"]']}
+OWN: dict[str, dict[str, object]] = {
+    "relative": {},
+    "bsm": {"criteria": ["Accuracy", "Depth"]},
+}
+"""Options of each method."""
 
 
 @dataclass
@@ -138,19 +144,34 @@ def ways(rows: Path, url: str, method: str, folder: Path) -> dict[str, list[list
         "--method",
         method,
     ]
-    judge += ["--model", "m", "--base-url", url, *OPTIONS[method]]
+    judge += ["--model", "m", "--base-url", url]
+    for name, value in OWN[method].items():
+        judge += ["--set", f"{name}={json.dumps(value)}"]
     live = [*judge, "--concurrency", "32"]
-    ray = [*live, "--ray"]
+    spec = {"method": method, "model": {"name": "m", "base_url": url}, "options": OWN[method]}
     half = [*judge, "--concurrency", "16"]
     return {
         "one process": [[*live, "--records", str(folder / "one.jsonl")]],
         "2 shards": [
             [*half, "--records", str(folder / "shards"), "--shard", f"{n}/2"] for n in (1, 2)
         ],
-        "Ray, 1 actor": [[*ray, "1", "--records", str(folder / "ray1")]],
-        "Ray, 2 actors": [[*ray, "2", "--records", str(folder / "ray2")]],
+        **{
+            f"Ray, {counted(n, 'actor')}": [_on_ray(rows, spec, n, folder / f"ray{n}")]
+            for n in (1, 2)
+        },
         "batch": [[*judge, "--batch", "--records", str(folder / "batch.jsonl")]],
     }
+
+
+def _on_ray(rows: Path, spec: object, actors: int, out: Path) -> list[str]:
+    code = (
+        "from functools import partial\n"
+        "from langchain_judges.rows.files import read_table\n"
+        "from langchain_judges.runs.on_ray import judge_dataset\n"
+        f"judge_dataset(partial(read_table, {str(rows)!r}), {spec!r}, records={str(out)!r}, "
+        f"actors={actors}, max_concurrency=32)"
+    )
+    return [sys.executable, "-c", code]
 
 
 def write_rows(path: Path, pairs: int) -> None:

@@ -137,10 +137,10 @@ def test_dev_is_held_out_and_shown(auditing):
     ("more", "problem"),
     [
         (["--check", "exat"], "there is no check 'exat'; did you mean 'exact'?"),
-        (["--set", "check.colour=red"], "--set check.colour is no option of the check"),
+        (["--set", "check.colour=red"], "'check' has no option 'colour'"),
         (
             ["--set", "audit.rounds=2"],
-            "--set audit.rounds is no option of the audit; did you mean 'max_rounds'? it",
+            "'audit' has no option 'rounds'; did you mean 'max_rounds'? it",
         ),
         (["--dev", "2"], "--dev must be a list of items or a share above 0"),
         (["--set", "memory=x"], "--set takes no ['memory']"),

@@ -2,22 +2,16 @@
 
 import inspect
 import json
-from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import pytest
 from annotated_types import Ge, Le
-from typer.testing import CliRunner
 
 from langchain_judges import FailureMemory, create_bsm_judge, load_judge
-from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
 from langchain_judges.options import Options, Scale, factory
-from langchain_judges.runs import on_ray
-from langchain_judges.runs.summary import Summary
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
-from tests.judges import PAIR
 
 
 class Kettle(Options):
@@ -122,32 +116,3 @@ def test_a_spec_describes_its_model(monkeypatch):
 def test_the_model_of_a_spec_is_checked(model):
     with pytest.raises(OptionError, match="the `model` of a spec is"):
         load_judge({"method": "relative", "model": model})
-
-
-def ray_command(tmp_path, *flags):
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text(json.dumps(PAIR))
-    words = ["judge", str(rows), "--method", "bsm", "--model", "openai:gpt-5-mini"]
-    return CliRunner().invoke(app, [*words, "--ray", "2", *flags])
-
-
-def test_ray_gets_the_judge_that_the_flags_name(tmp_path, monkeypatch):
-    specs: list[Any] = []
-
-    def judge_dataset(source, spec, **options):
-        specs.append(spec)
-        return SimpleNamespace(summary=Summary(rows=1))
-
-    monkeypatch.setattr(on_ray, "judge_dataset", judge_dataset)
-    out = ["--records", str(tmp_path / "out")]
-    flags = ["--preset", "paper", "--set", "max_criteria=3", "--model-set", "seed=1"]
-    assert ray_command(tmp_path, *out, *flags).exit_code == 0
-    assert specs[0]["preset"] == "paper"
-    assert specs[0]["options"] == {"max_criteria": 3}
-    assert specs[0]["model"]["settings"] == {"seed": 1}
-
-
-def test_ray_refuses_what_it_would_leave_out(tmp_path):
-    result = ray_command(tmp_path, "--records", str(tmp_path / "out"), "--batch")
-    assert (result.exit_code, "takes no --batch" in result.stderr) == (2, True)
-    assert "needs --records" in ray_command(tmp_path).stderr

@@ -1,15 +1,12 @@
 """Judging on a real Ray cluster of this machine."""
 
-import json
 import os
 import signal
 import threading
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from langchain_judges.cli import app
 from langchain_judges.errors import ModelAccessError, OptionError
 from langchain_judges.testing import FakeModelServer, error
 from tests.judges import PAIR, answer_call
@@ -85,18 +82,6 @@ def actor(pid):
 def test_a_refused_key_stops_all_and_is_said(tmp_path):
     with FakeModelServer(lambda _: error(401)) as server, pytest.raises(ModelAccessError):
         judged(ROWS, server, tmp_path)
-
-
-def test_the_command_judges_on_ray(tmp_path):
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text("".join(json.dumps(row) + "\n" for row in ROWS[:6]))
-    with FakeModelServer(answer_call) as server:
-        words = ["judge", str(rows), "--method", "relative", "--model", "m", "--base-url"]
-        words += [server.url, "--ray", "2", "--records", str(tmp_path / "out")]
-        result = CliRunner().invoke(app, words)
-    assert result.exit_code == 0, result.output
-    assert (tmp_path / "out" / "verdicts.parquet").is_file()
-    assert len(server.calls) == 12
 
 
 def test_a_budget_bounds_all_actors_and_the_rest_is_judged_later(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
@@ -20,7 +20,7 @@ from langchain_judges.cli.judges import (
     chat_model,
     check_model,
     judge_spec,
-    set_by_part,
+    set_options,
     tell_plan,
 )
 from langchain_judges.cli.messages import (
@@ -39,8 +39,9 @@ from langchain_judges.cli.rows import (
     judge_rows,
     named_columns,
 )
-from langchain_judges.errors import OptionError, did_you_mean
+from langchain_judges.errors import OptionError
 from langchain_judges.escaping import InertConsole, inert_json
+from langchain_judges.options import unknown_option
 from langchain_judges.runs.sources import Source
 from langchain_judges.runs.summary import counted
 
@@ -125,12 +126,11 @@ def audit(
         own = [each for each in judge.option or [] if not each.startswith(_PARTS)]
         spec = judge_spec(replace(judge, option=own, memory=None))  # type: ignore[arg-type]  # it may be missing yet
         maker = named(CHECKS, flags.check, "check")
-        parts = set_by_part(judge.option)
-        of_check = _allowed("check", parts, signature(maker).parameters)
+        of_check = _set_of("check", judge.option, signature(maker).parameters)
         settings = {
             "auditor": flags.auditor or ("labels" if is_queue else "human"),
             "dev": flags.dev,
-            **_allowed("audit", parts, _settable()),
+            **_set_of("audit", judge.option, _settable()),
         }
         try:
             check = maker(**of_check)
@@ -167,29 +167,25 @@ def _queued(path: Path, spec: Mapping[str, Any], table: RowFlags) -> RowFile:
     return RowFile(path, Source(found.items[: table.limit], False, check=check_of(spec)))
 
 
-def _allowed(
-    part: str, given: Mapping[str, dict[str, Any]], takes: Sequence[str] | Mapping[str, Any]
-) -> dict[str, Any]:
+def _set_of(part: str, settings: Sequence[str] | None, takes: Iterable[str]) -> dict[str, Any]:
     """Return what `--set PART.NAME=VALUE` gave.
 
     Raises:
         OptionError: The part has no such option.
     """
-    own, names = given.get(part, {}), sorted(takes)
-    for name in own.keys() - set(names):
-        raise OptionError(
-            f"--set {part}.{name} is no option of the {part}; {did_you_mean(name, names)}"
-            f"it takes {', '.join(names) or 'none'}"
-        )
-    return own
+    own = set_options([each for each in settings or () if each.startswith(f"{part}.")])
+    options = {name.removeprefix(f"{part}."): value for name, value in own.items()}
+    for name in options.keys() - set(takes):
+        raise unknown_option(part, name, tuple(takes))
+    return options
 
 
-def _settable() -> Sequence[str]:
+def _settable() -> set[str]:
     """Return the options of an audit that no flag sets."""
     from langchain_judges.methods.allure.state import AuditOptions
 
     names = AuditOptions.__annotations__.keys() & AuditOptions.model_fields.keys()
-    return list(names - {"check", "auditor", "dev", "labels", "max_concurrency"})
+    return names - {"check", "auditor", "dev", "labels", "max_concurrency"}
 
 
 def _tell_rounds(calls: int, settings: Mapping[str, Any]) -> None:

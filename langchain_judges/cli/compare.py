@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,8 +12,6 @@ from langchain_judges.cli.flags import RowFlags, RunFlags, unfolded
 from langchain_judges.cli.judges import (
     ModelFlags,
     chat_model,
-    check_settable,
-    set_by_part,
     tell_cost,
     warn_local,
 )
@@ -33,29 +30,6 @@ from langchain_judges.errors import OptionError
 
 if TYPE_CHECKING:
     from langchain_judges.runs.comparison import Comparison
-
-
-def _settings(names: Sequence[str], options: Sequence[str] | None) -> dict[str, dict[str, Any]]:
-    """Return what `--set METHOD.NAME=VALUE` gave, by method.
-
-    Raises:
-        OptionError: A method labels single texts or takes no part, or there is no such
-            option.
-    """
-    from langchain_judges.methods.registry import COMBINATIONS, METHODS, kind_of_rows, named
-
-    if single := [name for name in names if kind_of_rows(name, {}) == "item"]:
-        raise OptionError(
-            f"`compare` is for judges of pairs, and {', '.join(single)} labels single texts; "
-            "`trust --verdicts` puts finished runs of such judges side by side"
-        )
-    by_method = set_by_part(options)
-    if "" in by_method:
-        raise OptionError("--set takes METHOD.NAME=VALUE where methods are compared")
-    for method, own in by_method.items():
-        named(dict.fromkeys(names), method, "method that takes part")
-        check_settable(METHODS | COMBINATIONS, method, own)
-    return by_method
 
 
 @unfolded
@@ -97,18 +71,26 @@ def _compare_methods(
     folder: Path | None,
 ) -> None:
     from langchain_judges.methods.describe import is_local
-    from langchain_judges.methods.registry import METHODS
+    from langchain_judges.methods.registry import METHODS, kind_of_rows
     from langchain_judges.runs.comparison import compare, line_up, of_specs, save
 
+    if contest.option:
+        raise OptionError(
+            "--set is for the judge of systems; --spec names methods with options"
+        )
     if contest.method:
         names = [name.strip() for name in contest.method.split(",") if name.strip()]
     else:
         all_pairs = (name for name, kind in METHODS.items() if kind.takes == "pair")
         names = [*all_pairs, "cascade", "jury"]
-    options = _settings(names, contest.option)  # refused before the rows are read
+    if single := [name for name in names if kind_of_rows(name, {}) == "item"]:
+        raise OptionError(
+            f"`compare` is for judges of pairs, and {', '.join(single)} labels single texts; "
+            "`trust --verdicts` puts finished runs of such judges side by side"
+        )
     good = checked_rows(open_rows(pairs, check_labelled_pair, rows, "pair"))
     chat = chat_model(model.spec_of(model.model), dry_run=run.dry_run)
-    contestants, skipped = line_up(names, chat, budget=contest.budget, options=options)
+    contestants, skipped = line_up(names, chat, budget=contest.budget)
     contestants += of_specs(contest.spec or [])
     for each in contestants:
         calls = each["calls"]

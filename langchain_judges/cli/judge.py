@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,7 +24,7 @@ from langchain_judges.cli.messages import (
     run_rows,
     say,
 )
-from langchain_judges.cli.rows import RowFile, checked_rows, judge_rows
+from langchain_judges.cli.rows import checked_rows, judge_rows
 from langchain_judges.errors import OptionError
 from langchain_judges.escaping import InertConsole
 from langchain_judges.runs.shards import Shard
@@ -62,14 +60,6 @@ class LargeRunFlags(BoundedRunFlags):
         ),
     ] = False
     shard: Annotated[str | None, flag("shard", "--shard", metavar="NUMBER/OF")] = None
-    ray: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="PROCESSES",
-            help="Judge on Ray in so many processes, into a folder.",
-        ),
-    ] = None
     show_prompt: Annotated[
         int | None,
         typer.Option(
@@ -107,15 +97,13 @@ def judge(
 
     with refusals_as_exits():
         spec = judge_spec(judge)
-        if run.ray is not None:
-            _check_ray(judge, output, run)
         plan = outline(spec)
         if run.batch and isinstance(spec["model"], list):
             raise OptionError(
                 f"--batch is for one model; {plan.method!r} has {len(plan.asked)}"
             )
-        open_file = partial(judge_rows, pairs, spec, table)
-        rows = checked_rows(open_file(), f"{plan.kind} to judge", kept=run.ray is None)
+        file = judge_rows(pairs, spec, table)
+        rows = checked_rows(file, f"{plan.kind} to judge", kept=True)
         if run.show_prompt:
             rows.tell_row(run.show_prompt, InertConsole(highlight=False, soft_wrap=True))
             return
@@ -128,15 +116,11 @@ def judge(
         if run.dry_run:
             return
         options = output.options() | run.options()
-        rates = {name: each for name in ("rpm", "tpm") if (each := getattr(run, name))}
-        if run.ray is not None:
-            _on_ray(open_file, spec, {**options, **rates, "actors": run.ray}, run.strict)
-            return
         if run.batch:
             spec["model"] = _batched(chat_model(plan.asked[0].model), output.file)
             options = {"max_concurrency": _IN_JOBS, "open_rows": _OPEN_ROWS, **options}
-        if rates:
-            options["rate_limiter"] = MinuteLimiter(**rates)
+        if run.rpm or run.tpm:
+            options["rate_limiter"] = MinuteLimiter(rpm=run.rpm, tpm=run.tpm)
         options["columns"] = rows.columns
         # A shard sees too few rows to choose those to label first.
         first = FirstToLabel(rows, None if run.shard else output.out or output.records)
@@ -160,29 +144,3 @@ def _batched(chat: BaseChatModel, out: Path | None) -> BaseChatModel:
         say(f"Job {job.name}: {job.status}, {job.completed:,} of {job.requests:,} requests")
 
     return batch_model(chat, out.with_name(f"{out.name}.batches"), report=tell)
-
-
-def _check_ray(judge: JudgeFlags, output: OutputFlags, run: LargeRunFlags) -> None:
-    """Refuse what judging on Ray would leave out."""
-    flags = {
-        "--batch": run.batch,
-        "--memory": judge.memory,
-        "--out": output.out,
-        "--shard": run.shard,
-    }
-    if others := [name for name, value in flags.items() if value]:
-        raise OptionError(f"--ray takes no {', '.join(others)}")
-    if output.records is None:
-        raise OptionError("--ray needs --records, a folder")
-
-
-def _on_ray(
-    source: Callable[[], RowFile], spec: dict[str, Any], options: dict[str, Any], strict: bool
-) -> None:
-    """Judge on Ray, print the summary, and leave with the code that tells the end."""
-    from langchain_judges.report.terminal import summary_table
-    from langchain_judges.runs.on_ray import judge_dataset
-
-    summary = judge_dataset(source, spec, **options).summary
-    InertConsole(highlight=False).print(summary_table(summary))
-    leave_with(summary, strict)

@@ -55,15 +55,6 @@ def set_options(settings: Sequence[str] | None) -> dict[str, Any]:
     return options
 
 
-def set_by_part(settings: Sequence[str] | None) -> dict[str, dict[str, Any]]:
-    """Return the options that `--set PART.NAME=VALUE` gave, by part; `""` is of no part."""
-    parts: dict[str, dict[str, Any]] = {}
-    for name, value in set_options(settings).items():
-        part, _, own = name.rpartition(".")
-        parts.setdefault(part, {})[own] = value
-    return parts
-
-
 def setting(text: str, option: str = "--set") -> tuple[str, Any]:
     """Return the name and value of an option given as NAME=VALUE, the value as JSON."""
     name, equals, value = text.partition("=")

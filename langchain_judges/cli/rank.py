@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from langchain_judges.cli.flags import Records, RowFlags, RunFlags, unfolded
+from langchain_judges.cli.flags import Records, RowFlags, RunFlags, Settings, unfolded
 from langchain_judges.cli.judges import JudgeFlags, ModelFlags, judge_spec, tell_plan
 from langchain_judges.cli.label import FirstToLabel
 from langchain_judges.cli.messages import (
@@ -74,14 +73,7 @@ class ContestFlags:
             help="A judge of yours as JSON, such as a calibrated cascade; repeatable."
         ),
     ] = None
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            help="An option of the judge of systems: NAME=VALUE; of one of several methods: "
-            "METHOD.NAME=VALUE. VALUE is JSON.",
-        ),
-    ] = None
+    option: Settings = None
 
 
 _PICTURED = {".md", ".png", ".svg"}
@@ -244,9 +236,8 @@ def compare_systems(
         raise OptionError("--prices of more than two systems is for --dry-run")
     own = rows.column or [] if len(paths) == 1 else []
     columns = {**(named_columns(own) or {}), "output_a": names[0], "output_b": names[1]}
-    if rows.limit is not None:
-        source = replace(source, records=list(islice(iter(source.records), rows.limit)))
-    file = RowFile(Path(paths[0]), replace(source, check=check_labelled_pair), columns, "pair")
+    source = replace(source.first(rows.limit), check=check_labelled_pair)
+    file = RowFile(Path(paths[0]), source, columns, "pair")
     good = checked_rows(file, kept=len(names) == 2)
     pairs = len(names) * (len(names) - 1) // 2
     tell_plan(plan, good.number * pairs, good.size * pairs, run)

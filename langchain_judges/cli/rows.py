@@ -19,7 +19,7 @@ from langchain_judges.cli.messages import MISUSED, say, warn
 from langchain_judges.datasets import knows
 from langchain_judges.datasets import names as set_names
 from langchain_judges.datasets import rows as set_rows
-from langchain_judges.errors import InputError, OptionError, did_you_mean
+from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.checks import (
     check_annotations,
     check_item,
@@ -224,20 +224,7 @@ def open_rows(
         )
     else:
         source = source_of(path)
-    if flags.limit is not None:
-        source = replace(source, records=_First(source.records, flags.limit))
-    return RowFile(path, replace(source, check=check), columns, takes)
-
-
-@dataclass(frozen=True)
-class _First:
-    """The first of some records, which can be read again."""
-
-    records: Iterable[object]
-    limit: int
-
-    def __iter__(self) -> Iterator[object]:
-        return islice(iter(self.records), self.limit)
+    return RowFile(path, replace(source.first(flags.limit), check=check), columns, takes)
 
 
 def known_rows(
@@ -339,13 +326,13 @@ def check_known_of(row: object) -> None:
 
 
 def named_columns(
-    columns: Sequence[str] | None, fields: Iterable[str] = FIELDS
+    columns: Sequence[str] | None, fields: Sequence[str] = ()
 ) -> dict[str, str] | None:
     """Return the columns that `--column` named, by field; None if it named none.
 
     Args:
         columns: FIELD=COLUMN, each.
-        fields: The fields that there are, beside `label.CRITERION`.
+        fields: The fields that there are; none: those of a row, which are checked with it.
 
     Raises:
         OptionError: A value has another form, or names no field.
@@ -353,16 +340,9 @@ def named_columns(
     named: dict[str, str] = {}
     for each in columns or ():
         field, equals, column = (part.strip() for part in each.partition("="))
-        if not equals or not column:
-            raise OptionError(
-                f"--column takes FIELD=COLUMN, such as input=question, got {each!r}"
-            )
-        if field not in fields and not field.startswith("label."):
-            names = sorted(fields)
-            raise OptionError(
-                f"--column names no field {field!r}; {did_you_mean(field, names)}it takes "
-                f"{', '.join(names)}"
-            )
+        if not equals or not column or (fields and field not in fields):
+            takes = f"FIELD=COLUMN, such as {(*fields, 'input')[0]}=question"
+            raise OptionError(f"--column takes {takes}, got {each!r}")
         named[field] = column
     return named or None
 

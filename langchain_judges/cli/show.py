@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -51,14 +51,6 @@ def show(
             _print_method(name, method)
 
 
-def options_of(method: type[JudgeOptions]) -> Iterator[tuple[str, Any, str]]:
-    """Yield the name, default and meaning of each option that `--set` takes."""
-    defaults = method.defaults()
-    for name, meaning in described(method).items():
-        if name not in NOT_ON_A_SHELL:
-            yield name, defaults[name], meaning.replace("`", "")
-
-
 def _print_methods(table: Mapping[str, type[JudgeOptions]]) -> None:
     from langchain_judges.methods.registry import COMBINATIONS
 
@@ -83,8 +75,10 @@ def _print_method(name: str, method: type[JudgeOptions]) -> None:
         settings = ", ".join(f"{key}={written(value)}" for key, value in values.items())
         console.print(f"  {preset}: {settings or 'the defaults'}")
     console.print("\nOptions, by --set NAME=VALUE with VALUE as JSON, and their defaults:")
-    for option, default, text in options_of(method):
-        console.print(f"  {option}={written(default)}" + (f"\n      {text}" if text else ""))
+    for option, meaning in described(method).items():
+        if option not in NOT_ON_A_SHELL:
+            text = f"\n      {meaning}".replace("`", "") if meaning else ""
+            console.print(f"  {option}={written(method.defaults()[option])}{text}")
 
 
 def _print_prompts(name: str, templates: Mapping[str, ChatPromptTemplate]) -> None:
@@ -121,8 +115,6 @@ def _print_models() -> None:
 
 def written(value: Any) -> str:
     """Return a value in the form that `--set` takes."""
-    if isinstance(value, Options):
-        value = value.as_json()
     return json.dumps(value, ensure_ascii=False, default=_as_json)
 
 

@@ -10,8 +10,9 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,12 @@ class Source:
     frame: DataFrame | None = None
     is_file: bool = False
     check: Callable[[dict[str, Any]], object] | None = None
+
+    def first(self, number: int | None) -> Source:
+        """Return the source of the first records; None: of all."""
+        if number is None:
+            return self
+        return replace(self, records=_Again(partial(islice, self.records, number)))
 
 
 @dataclass(frozen=True)
