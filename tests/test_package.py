@@ -14,10 +14,11 @@ import yaml
 import langchain_judges
 from langchain_judges.asking.local import local_model
 from langchain_judges.errors import JudgeError, MissingExtraError
-from langchain_judges.report.report import frame
+from langchain_judges.report import trust
 from langchain_judges.rows.files import read_table
 from langchain_judges.runs.on_ray import judge_dataset
 from langchain_judges.runs.prices import Prices
+from tests.judged_rows import run_of
 from tests.test_architecture import tree_of
 
 PACKAGE = Path(langchain_judges.__file__).parent
@@ -57,7 +58,7 @@ USES = [
     ("local", "xllamacpp", "A model in this process", lambda: local_model(__file__)),
     ("prices", "genai_prices", "A table of prices", lambda: Prices.read("genai-prices")),
     ("ray", "ray", "Judging on Ray", lambda: judge_dataset([], {}, records="out")),
-    ("trust", "pandas", "A data frame", lambda: frame([])),
+    ("trust", "pandas", "A data frame", lambda: trust(run_of(["A"])).to_dataframe()),
 ]  # fmt: skip
 
 

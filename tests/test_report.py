@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 import re
-from typing import Any, Literal, cast
+from typing import Literal
 
 import pytest
 
 from langchain_judges import metrics, report
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import InputError
 from langchain_judges.metrics.agreement import majority_vote
-from langchain_judges.report.content import Contest
+from langchain_judges.report.answers import Contest
 from langchain_judges.report.rows import POINTS
 from langchain_judges.verdict import Preference, no_usage
 from tests.cases import for_each
@@ -105,22 +105,6 @@ def test_rules_without_a_judge_are_counted_as_its_mistakes_are():
     counted = "Of 30: 5 half wrong (only one side says tie), 5 not judged."
     assert counted in numbers.sentence
     assert numbers.n_disagreements == 5
-
-
-@for_each(
-    ("orders", "agreement"),
-    # Said in the two orders: A A, A B, tie A, B tie; every label is A.
-    [("strict", 0.25), ("lenient", 0.5), ("none", 0.5)],
-)
-def test_the_rule_for_two_orders_can_be_chosen(orders, agreement):
-    run = run_of([("A", "A"), ("A", "B"), ("tie", "A"), ("B", "tie")])
-    trust = report.trust(run, data_of(["A"] * 4), orders=orders)
-    assert trust["agreement.label.wrong"] == agreement
-    assert f"orders combined by {orders}" in trust.name
-    once = report.trust(run_of(["A", "B"]), data_of(["A", "A"]), orders=orders)
-    assert once["agreement.label.wrong"] == 0.5
-    with pytest.raises(OptionError, match="`orders` must be one of"):
-        report.trust(run, data_of(["A"] * 4), orders=cast("Any", "both_right"))
 
 
 def test_judges_of_one_text_have_balanced_accuracy_and_no_slots():

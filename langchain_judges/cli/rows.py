@@ -57,6 +57,11 @@ class RowFile:
         source: Its records, with the check of a row.
         columns: Columns by field, as flags named them.
         takes: Which rows the judge takes, if they are to be understood by it.
+
+    Attributes:
+        number: How many rows are good, found by `count`.
+        size: Bytes of all texts of the good rows.
+        bad: The bad rows: number from 1, and what is wrong.
     """
 
     path: Path
@@ -64,11 +69,8 @@ class RowFile:
     columns: Mapping[str, str] | None = None
     takes: str | None = None
     number: int = 0
-    """How many rows are good, found by `count`."""
     size: int = 0
-    """Bytes of all texts of the good rows."""
     bad: list[tuple[int, str]] = field(default_factory=list)
-    """The bad rows: number from 1, and what is wrong."""
 
     def count(self) -> None:
         """Read everything once."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from langchain_judges.metrics import Result
@@ -17,10 +17,13 @@ ERRORS: tuple[Errors, ...] = ("wrong", "drop")
 
 @dataclass(frozen=True)
 class Number:
-    """One number of a report."""
+    """One number of a report.
+
+    Attributes:
+        key: Its name, such as `agreement.label.wrong`; the first part is the section.
+    """
 
     key: str
-    """Its name, such as `agreement.label.wrong`; the first part is the section."""
     title: str
     result: Result
     unit: NumberUnit = "share"
@@ -125,22 +128,26 @@ MOST_LABELS = 20_000
 
 @dataclass(frozen=True)
 class UseAnswer:
-    """Whether a judge may be used for one thing."""
+    """Whether a judge may be used for one thing.
+
+    Attributes:
+        reason: What was found, beside what is asked for.
+        number: The number that decides, with its interval.
+        limit: Between which values the number has to lie.
+        labels: How many more labels would settle it, if it goes on as here; None: not known, or
+            none.
+        brief: The number in a few words, for a table of several judges.
+        parts: The same number by system or category, furthest from 0 first; or by what it says.
+    """
 
     use: Use
     word: Word
     reason: str
-    """What was found, beside what is asked for."""
     number: Number | None = None
-    """The number that decides, with its interval."""
     limit: tuple[float, float] = (-math.inf, math.inf)
-    """Between which values the number has to lie."""
     labels: int | None = None
-    """How many more labels would settle it, if it goes on as here; None: not known, or none."""
     brief: str = ""
-    """The number in a few words, for a table of several judges."""
     parts: tuple[Number, ...] = ()
-    """The same number by system or category, furthest from 0 first; or by what it says."""
 
     @property
     def title(self) -> str:
@@ -233,3 +240,54 @@ def with_range(number: Number, digits: int = 1) -> str:
     value = value_text(number, digits).replace(f".0{NO_BREAK}%", f"{NO_BREAK}%")
     span = range_text(number, digits) or number.result.no_interval
     return f"{value} ({span})" if span else value
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Two judges on the rows that both have; a failed judgment is wrong.
+
+    Attributes:
+        first: The one that is right more often, so far.
+        n: Rows that both have, and that have a label.
+        difference: Agreement of the first − agreement of the second, with its interval.
+        p: Two-sided, of the test that the interval inverts.
+        holm_p: `p` adjusted for all pairs of judges.
+    """
+
+    first: str
+    second: str
+    n: int
+    difference: Result
+    p: float
+    holm_p: float
+
+    @property
+    def settled(self) -> bool:
+        """Whether one of the two is right more often, all pairs of judges considered."""
+        return self.holm_p < 0.05
+
+    @property
+    def sentence(self) -> str:
+        """Which of the two is right more often, by how much, and whether that is settled."""
+        if not self.n:
+            return f"{self.first} and {self.second} have no row in common."
+        number = Number("", "", self.difference, "points")
+        lead = with_range(number).lstrip("+")
+        if self.settled:
+            return f"{self.first} is right more often than {self.second} by {lead}."
+        labels = labels_to_settle(self.difference, (0.0, math.inf))
+        more = f" About {labels:,} more labels would settle it." if labels else ""
+        ahead = f"so far {self.first} leads by {lead}"
+        if not self.difference:
+            ahead = f"right equally often ({range_text(number)})"
+        return f"Not settled between {self.first} and {self.second}: {ahead}.{more}"
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain JSON data, flat."""
+        low, high = self.difference.interval or (None, None)
+        ends = {"difference": float(self.difference), "low": low, "high": high}
+        parts = asdict(self) | ends
+        return {
+            key: None if isinstance(value, float) and math.isnan(value) else value
+            for key, value in parts.items()
+        }

@@ -40,18 +40,21 @@ class TextTable:
 
 @dataclass(frozen=True)
 class Disagreement:
-    """A row on which the judge does not say what people say."""
+    """A row on which the judge does not say what people say.
+
+    Attributes:
+        texts: What each text is called, and the text.
+        cost: How far the score is from what people say, times how far they agree; in [0, 1].
+    """
 
     id: str
     category: str | None
     task: str
     texts: list[tuple[str, str]]
-    """What each text is called, and the text."""
     people: str
     judge: str
     score: float | None
     cost: float
-    """How far the score is from what people say, times how far they agree; in [0, 1]."""
     rationale: str
     evidence: list[TextTable] = field(default_factory=list)
 

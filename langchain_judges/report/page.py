@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from langchain_judges.metrics import Result
 from langchain_judges.report.answers import (
     NO_BREAK,
+    Contest,
     Number,
+    Use,
     UseAnswer,
     Word,
     p_text,
@@ -20,7 +22,6 @@ from langchain_judges.report.answers import (
     value_text,
     with_range,
 )
-from langchain_judges.report.content import Contest, ReportContent
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.single import BALANCED
 from langchain_judges.runs.summary import counted
@@ -55,29 +56,25 @@ def _template() -> Template:
 MOST_PARTS = 6
 
 
-def render(reports: Sequence[ReportContent], contests: Sequence[Contest] = ()) -> str:
+def render(
+    views: Sequence[Mapping[str, object]], contests: Sequence[Contest], confidence: float
+) -> str:
     """Return the page of one report, or of several."""
-    return _template().render(
-        views=list(map(_view, reports)),
-        contests=contests,
-        level=percent(reports[0].sample.confidence),
-    )
+    return _template().render(views=views, contests=contests, level=percent(confidence))
 
 
-def _view(report: ReportContent) -> dict[str, object]:
+def view(report: object, sample: Sample, answers: Mapping[Use, UseAnswer]) -> dict[str, object]:
     """Return what the page shows of a report, under the names of its template."""
-    sample = report.sample
-    uses = [(answer, _scale(answer)) for answer in report.uses.values()]
-    averages = report.uses["averages"]
-    open_uses = any(answer.labels is not None for answer in report.uses.values())
+    averages = answers["averages"]
+    open_uses = any(answer.labels is not None for answer in answers.values())
     return {
         "report": report,
         "whom": "label" if sample.by_label else "people",
-        "uses": uses,
+        "uses": [(answer, _scale(answer)) for answer in answers.values()],
         "parts": [(part, averages.word_of(part)) for part in averages.parts[:MOST_PARTS]],
         "more_parts": max(0, len(averages.parts) - MOST_PARTS),
         "label_first": _label_first(sample) if open_uses else "",
-        "by_label": _words_by_label(report.uses["single"]),
+        "by_label": _words_by_label(answers["single"]),
     }
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from io import StringIO
@@ -16,22 +17,29 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import TypedDict
 
+from langchain_judges import metrics
 from langchain_judges.errors import InputError, needs
 from langchain_judges.escaping import clean, inert_cell, inert_json
-from langchain_judges.orders import OrderRule, orders_of
 from langchain_judges.report.answers import (
     MARGIN,
     MOST_WRONG,
+    Contest,
     Number,
+    Use,
+    UseAnswer,
     percent,
     range_text,
     value_text,
     with_range,
 )
-from langchain_judges.report.content import Contest, ReportContent
+from langchain_judges.report.evidence import costliest
+from langchain_judges.report.measure import headline_key, measure
 from langchain_judges.report.rows import JudgedRow, join, judges_of, rows_in
 from langchain_judges.report.sample import Sample
-from langchain_judges.report.watch import answers_of, drift
+from langchain_judges.report.uses import answers_of
+from langchain_judges.report.watch import Drift, drift, row_answers
+from langchain_judges.rows.checks import SIDES
+from langchain_judges.verdict import Usage, add_usage, is_abstention, no_usage
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -45,16 +53,19 @@ class WrittenReport(ABC):
         """Return plain JSON data."""
 
     @abstractmethod
-    def shown(self) -> tuple[Sequence[ReportContent], Sequence[Contest]]:
+    def shown(self) -> tuple[Sequence[TrustReport], Sequence[Contest]]:
         """Return what a page shows: the reports, and the tests between their judges."""
 
     def to_dataframe(self) -> DataFrame:
         """Return the numbers, one a row: judge, key, value, interval, n and how many failed."""
-        return frame(number_rows(self.shown()[0]))
+        with needs("trust", "A data frame"):
+            from pandas import DataFrame
+
+        return DataFrame(self._numbers())
 
     def to_csv(self, path: str | PathLike[str] | None = None) -> str:
         """Return the numbers as CSV, and write them to a file if there is a path."""
-        text, rows = StringIO(), number_rows(self.shown()[0])
+        text, rows = StringIO(), self._numbers()
         table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         table.writeheader()
         table.writerows({key: inert_cell(cell) for key, cell in row.items()} for row in rows)
@@ -65,14 +76,192 @@ class WrittenReport(ABC):
         text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, default=str)
         return written(inert_json(text) + "\n", path)
 
+    def _numbers(self) -> list[dict[str, object]]:
+        return [
+            {"judge": clean(report.name), **number.to_dict()}
+            for report in self.shown()[0]
+            for number in report.numbers.values()
+        ]
+
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
         """Return the report as one HTML page, and write it to a file if there is a path.
 
         The page holds everything it needs, loads nothing and runs no script.
         """
-        from langchain_judges.report.page import render
+        from langchain_judges.report.page import render, view
 
-        return written(render(*self.shown()), path)
+        reports, contests = self.shown()
+        views = [view(each, each.sample, each.uses) for each in reports]
+        return written(render(views, contests, reports[0].sample.confidence), path)
+
+
+class TrustReport(WrittenReport):
+    """A judge's agreement with people, and its biases; created by `trust`.
+
+    Attributes:
+        name: What the judge is called.
+        absent: Rows of the data that the run does not hold, judged or not; no number counts
+            them.
+        left_out: Which verdicts are of no row, or of an older text, in a sentence; no number
+            counts them.
+        numbers: Every number by its key, such as `agreement.label.wrong`.
+        uses: For each use whether the judge may be trusted: `yes`, `no` or `not yet`, and why.
+        details: What was measured, in one sentence.
+        notes: Which rows some numbers cannot count, a sentence each.
+        confusion: Rows by people's label, columns by the judge's answer.
+        disagreements: The costliest first.
+        n_disagreements: How many there are in all.
+        provenance: Where the report comes from: date, versions, judge, data, command.
+        drift: What changed since an earlier report.
+        usage: What the verdicts cost.
+        dollars: What they cost in dollars; None: the run was given no prices, or lacked one.
+    """
+
+    def __init__(
+        self,
+        sample: Sample,
+        name: str,
+        data_name: str,
+        *,
+        margin: float = MARGIN,
+        max_wrong: float = MOST_WRONG,
+    ) -> None:
+        """Measure a sample of judged rows."""
+        self.sample = sample
+        self.name = name
+        self.data_name = data_name
+        self.absent = 0
+        self.left_out = ""
+        self.numbers: dict[str, Number] = {n.key: n for n in measure(sample)}
+        self.uses: dict[Use, UseAnswer] = answers_of(
+            sample, self.numbers, margin=margin, max_wrong=max_wrong
+        )
+        self.details = _details(sample, self.numbers, self.headline)
+        self.notes = sample.notes()
+        self.confusion = metrics.confusion(sample.verdicts, sample.labels, _classes(sample))
+        self.disagreements = costliest(sample)
+        self.n_disagreements = len(sample.mistakes)
+        self.provenance: dict[str, str] = {}
+        self.drift: Drift | None = None
+        # Verdicts of other runnables may lack parts of it.
+        usages = (row.verdict.get("usage") or {} for row in sample.rows)
+        self.usage: Usage = add_usage({**no_usage(), **usage} for usage in usages)
+        self.dollars = _dollars(sample)
+
+    @property
+    def sentence(self) -> str:
+        """The answers, one a line, and what else was counted."""
+        lines = [f"{each.title}. {each.text}" for each in self.uses.values()]
+        return "\n".join([*lines, self.details])
+
+    @property
+    def headline(self) -> Number:
+        """The agreement that the sentence tells."""
+        return self.numbers[headline_key(self.sample, self.numbers)]
+
+    def __getitem__(self, key: str) -> metrics.Result:
+        """Return a number by its key."""
+        return self.numbers[key].result
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON data: sentence, numbers, confusion, disagreements, cost."""
+        return {
+            "judge": self.name,
+            "data": self.data_name,
+            "rows": len(self.sample.rows),
+            "absent": self.absent,
+            "left_out": self.left_out,
+            "uses": [each.to_dict() for each in self.uses.values()],
+            "sentence": self.sentence,
+            "notes": self.notes,
+            "numbers": [number.to_dict() for number in self.numbers.values()],
+            "confusion": self.confusion.to_dict(),
+            "n_disagreements": self.n_disagreements,
+            "disagreements": [each.to_dict() for each in self.disagreements],
+            "usage": self.usage,
+            "dollars": self.dollars,
+            "provenance": self.provenance,
+            "drift": None if self.drift is None else self.drift.to_dict(),
+            "answers": row_answers(self.sample),
+        }
+
+    def shown(self) -> tuple[Sequence[TrustReport], Sequence[Contest]]:
+        """Return this report alone."""
+        return [self], ()
+
+
+def _classes(sample: Sample) -> Sequence[str] | None:
+    """Return the answers of pairs, a tie only if there is one; None: whatever there is."""
+    if not sample.pairs:
+        return None
+    return SIDES if "tie" in [*sample.labels, *sample.answers] else SIDES[:2]
+
+
+def _dollars(sample: Sample) -> float | None:
+    """Return what the rows cost if the run knew the price of every reply."""
+    costs = [row.row["cost"] for row in sample.rows if "cost" in row.row]
+    complete = len(costs) == len(sample.rows) and None not in costs
+    return sum(costs) if complete else None
+
+
+def _details(sample: Sample, numbers: Mapping[str, Number], headline: Number) -> str:
+    """Return what else was counted, in one sentence."""
+    count = len(sample.rows)
+    lost = sum(row.answer is None and not is_abstention(row.verdict) for row in sample.rows)
+    parts = [
+        _agreed(sample, headline),
+        _flips(numbers),
+        _leaning(numbers),
+        _abstained(numbers, count),
+        f"{lost:,} of {count:,} not judged",
+    ]
+    sentence = "; ".join(filter(None, parts))
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _agreed(sample: Sample, headline: Number) -> str:
+    if math.isnan(headline.result):
+        return "how far it agrees with people is unknown, because no judged row has a label"
+    if sample.by_criteria:
+        return f"least with {sample.whom} by {headline.title} {value_text(headline)}"
+    if sample.rated:
+        return f"rank correlation with {sample.whom} {with_range(headline)}"
+    return f"agrees with {sample.whom} {with_range(headline, 0)} of the time"
+
+
+def _abstained(numbers: Mapping[str, Number], rows: int) -> str:
+    """Say how often the judge abstained, and whether people would have judged."""
+    number = numbers.get("failures.abstained.labelled")
+    if number is None:
+        return ""
+    count, labelled = number.result.n, round(number.result * number.result.n)
+    return (
+        f"says of {count:,} of {rows:,} that it cannot assess them; people labelled "
+        f"{labelled:,} of these"
+    )
+
+
+def _flips(numbers: Mapping[str, Number]) -> str:
+    flips = numbers.get("bias.flips")
+    if flips is None:
+        return ""
+    if math.isnan(flips.result):
+        return f"flips unknown: {flips.result.reason}"
+    other, undecided = numbers.get("bias.flips.other"), numbers.get("bias.flips.undecided")
+    if other is None or undecided is None:
+        return f"flips on {value_text(flips, 0)}"
+    return (
+        f"when the texts swap places it names the other text on {value_text(other, 0)} of rows "
+        f"and is undecided on {value_text(undecided, 0)}"
+    )
+
+
+def _leaning(numbers: Mapping[str, Number]) -> str:
+    number = numbers.get("bias.first_slot_rate")
+    interval = None if number is None else number.result.interval
+    if interval is None or interval.covers(0.5):
+        return ""
+    return f"leans to the {'first' if interval.low > 0.5 else 'second'} slot"
 
 
 def written(text: str, path: str | PathLike[str] | None) -> str:
@@ -99,16 +288,19 @@ def _provenance(row: JudgedRow) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class BarCheck:
-    """One bar."""
+    """One bar.
+
+    Attributes:
+        value: What was measured, in words.
+    """
 
     title: str
     value: str
-    """What was measured, in words."""
     bar: str
     passed: bool
 
 
-def gates(report: ReportContent, min_agreement: float | None = None) -> list[BarCheck]:
+def gates(report: TrustReport, min_agreement: float | None = None) -> list[BarCheck]:
     """Check a report against a limit; an unknown number fails.
 
     Args:
@@ -136,7 +328,7 @@ def gates(report: ReportContent, min_agreement: float | None = None) -> list[Bar
     return checks
 
 
-def markdown(report: ReportContent, checks: Sequence[BarCheck]) -> str:
+def markdown(report: TrustReport, checks: Sequence[BarCheck]) -> str:
     """Return a short summary of a report in Markdown, the bars first."""
     lines = [f"### May I trust {_escaped(report.name)}?", "", _escaped(report.sentence), ""]
     if checks:
@@ -167,53 +359,6 @@ def _escaped(text: str) -> str:
     return " ".join(text.split())
 
 
-class TrustReport(ReportContent, WrittenReport):
-    """A judge's agreement with people, and its biases; created by `trust`."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON data: sentence, numbers, confusion, disagreements, cost."""
-        return {
-            "judge": self.name,
-            "data": self.data_name,
-            "rows": len(self.sample.rows),
-            "absent": self.absent,
-            "left_out": self.left_out,
-            "uses": [each.to_dict() for each in self.uses.values()],
-            "sentence": self.sentence,
-            "notes": self.notes,
-            "numbers": [number.to_dict() for number in self.numbers.values()],
-            "confusion": self.confusion.to_dict(),
-            "n_disagreements": self.n_disagreements,
-            "disagreements": [each.to_dict() for each in self.disagreements],
-            "usage": self.usage,
-            "dollars": self.dollars,
-            "provenance": self.provenance,
-            "drift": None if self.drift is None else self.drift.to_dict(),
-            "answers": answers_of(self.sample),
-        }
-
-    def shown(self) -> tuple[Sequence[ReportContent], Sequence[Contest]]:
-        """Return this report alone."""
-        return [self], ()
-
-
-def number_rows(reports: Sequence[ReportContent]) -> list[dict[str, object]]:
-    """Return the numbers of reports, with the name of the judge."""
-    return [
-        {"judge": clean(report.name), **number.to_dict()}
-        for report in reports
-        for number in report.numbers.values()
-    ]
-
-
-def frame(rows: Sequence[Mapping[str, object]]) -> DataFrame:
-    """Return rows as a data frame."""
-    with needs("trust", "A data frame"):
-        from pandas import DataFrame
-
-    return DataFrame(rows)
-
-
 def _check_shared(sample: Sample) -> None:
     """Refuse labels of single texts that are not on the judge's scale.
 
@@ -242,7 +387,6 @@ class TrustOptions(TypedDict, total=False):
     data_name: str
     margin: float
     max_wrong: float
-    orders: OrderRule | None
     confidence: float
 
 
@@ -255,7 +399,6 @@ def trust(  # noqa: PLR0913 - options
     margin: float = MARGIN,
     max_wrong: float = MOST_WRONG,
     baseline: Mapping[str, Any] | None = None,
-    orders: OrderRule | None = None,
     confidence: float = 0.95,
 ) -> TrustReport:
     """Report how far a judge can be trusted, from its verdicts on rows that people labelled.
@@ -279,9 +422,6 @@ def trust(  # noqa: PLR0913 - options
         max_wrong: The share of single verdicts that may be wrong.
         baseline: An earlier report, as `to_dict` or its JSON gives it: the same rows are then
             compared, answer by answer (`report.drift`).
-        orders: How two orders become one answer on the whole page: `strict` (a winner only
-            where both agree), `lenient` (the sign of their sum) or `none` (the order with A
-            first); by default as the judge itself combined them. Rows of one order stay.
         confidence: The level of the intervals.
 
     Raises:
@@ -298,10 +438,6 @@ def trust(  # noqa: PLR0913 - options
     table = None if data is None else rows_in(data, "data")
     joined = join(rows, table)
     label = next(iter(judges)) if name is None else name
-    if orders is not None:
-        orders_of(orders)  # refuses a rule that there is not
-        label += f" (orders combined by {orders})"
-        joined = replace(joined, rows=[row.by_rule(orders) for row in joined.rows])
     sample = Sample(joined.rows, confidence)
     _check_shared(sample)
     report = TrustReport(sample, label, data_name, margin=margin, max_wrong=max_wrong)

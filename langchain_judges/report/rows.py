@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from langchain_judges.errors import InputError
 from langchain_judges.metrics.agreement import majority_vote
-from langchain_judges.orders import Order, OrderRule, combine, orders_of
+from langchain_judges.orders import Order
 from langchain_judges.rows.checks import (
     ANNOTATIONS,
     check_countable,
@@ -96,13 +96,16 @@ VerdictRow = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class JudgedRow:
-    """A row of a run, and the row of the data that it judged."""
+    """A row of a run, and the row of the data that it judged.
+
+    Attributes:
+        data_row: The data's row, or what the run kept of it.
+        place: What the same row has in another run: its place in the data, or its id.
+    """
 
     row: VerdictRow
     data_row: Mapping[str, Any]
-    """The data's row, or what the run kept of it."""
     place: Any
-    """What the same row has in another run: its place in the data, or its id."""
 
     @cached_property
     def verdict(self) -> VerdictRow:
@@ -195,22 +198,6 @@ class JudgedRow:
         """Whether both orders were asked and the preference in each is known."""
         return {"AB", "BA"} <= self._preferences.keys()
 
-    def by_rule(self, rule: OrderRule) -> JudgedRow:
-        """Return the row with its two orders combined by another rule, where both are known.
-
-        An order that failed leaves the row not judged; `none` takes the order with A first.
-        """
-        if not self.has_orders:
-            return self
-        answers = [self.in_order(order) for order in orders_of(rule)]
-        preferences = [answer for answer in answers if answer is not None]
-        complete = len(preferences) == len(answers)
-        preference = combine(rule, preferences) if complete else None
-        # Score and confidence are of the judge's own rule.
-        changes = {"preference": preference, "score": None, "confidence": None}
-        row = {**self.row, "verdict": {**self.verdict, **changes}}
-        return JudgedRow(row, self.data_row, self.place)
-
 
 def _is_ballot(item: object) -> bool:
     return isinstance(item, Mapping) and {"order", "preference"} <= item.keys()
@@ -228,17 +215,20 @@ _DATA_FIELDS = (*ANNOTATIONS, "family")
 
 @dataclass(frozen=True)
 class Joined:
-    """The rows of a run beside the data that they judged, and how many have none there."""
+    """The rows of a run beside the data that they judged, and how many have none there.
+
+    Attributes:
+        stale: Verdicts on an older text of a row that is in the data.
+        unknown: Verdicts on rows that are not in the data.
+        unasked: Rows that were not asked, for a budget was spent: no mistake of the judge.
+        earlier: Verdicts on rows that were judged again later.
+    """
 
     rows: list[JudgedRow]
     stale: int = 0
-    """Verdicts on an older text of a row that is in the data."""
     unknown: int = 0
-    """Verdicts on rows that are not in the data."""
     unasked: int = 0
-    """Rows that were not asked, for a budget was spent: no mistake of the judge."""
     earlier: int = 0
-    """Verdicts on rows that were judged again later."""
 
     @property
     def left_out(self) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import InputError
-from langchain_judges.report.rows import POINTS, JudgedRow, VerdictRow
+from langchain_judges.report.rows import POINTS, JudgedRow
 from langchain_judges.rows.checks import SIDES, kind_of_verdict
 from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import Label, Preference
@@ -24,20 +23,34 @@ class MetricSettings(TypedDict):
     confidence: float
 
 
-@dataclass(frozen=True)
 class Sample:
     """The rows of one judge, column by column.
+
+    Attributes:
+        rows: Each row once.
+        confidence: The level of the intervals.
+        pairs: Whether the judge compares two texts.
+        answers: What the judge said.
+        verdicts: The same, and for a failed judgment its row, which has the reason.
+        confidences: How sure the judge is of each answer.
+        labels: What people say.
+        votes: What each person said.
+        targets: What the judge is compared with.
 
     Raises:
         InputError: A label of a pair is other than A, B and tie.
     """
 
-    rows: Sequence[JudgedRow]
-    """Each row once."""
-    confidence: float
-    """The level of the intervals."""
-
-    def __post_init__(self) -> None:
+    def __init__(self, rows: Sequence[JudgedRow], confidence: float) -> None:
+        """Read the columns."""
+        self.rows, self.confidence = rows, confidence
+        self.pairs = kind_of_verdict(rows[0].verdict) == "pair"
+        self.answers = [row.answer for row in rows]
+        self.verdicts = [row.row if row.answer is None else row.answer for row in rows]
+        self.confidences = [row.verdict.get("confidence") for row in rows]
+        self.labels = [row.label for row in rows]
+        self.votes = [row.votes for row in rows]
+        self.targets = [row.target for row in rows]
         votes = [vote for targets in self.targets for vote in targets]
         for value in [*votes, *self.labels] if self.pairs else []:
             if value is not None and value not in SIDES:
@@ -45,41 +58,6 @@ class Sample:
                     f"labels of pairs must be 'A', 'B' or 'tie', got {value!r}; name what "
                     "they mean by `datasets.rows(…, labels={…})`"
                 )
-
-    @cached_property
-    def pairs(self) -> bool:
-        """Whether the judge compares two texts."""
-        return kind_of_verdict(self.rows[0].verdict) == "pair"
-
-    @cached_property
-    def verdicts(self) -> list[Label | VerdictRow]:
-        """What the judge said, and for a failed judgment its row, which has the reason."""
-        return [row.row if row.answer is None else row.answer for row in self.rows]
-
-    @cached_property
-    def confidences(self) -> list[float | None]:
-        """How sure the judge is of each answer."""
-        return [row.verdict.get("confidence") for row in self.rows]
-
-    @cached_property
-    def answers(self) -> list[Label | None]:
-        """What the judge said."""
-        return [row.answer for row in self.rows]
-
-    @cached_property
-    def labels(self) -> list[Label | None]:
-        """What people say."""
-        return [row.label for row in self.rows]
-
-    @cached_property
-    def votes(self) -> list[list[Label]]:
-        """What each person said."""
-        return [row.votes for row in self.rows]
-
-    @cached_property
-    def targets(self) -> list[list[Label]]:
-        """What the judge is compared with."""
-        return [row.target for row in self.rows]
 
     @cached_property
     def systems(self) -> list[tuple[str | None, ...]]:

@@ -23,12 +23,15 @@ Span = tuple[str, tuple[float, float], float]
 
 @dataclass
 class Duel:
-    """Two systems compared on the same inputs."""
+    """Two systems compared on the same inputs.
+
+    Attributes:
+        rows: Results of pairs that one system won.
+    """
 
     names: Sequence[str]
     summary: Summary
     rows: list[Mapping[str, Any]] = field(default_factory=list)
-    """Results of pairs that one system won."""
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Keep what is shown of a result."""
@@ -99,7 +102,11 @@ class Duel:
 
 @dataclass
 class Order:
-    """Several systems ranked."""
+    """Several systems ranked.
+
+    Attributes:
+        unit: What a chart shows.
+    """
 
     ranking: Ranking
 
@@ -129,7 +136,6 @@ class Order:
         ]
 
     unit = "strength (log odds), 95 %"
-    """What a chart shows."""
 
 
 def _standing(better: Ranked) -> str:

@@ -322,38 +322,27 @@ def choices(names: Sequence[str]) -> Text:
     return Text("\n".join(f"  {number}  {clean(name)}" for number, name in enumerate(names, 1)))
 
 
-ROUNDS_BESIDE = 5
-"""Rounds that stand beside each other on 80 columns."""
-
 _COUNTS = {
     "judged": "evaluated",
     "doubted": "doubted",
-    "asked": "proposed",
     "accepted": "accepted",
     "rejected": "rejected",
     "check wrong": "check_wrong",
     "learnt": "remembered",
     "waiting": "waiting",
 }
-"""What a line of the table is called, and its entry in the history."""
+"""What a column of the table of rounds is called, and its entry in the history."""
 
 
-def rounds_tables(result: Mapping[str, Any]) -> list[Table]:
-    """Render the results of an audit's rounds, one column for each round."""
-    history = result["history"]
-    starts = range(0, len(history), ROUNDS_BESIDE)
-    return [_rounds_table(history[start : start + ROUNDS_BESIDE]) for start in starts]
-
-
-def _rounds_table(history: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("")
-    for entry in history:
-        table.add_column(f"round {entry['round']}", justify="right", no_wrap=True)
-    for name, key in _COUNTS.items():
-        table.add_row(name, *(f"{entry[key]:,}" for entry in history))
-    table.add_row("dev", *map(_gain, history))
-    table.add_row("calls", *(f"{entry['usage']['calls']:,}" for entry in history))
+def rounds_table(result: Mapping[str, Any]) -> Table:
+    """Render the results of an audit's rounds, a line for each, on 80 columns."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for name in ("round", *_COUNTS, "dev", "calls"):
+        table.add_column(name, justify="right", no_wrap=name == "dev")
+    for entry in result["history"]:
+        counts = [entry["round"], *(entry[key] for key in _COUNTS.values())]
+        calls = entry["usage"]["calls"]
+        table.add_row(*(f"{each:,}" for each in counts), _gain(entry), f"{calls:,}")
     return table
 
 
@@ -399,7 +388,7 @@ def audit_report(result: Mapping[str, Any]) -> RenderableType:
     if result["leak_allowed"]:
         said = "Examples of an item's own group were allowed: this is no test."
         lines.append(Text(said, "yellow"))
-    return Group(*rounds_tables(result), *lines)
+    return Group(rounds_table(result), *lines)
 
 
 def _wait(count: int) -> str:

@@ -5,35 +5,34 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from typing_extensions import Unpack
 
 from langchain_judges import metrics
 from langchain_judges.errors import InputError
-from langchain_judges.report.content import Contest
+from langchain_judges.report.answers import Contest
 from langchain_judges.report.report import (
     TrustOptions,
     TrustReport,
     WrittenReport,
-    frame,
     trust,
 )
 from langchain_judges.report.rows import rows_in
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 
 class ComparisonReport(WrittenReport):
-    """Reports on several judges, and tests of each against each; made by `compare`."""
+    """Reports on several judges, and tests of each against each; made by `compare`.
+
+    Attributes:
+        reports: One `TrustReport` for each judge, the one that is right most often first.
+        contests: The tests, pair by pair.
+    """
 
     def __init__(self, reports: Sequence[TrustReport], confidence: float) -> None:
         """Test every judge against every other."""
         self.reports = sorted(reports, key=_rank)
-        """One `TrustReport` for each judge, the one that is right most often first."""
         self.contests = contests(self.reports, confidence)
-        """The tests, pair by pair."""
 
     def __getitem__(self, name: str) -> TrustReport:
         """Return the report on a judge by its name."""
@@ -51,10 +50,6 @@ class ComparisonReport(WrittenReport):
             "judges": [report.to_dict() for report in self.reports],
             "contests": [contest.to_dict() for contest in self.contests],
         }
-
-    def contests_dataframe(self) -> DataFrame:
-        """Return the paired tests, one pair of judges a row."""
-        return frame([contest.to_dict() for contest in self.contests])
 
     def shown(self) -> tuple[Sequence[TrustReport], Sequence[Contest]]:
         """Return the reports, and the tests between their judges."""

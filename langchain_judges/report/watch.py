@@ -30,16 +30,19 @@ from langchain_judges.verdict import Label
 
 @dataclass(frozen=True)
 class Drift(Findings):
-    """A report beside an earlier one, on the rows that both have."""
+    """A report beside an earlier one, on the rows that both have.
+
+    Attributes:
+        since: When the earlier report was made.
+        change: Agreement now − agreement then, in [−1, 1], paired by row.
+        changed: The share of rows on which the judge says something else now.
+        words: By use its answer then and now, where that is another one.
+    """
 
     since: str
-    """When the earlier report was made."""
     change: Result
-    """Agreement now − agreement then, in [−1, 1], paired by row."""
     changed: Result
-    """The share of rows on which the judge says something else now."""
     words: dict[Use, tuple[str, str]]
-    """By use its answer then and now, where that is another one."""
 
     @property
     def sentence(self) -> str:
@@ -66,16 +69,19 @@ class Drift(Findings):
 
 
 class RowAnswer(TypedDict):
-    """A judge's answer to a row."""
+    """A judge's answer to a row.
+
+    Attributes:
+        row: The name of the row's texts, the same in another run.
+        right: How far it was right.
+    """
 
     row: str
-    """The name of the row's texts, the same in another run."""
     answer: Label | None
     right: float | None
-    """How far it was right."""
 
 
-def answers_of(sample: Sample) -> list[RowAnswer]:
+def row_answers(sample: Sample) -> list[RowAnswer]:
     """Return each row's answer under a name that the same texts have in another run."""
     names = Counter[str]()
     answers: list[RowAnswer] = []
@@ -104,7 +110,7 @@ def drift(sample: Sample, uses: Mapping[Use, UseAnswer], earlier: Mapping[str, A
     then = {each["use"]: each["answer"] for each in earlier["uses"]}
     pairs = [
         (i, now, before[now["row"]])
-        for i, now in enumerate(answers_of(sample))
+        for i, now in enumerate(row_answers(sample))
         if now["row"] in before
     ]
     if not pairs:
