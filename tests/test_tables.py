@@ -373,7 +373,7 @@ def test_a_table_takes_cells_of_any_size_and_mixed_lists(tmp_path):
     [
         ("s.xlsx", {}, "`out` must end in .csv, .jsonl, .parquet, .tsv, got 's.xlsx'"),
         ("s3://bucket/s.csv", {}, "`records` takes a URL"),
-        ("s.csv", {"shard": "1/2"}, "a shard has `records`"),
+        ("s.csv", {"shard": "1/2"}, "`shard` needs `records`, the folder of the parts, and no"),
         ("s.jsonl", {"records": "./s.jsonl"}, "`out` and `records` name the same file"),
     ],
 )

@@ -41,13 +41,16 @@ def memory_of(runnable: object) -> Memory | None:
     return memory if is_memory(memory) else None
 
 
+def leaves_of(judge: object) -> list[Any]:
+    """Return the judges that a judge of judges is made of, however deep; of another itself."""
+    members = getattr(unwrapped(judge), "members", ())
+    return [each for own in members for each in leaves_of(own.judge)] if members else [judge]
+
+
 def memories_of(runnable: object) -> list[Memory]:
     """Return the memories of a judge, or of its members."""
-    members = getattr(unwrapped(runnable), "members", ())
-    if members:
-        return [each for member in members for each in memories_of(member.judge)]
-    memory = memory_of(runnable)
-    return [] if memory is None else [memory]
+    memories = map(memory_of, leaves_of(runnable))
+    return [memory for memory in memories if memory is not None]
 
 
 def is_local(runnable: object) -> bool:

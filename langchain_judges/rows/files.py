@@ -1,4 +1,4 @@
-"""Reading records from files: JSONL, JSON, CSV, TSV, Parquet and Excel."""
+"""Records read from files: JSONL, JSON, CSV, TSV, Parquet, Excel; and files written whole."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import csv
 import gzip
 import io
 import json
+import secrets
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +88,17 @@ def _sound(
         raise
     except (EOFError, ValueError, csv.Error, gzip.BadGzipFile, zlib.error) as exc:
         raise InputError(f"{path} is damaged or does not match its suffix ({exc})") from exc
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Give a name beside a file; what is written there takes its place when it is whole."""
+    draft = path.with_name(f".{secrets.token_hex(8)}.{path.name}")
+    try:
+        yield draft
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def open_bytes(path: Path) -> gzip.GzipFile | io.BufferedReader:

@@ -10,13 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from langchain_judges.errors import InputError, OptionError, did_you_mean
-from langchain_judges.rows.checks import (
-    ANNOTATIONS,
-    kind_in,
-    kind_of_row,
-    number_in,
-    read_label,
-)
+from langchain_judges.rows.checks import ANNOTATIONS, kind_in, number_in, read_label
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import read_table
 from langchain_judges.rows.texts import Text
@@ -31,8 +25,8 @@ NO_TEXT = "(no text)"
 FIELDS = frozenset({*JUDGED, *ANNOTATIONS, "id", "task_kind", "family", "chosen", "rejected"})
 """Fields of a row to which a column may be mapped."""
 
+# Begins the name of a column with people's label by one criterion, as `label.accuracy`.
 _CRITERION = "label."
-"""Begins the name of a column with people's label by one criterion, as `label.accuracy`."""
 
 Columns = Mapping[str, str]
 """Field of a row → its column."""
@@ -89,14 +83,11 @@ class TableForm:
             # Labels alone must not meet, by a number that is nobody's, the verdicts on other
             # rows.
             row.setdefault("id", str(number))
-        if kind_of_row(row) == "item":
+        if kind_in(row) == "item":
             row["label"] = number_in(row.get("label"))
-            if "labels" in row:
-                row["labels"] = {
-                    name: number_in(label) for name, label in row["labels"].items()
-                }
+            row["labels"] = {n: number_in(label) for n, label in row.get("labels", {}).items()}
         # A cell that is empty is a field that is missing.
-        return {name: value for name, value in row.items() if value not in (None, "")}
+        return {name: value for name, value in row.items() if value not in (None, "", {})}
 
     def row(self, record: SourceRecord, number: int) -> dict[str, Any]:
         """Read a record as a row: columns, messages, its id as a text, labels, shuffled slots.
@@ -108,7 +99,7 @@ class TableForm:
         Raises:
             InputError: A column is missing, or a label is none of `labels`.
         """
-        row = _labels_as_one(plain_row(_mapped(record, self.columns or {})))
+        row = _labels_as_one(plain_row(mapped(record, self.columns or {})))
         if row.get("id") in (None, ""):
             row.pop("id", None)
         else:
@@ -140,52 +131,42 @@ def _labels_as_one(row: dict[str, Any]) -> dict[str, Any]:
     return {**rest, "labels": {**rest.get("labels", {}), **filled}}
 
 
+# Two ways to name a pair's texts: naming one leaves columns that have the other's names.
 _RIVALS = ({"output_a", "output_b"}, {"chosen", "rejected"})
-"""Two ways to name a pair's texts: naming one leaves columns that have the other's names."""
 
 
-def _mapped(record: SourceRecord, columns: Columns) -> dict[str, Any]:
+def mapped(record: SourceRecord, columns: Columns) -> dict[str, Any]:
+    """Return a record with the named columns as fields.
+
+    Raises:
+        InputError: A column is missing.
+    """
     if missing := next((each for each in columns.values() if each not in record), None):
         hint = did_you_mean(missing, record)
         raise InputError(f"no column {missing!r}; {hint}there are {list(record)!r}")
-    fields = {field: record[column] for field, column in columns.items()}
-    column_names = set(columns.values())
+    used = set(columns.values())
     for mine, others in (_RIVALS, _RIVALS[::-1]):
-        column_names |= others if mine & fields.keys() else set()
-    rest = {name: value for name, value in record.items() if name not in column_names}
-    return {**rest, **fields}
+        used |= others if mine & columns.keys() else set()
+    rest = {name: value for name, value in record.items() if name not in used}
+    return rest | {field: record[column] for field, column in columns.items()}
 
 
-USUAL: dict[str, tuple[str, ...]] = {
-    "input": (
-        *("question", "prompt", "query", "instruction", "task", "request", "user", "article"),
-        *("user_input", "inputs", "message", "problem"),
-    ),
-    "output": (
-        *("response", "reply", "completion", "prediction", "generation", "answer", "text"),
-        *("model_output", "assistant", "summary", "outputs", "actual_output"),
-    ),
-    "output_a": (
-        *("answer_a", "response_a", "text_a", "output_1", "answer_1", "response_1", "a"),
-        *("completion_a", "model_a_output"),
-    ),
-    "output_b": (
-        *("answer_b", "response_b", "text_b", "output_2", "answer_2", "response_2", "b"),
-        *("completion_b", "model_b_output"),
-    ),
-    "source": ("context", "contexts", "document", "documents", "retrieved_contexts"),
-    "expected": (
-        *("reference", "ground_truth", "expected_output", "reference_answer", "gold"),
-        "reference_output",
-    ),
-    "reference": ("reference_answer", "ground_truth", "expected_output"),
+_SIDE = "answer_{0} response_{0} text_{0} output_{1} answer_{1} response_{1} {0} completion_{0}"
+_NAMES = {
+    "input": "question prompt query instruction task request user article user_input inputs"
+    " message problem",
+    "output": "response reply completion prediction generation answer text model_output"
+    " assistant summary outputs actual_output",
+    "output_a": _SIDE.format("a", 1) + " model_a_output",
+    "output_b": _SIDE.format("b", 2) + " model_b_output",
+    "source": "context contexts document documents retrieved_contexts",
+    "expected": "reference ground_truth expected_output reference_answer gold reference_output",
+    "reference": "reference_answer ground_truth expected_output",
 }
+USUAL = {field: names.split() for field, names in _NAMES.items()}
 """Usual names of columns, by the field that they stand for."""
-_OF_KIND = {
-    "pair": ("input", "output_a", "output_b", "reference"),
-    "item": ("input", "output", "expected", "source"),
-}
-_NEEDED = {"pair": ("input", "output_a", "output_b"), "item": ("input", "output")}
+_NEEDED = {"pair": ["input", "output_a", "output_b"], "item": ["input", "output"]}
+_OPTIONAL = {"pair": ["reference"], "item": ["expected", "source"]}
 
 
 def understood(names: Sequence[str], columns: Columns | None, takes: str) -> dict[str, str]:
@@ -205,21 +186,17 @@ def understood(names: Sequence[str], columns: Columns | None, takes: str) -> dic
     found = dict(columns or {})
     plain = {_plain_name(name): name for name in names if name not in found.values()}
     rivals = {"chosen", "rejected"} <= {*names, *found}
-    for field in _OF_KIND[takes]:
+    # `reference`, a field of pairs, is also what people call an item's `expected`.
+    taken = FIELDS - {"reference"}
+    for field in (*_NEEDED[takes], *_OPTIONAL[takes]):
         if field in found or field in names or (rivals and field.startswith("output_")):
             continue
-        usual = (plain[name] for name in (field, *USUAL[field]) if name in plain)
-        free = (name for name in usual if name not in FIELDS or name in _FREE)
-        if column := next(free, None):
-            found[field] = column
-            plain.pop(_plain_name(column))
+        known = (name for name in (field, *USUAL[field]) if name in plain)
+        if name := next((name for name in known if plain[name] not in taken), None):
+            found[field] = plain.pop(name)
         elif field in _NEEDED[takes]:
             raise _not_found(field, names, takes)
     return found
-
-
-_FREE = {"reference"}
-"""A field of pairs whose name people use for what an item's is called `expected`."""
 
 
 def _plain_name(name: str) -> str:

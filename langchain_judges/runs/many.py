@@ -133,7 +133,7 @@ class Run(Iterator[ResultRow]):
         rows: list[tuple[Mapping[str, object], Mapping[str, object]]] = []
         for result in run:
             cells = judged_cells(result, self._state.records.systems)
-            rows.append((self._state.delivered[0], cells))
+            rows.append((self._state.delivered, cells))
         columns = {name: None for own, _ in rows for name in own}
         judged = pandas.DataFrame([named_cells(columns, cells) for _, cells in rows])
         frame = self._state.frame
@@ -152,7 +152,7 @@ class Run(Iterator[ResultRow]):
         file = FORMS[Path(path).suffix](Path(path))
         try:
             for result in run:
-                own = self._state.delivered[0]
+                own = self._state.delivered
                 file.write(own, judged_cells(result, self._state.records.systems))
         finally:
             file.close()

@@ -11,8 +11,9 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,8 @@ from langchain_judges.errors import OptionError, OutputError, needs
 
 PERIOD = 60.0
 """Seconds between two copies; a process that is killed loses what it judged since the last."""
+# A path keeps one of the two slashes; a drive of Windows has one letter.
 _URL = re.compile(r"([a-z][a-z0-9+.-]+):/{1,2}(?=[^/])")
-"""A path keeps one of the two slashes; a drive of Windows has one letter."""
 
 
 def url_of(path: str | os.PathLike[str]) -> str | None:
@@ -47,21 +48,18 @@ def _store_of(url: str) -> tuple[Any, str]:
         from fsspec.implementations.arrow import ArrowFSWrapper
         from pyarrow.fs import FileSystem
     try:
-        try:
-            store, root = url_to_fs(url)
-        except ImportError:
-            arrow, root = FileSystem.from_uri(url)
-            store = ArrowFSWrapper(arrow)
+        with suppress(ImportError):
+            return url_to_fs(url)  # type: ignore[no-any-return]
+        arrow, root = FileSystem.from_uri(url)
     except (ImportError, OSError, ValueError) as exc:
         raise OptionError(f"{url} cannot be used: {exc}") from exc
-    return store, str(root)
+    return ArrowFSWrapper(arrow), root
 
 
 class Remote:
     """A folder in an object store, and a folder on this machine with copies of its files.
 
-    The packages of stores raise errors of their own, such as botocore's `NoCredentialsError`,
-    that have no base in common but `Exception`; all become `OutputError`.
+    Every method raises `OutputError` where the store does not allow what it does.
 
     Args:
         url: Of the folder.
@@ -74,12 +72,10 @@ class Remote:
 
     def __init__(self, url: str, clock: Callable[[], float] = time.monotonic) -> None:
         """Find the store; nothing is fetched."""
-        store, root = _store_of(url)
-        self.store = store
         self.url = url
+        self._store, root = _store_of(url)
         self._root = root.rstrip("/")
-        self._clock = clock
-        self._last = clock()
+        self._clock, self._last = clock, clock()
         self._copies = ThreadPoolExecutor(1, thread_name_prefix="copies")
         self._copy: Future[None] | None = None
 
@@ -90,50 +86,34 @@ class Remote:
 
     def names(self) -> list[str]:
         """Return the names of the files in the store."""
-        try:
-            return sorted(
-                path.rpartition("/")[2] for path in self.store.ls(self._root, detail=False)
-            )
-        except FileNotFoundError:
-            return []
-        except Exception as exc:  # each store raises errors of its own library
-            raise OutputError(f"{self.url} cannot be read: {exc}") from exc
+        with self._named(self.url, "read"), suppress(FileNotFoundError):
+            paths = self._store.ls(self._root, detail=False)
+            return sorted(path.rpartition("/")[2] for path in paths)
+        return []
 
     def fetch(self, name: str) -> Path:
         """Copy a file from the store, if it is there; return where it is on this machine."""
         place = self.folder / name
-        try:
-            self.store.get_file(self._path(name), str(place))
-        except FileNotFoundError:
-            place.unlink(missing_ok=True)
-        except Exception as exc:  # each store raises errors of its own library
-            raise OutputError(f"{self.url}/{name} cannot be read: {exc}") from exc
+        with self._named(f"{self.url}/{name}", "read"):
+            try:
+                self._store.get_file(f"{self._root}/{name}", str(place))
+            except FileNotFoundError:
+                place.unlink(missing_ok=True)
         return place
 
     def push(self, name: str) -> None:
-        """Copy a file to the store.
-
-        Raises:
-            OutputError: It cannot be written there; the message says where it is here.
-        """
-        try:
-            self._put(name)
-        except Exception as exc:  # each store raises errors of its own library
-            raise OutputError(
-                f"{self.url}/{name} cannot be written: {exc}. The file is {self.folder / name}"
-            ) from exc
-
-    def _put(self, name: str) -> None:
-        here, there = str(self.folder / name), self._path(name)
-        try:
-            self.store.put_file(here, there)
-        except FileNotFoundError:
-            # Some stores want the folder first; a bucket that is missing may be a typo.
-            bucket = self._root.partition("/")[0]
-            if bucket and not self.store.exists(bucket):
-                raise
-            self.store.makedirs(self._root, exist_ok=True)
-            self.store.put_file(here, there)
+        """Copy a file to the store; an error says where it is here."""
+        here, there = str(self.folder / name), f"{self._root}/{name}"
+        with self._named(f"{self.url}/{name}", "written", f". The file is {here}"):
+            try:
+                self._store.put_file(here, there)
+            except FileNotFoundError:
+                # Some stores want the folder first; a bucket that is missing may be a typo.
+                bucket = self._root.partition("/")[0]
+                if bucket and not self._store.exists(bucket):
+                    raise
+                self._store.makedirs(self._root, exist_ok=True)
+                self._store.put_file(here, there)
 
     def push_when_due(self, name: str) -> None:
         """Copy a file to the store, in another thread, if the last copy is old.
@@ -146,22 +126,24 @@ class Remote:
         self._copy = self._copies.submit(self.push, name)
 
     def drop(self, name: str) -> None:
-        """Delete a file from the store, if it is there.
-
-        Raises:
-            OutputError: The store does not allow it.
-        """
-        if name not in self.names():
-            return
-        try:
-            self.store.rm_file(self._path(name))
-        except Exception as exc:  # each store raises errors of its own library
-            raise OutputError(f"{self.url}/{name} cannot be deleted: {exc}") from exc
+        """Delete a file from the store, if it is there."""
+        if name in self.names():
+            with self._named(f"{self.url}/{name}", "deleted"):
+                self._store.rm_file(f"{self._root}/{name}")
 
     def close(self) -> None:
         """Wait for a copy that is being made, and delete the files on this machine."""
         self._copies.shutdown()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _path(self, name: str) -> str:
-        return f"{self._root}/{name}"
+    @contextmanager
+    def _named(self, what: str, done: str, hint: str = "") -> Iterator[None]:
+        """Say what of the store cannot be done.
+
+        The packages of stores raise errors of their own, such as botocore's
+        `NoCredentialsError`, that have no base in common but `Exception`.
+        """
+        try:
+            yield
+        except Exception as exc:  # see above
+            raise OutputError(f"{what} cannot be {done}: {exc}{hint}") from exc

@@ -6,19 +6,10 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from langchain_judges.errors import (
-    InputError,
-    JudgeError,
-    ModelAccessError,
-    OptionError,
-)
-from langchain_judges.rows.checks import (
-    ANNOTATIONS,
-    RowKind,
-    kind_of_result,
-)
+from langchain_judges.errors import InputError, JudgeError, ModelAccessError
+from langchain_judges.rows.checks import ANNOTATIONS, RowKind, kind_of_result
 from langchain_judges.verdict import (
     Failure,
     FailureReason,
@@ -29,9 +20,6 @@ from langchain_judges.verdict import (
     not_labelled,
 )
 
-if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-
 _DECISIVE = ("method", "options", "model", "prompt_version")
 
 
@@ -40,25 +28,10 @@ Marks = dict[str, Any]
 `options`, `model` (the identity of each step's), `prompt_version`, `memory`, `embeddings`."""
 
 
-class JudgeMemories:
-    """The memories of a judge as they are when a run begins, so that all rows see the same."""
-
-    def __init__(self, judge: object) -> None:
-        """Hold them."""
-        from langchain_judges.methods.describe import memories_of
-
-        memories = {id(each): each for each in memories_of(judge)}.values()
-        self._held = [each.hold() for each in memories]
-
-    @property
-    def version(self) -> str:
-        """Their versions; empty where there is no memory."""
-        return " ".join(each.version for each in self._held)
-
-    def show(self) -> None:
-        """Let what this thread or task does from here on see them as they were."""
-        for each in self._held:
-            each.show()
+def digest_of(content: object) -> bytes:
+    """Return the SHA-256 of some data as JSON, whatever the order of its fields."""
+    data = json.dumps(content, sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.sha256(data.encode()).digest()
 
 
 def marks_of(judge: object, memory: str) -> tuple[Marks, int]:
@@ -72,7 +45,7 @@ def marks_of(judge: object, memory: str) -> tuple[Marks, int]:
         memory: The version of its memories; empty without any.
     """
     # Loaded on use: reading results needs no judge.
-    from langchain_judges.methods.describe import metadata_of
+    from langchain_judges.methods.describe import leaves_of, metadata_of, unwrapped
 
     metadata = metadata_of(judge)
     marks = {key: metadata[key] for key in _DECISIVE if key in metadata}
@@ -81,7 +54,9 @@ def marks_of(judge: object, memory: str) -> tuple[Marks, int]:
         marks["options"] = {key: value for key, value in options.items() if key != "name"}
     if memory:
         marks["memory"] = memory
-    if embeddings := _embeddings(judge):
+    options_of_all = (getattr(unwrapped(each), "options", None) for each in leaves_of(judge))
+    found = (getattr(each, "embeddings", None) for each in options_of_all)
+    if embeddings := [each for each in found if each is not None]:
         # Loaded on use: most judges use no embeddings.
         from langchain_judges.asking.embeddings import identity_of
 
@@ -90,60 +65,29 @@ def marks_of(judge: object, memory: str) -> tuple[Marks, int]:
     return marks, int(metadata.get("calls", 0))
 
 
-def _embeddings(judge: object) -> list[Embeddings]:
-    """Return the embeddings of a judge, or of its members."""
-    from langchain_judges.methods.describe import unwrapped
-
-    own = unwrapped(judge)
-    if members := getattr(own, "members", ()):
-        return [each for member in members for each in _embeddings(member.judge)]
-    embeddings = getattr(getattr(own, "options", None), "embeddings", None)
-    return [] if embeddings is None else [embeddings]
-
-
 def servers_of(judge: object) -> str:
     """Return what tells the servers of a judge's models from others; empty: not known."""
     # Loaded on use: reading results needs no judge.
     from langchain_judges.asking.models import server_of
-    from langchain_judges.methods.describe import unwrapped
+    from langchain_judges.methods.describe import leaves_of, unwrapped
 
-    own = unwrapped(judge)
-    if members := getattr(own, "members", ()):
-        servers = [servers_of(member.judge) for member in members]
-    else:
+    models: list[Any] = []
+    for own in map(unwrapped, leaves_of(judge)):
         options = getattr(own, "options", None)
-        steps = [name for name in getattr(options, "model_fields_set", ()) if "_model" in name]
-        models = [
-            getattr(own, "model", None),
-            *(getattr(options, name) for name in sorted(steps)),
-        ]
-        servers = [server_of(each) for each in models if each is not None]
+        steps = (name for name in getattr(options, "model_fields_set", ()) if "_model" in name)
+        models += [getattr(own, "model", None), *(getattr(options, n) for n in sorted(steps))]
+    servers = (server_of(each) for each in models if each is not None)
     return " ".join(dict.fromkeys(filter(None, servers)))
 
 
 def name_of(marks: Marks) -> dict[str, str]:
     """Return a row's description of its judge: method, model and a mark of all settings."""
-    data = json.dumps(marks, sort_keys=True, default=str)
     models = {str(model.get("name")) for model in marks.get("model", {}).values()}
     return {
-        "mark": hashlib.sha256(data.encode()).hexdigest()[:12],
+        "mark": digest_of(marks).hex()[:12],
         "method": str(marks["method"]),
         "model": ", ".join(sorted(models)),
     }
-
-
-def check_identity(name: str, marks: Marks) -> None:
-    """Check that results of a judge can be distinguished from those of another.
-
-    Raises:
-        OptionError: Its marks name no method.
-    """
-    if "method" not in marks:
-        raise OptionError(
-            "results are stored for a judge with metadata that identify it, so that a later "
-            f"run can tell whether it is the same; {name!r} has none. Name it and its "
-            'version by `.with_config(metadata={"method": "my judge, version 1"})`'
-        )
 
 
 ResultRow = dict[str, Any]
@@ -192,9 +136,7 @@ def content_key(row: Mapping[str, object]) -> dict[str, str]:
     Unlike the key of a result it says nothing of the judge, the row's id or its place.
     """
     return {
-        field: hashlib.sha256(
-            json.dumps(row[field], sort_keys=True, default=str).encode()
-        ).hexdigest()[:12]
+        field: digest_of(row[field]).hex()[:12]
         for field in JUDGED
         if row.get(field) not in (None, "")
     }

@@ -1,8 +1,10 @@
-"""The files of a run: results, replies to rows in progress, and the copy in a store."""
+"""The files of a run: table, results, replies to rows in progress, and the copy in a store."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from langchain_judges.asking.store import ReplyStore, ScopeReplies
@@ -13,15 +15,10 @@ from langchain_judges.runs.rows import ResultRow
 from langchain_judges.runs.shards import Receipt, Shard
 from langchain_judges.runs.tables import FORMS, TableOut
 
+Place = str | os.PathLike[str]
 
-def table_of(out: str | os.PathLike[str] | None) -> TableOut | None:
-    """Return the table that `out` names.
 
-    Raises:
-        OptionError: It has a form that is not written, or is not on this machine.
-    """
-    if out is None:
-        return None
+def _table_of(out: Place) -> TableOut:
     if url_of(out):
         raise OptionError(
             f"`out` is a table on this machine, got {str(out)!r}; `records` takes a URL, and "
@@ -34,75 +31,77 @@ def table_of(out: str | os.PathLike[str] | None) -> TableOut | None:
 
 
 class RunFiles:
-    """The files of a run or of one of its shards; a run without `out` has none.
+    """The files of a run or of one of its shards; a run without `out` or `records` has none.
 
     Args:
-        records: The file of results, with a shard the folder; None stores nothing.
+        out: The table.
+        records: The file of results, with a shard the folder; None: as the table keeps them.
         shard: The share of the rows that is judged.
 
+    Attributes:
+        records: The results, where any are stored.
+
     Raises:
-        OptionError: `records` is a URL that nothing here can reach; or a shard has no
-            `records`.
+        OptionError: `out` is not a table that is written, or names the same file as `records`;
+            `records` is a URL that nothing here can reach; or a shard has no `records`.
         OutputError: `records` is a file where a shard needs a folder.
     """
 
-    def __init__(self, records: str | os.PathLike[str] | None, shard: Shard | None) -> None:
+    def __init__(self, out: Place | None, records: Place | None, shard: Shard | None) -> None:
         """Check where they are; nothing is opened."""
-        self._shard = shard
+        self._table = _table_of(out) if out is not None else None
         self._results: Results | None = None
         self._replies: ReplyStore | None = None
-        self._records: Path | None = None
-        self._path = Path()
-        """The results on this machine, once they are open."""
         self._remote: Remote | None = None
-        if records is None:
-            if shard:
-                raise OptionError("`shard` needs `records`, the folder of the parts")
-            return
-        url = url_of(records)
-        self._records = shard.part(records) if shard else Path(records)
-        folder = url if shard else (url or "").rpartition("/")[0]
-        self._remote = Remote(folder) if url and folder else None
+        self._shard = shard
+        if shard and (out is not None or records is None):
+            raise OptionError("`shard` needs `records`, the folder of the parts, and no `out`")
+        if out is not None and records and Path(out).resolve() == Path(records).resolve():
+            raise OptionError("`out` and `records` name the same file")
+        self.records = self._table.records if self._table else None
+        if records is not None:
+            self.records = shard.part(records) if shard else Path(records)
+            url = url_of(self.records)
+            self._remote = Remote(url.rpartition("/")[0]) if url else None
 
-    def open(self, mark: str) -> int:
+    def open(self, mark: str, size: int | None) -> int:
         """Open the results of a judge; return how many rows of other judges they hold.
 
         The receipt of a shard is withdrawn.
 
+        Args:
+            mark: The judge's.
+            size: How many rows the run has, if that is known.
+
         Raises:
             OutputError: They cannot be read or written.
         """
-        if self._records is None:
-            return 0
-        path = self._path = (
-            self._remote.folder / self._records.name if self._remote else self._records
-        )
+        if self._table:
+            self._table.open(mark, size)
+        try:
+            return self._open(self.records, mark) if self.records else 0
+        except BaseException:
+            self._free(whole=False)  # they would stay locked against the next run
+            raise
+
+    def _open(self, path: Path, mark: str) -> int:
         if self._remote:
-            self._remote.fetch(path.name)
+            path = self._remote.fetch(path.name)
             self._remote.drop(Receipt.of(path).name)
             if not path.exists():
                 # A store that takes nothing is found before a call is paid.
                 path.touch()
                 self._remote.push(path.name)
-        self._results = Results(path, mark)
-        try:
-            self._open_beside(path, self._results)
-        except BaseException:
-            self._free()  # they would stay locked against the next run
-            raise
-        return self._results.others
-
-    def _open_beside(self, path: Path, results: Results) -> None:
-        """Open what stands beside the results."""
+        results = self._results = Results(path, mark)
         if self._remote and results.aside.exists():
             self._remote.push(results.aside.name)
         if self._shard:
             Receipt.of(path).unlink(missing_ok=True)
         if path.is_file():  # no file can be written next to a device
             self._replies = ReplyStore(path.parent / f"{Results.prefix_of(path)}replies")
-            for scope in self._replies.scopes():
-                if scope in results:
-                    self._replies.forget(scope)
+            for scope in filter(results.__contains__, self._replies.scopes()):
+                self._replies.forget(scope)
+        return results.others
 
     def __contains__(self, key: str) -> bool:
         """Return whether an earlier run finished this input."""
@@ -133,29 +132,41 @@ class RunFiles:
             return
         self._results.append(result)
         if self._remote:
-            self._remote.push_when_due(self._path.name)
+            self._remote.push_when_due(self._results.path.name)
         # Of a row that was not judged only what failed is asked again.
         if self._replies and result["judged"]:
             self._replies.forget(result["key"])
 
-    def close(self, receipt: Receipt | None) -> None:
-        """Close the files and copy them to the store; a complete shard gets its receipt."""
+    def tabulate(self, own: Mapping[str, object], judged: Mapping[str, object]) -> None:
+        """Write a row of the table: the user's own columns, and those of the judge."""
+        if self._table:
+            self._table.write(own, judged)
+
+    def close(self, receipt: Receipt | None, *, whole: bool) -> None:
+        """Close the files and copy them to the store; a complete shard gets its receipt.
+
+        Args:
+            receipt: Of a complete shard.
+            whole: Whether the table has every row, and is put in its place.
+        """
+        self._free(whole=whole)
         if self._results is None:
             return
-        self._free()
+        path = self._results.path
         if receipt:
-            receipt.write(self._path)
+            receipt.write(path)
         if self._remote:
-            self._remote.push(self._path.name)
+            self._remote.push(path.name)
             if receipt:
-                self._remote.push(Receipt.of(self._path).name)
+                self._remote.push(Receipt.of(path).name)
             self._remote.close()
 
-    def _free(self) -> None:
+    def _free(self, *, whole: bool) -> None:
         """Close the files on this machine, even where one can no longer be read."""
-        try:
+        with ExitStack() as files:
+            if self._table:
+                files.callback(self._table.close, whole=whole)
+            if self._results:
+                files.callback(self._results.close)
             if self._replies:
-                self._replies.close()
-        finally:
-            if self._results is not None:
-                self._results.close()
+                files.callback(self._replies.close)

@@ -10,9 +10,8 @@ import operator
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, cast
 
 from langchain_core.language_models import BaseLanguageModel
@@ -27,20 +26,12 @@ from langchain_judges.errors import (
     RepeatedFailureError,
     RunStopped,
 )
-from langchain_judges.methods.describe import kind_of, unwrapped
-from langchain_judges.runs.budget import (
-    BUSY,
-    RowBudget,
-    limiter_of,
-    places_of,
-    prices_of,
-)
+from langchain_judges.methods.describe import kind_of, memories_of, unwrapped
+from langchain_judges.runs.budget import BUSY, RowBudget, limiter_of, places_of, prices_of
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.rows import (
-    JudgeMemories,
     ResultRow,
     RunRow,
-    check_identity,
     ends_the_run,
     failed_outcome,
     judged_row,
@@ -51,7 +42,7 @@ from langchain_judges.runs.rows import (
     result_row,
     servers_of,
 )
-from langchain_judges.runs.run_files import RunFiles, table_of
+from langchain_judges.runs.run_files import RunFiles
 from langchain_judges.runs.shards import Receipt, Shard
 from langchain_judges.runs.sources import Records, RowReader, source_of
 from langchain_judges.runs.summary import Summary, show_progress
@@ -64,17 +55,13 @@ ALIKE = 10
 """The run stops if this many first rows all fail with the same permanent error."""
 
 
-def _same(one: Any, other: Any) -> bool:
-    return Path(one).resolve() == Path(other).resolve()
-
-
 class FirstRows:
     """The first rows of a run, the outcome of each, and the exceptions of the judge."""
 
     def __init__(self) -> None:
         """No row has started yet."""
+        # Why each failed; None while it is judged, empty where the next may do better.
         self._causes: dict[int, str | None] = {}
-        """Why each failed; None while it is judged, empty where the next may do better."""
         self._first_error: Exception | None = None
         self._raised = 0
 
@@ -97,29 +84,28 @@ class FirstRows:
         if result["index"] not in self._causes:
             return None
         failures = [] if judged_row(result) else outcome_of(result)["failures"]
-        cause = self._causes[result["index"]] = common_error(failures) or ""
+        found = ((cause, each["detail"]) for each in failures if (cause := permanent(each)))
+        cause, detail = next(found, ("", ""))
+        self._causes[result["index"]] = cause
         if not cause or [*self._causes.values()] != [cause] * ALIKE:
             return None
         if self._first_error and self._raised >= ALIKE:
             return self._first_error
-        detail = next(each["detail"] for each in failures if common_error([each]))
         return RepeatedFailureError(f"The first {ALIKE} rows all failed with {detail}")
 
 
-def common_error(failures: Sequence[Failure]) -> str | None:
-    """Return the permanent error among some failures, if there is one.
+def permanent(failure: Failure) -> str | None:
+    """Return the permanent error of a failure, if it is one.
 
     That is a client error, a lost connection, or an error that the model's own library raises
     before a request, such as a `ValueError` about a missing setting.
     """
-    for failure in failures:
-        detail = failure["detail"]
-        if status := re.match(r"HTTP 4\d\d", detail):
-            return status[0]
-        if failure["reason"] == "invalid_input":
-            return "invalid input"
-        if failure["reason"] == "provider_error" and not detail.startswith("HTTP"):
-            return detail.partition(":")[0]
+    if status := re.match(r"HTTP 4\d\d", failure["detail"]):
+        return status[0]
+    if failure["reason"] == "invalid_input":
+        return "invalid input"
+    if failure["reason"] == "provider_error" and not failure["detail"].startswith("HTTP"):
+        return failure["detail"].partition(":")[0]
     return None
 
 
@@ -149,17 +135,18 @@ class RunState:
         self.fatal: BaseException | None = None
         self.when_stopped: Callable[[], object] | None = None
         self._shard = Shard.parse(options.shard) if options.shard is not None else None
-        self._table = table_of(options.out)
-        if self._table and self._shard:
-            raise OptionError("`out` is one table; a shard has `records`, a folder for `merge`")
-        if options.out and options.records and _same(options.out, options.records):
-            raise OptionError("`out` and `records` name the same file")
-        records = options.records or (self._table.records if self._table else None)
-        self._files = RunFiles(records, self._shard)
-        self._memories = JudgeMemories(judge)
-        marks, self._calls_each = marks_of(judge, self._memories.version)
-        if records is not None:
-            check_identity(judge.get_name(), marks)
+        self._files = RunFiles(options.out, options.records, self._shard)
+        # All rows see the memories as they are now.
+        memories = {id(each): each for each in memories_of(judge)}.values()
+        self._memories = [each.hold() for each in memories]
+        marks, calls_each = marks_of(judge, " ".join(each.version for each in self._memories))
+        if self._files.records and "method" not in marks:
+            raise OptionError(
+                "results are stored for a judge with metadata that identify it, so that a "
+                f"later run can tell whether it is the same; {judge.get_name()!r} has none. "
+                'Name it and its version by `.with_config(metadata={"method": "my judge, '
+                'version 1"})`'
+            )
         marks.setdefault("method", judge.get_name())
         servers = servers_of(judge)
         if options.same_server:
@@ -170,17 +157,20 @@ class RunState:
             total=(source.size or operator.length_hint(source.records, 0)) // shards or None,
             prices=prices.source if prices else None,
         )
-        self.records = Records(source, options.columns, _takes(judge))
+        takes = None
+        with suppress(OptionError):  # it does not say it
+            takes = kind_of(judge)
+        self.records = Records(source, options.columns, takes)
         self._reader = RowReader(
             *(self.records, marks, self._shard),
             judge=judge,
-            numbers_repeats=records is not None or self._keeps_threads,
+            numbers_repeats=bool(self._files.records) or self._keeps_threads,
         )
         self.frame = source.frame
+        # The user's own columns of the rows that are not returned yet, by index.
         self._own: dict[int, Mapping[str, object]] = {}
-        """The user's own columns of the rows that are not returned yet, by index."""
-        self.delivered: tuple[Mapping[str, object], ResultRow] = {}, {}
-        self._budget = RowBudget(self.limiter, self.summary, self._calls_each)
+        self.delivered: Mapping[str, object] = {}
+        self._budget = RowBudget(self.limiter, self.summary, calls_each)
         self._next: RunRow | None = None
         self._active: dict[int, RowCost] = {}
         """What the rows in progress have spent, by index."""
@@ -191,14 +181,7 @@ class RunState:
 
     def open(self) -> None:
         """Open the results, and find what earlier runs have finished."""
-        if self._table:
-            self._table.open(self.name["mark"], self.summary.total)
-        try:
-            self.summary.others = self._files.open(self.name["mark"])
-        except BaseException:
-            if self._table:
-                self._table.close(whole=False)
-            raise
+        self.summary.others = self._files.open(self.name["mark"], self.summary.total)
 
     def take(self) -> RunRow | None:
         """Return the next row to judge; None if there is none that can be started yet."""
@@ -207,23 +190,16 @@ class RunState:
         row = self._next = self._next or self._reader.next()
         if row is None:
             return None
-        needs_calls = not row.problem and row.key not in self._files
-        if needs_calls and not self._has_room():
-            return None
+        if not row.problem and row.key not in self._files:
+            if self._budget.allows(list(self._active.values())):
+                self._start(row)
+            elif self._active:
+                return None
+            else:
+                row.over_budget = self._budget.exhausted = True
         self._next = None
         self._own[row.index] = row.own
-        row.over_budget = needs_calls and self._budget.exhausted
-        if needs_calls and not row.over_budget:
-            self._start(row)
         return row
-
-    def _has_room(self) -> bool:
-        """Return whether a row can be started now, or will never be as the budget is spent."""
-        if not self._budget.allows(list(self._active.values())):
-            if self._active:
-                return False
-            self._budget.exhausted = True
-        return True
 
     def _start(self, row: RunRow) -> None:
         replies = self._files.replies_to(row.key)
@@ -250,9 +226,10 @@ class RunState:
     def _judge_one(self, row: RunRow) -> Steps[ResultRow]:
         if row.key in self._files:
             result = row.again(self._files.read(row.key))
+            server, own = (result.get("judge") or {}).get("server"), self.name.get("server")
             with self._lock:
                 self.summary.resumed += 1
-                self.summary.elsewhere += self._is_from_elsewhere(result)
+                self.summary.elsewhere += bool(server and own and server != own)
                 self.summary.add(result)
             return result
         if row.over_budget:
@@ -262,10 +239,6 @@ class RunState:
         else:
             outcome = yield from self._outcome(row, self._active[row.index])
         return self._keep(row, outcome)
-
-    def _is_from_elsewhere(self, result: ResultRow) -> bool:
-        server = (result.get("judge") or {}).get("server")
-        return bool(server) and server != self.name.get("server", server)
 
     def _refused(self, row: RunRow) -> Mapping[str, object]:
         """Return the outcome of a bad row; rows that are no table may be of another kind."""
@@ -277,7 +250,8 @@ class RunState:
     def _outcome(self, row: RunRow, row_cost: RowCost) -> Steps[Mapping[str, object]]:
         """Return what the judge says of a row; an error of the judge fails only that row."""
         ROW_COST.set(row_cost)
-        self._memories.show()
+        for memory in self._memories:
+            memory.show()
         try:
             return (yield from self._invoke(row))
         except OverBudget as exc:
@@ -333,9 +307,8 @@ class RunState:
     def deliver(self, result: ResultRow) -> ResultRow:
         """Return a result whose turn has come, and write its row of the table."""
         own = self._own.pop(result["index"], {})
-        self.delivered = own, result
-        if self._table:
-            self._table.write(own, judged_cells(result, self.records.systems))
+        self.delivered = own
+        self._files.tabulate(own, judged_cells(result, self.records.systems))
         return result
 
     def fail(self, exc: Exception) -> None:
@@ -376,39 +349,21 @@ class RunState:
         if self._shard and complete and not self._budget.exhausted:
             rows = self._reader.read_rows
             receipt = Receipt(self.name["mark"], rows, self._reader.own_rows)
-        try:
-            self._files.close(receipt)
-        finally:
-            if self._table:
-                # Every row has a result that was returned.
-                self._table.close(whole=complete and not self._own)
+        # A table is whole where every row has a result that was returned.
+        self._files.close(receipt, whole=complete and not self._own)
 
     @contextmanager
     def display(self) -> Iterator[None]:
         """Show the progress while it is entered."""
-        if not self._options.progress:
-            yield
-            return
-        with show_progress(self.summary) as self._show:
+        with show_progress(self.summary, on=self._options.progress) as self._show:
             yield
 
     def _refresh(self) -> None:
         """Bring the summary up to date."""
-        self.summary.calls = self.limiter.calls
-        self.summary.tokens = self.limiter.tokens
-        self.summary.cached_tokens = self.limiter.cached_tokens
-        self.summary.cost = self.limiter.cost
-        self.summary.unpriced = self.limiter.unpriced
+        for spent in ("calls", "tokens", "cached_tokens", "cost", "unpriced"):
+            setattr(self.summary, spent, getattr(self.limiter, spent))
         self.summary.seconds = time.monotonic() - self._start_time
         self._show()
-
-
-def _takes(judge: object) -> str | None:
-    """Return what a judge takes, if it says it."""
-    try:
-        return kind_of(judge)
-    except OptionError:
-        return None
 
 
 def _check(judge: object) -> None:

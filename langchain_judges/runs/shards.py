@@ -7,18 +7,19 @@ coordination with the others. `merge` joins the parts into one table.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from langchain_judges.errors import OptionError, OutputError
+from langchain_judges.rows.files import whole_file
 from langchain_judges.runs.remote import Remote, url_of
 from langchain_judges.runs.results import row_in
-from langchain_judges.runs.rows import ResultRow, judged_row
+from langchain_judges.runs.rows import ResultRow, digest_of, judged_row
 from langchain_judges.runs.tables import FORMS, records_of, write_results
 
 _PART = re.compile(r"part-(\d{5})-of-(\d{5})\.jsonl")
@@ -50,9 +51,7 @@ class Shard:
 
     def holds(self, row: Mapping[str, object]) -> bool:
         """Return whether a row belongs to this shard; equal rows belong to the same shard."""
-        data = json.dumps(row, sort_keys=True, ensure_ascii=True, default=str)
-        digest = hashlib.sha256(data.encode()).digest()
-        return int.from_bytes(digest[:8]) % self.of == self.number - 1
+        return int.from_bytes(digest_of(row)[:8]) % self.of == self.number - 1
 
     def part(self, folder: str | os.PathLike[str]) -> Path:
         """Return the file of this shard's results in the folder of a run.
@@ -68,12 +67,11 @@ class Shard:
         return place / f"part-{self.number:05}-of-{self.of:05}.jsonl"
 
 
-@dataclass(frozen=True)
-class Receipt:
+class Receipt(NamedTuple):
     """Written by a shard when all of its rows are in its part.
 
     Attributes:
-        mark: Mark of the judge and its settings.
+        mark: Of the judge and its settings.
         rows: Rows of the whole run, including other shards.
         own: Rows of this shard.
     """
@@ -89,10 +87,8 @@ class Receipt:
 
     def write(self, part: Path) -> None:
         """Write the receipt of a complete part."""
-        place = self.of(part)
-        draft = place.with_suffix(f".{os.getpid()}.tmp")
-        draft.write_text(json.dumps(asdict(self)), encoding="utf-8")
-        draft.replace(place)
+        with whole_file(self.of(part)) as draft:
+            draft.write_text(json.dumps(self._asdict()), encoding="utf-8")
 
     @classmethod
     def read(cls, part: Path) -> Receipt | None:
@@ -116,8 +112,7 @@ def parts_of(folder: Path) -> Iterator[tuple[Path, Shard]]:
             yield path, Shard(int(name[1]), int(name[2]))
 
 
-@dataclass(frozen=True)
-class Merged:
+class Merged(NamedTuple):
     """The result of `merge`."""
 
     rows: int
@@ -157,16 +152,17 @@ def merge(
 @contextlib.contextmanager
 def _fetched(source: str | os.PathLike[str]) -> Iterator[Path]:
     """Give the parts or the file to read; what is in an object store is fetched."""
+    path = Path(source)
     if (url := url_of(source)) is None:
-        yield Path(source)
+        yield path
         return
-    is_file = Path(source).suffix == ".jsonl"
+    is_file = path.suffix == ".jsonl"
     remote = Remote(url.rpartition("/")[0] if is_file else url)
     try:
-        for name in [Path(source).name] if is_file else remote.names():
+        for name in [path.name] if is_file else remote.names():
             if name.endswith((".jsonl", ".done.json")):
                 remote.fetch(name)
-        yield remote.folder / Path(source).name if is_file else remote.folder
+        yield remote.folder / path.name if is_file else remote.folder
     finally:
         remote.close()
 
@@ -191,15 +187,12 @@ def _merge(place: Path, target: Path, whole: bool) -> Merged:
         raise OptionError(f"`out` is {target}, which is also read; name another file")
     receipts = [receipt for part in parts if (receipt := Receipt.read(part))]
     places, judged = _places(parts, receipts[0].mark if receipts else None)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".{os.getpid()}.{target.name}")
     try:
-        write_results(draft, _in_order(parts, places))
-        draft.replace(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(target) as draft:
+            write_results(draft, _in_order(parts, places))
     except OSError as exc:
         raise OutputError(f"{target} cannot be written: {exc}") from exc
-    finally:
-        draft.unlink(missing_ok=True)
     return Merged(len(places), judged, len(parts))
 
 

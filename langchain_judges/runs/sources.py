@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,8 +20,8 @@ from langchain_judges.rows.checks import ANNOTATIONS, RowKind, check_pair, check
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import nearest_file, plain_cell, read_table
 from langchain_judges.rows.lookup import OF_OUTPUT
-from langchain_judges.runs.columns import Columns, SourceRecord, TableForm, understood
-from langchain_judges.runs.rows import JUDGED, RunRow
+from langchain_judges.runs.columns import Columns, SourceRecord, TableForm, mapped, understood
+from langchain_judges.runs.rows import JUDGED, RunRow, digest_of
 from langchain_judges.runs.shards import Shard
 
 if TYPE_CHECKING:
@@ -38,8 +37,7 @@ class Source:
     """Records, and what is known of them before they are read.
 
     Attributes:
-        is_table: Whether its columns have names of the user's own, and its cells may be
-            empty.
+        is_table: Whether its columns have names of the user's own, and its cells may be empty.
         frame: The pandas DataFrame that the records are of.
         is_file: Whether labels may be spelled as people spell them.
         check: Raises `InputError` for a row that its judge cannot take.
@@ -61,173 +59,20 @@ class Source:
 
 @dataclass(frozen=True)
 class BadRecord:
-    """Stands in the place of a record that cannot be read.
-
-    Attributes:
-        own: What can be read of it.
-    """
+    """Stands in the place of a record that cannot be read; `own` is what can be read of it."""
 
     problem: str
     own: Mapping[str, object] = field(default_factory=dict)
-
-
-TABLES = ("pandas", "polars", "pyarrow")
-"""Libraries whose tables in memory are read."""
-
-
-def source_of(rows: object, client: Client | None = None) -> Source:
-    """Return the records of a list, an iterator, a table in memory, a file or a data set.
-
-    Args:
-        rows: An iterable of dictionaries (a Hugging Face `Dataset` is one), a pandas or polars
-            DataFrame, an Arrow table, the path of a table, or the name of a LangSmith data set.
-        client: Reads the LangSmith data set.
-
-    Raises:
-        InputError: There is no such file or data set.
-        OptionError: `rows` is nothing of these.
-    """
-    if isinstance(rows, Source):
-        return rows
-    if isinstance(rows, str | os.PathLike):
-        return _named(rows, client)
-    if isinstance(rows, Mapping):
-        raise OptionError("`rows` must be a list or another iterable of rows, not one")
-    library = type(rows).__module__.partition(".")[0]
-    size = len(rows) if hasattr(rows, "__len__") else None
-    if library == "pandas":
-        return Source(_Again(lambda: _of_pandas(rows)), True, size, rows)
-    if library == "polars":
-        return Source(_Again(lambda: rows.iter_rows(named=True)), True, size)  # type: ignore[attr-defined]
-    if library == "pyarrow":
-        return Source(_Again(lambda: _of_arrow(rows)), True, size)
-    if not isinstance(rows, Iterable):
-        raise OptionError(
-            f"`rows` must be a list or another iterable of rows, a table or a path, got "
-            f"{rows!r}"
-        )
-    return Source(rows, library == "datasets", size)
-
-
-class UnreadableTable(InputError):
-    """A table whose columns are not understood: no row of it can be read."""
-
-
-class Records:
-    """The records of a source, and how each becomes a row.
-
-    Args:
-        source: Where they are from.
-        columns: Columns of a table by field, as a person named them.
-        takes: `"pair"` or `"item"`, if the judge says which.
-
-    Attributes:
-        form: Which columns are which fields, once a row was read; None: by their names.
-        systems: The names of the columns of A and B, where a person named them.
-    """
-
-    def __init__(self, source: Source, columns: Columns | None, takes: str | None) -> None:
-        """Read nothing yet."""
-        self._named = TableForm(columns)  # which refuses a field that there is not
-        self.source, self.takes = source, takes
-        self._columns = columns
-        self.form: TableForm | None = None
-        self._known = False
-        self.systems: list[str] | None = None
-
-    def row(self, record: object, index: int) -> dict[str, Any]:
-        """Return a record as a row; the first one decides which columns are which fields.
-
-        Raises:
-            InputError: It cannot be read, or its judge cannot take it.
-            UnreadableTable: The columns of the table are not understood.
-        """
-        if isinstance(record, BadRecord):
-            raise InputError(record.problem)
-        if not isinstance(record, Mapping):
-            raise InputError(f"a row must be an object, got {type(record).__name__}")
-        if not self._known:
-            self.form = self.form_of(record)
-            self._known = True
-        if self.form is None:
-            row = plain_row(record)
-        else:
-            row = (self.form.cell_row if self.source.is_table else self.form.row)(record, index)
-        if self.source.check:
-            self.source.check(row)
-        return row
-
-    def form_of(self, first: Mapping[str, object]) -> TableForm | None:
-        """Return how columns become fields; None for rows whose fields have their names.
-
-        Raises:
-            UnreadableTable: The columns of the table are not understood.
-        """
-        names = list(map(str, first))
-        takes, columns = self.takes or kind_in(names), self._columns
-        sides = [(columns or {}).get(field) for field in ("output_a", "output_b")]
-        if all(sides):
-            self.systems = [str(side) for side in sides]
-        if self.source.is_table:
-            try:
-                self._named.row(first, 0)
-            except InputError as exc:
-                if str(exc).startswith("no column"):
-                    raise UnreadableTable(str(exc)) from exc
-        if takes in ("pair", "item") and "concepts" not in first:
-            try:
-                columns = understood(names, columns, takes)
-            except InputError as exc:
-                if self.source.is_table or columns:
-                    raise UnreadableTable(str(exc)) from exc
-        named = columns or self.source.is_table or self.source.is_file
-        return TableForm(columns) if named else None
-
-
-def kind_of_columns(
-    records: Iterable[object],
-    columns: Columns | None = None,
-    kinds: Sequence[str] = ("pair", "item"),
-) -> str | None:
-    """Return the kind of row as which the columns of a table are understood.
-
-    Args:
-        records: The table's; its first object names the columns.
-        columns: Columns by field, as a person named them.
-        kinds: The kinds to try, the first that fits is returned.
-
-    Returns:
-        None where no kind fits, such as for labels beside ids.
-    """
-    first = next((each for each in records if isinstance(each, Mapping)), {})
-    for kind in kinds:
-        with suppress(InputError):
-            understood(list(map(str, first)), columns, kind)
-            return kind
-    return None
 
 
 @dataclass(frozen=True)
 class _Again:
     """Records that can be read more than once."""
 
-    read: Any
+    read: Callable[[], Iterator[SourceRecord]]
 
     def __iter__(self) -> Iterator[SourceRecord]:
-        return iter(self.read())
-
-
-def _named(name: str | os.PathLike[str], client: Client | None) -> Source:
-    path = Path(name)
-    if path.is_file():
-        is_lines = path.name.removesuffix(".gz").rpartition(".")[2] in ("jsonl", "ndjson")
-        read = partial(read_table, path, bad=BadRecord)
-        return Source(_Again(read), not is_lines, is_file=True)
-    if client is None:
-        is_path = path.suffix or not isinstance(name, str)
-        hint = "" if is_path else "; a LangSmith data set needs `client`"
-        raise InputError(f"there is no file {name}{nearest_file(path)}{hint}")
-    return Source(_Again(lambda: _of_langsmith(str(name), client)), True)
+        return self.read()
 
 
 def _of_pandas(frame: Any) -> Iterator[SourceRecord]:
@@ -254,6 +99,149 @@ def _of_langsmith(name: str, client: Client) -> Iterator[SourceRecord]:
         raise InputError(f"LangSmith has no data set {name!r}") from exc
 
 
+TABLES: Mapping[str, Callable[[Any], Iterator[SourceRecord]]] = {
+    "pandas": _of_pandas,
+    "polars": lambda frame: frame.iter_rows(named=True),
+    "pyarrow": _of_arrow,
+}
+"""What reads a table in memory, by the library that it is of."""
+
+
+def source_of(rows: object, client: Client | None = None) -> Source:
+    """Return the records of a list, an iterator, a table in memory, a file or a data set.
+
+    Args:
+        rows: An iterable of dictionaries (a Hugging Face `Dataset` is one), a pandas or polars
+            DataFrame, an Arrow table, the path of a table, or the name of a LangSmith data set.
+        client: Reads the LangSmith data set.
+
+    Raises:
+        InputError: There is no such file or data set.
+        OptionError: `rows` is nothing of these.
+    """
+    if isinstance(rows, Source):
+        return rows
+    if isinstance(rows, str | os.PathLike):
+        return _named(rows, client)
+    library = type(rows).__module__.partition(".")[0]
+    size = len(rows) if isinstance(rows, Sized) else None
+    if read := TABLES.get(library):
+        frame: Any = rows if library == "pandas" else None
+        return Source(_Again(partial(read, rows)), True, size, frame)
+    if isinstance(rows, Mapping) or not isinstance(rows, Iterable):
+        raise OptionError(
+            "`rows` must be a list or another iterable of rows, a table or a path, got "
+            f"{'one row' if isinstance(rows, Mapping) else repr(rows)}"
+        )
+    return Source(rows, library == "datasets", size)
+
+
+def _named(name: str | os.PathLike[str], client: Client | None) -> Source:
+    path = Path(name)
+    if path.is_file():
+        is_lines = path.name.removesuffix(".gz").rpartition(".")[2] in ("jsonl", "ndjson")
+        read = partial(read_table, path, bad=BadRecord)
+        return Source(_Again(read), not is_lines, is_file=True)
+    if client is not None:
+        return Source(_Again(partial(_of_langsmith, str(name), client)), True)
+    is_path = path.suffix or not isinstance(name, str)
+    hint = "" if is_path else "; a LangSmith data set needs `client`"
+    raise InputError(f"there is no file {name}{nearest_file(path)}{hint}")
+
+
+class UnreadableTable(InputError):
+    """A table whose columns are not understood: no row of it can be read."""
+
+
+class Records:
+    """The records of a source, and how each becomes a row.
+
+    Args:
+        source: Where they are from.
+        columns: Columns of a table by field, as a person named them.
+        takes: `"pair"` or `"item"`, if the judge says which.
+
+    Attributes:
+        systems: The names of the columns of A and B, where a person named them.
+
+    Raises:
+        OptionError: `columns` names no field of a row.
+    """
+
+    def __init__(self, source: Source, columns: Columns | None, takes: str | None) -> None:
+        """Check the names; nothing is read yet."""
+        self.source, self.takes = source, takes
+        self._columns = TableForm(columns).columns or {}
+        sides = [self._columns.get(field) for field in ("output_a", "output_b")]
+        self.systems = [str(side) for side in sides] if all(sides) else None
+        self._read: Callable[[SourceRecord, int], dict[str, Any]] | None = None
+
+    def row(self, record: object, index: int) -> dict[str, Any]:
+        """Return a record as a row; the first one decides which columns are which fields.
+
+        Raises:
+            InputError: It cannot be read, or its judge cannot take it.
+            UnreadableTable: The columns of the table are not understood.
+        """
+        if isinstance(record, BadRecord):
+            raise InputError(record.problem)
+        if not isinstance(record, Mapping):
+            raise InputError(f"a row must be an object, got {type(record).__name__}")
+        if self._read is None:
+            form = self.form_of(record)
+            is_table = self.source.is_table
+            self._read = form.cell_row if form and is_table else form.row if form else _as_it_is
+        row = self._read(record, index)
+        if self.source.check:
+            self.source.check(row)
+        return row
+
+    def form_of(self, first: Mapping[str, object]) -> TableForm | None:
+        """Return how columns become fields; None for rows whose fields have their names.
+
+        Raises:
+            UnreadableTable: The columns of the table are not understood.
+        """
+        names, columns = list(map(str, first)), self._columns
+        takes, is_table = self.takes or kind_in(names), self.source.is_table
+        try:
+            if is_table:
+                mapped(first, columns)
+            if takes in ("pair", "item") and "concepts" not in first:
+                columns = understood(names, columns, takes)
+        except InputError as exc:
+            if is_table or columns:
+                raise UnreadableTable(str(exc)) from exc
+        return TableForm(columns) if columns or is_table or self.source.is_file else None
+
+
+def _as_it_is(record: SourceRecord, _: int) -> dict[str, Any]:
+    return plain_row(record)
+
+
+def kind_of_columns(
+    records: Iterable[object],
+    columns: Columns | None = None,
+    kinds: Sequence[str] = ("pair", "item"),
+) -> str | None:
+    """Return the kind of row as which the columns of a table are understood.
+
+    Args:
+        records: The table's; its first object names the columns.
+        columns: Columns by field, as a person named them.
+        kinds: The kinds to try, the first that fits is returned.
+
+    Returns:
+        None where no kind fits, such as for labels beside ids.
+    """
+    first = next((each for each in records if isinstance(each, Mapping)), {})
+    for kind in kinds:
+        with suppress(InputError):
+            understood(list(map(str, first)), columns, kind)
+            return kind
+    return None
+
+
 _SHOWN = (*JUDGED, OF_OUTPUT, "concepts", "instruction", "task_kind")
 """What a prompt may follow from."""
 
@@ -264,21 +252,15 @@ def fields_of(judge: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
     A memory chooses its examples by id, family and group; a judge that is no graph of this
     package may read whatever it is given.
     """
-    # Loaded on use, as below: tables are read without a graph.
-    from langchain_judges.methods.describe import memories_of
+    # Loaded on use: tables are read without a graph.
+    from langchain_judges.methods.describe import leaves_of, memories_of, unwrapped
+    from langchain_judges.methods.graph import JudgeGraph
 
     remembers = bool(memories_of(judge))
     given = (*_SHOWN, "id", "family", *(["group"] if remembers else []))
-    return given, _SHOWN if not remembers and _shows_texts_alone(judge) else given
-
-
-def _shows_texts_alone(judge: object) -> bool:
-    from langchain_judges.methods.describe import unwrapped
-    from langchain_judges.methods.graph import JudgeGraph
-
-    own = unwrapped(judge)
-    members = getattr(own, "members", ())
-    return isinstance(own, JudgeGraph) and all(_shows_texts_alone(m.judge) for m in members)
+    graphs = map(unwrapped, (judge, *leaves_of(judge)))
+    shows_texts_alone = all(isinstance(each, JudgeGraph) for each in graphs)
+    return given, _SHOWN if shows_texts_alone and not remembers else given
 
 
 class RowReader:
@@ -310,39 +292,19 @@ class RowReader:
         self._shard = shard
         self._given, self._keyed = fields_of(judge)
         self._numbers_repeats = numbers_repeats
+        # Eight bytes of each row's key, in order, by the first of them.
         self._digests = [array("Q") for _ in range(256)]
-        """Eight bytes of each row's key, in order, by the first of them."""
         self._repeats: Counter[str] = Counter()
+        # Kind of the last good row; before the first, what the judge says it takes.
         self._kind: RowKind = "item" if records.takes == "item" else "pair"
-        """Kind of the last good row; before the first, what the judge says it takes."""
 
     def next(self) -> RunRow | None:
         """Return the next row of this shard, good or not; None at the end."""
         for index, raw in self._rows:
             self.read_rows = index + 1
-            problem = ""
-            try:
-                row, content = self._checked(raw, index)
-                is_own = self._shard is None or self._shard.holds(content)
-            except UnreadableTable:
-                raise
-            except InputError as exc:
-                problem = str(exc)
-            except (TypeError, ValueError, RecursionError) as exc:
-                problem = f"a field cannot be written: {exc}"
-            if problem:
-                row_id = raw.get("id") if isinstance(raw, Mapping) else None
-                row = {"id": row_id if isinstance(row_id, str) else None}
-                content = {"input": problem}
-                is_own = self._shard is None or self._shard.holds({"index": index})
-            if is_own:
+            if row := self._row(index, raw):
                 self.own_rows += 1
-                own = raw.own if isinstance(raw, BadRecord) else raw
-                return RunRow(
-                    *(index, row, self._key(content), self._kind),
-                    problem=problem,
-                    own=own if isinstance(own, Mapping) else {},
-                )
+                return row
         self.ended = True
         return None
 
@@ -350,8 +312,33 @@ class RowReader:
         """Return the fields of a row that the judge receives."""
         return {field: row[field] for field in self._given if field in row}
 
-    def _checked(self, raw: object, index: int) -> tuple[dict[str, object], dict[str, object]]:
-        """Return a good row as plain JSON, and what its verdict may follow from."""
+    def _row(self, index: int, raw: Any) -> RunRow | None:
+        """Return a row, good or not; None: it is another shard's."""
+        own = raw.own if isinstance(raw, BadRecord) else raw
+        problem, own = "", own if isinstance(own, Mapping) else {}
+        try:
+            data = self._checked(raw, index)
+            content = {field: data[field] for field in self._keyed if field in data}
+            if not self._holds(content):
+                return None
+            key = self._key(content)
+        except UnreadableTable:
+            raise
+        except (TypeError, ValueError, RecursionError) as exc:
+            is_bad = isinstance(exc, InputError)
+            problem = str(exc) if is_bad else f"a field cannot be written: {exc}"
+            if not self._holds({"index": index}):
+                return None
+            name = raw.get("id") if isinstance(raw, Mapping) else None
+            data = {"id": name if isinstance(name, str) else None}
+            key = self._key({"input": problem})
+        return RunRow(index, data, key, self._kind, problem=problem, own=own)
+
+    def _holds(self, content: Mapping[str, object]) -> bool:
+        return self._shard is None or self._shard.holds(content)
+
+    def _checked(self, raw: object, index: int) -> dict[str, object]:
+        """Return a good row as plain JSON."""
         row = self._records.row(raw, index)
         # A judge of what was retrieved needs no output.
         kind = kind_in(row) or ("item" if self._records.takes == "item" else "pair")
@@ -362,14 +349,11 @@ class RowReader:
             check_pair(row)
         json.dumps([row.get(name) for name in (*ANNOTATIONS, "id")])
         self._kind = kind
-        return row, {field: row[field] for field in self._keyed if field in row}
+        return row
 
     def _key(self, content: Mapping[str, object]) -> str:
         """Return a row's key under this judge; in a file, a repeated key gets a number."""
-        data = json.dumps(
-            [self._marks, content], sort_keys=True, ensure_ascii=True, default=str
-        )
-        digest = hashlib.sha256(data.encode()).digest()
+        digest = digest_of([self._marks, content])
         key = digest.hex()[:32]
         if not self._numbers_repeats:
             return key

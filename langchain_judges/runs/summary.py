@@ -148,13 +148,13 @@ def cause_of(verdict: AnyVerdict) -> str:
 
 
 @contextmanager
-def show_progress(summary: Summary) -> Iterator[Callable[[], None]]:
+def show_progress(summary: Summary, *, on: bool) -> Iterator[Callable[[], None]]:
     """Show rows, calls, tokens, failures and the remaining time; give what draws them again.
 
-    Nothing is shown if the output is not a terminal, such as a log file.
+    Nothing is shown unless `on`, nor if the output is not a terminal, such as a log file.
     """
     console = InertConsole(stderr=True)
-    if not console.is_terminal:
+    if not on or not console.is_terminal:
         yield lambda: None
         return
     columns = (
