@@ -10,23 +10,20 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-import typer.testing
-from hypothesis import settings
-from langchain_openai import ChatOpenAI
 
-from langchain_judges.testing import FakeModelServer
-from tests.model_server import Behaviour, good
-from tests.small_sets import write_sets
+# The process that hands tests to workers reads this too, before any of them starts: whatever
+# is slow to import is imported where it is used.
+if TYPE_CHECKING:
+    from langchain_openai import ChatOpenAI
+
+    from langchain_judges.testing import FakeModelServer
+    from tests.model_server import Behaviour
 
 # Each worker has one core: threads of numeric libraries would wait for each other on it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-
-# Other processes share the machine: an example may take any time.
-settings.register_profile("tests", parent=settings.default, max_examples=40, deadline=None)
-settings.load_profile("tests")
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -41,7 +38,18 @@ def pytest_configure() -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    """Sweep nothing while tests are read: imports stay. Give each example any time it takes."""
+    if isinstance(collector, pytest.Session):
+        from hypothesis import settings
+
+        gc.disable()
+        settings.register_profile("tests", settings.default, max_examples=40, deadline=None)
+        settings.load_profile("tests")
+
+
 def pytest_collection_finish() -> None:
+    gc.enable()
     gc.set_threshold(10_000)  # of 700 by default: what tests make is small and soon gone
 
 
@@ -62,6 +70,8 @@ def no_certificates(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def commands_built_once() -> Iterator[None]:
     """Build the commands of the application once, not for each time a test calls one."""
+    import typer.testing
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typer.testing, "_get_command", cache(typer.main.get_command))
         yield
@@ -97,6 +107,9 @@ def marked_where_programs_start(
 @pytest.fixture
 def serve() -> Iterator[Callable[..., FakeModelServer]]:
     """Return a function that starts a model server; all of them stop with the test."""
+    from langchain_judges.testing import FakeModelServer
+    from tests.model_server import good
+
     running: list[FakeModelServer] = []
 
     def start(behave: Behaviour = good, delay: float = 0.0) -> FakeModelServer:
@@ -122,6 +135,8 @@ def letter_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def small_sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder of public sets in small, in the files of the real ones."""
+    from tests.small_sets import write_sets
+
     return write_sets(tmp_path_factory.mktemp("sets"))
 
 
