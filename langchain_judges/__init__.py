@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from langchain_judges.asking.models import resolve_model as resolve_model
     from langchain_judges.errors import JudgeError as JudgeError
     from langchain_judges.integrations.candidates import best_of as best_of
-    from langchain_judges.integrations.evaluators import as_evaluator as as_evaluator
-    from langchain_judges.integrations.experiments import (
+    from langchain_judges.integrations.evaluators import (
         as_comparative_evaluator as as_comparative_evaluator,
     )
+    from langchain_judges.integrations.evaluators import as_evaluator as as_evaluator
     from langchain_judges.integrations.middleware import JudgeMiddleware as JudgeMiddleware
     from langchain_judges.memory.failure_memory import FailureMemory as FailureMemory
     from langchain_judges.memory.faiss_store import FaissStore as FaissStore

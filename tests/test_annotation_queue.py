@@ -15,7 +15,7 @@ from langchain_judges import (
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError
 from langchain_judges.integrations import feedback_rows
-from langchain_judges.integrations.annotation_queue import labelled_runs
+from langchain_judges.integrations.langsmith_runs import labelled_runs
 from langchain_judges.integrations.watch import watch_project
 from langchain_judges.testing import reply
 from tests.cases import for_each

@@ -17,7 +17,7 @@ from openevals.types import EvaluatorResult
 from langchain_judges import as_comparative_evaluator, as_evaluator, create_bsm_judge
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import trajectory_evaluator
-from langchain_judges.integrations.experiments import summary_evaluators
+from langchain_judges.integrations.evaluators import summary_evaluators
 from langchain_judges.rows.fields import work_in
 from tests.cases import for_each
 from tests.conftest import chat

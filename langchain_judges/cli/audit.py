@@ -152,7 +152,7 @@ def audit(
 
 def _queued(path: Path, spec: Mapping[str, Any], table: RowFlags) -> RowFile:
     """Return the runs of a queue that people labelled."""
-    from langchain_judges.integrations.annotation_queue import labelled_runs
+    from langchain_judges.integrations.langsmith_runs import labelled_runs
     from langchain_judges.methods.registry import load_judge
 
     columns = named_columns(table.column, ("label", "source")) or {}

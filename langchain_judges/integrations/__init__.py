@@ -8,16 +8,15 @@ from langchain_judges.lazy import exports
 
 # The one list of public names; each is loaded when it is asked for.
 if TYPE_CHECKING:
-    from langchain_judges.integrations.annotation_queue import labelled_runs as labelled_runs
     from langchain_judges.integrations.candidates import best_of as best_of
     from langchain_judges.integrations.classic import (
         as_classic_evaluator as as_classic_evaluator,
     )
-    from langchain_judges.integrations.evaluators import as_evaluator as as_evaluator
-    from langchain_judges.integrations.experiments import (
+    from langchain_judges.integrations.evaluators import (
         as_comparative_evaluator as as_comparative_evaluator,
     )
-    from langchain_judges.integrations.experiments import (
+    from langchain_judges.integrations.evaluators import as_evaluator as as_evaluator
+    from langchain_judges.integrations.evaluators import (
         summary_evaluators as summary_evaluators,
     )
     from langchain_judges.integrations.langsmith_runs import (
@@ -25,14 +24,15 @@ if TYPE_CHECKING:
     )
     from langchain_judges.integrations.langsmith_runs import end_traces as end_traces
     from langchain_judges.integrations.langsmith_runs import feedback_rows as feedback_rows
+    from langchain_judges.integrations.langsmith_runs import labelled_runs as labelled_runs
     from langchain_judges.integrations.middleware import JudgeMiddleware as JudgeMiddleware
-    from langchain_judges.integrations.online import (
-        create_online_evaluator as create_online_evaluator,
-    )
     from langchain_judges.integrations.server import serve as serve
     from langchain_judges.integrations.tool import judge_tool as judge_tool
     from langchain_judges.integrations.trajectory_match import (
         trajectory_evaluator as trajectory_evaluator,
+    )
+    from langchain_judges.integrations.watch import (
+        create_online_evaluator as create_online_evaluator,
     )
     from langchain_judges.integrations.watch import watch_project as watch_project
 

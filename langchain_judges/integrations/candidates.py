@@ -20,10 +20,9 @@ from langchain_judges.errors import InputError
 from langchain_judges.integrations.cases import (
     CaseVerdict,
     check_basis_of,
-    config_for,
     item_for,
+    outcome_of,
     pair_for,
-    verdict_of,
 )
 from langchain_judges.methods.describe import kind_of
 from langchain_judges.options import Count, Rule, check_value
@@ -169,8 +168,7 @@ class _Contest:
             else:
                 name = f"{place}: {name} vs answer {b + 1}"
                 case = pair_for(task, texts[a], texts[b], reference=known, source=source)
-            config = config_for(self.judge, run_name=name)
-            verdict = yield from verdict_of(self.judge, case, config)
+            verdict = (yield from outcome_of(self.judge, case, run_name=name))["verdict"]
             lost = b is None and decision(verdict) is None
             winner = b if decision(verdict) == "B" else None if lost else a
             match: AnswerMatch = {

@@ -62,10 +62,9 @@ def item_for(
     Raises:
         InputError: The judge has nothing to judge it by.
     """
-    basis = {"expected": expected, "source": source}
-    item: dict[str, object] = {"input": task}
-    item |= {"output": output} if output is not None else {}
-    item |= {name: value for name, value in basis.items() if value}
+    fields = {"output": output, "expected": expected or None, "source": source or None}
+    given = {name: value for name, value in fields.items() if value is not None}
+    item: dict[str, object] = {"input": task, **given}
     check_basis_of(judge, item)
     return item
 
@@ -160,10 +159,8 @@ class CaseReader:
         """
         if not run.outputs and run.error:
             raise InputError(f"the run failed and has no output: {run.error[:300]}")
-        return {
-            **self.case(EvaluatedRow(run.inputs, self.outputs(run))),
-            "id": str(run.id),
-        }
+        case = self.case(EvaluatedRow(run.inputs, self.outputs(run)))
+        return {**case, "id": str(run.id)}
 
     def case(self, row: EvaluatedRow) -> dict[str, object]:
         """Return a `Pair` or an `Item`.
@@ -174,7 +171,7 @@ class CaseReader:
         task = self._task(row)
         text = None
         if not self._judges_source:
-            text = work_in(row.outputs, self.places.output, task=task)
+            text = self._work(row.outputs, task)
         source = context_in(row.context) or self._source(row.inputs, row.outputs)
         if source is None and self._needs_source:
             raise InputError(
@@ -191,7 +188,7 @@ class CaseReader:
             raise InputError("`output`: there is nothing to judge")
         if self.baseline is not None:
             reference = self._reference(row.reference)
-            other = work_in(self._other(row, self.baseline), self.places.output, task=task)
+            other = self._work(self._other(row, self.baseline), task)
             return pair_for(task, text, other, reference=reference, source=source)
         if row.reference is None or row.reference == {}:
             raise InputError("`reference`: expected a text to compare with, got nothing")
@@ -207,9 +204,12 @@ class CaseReader:
             InputError: A text cannot be found.
         """
         task = task_in(inputs, self.places.input)
-        texts = [work_in(side, self.places.output, task=task) for side in (a, b)]
-        source = self._source(inputs, None)
-        return pair_for(task, *texts, reference=self._reference(reference), source=source)
+        known, source = self._reference(reference), self._source(inputs, None)
+        texts = (self._work(side, task) for side in (a, b))
+        return pair_for(task, *texts, reference=known, source=source)
+
+    def _work(self, outputs: object, task: Text) -> Text:
+        return work_in(outputs, self.places.output, task=task)
 
     def _task(self, row: EvaluatedRow) -> Text:
         """Return the task; without inputs, what stands at the beginning of the work."""
@@ -255,30 +255,17 @@ class JudgmentResult(TypedDict):
     subscores: NotRequired[list[CriterionScore]]
 
 
-def config_for(judge: Judge, **config: Unpack[RunnableConfig]) -> RunnableConfig:
-    """Return the configuration of one judgment, with a new thread if it is checkpointed."""
-    if getattr(unwrapped(judge), "checkpointer", None):
-        config["configurable"] = {"thread_id": str(uuid.uuid4())}
-    return config
-
-
-def verdict_of(
-    judge: Judge, case: Mapping[str, object], config: RunnableConfig
-) -> Steps[CaseVerdict]:
-    """Judge one case and return its verdict.
+def outcome_of(
+    judge: Judge, case: Mapping[str, object], **config: Unpack[RunnableConfig]
+) -> Steps[JudgmentResult]:
+    """Judge one case, on a thread of its own, and return the judge's whole outcome.
 
     Raises:
         InputError: The case cannot be judged as it is.
         ModelAccessError: The provider rejects every call.
     """
-    outcome = yield from outcome_of(judge, case, config)
-    return outcome["verdict"]
-
-
-def outcome_of(
-    judge: Judge, case: Mapping[str, object], config: RunnableConfig
-) -> Steps[JudgmentResult]:
-    """Judge one case and return the judge's whole outcome; raises what `verdict_of` does."""
+    if getattr(unwrapped(judge), "checkpointer", None):
+        config["configurable"] = {"thread_id": str(uuid.uuid4())}
     outcome: JudgmentResult = yield Wait(
         lambda: judge.invoke(dict(case), config), lambda: judge.ainvoke(dict(case), config)
     )
@@ -291,11 +278,6 @@ def criteria_of(outcome: JudgmentResult, key: str) -> list[CriterionScore]:
     if len(parts) < 2 or kind_of_verdict(parts[0]) == "pair":
         return []
     return [part for part in parts if part["criterion"] != key]
-
-
-def reason_for(subscore: CriterionScore) -> str:
-    """Return the reason for a criterion's label, or that it was not judged."""
-    return "Not judged." if subscore["label"] is None else subscore["reason"]
 
 
 def error_verdict(judge: Judge, exc: JudgeError) -> CaseVerdict:
@@ -361,7 +343,12 @@ def scores_of(outcome: JudgmentResult, key: str) -> list[CaseScore]:
         key, score_of(verdict), comment_of(verdict), decision(verdict), _extra(verdict)
     )
     parts = [
-        CaseScore(part["criterion"], part["score"], reason_for(part), part["label"])
+        CaseScore(
+            part["criterion"],
+            part["score"],
+            "Not judged." if part["label"] is None else part["reason"],
+            part["label"],
+        )
         for part in criteria_of(outcome, key)
     ]
     return [total, *parts]
@@ -371,11 +358,8 @@ def _extra(verdict: CaseVerdict) -> dict[str, object]:
     usage = verdict.get("usage") or no_usage()
     extra = {name: value for name, value in verdict.items() if name in _SHOWN}
     extra["failures"] = [dict(failure) for failure in verdict.get("failures") or []]
-    extra["usage"] = {
-        "calls": usage["calls"],
-        "input_tokens": usage["input_tokens"],
-        "output_tokens": usage["output_tokens"],
-    }
+    counts = ("calls", "input_tokens", "output_tokens")
+    extra["usage"] = {name: count for name, count in usage.items() if name in counts}
     if decision(verdict) is None:
         extra["reason"] = reason_of(verdict)
     return extra

@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_judges.asking.steps import Steps, arun, run
 from langchain_judges.errors import needs
-from langchain_judges.integrations.cases import config_for, item_for, pair_for, verdict_of
+from langchain_judges.integrations.cases import item_for, outcome_of, pair_for
 from langchain_judges.methods.describe import kind_of, marks_of
 from langchain_judges.rows.checks import check_text
 from langchain_judges.rows.fields import plain_row
@@ -64,7 +64,7 @@ class _JudgeEvaluator:
         for field in case:
             check_text(case[field], field)
         passed_on = {name: settings[name] for name in _PASSED_ON if settings.get(name)}
-        verdict = yield from verdict_of(self.judge, case, config_for(self.judge, **passed_on))
+        verdict = (yield from outcome_of(self.judge, case, **passed_on))["verdict"]
         value = decision(verdict)
         return {
             "score": score_of(verdict),

@@ -29,14 +29,13 @@ from langchain_judges.errors import InputError, JudgeError
 from langchain_judges.integrations.cases import (
     CaseVerdict,
     JudgmentResult,
-    config_for,
     criteria_of,
     error_verdict,
     feedback_key,
     item_for,
     outcome_of,
     pair_for,
-    reason_for,
+    scores_of,
 )
 from langchain_judges.methods.describe import kind_of, marks_of
 from langchain_judges.methods.rubric.replies import CriterionScore
@@ -127,40 +126,36 @@ class Judged(TypedDict):
 
 
 def send_feedback(
-    key: str, current: Judged, marks: dict[str, object], judge_run: uuid.UUID, revisions: int
+    outcome: JudgmentResult,
+    key: str,
+    marks: dict[str, object],
+    judge_run: uuid.UUID,
+    revisions: int,
 ) -> None:
-    """Add the score to the agent's trace, if there is one, without waiting for LangSmith."""
+    """Add the scores to the agent's trace, if there is one, without waiting for LangSmith."""
     tree = get_current_run_tree()
     if tree is None:
         return
     client = tree.ls_client if isinstance(tree.ls_client, Client) else get_cached_client()
-    verdict = current["verdict"]
-    shared: dict[str, Any] = {
-        "run_id": tree.trace_id,
-        "trace_id": tree.trace_id,
-        "source_info": marks,
-        "feedback_source_type": "model",
-        "source_run_id": judge_run,
-    }
-    failures = (verdict and verdict.get("failures")) or []
-    total: dict[str, Any] = {
-        "key": key,
-        "score": current["score"],
-        "comment": comment_of(verdict or {}),
-        "extra": {"revisions": revisions, "failures": failures},
-    }
-    parts: list[dict[str, Any]] = [
-        {"key": part["criterion"], "score": part["score"], "comment": reason_for(part)}
-        for part in current.get("criteria") or ()
-    ]
+    failures = outcome["verdict"].get("failures") or []
 
     def send() -> None:
         try:
             with warnings.catch_warnings():
                 # A trace that is still being written has no session id yet.
                 warnings.filterwarnings("ignore", "Creating feedback for a run without")
-                for each in (total, *parts):
-                    client.create_feedback(**shared, **each)
+                for each in scores_of(outcome, key):
+                    client.create_feedback(
+                        run_id=tree.trace_id,
+                        trace_id=tree.trace_id,
+                        key=each.key,
+                        score=each.score,
+                        comment=each.comment,
+                        source_info=marks,
+                        feedback_source_type="model",
+                        source_run_id=judge_run,
+                        extra=each.extra and {"revisions": revisions, "failures": failures},
+                    )
         except (LangSmithError, OSError, ValueError) as exc:
             _LOGGER.warning("The score was not sent to LangSmith: %s", exc)
 
@@ -285,8 +280,8 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
                 additional_kwargs={"lc_source": REVISER},
             )
             return {"judged": answers, "messages": [request], "jump_to": "model"}
-        if verdict:
-            send_feedback(self.key, current, self.marks, judge_run, revisions=len(earlier))
+        if outcome:
+            send_feedback(outcome, self.key, self.marks, judge_run, revisions=len(earlier))
         return {"judged": answers, **self._ending(answers)}
 
     def _ending(self, answers: Sequence[Judged]) -> dict[str, Any]:
@@ -309,8 +304,9 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             case = self._case(state, task, work)
             if case is None:
                 return None
-            config = config_for(self.judge, run_id=judge_run, run_name=self.key)
-            return (yield from outcome_of(self.judge, case, config))
+            return (
+                yield from outcome_of(self.judge, case, run_id=judge_run, run_name=self.key)
+            )
         except JudgeError as exc:
             _LOGGER.warning("The answer was not judged: %s", exc)
             return {"verdict": error_verdict(self.judge, exc)}

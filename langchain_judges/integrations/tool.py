@@ -13,8 +13,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.integrations.cases import (
     CaseVerdict,
     check_basis_of,
-    config_for,
-    verdict_of,
+    outcome_of,
 )
 from langchain_judges.methods.describe import kind_of, unwrapped
 from langchain_judges.rows.checks import check_text
@@ -66,7 +65,7 @@ def judge_tool(
                 check_text(case[field], field)
             if not pairs:
                 check_basis_of(judge, case)
-            verdict = yield from verdict_of(judge, case, config_for(judge))
+            verdict = (yield from outcome_of(judge, case))["verdict"]
         except InputError as exc:
             raise ToolException(str(exc)) from exc
         summary = {k: v for k, v in verdict.items() if k in {"preference", "label"}}
