@@ -40,37 +40,40 @@ _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 Rung = Literal["response_format", "structured_output", "tools", "text"]
 
+# What a model's profile says of each kind of content.
 _MEDIA = {
     "image": "image_inputs",
     "audio": "audio_inputs",
     "video": "video_inputs",
     "file": "pdf_inputs",
 }
-"""What a model's profile says of each kind of content."""
 _AS_JSON = (
     "Reply with one JSON object and nothing else. It must fit this JSON schema:\n{schema}"
 )
 
+# Seconds beyond a model's time-out, so that a silent server meets that one first.
 SLACK = 5.0
-"""Seconds beyond a model's time-out, so that a silent server meets that one first."""
 _FIELDS = ("request_timeout", "timeout", "default_request_timeout")
 
 
+# Sampling parameters and what else a call wants of tokens, as models take them.
 Sampling = dict[str, float]
-"""Sampling parameters and what else a call wants of tokens, as models take them."""
 
 
 class ReplyRequest(NamedTuple):
-    """What is called, and with which keywords, to ask for one reply."""
+    """What is called, and with which keywords, to ask for one reply.
+
+    Attributes:
+        note: Appended to the prompt where the model takes no format by itself.
+        sent: The names of the settings that this request carries.
+    """
 
     runnable: Runnable[Any, Any]
     settings: dict[str, Any]
     rung: Rung
     tool: str | None
     note: str | None
-    """Appended to the prompt where the model takes no format by itself."""
     sent: tuple[str, ...] = ()
-    """The names of the settings that this request carries."""
 
     def messages(self, messages: list[BaseMessage]) -> list[BaseMessage]:
         """Return the messages to send; the note joins the last one.
@@ -110,8 +113,8 @@ class ModelAdapter:
         self.model = masked(without_own_retries(resolve_model(model)))
         self.deadline = deadline_of(self.model)
         self.openai_compatible = is_openai_compatible(self.model)
+        # Lets the first of calls that begin alike go ahead; None where nothing is cached.
         self.prompt_cache = PromptCache.of(self.model)
-        """Lets the first of calls that begin alike go ahead; None where nothing is cached."""
         self._names_caches = self.openai_compatible and _is_openai(self.model)
         self.identity = model_identity(self.model)
         self.temperature = temperature
@@ -121,22 +124,22 @@ class ModelAdapter:
             "text_limit"
         )
         profile = getattr(self.model, "profile", None) or {}
+        # Tokens of a prompt that the model takes; None where its profile does not say.
         self.context: int | None = profile.get("max_input_tokens")
-        """Tokens of a prompt that the model takes; None where its profile does not say."""
+        # Kinds of content that its profile says it does not take.
         self.refused_media = [
             kind for kind, inputs in _MEDIA.items() if profile.get(inputs) is False
         ]
-        """Kinds of content that its profile says it does not take."""
         self.rungs = _rungs(self.model, self.openai_compatible)
         self._best = self.rungs[0]
+        # Settings that the model does not take, by its profile or by what it has said.
         self.refused: set[str] = _refused_by(profile)
-        """Settings that the model does not take, by its profile or by what it has said."""
+        # Whether a reply has come: what is refused after that is one request, not access.
         self.answered = False
-        """Whether a reply has come: what is refused after that is one request, not access."""
         self._lock = threading.Lock()
         in_batch = (getattr(self.model, "metadata", None) or {}).get("batch")
+        # One request finds out whether the model refuses what none before it carried.
         self.trials = None if in_batch else FirstCalls()
-        """One request finds out whether the model refuses what none before it carried."""
         self._outside = _Place(with_plain_json(self.model), {})
         self._places: dict[asyncio.AbstractEventLoop, _Place] = {}
 

@@ -37,8 +37,8 @@ from langchain_judges.orders import Order
 from langchain_judges.rows.fences import sealed, sealed_messages, with_content
 from langchain_judges.rows.media import with_media
 
+# Seconds that calls in flight get to come back when a run ends early.
 GRACE = 10.0
-"""Seconds that calls in flight get to come back when a run ends early."""
 _REPAIR = (
     "That reply cannot be used: {detail}.\n"
     "Reply again, with nothing but a JSON object that fits this JSON schema:\n{schema}"
@@ -48,12 +48,12 @@ _KINDS: dict[type, type[HumanMessage | SystemMessage]] = {
     HumanMessagePromptTemplate: HumanMessage,
     SystemMessagePromptTemplate: SystemMessage,
 }
+# Variables of prompts that hold what other people wrote, and a reply may quote.
 _MATERIAL = (
     *("candidate_1", "candidate_2", "claims", "expected", "findings", "rationale", "reference"),
     *("request", "response", "response_1", "response_2", "source", "summaries"),
     *("table", "table_1", "table_2", "task", "text"),
 )
-"""Variables of prompts that hold what other people wrote, and a reply may quote."""
 
 
 def ask(

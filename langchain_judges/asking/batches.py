@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 
     from langchain_core.language_models import BaseChatModel
 
+# Statuses of errors that may pass at another attempt.
 PASSING = {408, 409, 429, 500, 502, 503, 504, 529}
-"""Statuses of errors that may pass at another attempt."""
+# Jobs that a request may be in before its error is handed on.
 ATTEMPTS = 3
-"""Jobs that a request may be in before its error is handed on."""
+# Of one job: OpenAI takes 50,000 requests and 200 MB, Anthropic 100,000 and 256 MB.
 MOST_REQUESTS, MOST_BYTES = 50_000, 190_000_000
-"""Of one job: OpenAI takes 50,000 requests and 200 MB, Anthropic 100,000 and 256 MB."""
 _TRIES, _FIRST_WAIT, _LONGEST_WAIT = 9, 1.0, 60.0
 _ANSWERS, _RECORD = "answers", "job"
+# An object of JSON that a server sent or is sent.
 Json = dict[str, Any]
-"""An object of JSON that a server sent or is sent."""
+# What a job brought: the key of a request, an HTTP status and the body.
 Answers = AsyncIterator[tuple[str, int, Json]]
-"""What a job brought: the key of a request, an HTTP status and the body."""
 
 
 class Job(NamedTuple):

@@ -19,8 +19,8 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
 from pydantic import PrivateAttr, SecretStr
 
+# Fields of a `ChatOpenAI`: its clients, and the part of each that brings replies.
 _CLIENTS = (("root_client", "client"), ("root_async_client", "async_client"))
-"""Fields of a `ChatOpenAI`: its clients, and the part of each that brings replies."""
 
 
 def is_openai_compatible(model: object) -> bool:
@@ -124,8 +124,8 @@ def _plain_client(client: Any) -> Any:
     return _Beside(client, chat=_Beside(client.chat, completions=completions))
 
 
+# Keywords of a call that are not part of its body.
 _OPTIONS = {"extra_headers", "extra_query", "timeout"}
-"""Keywords of a call that are not part of its body."""
 
 
 def _as_body(payload: dict[str, Any]) -> dict[str, Any]:
@@ -193,8 +193,8 @@ def _slim(tokens: object) -> None:
 MASK = "***"
 _NAMED = re.compile(r"key|token(?!s|_id|iz)|secret|password|credential|authorization", re.I)
 _CARRIED = re.compile(r"headers?$|query$|cookies?$", re.I)
+# Characters of a secret: a placeholder such as `none` is an ordinary word of replies.
 _SHORTEST = 6
-"""Characters of a secret: a placeholder such as `none` is an ordinary word of replies."""
 
 
 class Secrets:

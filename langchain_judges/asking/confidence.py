@@ -22,8 +22,8 @@ from langchain_judges.asking.reply_text import (
     whole_object,
 )
 
+# Characters from start to before end.
 Span = tuple[int, int]
-"""Characters from start to before end."""
 
 
 class Confidence(NamedTuple):

@@ -21,21 +21,24 @@ from langchain_core.runnables import Runnable
 
 from langchain_judges.errors import OptionError
 
+# Stands in place of a reason.
 NO_REASON = "A decision model gives no reason."
-"""Stands in place of a reason."""
+# Numbers of a scale that are asked as answers.
 _MOST = 101
-"""Numbers of a scale that are asked as answers."""
 _LEAST = 1e-12
 Path = tuple[str, ...]
 
 
 class DecisionChatModel(BaseChatModel):
-    """A decision model that is asked as a chat model is."""
+    """A decision model that is asked as a chat model is.
+
+    Attributes:
+        decisions: The decision model.
+        model: Its name.
+    """
 
     decisions: Any
-    """The decision model."""
     model: str
-    """Its name."""
 
     @property
     def _llm_type(self) -> str:

@@ -36,8 +36,8 @@ _EXTRA = ("embeddings", "The default embedder")
 _OTHERWISE = ", or give embeddings of your own"
 
 _lock = threading.Lock()
+# Returns the vectors of texts.
 Encoder = Callable[[Sequence[str]], Iterable[Iterable[float]]]
-"""Returns the vectors of texts."""
 
 _encoders: dict[str | None, Encoder] = {}
 
@@ -106,8 +106,8 @@ class SentenceEmbeddings(Embeddings):
     def __init__(self, model: str | None = None) -> None:
         """Remember which model; nothing is loaded yet."""
         self._model = model
+        # The model's name, wherever its weights lie.
         self.model = model or MODEL
-        """The model's name, wherever its weights lie."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return one vector for each text."""
@@ -122,11 +122,11 @@ class SentenceEmbeddings(Embeddings):
         return self.embed_documents([text])[0]
 
 
+# What LangChain's embedders call the choice of their model, and of its width.
 _MODEL_FIELDS = (
     *("model", "model_name", "model_id", "repo_id", "deployment", "revision", "dimensions"),
     "size",
 )
-"""What LangChain's embedders call the choice of their model, and of its width."""
 
 
 def identity_of(embeddings: Embeddings) -> str:
@@ -188,10 +188,10 @@ def _transformer(model: str) -> Encoder:
 Floats = NDArray[np.float32]
 
 LAYERS, HEADS, WIDTH = 6, 12, 384
+# Tokens of a text that are read, as the model was trained; the rest is left out.
 LONGEST = 256
-"""Tokens of a text that are read, as the model was trained; the rest is left out."""
+# Texts in one pass: more need memory and gain no time.
 BATCH = 32
-"""Texts in one pass: more need memory and gain no time."""
 
 
 def packaged_weights() -> Path | None:

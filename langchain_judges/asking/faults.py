@@ -30,25 +30,25 @@ from langchain_judges.asking.limiter import TokenUsage
 from langchain_judges.asking.reading import Problem
 from langchain_judges.escaping import clean
 
+# Most seconds that a provider's retry-after is honoured.
 LONGEST_WAIT = 120.0
-"""Most seconds that a provider's retry-after is honoured."""
 
 _OVERFLOW = re.compile(r"context (length|window|size)|maximum context|too many tokens", re.I)
+# What looks like a key, by the beginnings that providers give theirs.
 _KEYLIKE = re.compile(r"\b(sk-|pk-|gsk_|xai-|AIza|hf_|Bearer )[\w.*+/=-]{3,}")
-"""What looks like a key, by the beginnings that providers give theirs."""
 _TIMEOUT = re.compile(r"time(d )?out", re.I)
 _PASSING = re.compile(
     r"ConnectError|ConnectionError|ReadError|WriteError|RemoteProtocolError|Timeout"
 )
 
 
+# What LangChain's own errors mean where they carry no status.
 _STATUSES: dict[type[ModelError], int] = {
     ModelInvalidRequestError: 400,
     ModelAuthenticationError: 401,
     ModelPermissionDeniedError: 403,
     ModelNotFoundError: 404,
 }
-"""What LangChain's own errors mean where they carry no status."""
 
 
 def usage_despite(error: Exception) -> TokenUsage | None:
@@ -104,8 +104,8 @@ def status_of(error: Exception) -> int | None:
     return None
 
 
+# What the OpenAI client raises, as a TypeError, for a body without a reply.
 _NO_CHOICES = ("'NoneType' object is not iterable", "null value for 'choices'")
-"""What the OpenAI client raises, as a TypeError, for a body without a reply."""
 
 
 def error_under_200(error: Exception) -> Mapping[str, object] | None:
@@ -232,8 +232,8 @@ def _seconds(value: object, unit: float) -> float | None:
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
 
+# Characters of a message that are read; some errors repeat the whole prompt.
 _LONGEST = 2000
-"""Characters of a message that are read; some errors repeat the whole prompt."""
 _REFUSING = re.compile(
     r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|unavailable|not permitted"
     r"|not allowed|invalid|only the default|extra inputs?|does not",
@@ -248,13 +248,17 @@ _FORMAT_PARAMETERS = {"response_format", "tools", "tool_choice", "functions", "f
 
 
 class Complaint(NamedTuple):
-    """A refusal as the provider put it."""
+    """A refusal as the provider put it.
+
+    Attributes:
+        parameter: The parameter at fault, where the provider names it in a field of its own.
+        prompt_words: Neighbouring words of the prompt: where the message has them too, it may
+            be quoting.
+    """
 
     parameter: str | None
-    """The parameter at fault, where the provider names it in a field of its own."""
     message: str
     prompt_words: frozenset[tuple[str, str]]
-    """Neighbouring words of the prompt: where the message has them too, it may be quoting."""
 
     def refused(self, settings: Collection[str]) -> str | None:
         """Return the first of some settings that the provider refuses."""

@@ -30,8 +30,8 @@ from langchain_judges.verdict import Usage, add_usage, no_usage
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+# Seconds between looks at the calls that are still in flight when a run ends.
 _LOOK = 0.02
-"""Seconds between looks at the calls that are still in flight when a run ends."""
 
 
 class TokenUsage(NamedTuple):
@@ -300,8 +300,8 @@ class RowCost:
             self.usage = add_usage([self.usage, usage])
 
 
+# The row_cost of the pair being judged; None outside `judge_many`.
 ROW_COST: ContextVar[RowCost | None] = ContextVar("langchain_judges_row_cost", default=None)
-"""The row_cost of the pair being judged; None outside `judge_many`."""
 
 
 def token_usage(message: AIMessage) -> TokenUsage:

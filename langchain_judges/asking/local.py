@@ -25,8 +25,8 @@ from langchain_judges.errors import ModelSetupError, OptionError, needs
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+# Variables by which a user may say how threads wait, and what we say if none is set.
 _SPINS = {"GOMP_SPINCOUNT": "300", "OMP_WAIT_POLICY": ""}
-"""Variables by which a user may say how threads wait, and what we say if none is set."""
 
 _lock = threading.Lock()
 _servers: dict[Path, _Served] = {}

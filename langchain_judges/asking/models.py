@@ -20,18 +20,21 @@ if TYPE_CHECKING:
 
 
 class ModelSpec(TypedDict):
-    """A chat model as plain JSON, to be made in another process; keys are only named."""
+    """A chat model as plain JSON, to be made in another process; keys are only named.
+
+    Attributes:
+        name: As `resolve_model` takes it, such as `"openai:gpt-5-mini"`.
+        base_url: Address of an OpenAI-compatible server.
+        api_key_env: The environment variable that holds the key; by default the provider's own.
+        timeout: Seconds to wait for one reply.
+        settings: What else the chat model takes, such as `{"reasoning_effort": "low"}`.
+    """
 
     name: str
-    """As `resolve_model` takes it, such as `"openai:gpt-5-mini"`."""
     base_url: NotRequired[str]
-    """Address of an OpenAI-compatible server."""
     api_key_env: NotRequired[str]
-    """The environment variable that holds the key; by default the provider's own."""
     timeout: NotRequired[float]
-    """Seconds to wait for one reply."""
     settings: NotRequired[dict[str, Any]]
-    """What else the chat model takes, such as `{"reasoning_effort": "low"}`."""
 
 
 _PASSWORD = re.compile(r"//[^/@\s]*:[^/@\s]*@")
@@ -188,13 +191,14 @@ def own_address() -> str | None:
     return next(filter(None, map(os.environ.get, _ADDRESSES)), None)
 
 
+# Settings that say where, how and by whom a model is reached, and not what it replies.
 _NO_IDENTITY = re.compile(
     r"key|secret|password|token(?!s|_id|iz)|auth|credential|url|uri|api_base|host|address|endpoint|domain"
     r"|proxy|header|cache|verbose|timeout|retries|organization|project|region|zone|location"
     r"|stream|usage|user|account|tenant|workspace|tags|callback"
     r"|^(user_?|run_|deployment_|azure_)*(name|base|port)$"
 )
-"""Settings that say where, how and by whom a model is reached, and not what it replies."""
+# Settings that decide what a model replies, as providers call them: shown as they are.
 _SAMPLING = frozenset(
     (
         *("temperature", "top_k", "top_p", "min_p", "typical_p", "mirostat", "do_sample"),
@@ -205,9 +209,8 @@ _SAMPLING = frozenset(
         *("reasoning", "reasoning_effort", "effort", "verbosity", "quantization"),
     )
 )
-"""Settings that decide what a model replies, as providers call them: shown as they are."""
+# Settings that hold further ones.
 _WITHIN = ("model_kwargs", "extra_body", "chat_template_kwargs")
-"""Settings that hold further ones."""
 
 
 def model_name(model: BaseChatModel) -> str:

@@ -49,11 +49,10 @@ def joined(items: list[T], more: list[T]) -> list[T]:
     return items + more
 
 
+# A list of the state; what a node returns for it is added to what others returned. Where the
+# graph returns it too, its items are streamed one by one, each called as the key is, without
+# its `s`.
 Gathered = Annotated[list[T], joined]
-"""A list of the state; what a node returns for it is added to what others returned.
-
-Where the graph returns it too, its items are streamed one by one, each called as the key is,
-without its `s`."""
 
 
 class Emits(NamedTuple):
@@ -61,14 +60,16 @@ class Emits(NamedTuple):
 
     Of a gathered list it stands before the reducer:
     `Annotated[list[T], Emits("vote"), joined]`.
+
+    Attributes:
+        name: Empty: its items are not streamed.
     """
 
     name: str
-    """Empty: its items are not streamed."""
 
 
+# Gathered too, but not streamed.
 Silent = Annotated[list[T], Emits(""), joined]
-"""Gathered too, but not streamed."""
 
 
 def event_names(state: type, result: type) -> dict[str, str]:
@@ -127,11 +128,11 @@ def _blank(state: type, key: str, hint: Any) -> object:
     return kind()
 
 
+# What a node works on: the graph's state, or what a branch was sent.
 S = TypeVar("S")
-"""What a node works on: the graph's state, or what a branch was sent."""
 
+# Where a graph goes from a node.
 Next = Sequence[Send] | Sequence[str] | str
-"""Where a graph goes from a node."""
 
 
 class Node(Runnable[Any, Update]):

@@ -23,20 +23,24 @@ from langchain_judges.asking.steps import FirstCalls, Steps, end_of, unfinished
 from langchain_judges.rows.texts import BYTES
 
 T = TypeVar("T")
+# Tokens of the shortest beginning that providers cache; for some models it is longer.
 SHORTEST = 1024
-"""Tokens of the shortest beginning that providers cache; for some models it is longer."""
 _MARK = {"cache_control": {"type": "ephemeral"}}
 _CLOSING_TAG = re.compile(r"</[a-z][\w-]*-[0-9a-f]{10,}>")
 _GEMINI = {"ChatGoogleGenerativeAI", "ChatVertexAI"}
 
 
 class Beginnings(NamedTuple):
-    """What calls may have in common with a prompt, shortest first."""
+    """What calls may have in common with a prompt, shortest first.
+
+    Attributes:
+        keys: Hashes of what stands up to each closing tag, where that is long enough to be
+            cached.
+        marked: The messages with a mark behind the last of them, for models that need one.
+    """
 
     keys: tuple[str, ...]
-    """Hashes of what stands up to each closing tag, where that is long enough to be cached."""
     marked: list[BaseMessage]
-    """The messages with a mark behind the last of them, for models that need one."""
 
 
 class PromptCache:

@@ -36,11 +36,11 @@ from langchain_judges.errors import OptionError
 from langchain_judges.rows.texts import is_blank, without_lone_surrogates
 from langchain_judges.verdict import Failure, FailureReason
 
+# What was read of a reply: what `Question.shape` dumps, or might after a check.
 ReplyData = dict[str, Any]
-"""What was read of a reply: what `Question.shape` dumps, or might after a check."""
 
+# Reads a reply in plain words; None if it does not say what was asked.
 Parse = Callable[[str], ReplyData | None]
-"""Reads a reply in plain words; None if it does not say what was asked."""
 
 _FILTERED = {
     *("blocklist", "content_filter", "content_filtered", "guardrail_intervened"),
@@ -56,8 +56,8 @@ _WHOLE = {
     *("success", "succeeded", "done", "normal"),
 }
 _ENDINGS = ("finish_reason", "stop_reason", "stopReason", "done_reason", "status")
+# Words after the one object of a reply: more may take back what it says.
 _WORDS_AFTER = 12
-"""Words after the one object of a reply: more may take back what it says."""
 _LABEL_ERRORS = {
     "enum",
     "greater_than_equal",
@@ -78,8 +78,8 @@ class Problem(NamedTuple):
         return {"step": step, "unit": unit, "reason": self.reason, "detail": self.detail}
 
 
+# The checked data of a reply, or what is wrong with it.
 Reading = tuple[ReplyData, None] | tuple[None, Problem]
-"""The checked data of a reply, or what is wrong with it."""
 
 
 def read(
@@ -338,21 +338,26 @@ def _closed(node: Any, text_limit: int | None) -> Any:
     return schema
 
 
+# Variables that only prompts of a caller's own use: pieces without a word around them.
 PIECE = re.compile(
     r"(turn|response_[12]_turn|role|aspect)_\d+|role_\d+_(type|description)"
     r"|criterion_(name|description)|(reference|instructions|table)_text"
 )
-"""Variables that only prompts of a caller's own use: pieces without a word around them."""
 _KEYS = {"system", "prompt", "reply", "values"}
 
 
 class OwnPrompt(ChatPromptTemplate):
-    """A prompt that is sent word for word, and the form of its replies."""
+    """A prompt that is sent word for word, and the form of its replies.
+
+    Attributes:
+        reply: A regular expression whose groups are fields of the reply; None: asked for as
+            JSON.
+        values: What a group's text stands for, in any case, such as `{"A": "1"}`; other texts
+            stay.
+    """
 
     reply: str | None = None
-    """A regular expression whose groups are fields of the reply; None: asked for as JSON."""
     values: dict[str, str] = {}
-    """What a group's text stands for, in any case, such as `{"A": "1"}`; other texts stay."""
 
     def parse(self, text: str, shape: type[BaseModel]) -> ReplyData | None:
         """Return the fields that a reply states; None if it states none, or two of one field.

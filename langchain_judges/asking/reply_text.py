@@ -16,16 +16,16 @@ from typing import NamedTuple
 
 from langchain_judges.rows.texts import without_lone_surrogates
 
+# Braces tried as the start of an object; a text full of them must not cost minutes.
 _MOST_OBJECTS = 100
-"""Braces tried as the start of an object; a text full of them must not cost minutes."""
+# Levels of an object; no reply shape has ten, and code that recurses must not run out.
 _DEEPEST = 50
-"""Levels of an object; no reply shape has ten, and code that recurses must not run out."""
+# What models of all makers put around their thoughts: `<think>`, `[THINK]`, `◁think▷`, and
+# Harmony's `<|channel|>`, which ends nothing by itself.
 _WRAPPER = re.compile(
     r"(?:[<\u25c1]|\[(?=/?[A-Za-z_]{3,30}\]))(?P<end>/?)(?P<name>[A-Za-z][\w:-]{0,40})[>\u25b7\]]"
     r"|<\|(?P<special>[^|<>]{1,40})\|>"
 )
-"""What models of all makers put around their thoughts: `<think>`, `[THINK]`, `◁think▷`, and
-Harmony's `<|channel|>`, which ends nothing by itself."""
 _WRAPPED = re.compile(
     r"\s*```(?:json)?\s*(?P<inner>\{.*\})\s*```\s*", re.DOTALL | re.IGNORECASE
 )
@@ -64,10 +64,10 @@ def _members(members: list[tuple[str, object]]) -> dict[str, object]:
     return values
 
 
+# Reads JSON as `json` does, but neither contradictions nor numbers that cannot be written.
 DECODER = json.JSONDecoder(
     strict=False, object_pairs_hook=_members, parse_constant=lambda name: None
 )
-"""Reads JSON as `json` does, but neither contradictions nor numbers that cannot be written."""
 
 
 def too_deep(data: object, levels: int = _DEEPEST) -> bool:
@@ -176,35 +176,40 @@ def letters(data: object) -> str:
     return "".join(filter(str.isalnum, plain.casefold()))
 
 
+# What emphasis, code and headings put around words.
 _MARKUP = " \t*_`#"
-"""What emphasis, code and headings put around words."""
 _AROUND = _MARKUP + "\"'“”‘’.!()[]"
 _QUOTING = ('"', "'", "“", "‘", "«", "„", ">")
+# Characters of a line that may say a label; a longer one is an explanation.
 _LONGEST = 200
-"""Characters of a line that may say a label; a longer one is an explanation."""
+# Lines of a reply in plain words; nobody looks for one label in more.
 _MOST_LINES = 2000
-"""Lines of a reply in plain words; nobody looks for one label in more."""
+# Letters from which a line is known again; a label alone is shorter.
 _TELLING = 6
-"""Letters from which a line is known again; a label alone is shorter."""
 _LEADING = re.compile(r"^((my|the|final|overall) )*")
 _LISTED = re.compile(r"\W{0,3}(?:\d{1,2}|[A-Za-z])[.)](?:\s|$)")
 
 
 class LabelForms(NamedTuple):
-    """How a label may be written in plain words."""
+    """How a label may be written in plain words.
+
+    Attributes:
+        fields: What a field may be called that holds it; `my final` and the like may stand
+            before.
+        nouns: What may stand before it, such as `response`.
+        labels: Labels by how they may be written, in lower case.
+        slack: Characters that may stand between the name of a field and its colon.
+        alone: Whether the last line may be a label and nothing else.
+    """
 
     fields: Collection[str]
-    """What a field may be called that holds it; `my final` and the like may stand before."""
     nouns: Collection[str]
-    """What may stand before it, such as `response`."""
     labels: Mapping[str, str]
-    """Labels by how they may be written, in lower case."""
     slack: int
-    """Characters that may stand between the name of a field and its colon."""
     alone: bool = True
-    """Whether the last line may be a label and nothing else."""
 
 
+# Of the two slots of a pair, and a tie.
 SLOTS = LabelForms(
     fields=(
         *("preferred", "preference", "more consistent"),
@@ -215,7 +220,6 @@ SLOTS = LabelForms(
     labels={"1": "1", "2": "2", "a": "1", "b": "2", "tie": "tie"},
     slack=40,
 )
-"""Of the two slots of a pair, and a tie."""
 
 
 class SpokenLabel(NamedTuple):

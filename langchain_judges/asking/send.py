@@ -40,8 +40,8 @@ from langchain_judges.errors import ModelAccessError, RunStopped
 from langchain_judges.orders import Order
 from langchain_judges.verdict import Failure, StepUsage, Usage, no_step_usage, no_usage
 
+# What was read of a reply itself beside its data, by name: plain JSON.
 Measurements = dict[str, Any]
-"""What was read of a reply itself beside its data, by name: plain JSON."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ class Question:
         return prompt if isinstance(prompt, OwnPrompt) and prompt.reply else None
 
 
+# A `Reply` as a store holds it: plain JSON, without its message.
 StoredReply = dict[str, Any]
-"""A `Reply` as a store holds it: plain JSON, without its message."""
 
 
 @dataclass
@@ -200,8 +200,8 @@ class Asking:
         return {"run_name": name, "tags": tags, "metadata": metadata}
 
 
+# Distance of the seeds of two judges, so that their samples are not the same ones.
 _SPREAD = 1000
-"""Distance of the seeds of two judges, so that their samples are not the same ones."""
 
 
 def sample_seed(seed: int, number: int) -> int:
@@ -219,12 +219,12 @@ def chat_prompt(system: str, *human: str) -> ChatPromptTemplate:
     return ChatPromptTemplate.from_messages([("system", system), ("human", "".join(human))])
 
 
+# How often a request is sent if errors that can pass keep it from being answered.
 ATTEMPTS = 4
-"""How often a request is sent if errors that can pass keep it from being answered."""
+# Seconds before the second attempt; each further wait is twice as long.
 FIRST_WAIT = 0.5
-"""Seconds before the second attempt; each further wait is twice as long."""
+# Seconds for which requests wait for the one that finds out what the model refuses.
 TRIAL = 5.0
-"""Seconds for which requests wait for the one that finds out what the model refuses."""
 
 
 class Sent(NamedTuple):

@@ -19,9 +19,9 @@ from typing import Any
 from langchain_judges.asking.steps import Wait
 from langchain_judges.errors import RunStopped
 
+# What stops the work that is running. No parameter or config could carry it: a signal must
+# reach the threads that LangGraph starts for branches, and those of a graph within a graph.
 _STOP: ContextVar[StopSignal | None] = ContextVar("langchain_judges_stop", default=None)
-"""What stops the work that is running. No parameter or config could carry it: a signal must
-reach the threads that LangGraph starts for branches, and those of a graph within a graph."""
 
 
 class StopSignal:
@@ -79,8 +79,8 @@ class MainThread(StopSignal):
         return interrupt is not None and interrupt is not self._handled
 
 
+# The interrupt that the main thread was handling when this one first judged, `handled`.
 _THREAD = threading.local()
-"""The interrupt that the main thread was handling when this one first judged, `handled`."""
 
 
 def _interrupt_of_main() -> BaseException | None:

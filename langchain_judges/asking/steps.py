@@ -19,11 +19,11 @@ from langgraph.config import get_config, get_stream_writer
 from typing_extensions import TypedDict
 
 T = TypeVar("T")
+# What a node of a graph returns: the state keys that it changes.
 Update = dict[str, Any]
-"""What a node of a graph returns: the state keys that it changes."""
 
+# What the running node works on, where images and files of the judged texts are found.
 NODE_INPUT: ContextVar[object] = ContextVar("NODE_INPUT", default=None)
-"""What the running node works on, where images and files of the judged texts are found."""
 
 
 class Wait(NamedTuple):
@@ -33,8 +33,8 @@ class Wait(NamedTuple):
     later: Callable[[], Awaitable[object]]
 
 
+# A computation that yields its waits and returns a `T`.
 Steps = Generator[Wait, Any, T]
-"""A computation that yields its waits and returns a `T`."""
 
 
 def run(steps: Steps[T]) -> T:
@@ -120,16 +120,18 @@ class Event(TypedDict):
     writer tells its divisions and drafts, an audit the verdict of each item (the unit is its
     id), its proposals, decisions and rounds. Outside a graph, or where nobody listens,
     nothing is told.
+
+    Attributes:
+        kind: `reply`, `verdict`, or what landed: `vote`, `subscore`, `table`, `match`, `role` …
+        step: The node, such as `solve`.
+        unit: Of a reply: what was asked about, such as `Clarity (A first)`; else mostly empty.
+        data: The result as the judge's state holds it; of a reply `{"failures", "usage"}`.
     """
 
     kind: str
-    """`reply`, `verdict`, or what landed: `vote`, `subscore`, `table`, `match`, `role` …"""
     step: str
-    """The node, such as `solve`."""
     unit: str
-    """Of a reply: what was asked about, such as `Clarity (A first)`; else mostly empty."""
     data: Any
-    """The result as the judge's state holds it; of a reply `{"failures", "usage"}`."""
 
 
 def emit(kind: str, step: str, data: object, unit: str = "") -> None:

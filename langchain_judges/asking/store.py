@@ -39,8 +39,8 @@ CREATE TABLE IF NOT EXISTS replies (
 """
 _OF_KEY = " AND key = ?"
 _SIDE_FILES = ("-wal", "-shm")
+# The environment variable that names the file for checkpointers that have none on disk.
 FILE_VARIABLE = "JUDGES_REPLIES"
-"""The environment variable that names the file for checkpointers that have none on disk."""
 
 
 @dataclass
@@ -272,8 +272,8 @@ class ScopeReplies:
         return value
 
 
+# Of each checkpointer, so that all judges that share one share its replies.
 _STORES: WeakKeyDictionary[BaseCheckpointSaver[Any], ReplyStore] = WeakKeyDictionary()
-"""Of each checkpointer, so that all judges that share one share its replies."""
 _OPENING = threading.Lock()
 
 
