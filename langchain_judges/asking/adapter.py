@@ -13,7 +13,6 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -120,9 +119,8 @@ class ModelAdapter:
         self.temperature = temperature
         if temperature is not None:
             self.identity["temperature"] = temperature
-        self.text_limit: int | None = (getattr(self.model, "metadata", None) or {}).get(
-            "text_limit"
-        )
+        marks = getattr(self.model, "metadata", None) or {}
+        self.text_limit: int | None = marks.get("text_limit")
         profile = getattr(self.model, "profile", None) or {}
         # Tokens of a prompt that the model takes; None where its profile does not say.
         self.context: int | None = profile.get("max_input_tokens")
@@ -133,13 +131,14 @@ class ModelAdapter:
         self.rungs = _rungs(self.model, self.openai_compatible)
         self._best = self.rungs[0]
         # Settings that the model does not take, by its profile or by what it has said.
-        self.refused: set[str] = _refused_by(profile)
+        self.refused: set[str] = set()
+        if profile.get("temperature") is False:  # a reasoning model
+            self.refused |= {"temperature", "logprobs", "top_logprobs"}
         # Whether a reply has come: what is refused after that is one request, not access.
         self.answered = False
         self._lock = threading.Lock()
-        in_batch = (getattr(self.model, "metadata", None) or {}).get("batch")
         # One request finds out whether the model refuses what none before it carried.
-        self.trials = None if in_batch else FirstCalls()
+        self.trials = None if marks.get("batch") else FirstCalls()
         self._outside = _Place(with_plain_json(self.model), {})
         self._places: dict[asyncio.AbstractEventLoop, _Place] = {}
 
@@ -205,10 +204,10 @@ class ModelAdapter:
             seed: Whether a seed was wanted.
             logprobs: Whether log-probabilities were wanted.
         """
-        settings_needed = {"temperature"} | ({"seed"} if seed else set())
-        settings_needed |= {"logprobs", "top_logprobs"} if logprobs else set()
+        needed = {"temperature", *(["seed"] if seed else [])}
+        needed |= {"logprobs", "top_logprobs"} if logprobs else set()
         lower = {"structured output"} if request.rung != self._best else set()
-        return (self.refused & settings_needed - set(request.sent)) | lower
+        return (self.refused & needed - set(request.sent)) | lower
 
     def _place(self) -> _Place:
         """Return what belongs to the running event loop, or to no loop."""
@@ -261,19 +260,20 @@ class ModelAdapter:
                 is_new = setting not in self.refused
                 self.refused.add(setting)
             if is_new:
-                self._note(f"does not take {setting!r}: it is asked without it from here on")
+                self._note(setting, "without it from here on")
             return True
         if not complaint.format_rejected:
             return False
         with self._lock:
             if self.rungs[0] == request.rung and len(self.rungs) > 1:
                 self.rungs = self.rungs[1:]
-                self._note(f"does not take {request.rung!r}: it is asked by {self.rungs[0]!r}")
+                self._note(request.rung, f"by {self.rungs[0]!r}")
                 return True
         return self.rungs[0] != request.rung
 
-    def _note(self, what: str) -> None:
-        _LOG.warning("The model %r %s.", model_name(self.model), what)
+    def _note(self, refused: str, instead: str) -> None:
+        name = model_name(self.model)
+        _LOG.warning("The model %r does not take %r: it is asked %s.", name, refused, instead)
 
     def _with(
         self, model: BaseChatModel, sampling: Sampling, unseeded: bool
@@ -287,9 +287,7 @@ class ModelAdapter:
         if unseeded:
             # Without a seed LangChain's cache would answer every sample with the first.
             changes["cache"] = False
-        if self.openai_compatible:
-            return (model.model_copy(update=changes) if changes else model), dict(sampling)
-        fields = type(model).model_fields
+        fields = () if self.openai_compatible else type(model).model_fields
         changes |= {key: value for key, value in sampling.items() if key in fields}
         others = {key: value for key, value in sampling.items() if key not in fields}
         return (model.model_copy(update=changes) if changes else model), others
@@ -304,13 +302,6 @@ def deadline_of(model: BaseChatModel) -> float | None:
     return None
 
 
-def _refused_by(profile: Mapping[str, Any]) -> set[str]:
-    """Return the settings that a model is known not to take: those of a reasoning model."""
-    if profile.get("temperature") is False:
-        return {"temperature", "logprobs", "top_logprobs"}
-    return set()
-
-
 def _is_openai(model: BaseChatModel) -> bool:
     """Say whether a model is asked at OpenAI's own address, or at Azure's."""
     address = getattr(model, "openai_api_base", None) or "https://api.openai.com"
@@ -320,16 +311,14 @@ def _is_openai(model: BaseChatModel) -> bool:
 
 def _rungs(model: BaseChatModel, openai_compatible: bool) -> tuple[Rung, ...]:
     profile = getattr(model, "profile", None) or {}
-    structured = (
-        profile.get("structured_output")
-        or type(model).with_structured_output is not BaseChatModel.with_structured_output
-    )
-    tools = type(model).bind_tools is not BaseChatModel.bind_tools
-    ladder: list[Rung] = []
+    kind, ladder = type(model), list[Rung]()
     if openai_compatible:
         ladder.append("response_format")
-    elif structured:
+    elif (
+        profile.get("structured_output")
+        or kind.with_structured_output is not BaseChatModel.with_structured_output
+    ):
         ladder.append("structured_output")
-    if tools and profile.get("tool_calling", True):
+    if kind.bind_tools is not BaseChatModel.bind_tools and profile.get("tool_calling", True):
         ladder.append("tools")
     return (*ladder, "text")

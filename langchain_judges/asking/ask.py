@@ -28,7 +28,7 @@ from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel
 
 from langchain_judges.asking.limiter import ROW_COST
-from langchain_judges.asking.reading import Reading, check, json_schema, read, read_words
+from langchain_judges.asking.reading import Reading, check, json_schema, read
 from langchain_judges.asking.send import Asking, Question, Reply, Sent, StoredReply, send
 from langchain_judges.asking.steps import NODE_INPUT, Steps, Wait, emit
 from langchain_judges.asking.store import key_of
@@ -228,9 +228,9 @@ def _checked(
     material = sealed([str(variables[name]) for name in _MATERIAL if variables.get(name)])
 
     def reading(sent: Sent, message: AIMessage, shape: type[BaseModel]) -> Reading:
-        if own:
-            return read_words(message, shape, partial(own.parse, shape=question.shape))
-        return read(message, shape, question.parse, sent.request.tool, material)
+        parse = partial(own.parse, shape=question.shape) if own else question.parse
+        tool = sent.request.tool
+        return read(message, shape, parse, tool, material, words_alone=own is not None)
 
     while True:
         sent = yield from send(asking, messages)

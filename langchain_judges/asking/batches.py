@@ -19,7 +19,15 @@ import json
 import threading
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -73,7 +81,7 @@ class State(NamedTuple):
     status: str
     completed: int
     ended: bool
-    files: tuple[str, ...] = ()
+    files: Sequence[str] = ()
     problem: str = ""
 
 
@@ -121,15 +129,11 @@ class OpenAIJobs:
     async def look(self, name: str) -> State:
         """Return where a job stands."""
         job = (await self.batches.retrieve(name)).to_dict()
-        files = job.get("output_file_id"), job.get("error_file_id")
-        problem = (job.get("errors") or {}).get("data") or ""
-        return State(
-            job["status"],
-            (job.get("request_counts") or {}).get("completed", 0),
-            job["status"] in {"completed", "failed", "expired", "cancelled"},
-            tuple(file for file in files if file),
-            json.dumps(problem) if job["status"] == "failed" else "",
-        )
+        status, counts = job["status"], job.get("request_counts") or {}
+        ended = status in {"completed", "failed", "expired", "cancelled"}
+        files = [job[name] for name in ("output_file_id", "error_file_id") if job.get(name)]
+        problem = json.dumps(job.get("errors")) if status == "failed" else ""
+        return State(status, counts.get("completed", 0), ended, files, problem)
 
     async def results(self, name: str, state: State) -> Answers:
         """Yield what a job brought."""
@@ -222,15 +226,6 @@ class Pending:
     answer: asyncio.Future[BatchAnswer]
     jobs: int = 0
 
-    def settle(self, outcome: BatchAnswer | Exception) -> None:
-        """Give the answer, or what prevents one, to who waits for it, unless it has one."""
-        if self.answer.done():
-            return
-        if isinstance(outcome, Exception):
-            self.answer.set_exception(outcome)
-        else:
-            self.answer.set_result(outcome)
-
 
 class Batcher:
     """Collects requests into jobs, in an event loop of its own, and hands out the answers.
@@ -264,20 +259,13 @@ class Batcher:
             mark: each[_RECORD] for mark, each in found.items() if _RECORD in each
         }
         self._job_of = {key: mark for mark, job in self._jobs.items() for key in job["keys"]}
-        self._watched: set[str] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, name="batches", daemon=True).start()
 
     def ask(self, request: Any) -> Future[BatchAnswer]:
         """Return the answer to come for an HTTP request that was read, from any thread."""
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(
-                    target=self._loop.run_forever, name="batches", daemon=True
-                ).start()
         endpoint = f"/v1/{request.url.path.rpartition('/v1/')[2]}"
         work = self._ask(endpoint, json.loads(request.content))
         return asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -300,7 +288,7 @@ class Batcher:
         """Find the job that a request is in, or put it among those for the next one."""
         if mark := self._job_of.get(pending.key):
             self._open[pending.key] = pending
-            if mark not in self._watched:  # of an earlier run
+            if mark not in self._tasks:  # of an earlier run
                 self._start(self._resume(mark), mark)
             return
         self._waiting[pending.key] = pending
@@ -324,7 +312,6 @@ class Batcher:
 
     def _start(self, work: Coroutine[Any, Any, None], mark: str) -> None:
         """Run some work on a job; what it raises is the answer to all who wait for it."""
-        self._watched.add(mark)
         keys = self._jobs[mark]["keys"]
 
         async def guarded() -> None:
@@ -333,17 +320,20 @@ class Batcher:
             except Exception as exc:  # noqa: BLE001 - it answers all who wait
                 # Nobody awaits this task: a lost connection, a reply of another form, a full
                 # disk or a caller's `report` that raises must end the waits for its answers.
-                outcome = _refusal(exc) or exc
                 for key in keys:
-                    self._settle(key, outcome)
+                    self._settle(key, _refusal(exc) or exc)
 
-        task = asyncio.ensure_future(guarded())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[mark] = asyncio.ensure_future(guarded())
 
     def _settle(self, key: str, outcome: BatchAnswer | Exception) -> None:
-        if pending := self._open.pop(key, None):
-            pending.settle(outcome)
+        """Give the answer, or what prevents one, to who waits for it, unless it has one."""
+        pending = self._open.pop(key, None)
+        if pending is None or pending.answer.done():
+            return
+        if isinstance(outcome, Exception):
+            pending.answer.set_exception(outcome)
+        else:
+            pending.answer.set_result(outcome)
 
     async def _make(self, mark: str, part: list[Pending]) -> None:
         requests = {pending.key: pending.body for pending in part}
@@ -427,16 +417,16 @@ class Batcher:
 
     def _ask_again(self, key: str, result: BatchAnswer) -> None:
         """Put a request into another job, or hand its error on."""
-        pending = self._open.pop(key, None)
-        if pending is None or pending.answer.done():
+        pending = self._open.get(key)
+        if pending is None:
             return
         pending.jobs += 1
         if result.status in PASSING and pending.jobs < ATTEMPTS:
+            del self._open[key]
             self._enter(pending)
             return
-        problem = result.body if isinstance(result.body, str) else json.dumps(result.body)
-        error = {"error": {"message": f"the batch job says: {problem[:300]}"}}
-        pending.settle(BatchAnswer(result.status, error))
+        problem = f"the batch job says: {json.dumps(result.body)[:300]}"
+        self._settle(key, BatchAnswer(result.status, {"error": {"message": problem}}))
 
 
 def _parts(waiting: Iterable[Pending], most_requests: int) -> Iterator[list[Pending]]:
@@ -457,13 +447,10 @@ def _parts(waiting: Iterable[Pending], most_requests: int) -> Iterator[list[Pend
 
 def _refusal(error: Exception) -> BatchAnswer | None:
     """Return what a server refused in its own words, so that a refused key is one."""
-    status, response = status_of(error), getattr(error, "response", None)
-    if status is None:
+    if (status := status_of(error)) is None:
         return None
-    try:
-        return BatchAnswer(status, response.json())  # type: ignore[union-attr] # it has one
-    except (AttributeError, ValueError):
-        return BatchAnswer(status, {"error": {"message": str(error)[:300]}})
+    body = getattr(error, "body", None)
+    return BatchAnswer(status, {"error": body if isinstance(body, dict) else str(error)[:300]})
 
 
 def batch_model(

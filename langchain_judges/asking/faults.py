@@ -51,34 +51,34 @@ _STATUSES: dict[type[ModelError], int] = {
 }
 
 
-def usage_despite(error: Exception) -> TokenUsage | None:
-    """Return what a reply took that the client library threw away, if it did that.
+# Errors that the OpenAI client raises for a reply that came and was paid for.
+_PAID = {
+    "LengthFinishReasonError": Problem("truncated", "the reply was cut at its greatest length"),
+    "ContentFilterFinishReasonError": Problem(
+        "refusal", "the provider's content filter stopped the reply"
+    ),
+}
 
-    The OpenAI client raises for a reply cut by length or by a content filter, even though
-    the reply came and was paid for.
-    """
+
+def paid_error(error: Exception) -> Problem | None:
+    """Return the problem with a reply that came but was raised as an exception."""
+    return _PAID.get(type(error).__name__)
+
+
+def usage_despite(error: Exception) -> TokenUsage | None:
+    """Return what a reply took that the client library threw away, if it did that."""
     if paid_error(error) is None:
         return None
     raised: Any = error
-    completion = getattr(raised, "completion", None)
     try:
-        reply = completion.model_dump() if completion else raised.response.json()
+        cut = getattr(raised, "completion", None)
+        reply = cut.model_dump() if cut else raised.response.json()
     except (AttributeError, ValueError):
         reply = {}
     usage = reply.get("usage") or {}
     cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
     tokens = usage.get("prompt_tokens", 0), cached, usage.get("completion_tokens", 0)
     return TokenUsage(*tokens, reply.get("service_tier"))
-
-
-def paid_error(error: Exception) -> Problem | None:
-    """Return the problem with a reply that came but was raised as an exception."""
-    kind = type(error).__name__
-    if kind == "LengthFinishReasonError":
-        return Problem("truncated", "the reply was cut at its greatest length")
-    if kind == "ContentFilterFinishReasonError":
-        return Problem("refusal", "the provider's content filter stopped the reply")
-    return None
 
 
 def status_of(error: Exception) -> int | None:
@@ -88,23 +88,20 @@ def status_of(error: Exception) -> int | None:
     response that is a dictionary.
     """
     response = getattr(error, "response", None)
-    metadata = response.get("ResponseMetadata") if isinstance(response, dict) else None
-    attributes = (
+    parts = response if isinstance(response, dict) else {}
+    statuses = (
         getattr(error, "status_code", None),
         getattr(response, "status_code", None),
-        metadata.get("HTTPStatusCode") if isinstance(metadata, dict) else None,
+        (parts.get("ResponseMetadata") or {}).get("HTTPStatusCode"),
         getattr(error, "code", None),
         (error_under_200(error) or {}).get("code"),
+        *(status for kind, status in _STATUSES.items() if isinstance(error, kind)),
     )
-    implied = (status for kind, status in _STATUSES.items() if isinstance(error, kind))
-    for status in (*attributes, *implied):
-        # A success is none of an error's own.
-        if isinstance(status, int) and 400 <= status < 600:
-            return int(status)
-    return None
+    # A success is none of an error's own.
+    own = (each for each in statuses if isinstance(each, int) and 400 <= each < 600)
+    return next(own, None)
 
 
-# What the OpenAI client raises, as a TypeError, for a body without a reply.
 _NO_CHOICES = ("'NoneType' object is not iterable", "null value for 'choices'")
 
 
@@ -129,21 +126,18 @@ def unreadable(error: Exception) -> str | None:
     """Return in words what is wrong with an answer that is no reply; None for other errors."""
     if isinstance(error, json.JSONDecodeError):
         return "the server's answer is empty, was cut or is no JSON"
-    if isinstance(error, IndexError) or _stumbled(error) or error_under_200(error) == {}:
-        return _NO_REPLY
-    if isinstance(error, ValueError) and "Unexpected response type" in str(error):
-        return f"the server's answer is no chat completion: {error}"
-    return None
-
-
-def _stumbled(error: Exception) -> bool:
-    """Say whether the client of OpenAI's protocol met null where an answer has a reply."""
     trace = error.__traceback__
     while trace and trace.tb_next:
         trace = trace.tb_next
     where = trace.tb_frame.f_globals.get("__name__", "") if trace else ""
-    is_of_null = isinstance(error, TypeError | AttributeError) and "NoneType" in str(error)
-    return is_of_null and where.startswith("langchain_openai.")
+    # The client of OpenAI's protocol met null where an answer has a reply.
+    met_null = isinstance(error, TypeError | AttributeError) and "NoneType" in str(error)
+    stumbled = met_null and where.startswith("langchain_openai.")
+    if isinstance(error, IndexError) or stumbled or error_under_200(error) == {}:
+        return _NO_REPLY
+    if isinstance(error, ValueError) and "Unexpected response type" in str(error):
+        return f"the server's answer is no chat completion: {error}"
+    return None
 
 
 def redirects_in_circles(error: BaseException | None) -> bool:
@@ -195,41 +189,33 @@ _NO_REPLY = "the server answered without a reply, as if it had succeeded"
 
 def in_a_line(error: Exception) -> str:
     """Return the error on one line, with its HTTP status first where it has one."""
-    status = status_of(error)
-    # Some providers repeat the key that they refuse, and failures are kept in files.
-    hidden = error_under_200(error)
+    status, hidden = status_of(error), error_under_200(error)
     text = str(error) if hidden is None else str(hidden.get("message") or _NO_REPLY)
     text = unreadable(error) or text
     if redirects_in_circles(error):
         text = "the server redirects every request in a circle"
+    # Some providers repeat the key that they refuse, and failures are kept in files.
     message = clean(_KEYLIKE.sub(r"\1***", " ".join(text.split()))[:300])
-    if status is None and message.startswith("the server"):
-        return message
-    if status is None:
-        return f"{type(error).__name__}: {message}"
-    return f"HTTP {status}: {message.removeprefix(f'Error code: {status} - ')}"
+    if status is not None:
+        return f"HTTP {status}: {message.removeprefix(f'Error code: {status} - ')}"
+    return message if message.startswith("the server") else f"{type(error).__name__}: {message}"
 
 
 def wait_after(error: Exception, wait: float) -> float:
     """Return the seconds to wait: what the provider says, else the back-off with jitter."""
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        seconds = _seconds(headers.get(name), unit)
-        if seconds is not None:
+        value = str(headers.get(name))
+        try:
+            seconds = float(value) * unit
+        except ValueError:
+            try:  # the date after which to ask again
+                seconds = parsedate_to_datetime(value).timestamp() - time.time()
+            except (TypeError, ValueError):
+                continue
+        if math.isfinite(seconds) and seconds >= 0:
             return min(seconds, LONGEST_WAIT)
     return wait * random.uniform(0.75, 1.25)  # noqa: S311 - spreads retries, no secret
-
-
-def _seconds(value: object, unit: float) -> float | None:
-    """Read a retry-after: a number, or the date after which to ask again."""
-    try:
-        seconds = float(str(value)) * unit
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(str(value)).timestamp() - time.time()
-        except (TypeError, ValueError):
-            return None
-    return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
 
 # Characters of a message that are read; some errors repeat the whole prompt.
@@ -264,12 +250,14 @@ class Complaint(NamedTuple):
         """Return the first of some settings that the provider refuses."""
         if self.parameter:
             return self.parameter if self.parameter in settings else None
-        for sentence in re.split(r"\.(?=\s|$)|\n", self.message):
-            if _REFUSING.search(sentence):
-                for setting in settings:
-                    if self._says(rf"\b{re.escape(setting)}\b", sentence):
-                        return setting
-        return None
+        sentences = filter(_REFUSING.search, re.split(r"\.(?=\s|$)|\n", self.message))
+        said = (
+            setting
+            for sentence in sentences
+            for setting in settings
+            if self._says(rf"\b{re.escape(setting)}\b", sentence)
+        )
+        return next(said, None)
 
     @property
     def format_rejected(self) -> bool:
@@ -280,11 +268,9 @@ class Complaint(NamedTuple):
 
     def _says(self, pattern: str | re.Pattern[str], sentence: str) -> bool:
         """Say whether the provider itself says something, and not a text that it repeats."""
-        return any(
-            not self.prompt_words
-            & {_pair(sentence, match.start()), _pair(sentence, match.end())}
-            for match in re.finditer(pattern, sentence)
-        )
+        places = ((one.start(), one.end()) for one in re.finditer(pattern, sentence))
+        pairs = ({_pair(sentence, at) for at in place} for place in places)
+        return any(not self.prompt_words & each for each in pairs)
 
 
 def complaint_of(error: Exception, prompt: Sequence[str]) -> Complaint:

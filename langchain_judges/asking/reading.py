@@ -88,6 +88,8 @@ def read(
     parse: Parse | None,
     tool: str | None,
     material: Sequence[str] = (),
+    *,
+    words_alone: bool = False,
 ) -> Reading:
     """Return the checked data of a reply, or the problem with it.
 
@@ -97,46 +99,43 @@ def read(
         parse: Reads replies in plain words, for models that ignore the format.
         tool: The tool that the reply was to call, if it was asked by tools.
         material: The judged texts that the model was shown, which it may quote.
+        words_alone: Look for no JSON: braces and objects are words as any others.
     """
     if problem := _ending(message):
         return None, problem
     text = message.text.strip()
-    if arguments := _arguments(message, tool):
-        readings = [check(each, shape) for each in arguments]
-        # What the text says beside a call counts too, if it is an answer.
-        beside = [check(one.value, shape) for one in objects(text).complete]
-        readings += [each for each in beside if each[0] is not None]
-        return _agreed(readings)
-    if message.tool_calls and is_blank(text):
-        called = message.tool_calls[0]["name"]
-        return None, Problem("unparsable", f"a call of the tool {called!r}, not a reply")
+    if arguments := [] if words_alone else _arguments(message, tool):
+        return _called(arguments, text, shape)
+    if is_blank(text) and message.tool_calls and not words_alone:
+        return _unread(f"a call of the tool {message.tool_calls[0]['name']!r}, not a reply")
     if is_blank(text):
         return None, Problem("empty", "the reply is empty")
-    return _read_text(text, shape, parse, material)
-
-
-def read_words(message: AIMessage, shape: type[BaseModel], parse: Parse) -> Reading:
-    """Return the checked data of what `parse` finds behind a reply's thoughts.
-
-    Unlike `read` it looks for no JSON: braces and objects are words as any others.
-
-    Args:
-        message: The reply.
-        shape: What must be found; bounds and choices are checked too.
-        parse: Finds it.
-    """
-    if problem := _ending(message):
-        return None, problem
-    text = message.text.strip()
-    if is_blank(text):
-        return None, Problem("empty", "the reply is empty")
+    if not words_alone and (whole := whole_object(text)):
+        return check(whole.value, shape)
     start = answer_start(text)
     if start is None or start == len(text):
         return _unread("thoughts without an answer", text[-200:])
-    data = parse(text[start:].strip())
+    answer = text[start:].strip()
+    if not words_alone:
+        if start and any(map(has_wrappers, material)):
+            # The thoughts may quote a text that closes them.
+            return _unread("thoughts about a text with marks of thoughts", answer[:200])
+        return _read_answer(answer, shape, parse, material)
+    data = parse(answer) if parse else None
     if data is None:
         return _unread("not of the form that the prompt's `reply` says", text[-200:])
     return check(data, shape)
+
+
+def _called(arguments: Sequence[object], text: str, shape: type[BaseModel]) -> Reading:
+    """Return what all calls of the tool say, and the text beside them where it is an answer."""
+    beside = [check(one.value, shape) for one in objects(text).complete]
+    said = [check(each, shape) for each in arguments]
+    said += [each for each in beside if each[0] is not None]
+    if any(each != said[0] for each in said):
+        wrong = next((each for each in said if each[1] is not None), None)
+        return wrong or _unread("different answers in one reply")
+    return said[0]
 
 
 def _arguments(message: AIMessage, tool: str | None) -> list[object]:
@@ -180,23 +179,14 @@ def _ending(message: AIMessage) -> Problem | None:
     return None
 
 
-def _read_text(
-    text: str, shape: type[BaseModel], parse: Parse | None, material: Sequence[str]
+def _read_answer(
+    answer: str, shape: type[BaseModel], parse: Parse | None, material: Sequence[str]
 ) -> Reading:
-    """Read a reply as one object, else behind its thoughts as one object or as words.
+    """Read what stands behind a reply's thoughts as one object or as words.
 
     What might be another answer makes it none: a second object, a brace that closes nothing,
     thoughts without an end, words after the object.
     """
-    if whole := whole_object(text):
-        return check(whole.value, shape)
-    start = answer_start(text)
-    if start is None or start == len(text):
-        return _unread("thoughts without an answer", text[-200:])
-    answer = text[start:].strip()
-    if start and any(map(has_wrappers, material)):
-        # The thoughts may quote a text that closes them.
-        return _unread("thoughts about a text with marks of thoughts", answer[:200])
     if whole := whole_object(answer):
         return check(whole.value, shape)
     if wrappers(answer):
@@ -219,12 +209,12 @@ def _only_object(
 ) -> Reading:
     """Return the one object among words that cannot be another answer."""
     if len({json.dumps(one.value, sort_keys=True, default=str) for one in own}) > 1:
-        return None, Problem("unparsable", f"{len(own)} different answers in one reply")
+        return _unread(f"{len(own)} different answers in one reply")
     data, problem = check(own[0].value, shape)
-    if data is None:
+    if problem or data is None:
         return None, problem or Problem("unparsable", answer[:200])
     if prose_data is not None and _contradicts(prose_data, data, shape):
-        return None, Problem("unparsable", "the words and the JSON of the reply differ")
+        return _unread("the words and the JSON of the reply differ")
     if len(answer[own[-1].end :].split()) > _WORDS_AFTER:
         return _unread("words after the JSON object may take it back", answer[-200:])
     return data, None
@@ -240,8 +230,8 @@ def _is_quotation(one: TextObject, answer: str, material: Sequence[str]) -> bool
     )
 
 
-def _unread(what: str, part: str) -> Reading:
-    return None, Problem("unparsable", f"{what}: {part!r}")
+def _unread(what: str, part: str = "") -> Reading:
+    return None, Problem("unparsable", f"{what}: {part!r}" if part else what)
 
 
 def _contradicts(prose_data: ReplyData, data: ReplyData, shape: type[BaseModel]) -> bool:
@@ -254,15 +244,6 @@ def _contradicts(prose_data: ReplyData, data: ReplyData, shape: type[BaseModel])
         value[name] != data[name] and not isinstance(data[name], dict | list)
         for name in decisive
     )
-
-
-def _agreed(readings: Sequence[Reading]) -> Reading:
-    """Return the reading that all are, or what is wrong with one of them."""
-    if wrong := next((each for each in readings if each[1] is not None), None):
-        return wrong
-    if any(each != readings[0] for each in readings):
-        return None, Problem("unparsable", "different answers in one reply")
-    return readings[0]
 
 
 def check(data: object, shape: type[BaseModel]) -> Reading:

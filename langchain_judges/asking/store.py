@@ -37,7 +37,6 @@ CREATE TABLE IF NOT EXISTS replies (
     PRIMARY KEY (scope, key)
 ) WITHOUT ROWID;
 """
-_OF_KEY = " AND key = ?"
 _SIDE_FILES = ("-wal", "-shm")
 # The environment variable that names the file for checkpointers that have none on disk.
 FILE_VARIABLE = "JUDGES_REPLIES"
@@ -143,9 +142,10 @@ class ReplyStore:
             scope: The scope.
             key: The only entry that is wanted; None: all.
         """
-        query = "SELECT key, value, checksum FROM replies WHERE scope = ?"
-        query, values = (query, [scope]) if key is None else (query + _OF_KEY, [scope, key])
-        for found, text, checksum in self._rows(query, *values):
+        query = (
+            "SELECT key, value, checksum FROM replies WHERE scope = ? AND key = ifnull(?, key)"
+        )
+        for found, text, checksum in self._rows(query, scope, key):
             if checksum == _checksum(scope, found, text):
                 yield found, json.loads(text)
                 continue
@@ -153,7 +153,7 @@ class ReplyStore:
             set_aside = "UPDATE OR REPLACE replies SET scope = 'damaged'"
             self._change(f"{set_aside} WHERE scope = ? AND checksum = ?", (scope, checksum))
 
-    def _rows(self, query: str, *values: str) -> list[Any]:
+    def _rows(self, query: str, *values: str | None) -> list[Any]:
         try:
             with self._using:
                 return self._file.execute(query, values).fetchall()
@@ -231,10 +231,6 @@ def key_of(*parts: object) -> str:
     return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _always(_: object) -> bool:
-    return True
-
-
 class ScopeReplies:
     """What one row or thread has paid for."""
 
@@ -251,7 +247,7 @@ class ScopeReplies:
         self,
         key: str,
         compute: Callable[[], Steps[T]],
-        keep: Callable[[T], bool] = _always,
+        keep: Callable[[T], bool] = lambda _: True,
     ) -> Steps[T]:
         """Return what was computed for a key, before a kill even; else compute it.
 
@@ -286,18 +282,14 @@ class ThreadReplies:
     environment variable `JUDGES_REPLIES` names, else the memory of the process.
 
     Args:
-        saver: The graph's checkpointer; without one nothing is kept.
+        checkpointer: The graph's; without one nothing is kept.
     """
 
-    def __init__(self, saver: BaseCheckpointSaver[Any] | None) -> None:
+    def __init__(self, checkpointer: BaseCheckpointSaver[Any] | bool | None) -> None:
         """Start without any thread."""
-        self.saver = saver
+        given = isinstance(checkpointer, BaseCheckpointSaver)
+        self.saver = cast("BaseCheckpointSaver[Any]", checkpointer) if given else None
         self._threads: dict[str, ScopeReplies] = {}
-
-    @classmethod
-    def of(cls, checkpointer: BaseCheckpointSaver[Any] | bool | None) -> ThreadReplies:
-        """Return the replies of a graph, by what its option `checkpointer` is."""
-        return cls(checkpointer if isinstance(checkpointer, BaseCheckpointSaver) else None)
 
     def running(self) -> Steps[ScopeReplies | None]:
         """Return the replies of the thread that is running; None where none are kept."""

@@ -140,7 +140,7 @@ class JudgeContext:
             memory = options.recaller(contexts)
             if memory and options.takes == "pair":
                 _check_shown(examples_in, prompts)
-        replies = ThreadReplies.of(options.checkpointer)
+        replies = ThreadReplies(options.checkpointer)
         return cls(options, prompts, version, adapters, memory, model, replies, schema)
 
     def graph(self) -> MethodGraph:

@@ -117,7 +117,7 @@ def _loop(
     # What a judge that is not ours may be shown, nobody knows.
     everywhere = _across((judge_options.get("memory") or {}).get("recall"))
     judge_reach = Reach(everywhere or metadata.get("method") != "allure")
-    paid = ThreadReplies.of(options.checkpointer)
+    paid = ThreadReplies(options.checkpointer)
     return Loop(
         judge=alone(judge),
         mark={
