@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_judges.asking.confidence import json_spans, span_confidence
+from langchain_judges.asking.reply_text import json_spans, span_confidence
 from tests.cases import for_each
 
 

@@ -12,9 +12,8 @@ from langchain_judges import (
     resolve_model,
 )
 from langchain_judges.asking.adapter import ModelAdapter
-from langchain_judges.asking.ask import ask
+from langchain_judges.asking.ask import Question, ask
 from langchain_judges.asking.embeddings import SentenceEmbeddings, _encoders
-from langchain_judges.asking.send import Question
 from langchain_judges.asking.steps import run
 from langchain_judges.errors import ModelSetupError
 from langchain_judges.methods.bsm.prompts import REFERENCE

@@ -8,11 +8,12 @@ import pytest
 from pydantic import Field
 
 from langchain_judges import create_direct_judge
-from langchain_judges.asking.clients import (
+from langchain_judges.asking.models import (
+    model_identity,
+    resolve_model,
     with_plain_json,
     without_own_retries,
 )
-from langchain_judges.asking.models import model_identity, resolve_model
 from langchain_judges.errors import OptionError
 from langchain_judges.testing import FakeModelServer, ServerReply, reply
 from tests.cases import for_each

@@ -19,8 +19,7 @@ from langchain_judges import (
     load_judge,
     resolve_model,
 )
-from langchain_judges.asking.adapter import ModelAdapter
-from langchain_judges.asking.prompt_cache import PromptCache, beginnings
+from langchain_judges.asking.adapter import ModelAdapter, PromptCache, beginnings
 from langchain_judges.asking.steps import Wait, arun
 from langchain_judges.report.terminal import summary_table
 from langchain_judges.testing import FakeChatModel, FakeModelServer, reply
@@ -237,7 +236,7 @@ def test_rows_share_their_remembered_examples(recall):
 
 def test_nobody_waits_where_the_option_says_so(monkeypatch):
     # The first call does not show first that the model takes all settings.
-    monkeypatch.setattr("langchain_judges.asking.send.TRIAL", 0)
+    monkeypatch.setattr("langchain_judges.asking.ask.TRIAL", 0)
     shares = []
     for first in (True, False):
         # Calls that are not held back are all under way at once, and are served nothing.

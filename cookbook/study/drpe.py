@@ -30,8 +30,7 @@ from cookbook.study.overlap import OVERLAPS, overlap
 from cookbook.study.runner import Arm, Bench, Cell, Row, Rows, Table, first_groups
 from langchain_judges import load_judge, resolve_model
 from langchain_judges.asking.adapter import ModelAdapter
-from langchain_judges.asking.ask import ask
-from langchain_judges.asking.send import Question
+from langchain_judges.asking.ask import Question, ask
 from langchain_judges.asking.steps import run
 from langchain_judges.datasets.summaries import SUMMARIZE
 from langchain_judges.errors import InputError

@@ -1,4 +1,9 @@
-"""From what a user names (`"openai:gpt-…"`, `"local"`, a chat model) to a chat model."""
+"""From what a user names (`"openai:gpt-…"`, `"local"`, a chat model) to a model for `ask()`.
+
+The copies of a chat model that `ask()` needs hide what nobody may read: servers repeat keys,
+headers and addresses in their errors and now and then in a reply, and both are kept in files.
+What to mask is known from the model itself, not guessed by its form.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +11,19 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NotRequired
-from urllib.parse import urlsplit
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache, cached_property
+from typing import Any, NotRequired, TypeGuard
+from urllib.parse import parse_qsl, quote, urlsplit
 
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatResult
+from pydantic import PrivateAttr, SecretStr
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.clients import is_openai_compatible
 from langchain_judges.errors import ModelSetupError, OptionError
-
-if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
 
 
 class ModelSpec(TypedDict):
@@ -261,3 +268,309 @@ def _settings(settings: Mapping[str, object]) -> dict[str, object]:
         data = json.dumps(unknown, sort_keys=True, default=str)
         plain["others"] = hashlib.sha256(data.encode()).hexdigest()[:12]
     return plain
+
+
+# Fields of a `ChatOpenAI`: its clients, and the part of each that brings replies.
+_CLIENTS = (("root_client", "client"), ("root_async_client", "async_client"))
+
+
+def is_openai_compatible(model: object) -> bool:
+    """Say whether `model` is a `ChatOpenAI` or derived from it.
+
+    Read from the class names, because importing `langchain_openai` only to ask costs more
+    than the rest of the package.
+    """
+    return any(
+        base.__name__ == "BaseChatOpenAI" and base.__module__.startswith("langchain_openai.")
+        for base in type(model).__mro__
+    )
+
+
+def changed_clients(model: BaseChatModel, change: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return the clients of a `ChatOpenAI` that a change replaces, by field.
+
+    Args:
+        model: The model.
+        change: Returns a client in place of another, or the same.
+    """
+    fields: dict[str, Any] = {}
+    for root, completions in _CLIENTS:
+        client = getattr(model, root, None)
+        if client is not None and (changed := change(client)) is not client:
+            fields |= {root: changed, completions: changed.chat.completions}
+    return fields
+
+
+def without_own_retries(model: BaseChatModel) -> BaseChatModel:
+    """Return a copy of a model that does not retry by itself.
+
+    Two layers of retries multiply, and attempts that we cannot see cannot be counted. A class
+    that made its client when it was built keeps what that client does.
+    """
+    if not is_openai_compatible(model):
+        retries = getattr(model, "max_retries", None)
+        if not retries or "max_retries" not in type(model).model_fields:
+            return model
+        copy = model.model_copy(update={"max_retries": 0})
+        # Clients that were made on first use are made again, by the new number; what else a
+        # model keeps, such as weights, may be costly and knows nothing of it.
+        for name in dir(type(copy)):
+            is_cached = isinstance(getattr(type(copy), name, None), cached_property)
+            if is_cached and "client" in name.lower():
+                vars(copy).pop(name, None)
+        return copy
+
+    def once(client: Any) -> Any:
+        # A client that wraps another, to trace it, need not have the number.
+        retries = getattr(client, "max_retries", None)
+        return client.with_options(max_retries=0) if retries else client
+
+    clients = changed_clients(model, once)
+    return model.model_copy(update={"max_retries": 0, **clients}) if clients else model
+
+
+def with_own_connections(model: BaseChatModel) -> BaseChatModel:
+    """Return a copy of a `ChatOpenAI` with an HTTP client for the running event loop alone.
+
+    langchain-openai shares one asynchronous client between all event loops of a process. A
+    connection that a loop left behind takes the request, which is paid for, and then fails
+    with "Event loop is closed". A client that the caller gave is kept.
+    """
+    root = getattr(model, "root_async_client", None)
+    if root is None or getattr(model, "http_async_client", None) is not None:
+        return model
+    from openai import DefaultAsyncHttpxClient
+
+    own = root.with_options(http_client=DefaultAsyncHttpxClient())
+    return model.model_copy(
+        update={"root_async_client": own, "async_client": own.chat.completions}
+    )
+
+
+def with_plain_json(model: BaseChatModel) -> BaseChatModel:
+    """Return a copy of a `ChatOpenAI` or `AzureChatOpenAI` whose replies stay plain JSON.
+
+    Building the client's typed objects takes longer than the rest of a call. Classes of other
+    packages read fields of them, and are returned as they are.
+    """
+    if not type(model).__module__.startswith("langchain_openai."):
+        return model
+    return model.model_copy(update=changed_clients(model, _plain_client))
+
+
+def _plain_client(client: Any) -> Any:
+    if type(client).__module__.partition(".")[0] != "openai":
+        return client
+    send = client.chat.completions.with_raw_response.create
+
+    def create(**payload: Any) -> _Reply:
+        return _Reply(send(**_as_body(payload)))
+
+    async def acreate(**payload: Any) -> _Reply:
+        return _Reply(await send(**_as_body(payload)))
+
+    ask = acreate if type(client).__name__.startswith("Async") else create
+    raw = _Beside(client.chat.completions, create=ask, parse=ask)
+    completions = _Beside(client.chat.completions, with_raw_response=raw)
+    return _Beside(client, chat=_Beside(client.chat, completions=completions))
+
+
+# Keywords of a call that are not part of its body.
+_OPTIONS = {"extra_headers", "extra_query", "timeout"}
+
+
+def _as_body(payload: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords of a call whose body is sent as it is: to check it costs a fifth."""
+    options = {name: payload.pop(name) for name in _OPTIONS & payload.keys()}
+    extra_body = payload.pop("extra_body", None) or {}
+    body = {**payload, **extra_body}
+    return {"model": payload["model"], "messages": (), "extra_body": body, **options}
+
+
+class _Beside:
+    """Something that a few attributes stand in front of."""
+
+    def __init__(self, behind: Any, **attributes: Any) -> None:
+        self._behind = behind
+        vars(self).update(attributes)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._behind, name)
+
+
+class _Reply(_Beside):
+    def parse(self) -> object:
+        """Return a common reply as a dictionary, any other as the client reads it."""
+        try:
+            body = json.loads(self._behind.http_response.content)
+        except ValueError:
+            return self._behind.parse()
+        if not _is_common(body):
+            return self._behind.parse()
+        for choice in body["choices"]:
+            _slim((choice.get("logprobs") or {}).get("content"))
+        return body
+
+
+def _is_common(body: object) -> TypeGuard[dict[str, Any]]:
+    """Say whether LangChain reads all of a reply from a dictionary: not where it refuses."""
+    choices = body.get("choices") if isinstance(body, dict) and not body.get("error") else None
+    if not isinstance(choices, list) or not choices:
+        return False
+    messages = [one.get("message") if isinstance(one, dict) else None for one in choices]
+    return all(
+        isinstance(message, dict)
+        and message.get("role") == "assistant"
+        and not message.get("refusal")
+        for message in messages
+    )
+
+
+def _slim(tokens: object) -> None:
+    """Drop what says nothing more of tokens: traces copy every entry, twice.
+
+    The bytes that a token's text spells, and empty lists of alternatives.
+    """
+    for token in tokens if isinstance(tokens, list) else ():
+        if not isinstance(token, dict) or not isinstance(text := token.get("token"), str):
+            continue
+        if token.get("bytes") == list(text.encode(errors="replace")):
+            del token["bytes"]
+        if token.get("top_logprobs") == []:
+            del token["top_logprobs"]
+        _slim(token.get("top_logprobs"))
+
+
+MASK = "***"
+_NAMED = re.compile(r"key|token(?!s|_id|iz)|secret|password|credential|authorization", re.I)
+_CARRIED = re.compile(r"headers?$|query$|cookies?$", re.I)
+# Characters of a secret: a placeholder such as `none` is an ordinary word of replies.
+_SHORTEST = 6
+
+
+class Secrets:
+    """Masks what a model was configured with: keys, headers, query values."""
+
+    def __init__(self, model: BaseChatModel) -> None:
+        """Collect the secrets of `model`."""
+        fields = {name: getattr(model, name, None) for name in type(model).model_fields}
+        found = {value for value in _secrets("", fields) if len(value) >= _SHORTEST}
+        forms = found | {quote(value, safe="") for value in found}
+        # The longest first: one may be part of another.
+        self._values = sorted(forms, key=len, reverse=True)
+
+    def __bool__(self) -> bool:
+        """Say whether there are any."""
+        return bool(self._values)
+
+    def mask(self, data: Any) -> Any:
+        """Return JSON data with stars for every secret in its texts."""
+        if isinstance(data, str):
+            for value in self._values:
+                data = data.replace(value, MASK)
+            return data
+        if isinstance(data, list):
+            return [self.mask(part) for part in data]
+        if isinstance(data, dict):
+            return {self.mask(name): self.mask(part) for name, part in data.items()}
+        return data
+
+
+def _secrets(name: str, value: object) -> Iterator[str]:
+    """Yield the secrets that one setting of a model holds."""
+    if isinstance(value, SecretStr):
+        yield value.get_secret_value()
+    elif isinstance(value, Mapping):
+        for inner, part in value.items():
+            yield from _secrets("key" if _CARRIED.search(name) else str(inner), part)
+    elif isinstance(value, str) and "://" in value:
+        yield from (part for _, part in parse_qsl(value.partition("?")[2]))
+    elif isinstance(value, str) and _NAMED.search(name):
+        # Of `Bearer abc` the second word is the secret.
+        yield from (value, value.rpartition(" ")[2])
+
+
+def masked(model: BaseChatModel) -> BaseChatModel:
+    """Return a copy of a model that masks its secrets in what it returns and raises."""
+    secrets = Secrets(model)
+    if not secrets:
+        return model
+    hidden = model.model_copy()
+    copy: Any = hidden
+    # Not by `update`: they are no settings of the caller's. What is streamed is not masked.
+    vars(copy)["disable_streaming"] = True
+    if hasattr(copy, "streaming"):
+        vars(copy)["streaming"] = False
+    copy.__class__ = _class_of(type(model))
+    if copy.__pydantic_private__ is None:
+        copy.__pydantic_private__ = {}
+    copy.__pydantic_private__["_secrets"] = secrets
+    return hidden
+
+
+@cache
+def _class_of(kind: type[BaseChatModel]) -> type[BaseChatModel]:
+    """Return a subclass that masks, under the name and module by which its parent is known."""
+
+    class Masked(kind):  # type: ignore[misc, valid-type] # a class known at run time alone
+        _secrets: Secrets = PrivateAttr()
+
+        def _generate(self, *args: Any, **settings: Any) -> ChatResult:
+            with _masked_errors(self._secrets):
+                result = super()._generate(*args, **settings)
+            return _masked_result(result, self._secrets)
+
+        async def _agenerate(self, *args: Any, **settings: Any) -> ChatResult:
+            with _masked_errors(self._secrets):
+                result = await super()._agenerate(*args, **settings)
+            return _masked_result(result, self._secrets)
+
+    Masked.__name__, Masked.__qualname__ = kind.__name__, kind.__qualname__
+    Masked.__module__, Masked.__doc__ = kind.__module__, kind.__doc__
+    return Masked
+
+
+def _masked_result(result: ChatResult, secrets: Secrets) -> ChatResult:
+    for generation in result.generations:
+        message: BaseMessage = generation.message
+        for name in ("content", "tool_calls", "additional_kwargs"):
+            part = getattr(message, name, None)
+            if (clean := secrets.mask(part)) != part:
+                message = message.model_copy(update={name: clean})
+        if message is not generation.message:
+            generation.message = message
+            generation.text = secrets.mask(generation.text)
+    return result
+
+
+@contextmanager
+def _masked_errors(secrets: Secrets) -> Iterator[None]:
+    """Mask what an exception and those it came from say: a traceback shows them all."""
+    try:
+        yield
+    except Exception as error:
+        one: BaseException | None = error
+        while one is not None:
+            one.args = tuple(map(secrets.mask, one.args))
+            for name in ("message", "body"):
+                if name in vars(one):
+                    setattr(one, name, secrets.mask(getattr(one, name)))
+            if type(response := getattr(one, "response", None)).__module__.startswith("httpx"):
+                vars(one)["response"] = _masked_response(response, secrets)
+            one = one.__cause__ or one.__context__
+        raise
+
+
+def _masked_response(response: Any, secrets: Secrets) -> Any:
+    """Return a server's answer without secrets: LangChain puts a refusal into traces."""
+    if not response.is_closed:  # nobody has read it
+        return response
+    headers = {
+        name: value
+        for name, value in response.headers.items()
+        if name in {"content-type", "retry-after", "retry-after-ms"}
+    }
+    content = secrets.mask(response.text).encode()
+    return type(response)(
+        response.status_code, headers=headers, content=content, request=response.request
+    )

@@ -23,8 +23,7 @@ from typing import (
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.types import Overwrite, Send
 
-from langchain_judges.asking.ask import ask
-from langchain_judges.asking.send import Question, Reply
+from langchain_judges.asking.ask import Question, Reply, ask
 from langchain_judges.asking.steps import (
     NODE_INPUT,
     Steps,

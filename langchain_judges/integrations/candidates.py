@@ -12,9 +12,8 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, e
 from langchain_core.runnables.config import patch_config
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.clients import is_openai_compatible
-from langchain_judges.asking.models import resolve_model
-from langchain_judges.asking.send import sample_seed
+from langchain_judges.asking.ask import sample_seed
+from langchain_judges.asking.models import is_openai_compatible, resolve_model
 from langchain_judges.asking.steps import Steps, Wait, arun, emit, run, together
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.cases import (

@@ -19,10 +19,10 @@ from pydantic import BaseModel
 
 from langchain_judges.asking import nodes
 from langchain_judges.asking.adapter import ModelAdapter
+from langchain_judges.asking.ask import Question, Reply
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.nodes import Next, Node, Route, blank_state, event_names
 from langchain_judges.asking.reading import PIECE, OwnPrompt, own_prompt, read_prompts
-from langchain_judges.asking.send import Question, Reply
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.asking.store import ThreadReplies
 from langchain_judges.errors import OptionError

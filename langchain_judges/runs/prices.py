@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat
 
+from langchain_judges.asking.adapter import SHORTEST, PromptCache
 from langchain_judges.asking.limiter import TokenUsage
 from langchain_judges.asking.models import ModelSpec, model_name, own_address
-from langchain_judges.asking.prompt_cache import SHORTEST, PromptCache
 from langchain_judges.errors import OptionError, needs
 from langchain_judges.methods.describe import Outline, metadata_of, unwrapped
 from langchain_judges.rows.texts import BYTES

@@ -10,8 +10,8 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.graph import END, START
 from langgraph.types import Send
 
+from langchain_judges.asking.ask import sample_seed
 from langchain_judges.asking.nodes import Route
-from langchain_judges.asking.send import sample_seed
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.methods.declaration import Seed
 from langchain_judges.methods.graph import JudgeGraph

@@ -12,9 +12,8 @@ from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel, Field, create_model, model_validator
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.ask import ask
+from langchain_judges.asking.ask import Question, Reply, ask
 from langchain_judges.asking.nodes import Emits, Silent, joined
-from langchain_judges.asking.send import Question, Reply
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.declaration import GraphOptions

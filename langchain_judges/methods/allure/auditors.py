@@ -12,8 +12,7 @@ from langgraph.types import interrupt
 from pydantic import BaseModel, create_model
 
 from langchain_judges.asking.adapter import ModelAdapter
-from langchain_judges.asking.ask import ask
-from langchain_judges.asking.send import Question
+from langchain_judges.asking.ask import Question, ask
 from langchain_judges.asking.steps import Steps, Wait, together
 from langchain_judges.asking.store import ThreadReplies, key_of
 from langchain_judges.errors import InputError, OptionError

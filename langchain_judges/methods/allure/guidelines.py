@@ -17,8 +17,7 @@ from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.adapter import ModelAdapter
-from langchain_judges.asking.ask import ask
-from langchain_judges.asking.send import Question
+from langchain_judges.asking.ask import Question, ask
 from langchain_judges.asking.steps import Steps, Wait, run
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.failure_memory import FailureMemory

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from langchain_core.prompts import ChatPromptTemplate
 
-from langchain_judges.asking.send import chat_prompt
+from langchain_judges.asking.ask import chat_prompt
 from langchain_judges.methods.pairs import MATERIAL_RULE
 
 AUDIT = ChatPromptTemplate.from_messages(

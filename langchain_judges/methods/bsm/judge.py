@@ -12,9 +12,8 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.constants import END
 from langgraph.types import Send
 
-from langchain_judges.asking.ask import ask
+from langchain_judges.asking.ask import Reply, ask, sample_seed
 from langchain_judges.asking.nodes import Call, Next, Route
-from langchain_judges.asking.send import Reply, sample_seed
 from langchain_judges.asking.steps import SingleFlight, Steps, Update, together
 from langchain_judges.memory.shown import block
 from langchain_judges.methods.bsm import prompts as texts

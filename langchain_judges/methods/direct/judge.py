@@ -15,9 +15,9 @@ from langgraph.constants import END, START
 from langgraph.types import Overwrite, Send
 from pydantic import BaseModel
 
+from langchain_judges.asking.ask import Question, Reply, sample_seed
 from langchain_judges.asking.nodes import Call, Next, Route, in_one
 from langchain_judges.asking.reading import lax_shape
-from langchain_judges.asking.send import Question, Reply, sample_seed
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.methods.context import JudgeContext, StateSchema, begin
 from langchain_judges.methods.direct import prompts as texts

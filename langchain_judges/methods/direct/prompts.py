@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from langchain_judges.asking.send import chat_prompt
+from langchain_judges.asking.ask import chat_prompt
 from langchain_judges.methods.few_shot import WorkedExample, shown_examples
 from langchain_judges.methods.pairs import (
     BY_ITSELF,

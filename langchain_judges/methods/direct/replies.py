@@ -10,10 +10,16 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.confidence import Span, json_spans, reply_tokens, spelling
 from langchain_judges.asking.nodes import Emits, Gathered, joined
 from langchain_judges.asking.reading import check, shape_of
-from langchain_judges.asking.reply_text import SLOTS, spoken_label
+from langchain_judges.asking.reply_text import (
+    SLOTS,
+    Span,
+    json_spans,
+    reply_tokens,
+    spelling,
+    spoken_label,
+)
 from langchain_judges.methods.pairs import PairResult, PairState, ShownPair
 from langchain_judges.methods.replies import PlanLine, PlanScore, score_within
 from langchain_judges.orders import Order, by_identity, naming_identities

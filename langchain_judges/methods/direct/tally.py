@@ -8,7 +8,7 @@ from itertools import product
 from statistics import fmean
 from typing import NamedTuple
 
-from langchain_judges.asking.send import Reply
+from langchain_judges.asking.ask import Reply
 from langchain_judges.asking.steps import Update
 from langchain_judges.methods.direct.options import Baseline
 from langchain_judges.methods.direct.replies import DirectBallot, JudgeWork

@@ -11,11 +11,10 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.constants import END
 from langgraph.types import Overwrite, Send
 
-from langchain_judges.asking.ask import ask, recorded
+from langchain_judges.asking.ask import Question, ask, recorded, sample_seed
 from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings
 from langchain_judges.asking.nodes import Next, Route
 from langchain_judges.asking.reading import lax_shape
-from langchain_judges.asking.send import Question, sample_seed
 from langchain_judges.asking.steps import SingleFlight, Steps, Update
 from langchain_judges.memory.shown import block
 from langchain_judges.methods.context import JudgeContext, StateSchema, begin

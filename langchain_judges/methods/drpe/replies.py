@@ -10,13 +10,13 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel, Field, ValidationError, create_model
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.confidence import (
+from langchain_judges.asking.nodes import Emits, joined
+from langchain_judges.asking.reading import shape_of
+from langchain_judges.asking.reply_text import (
     json_spans,
     reply_tokens,
     spelling,
 )
-from langchain_judges.asking.nodes import Emits, joined
-from langchain_judges.asking.reading import shape_of
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.orders import Order, Slot

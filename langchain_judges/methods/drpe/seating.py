@@ -12,9 +12,8 @@ from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
-from langchain_judges.asking.ask import ask
+from langchain_judges.asking.ask import Question, Reply, ask
 from langchain_judges.asking.embeddings import embedded
-from langchain_judges.asking.send import Question, Reply
 from langchain_judges.asking.steps import SingleFlight, Steps, Update, Wait, together
 from langchain_judges.methods.drpe.options import DRPE, Panel
 from langchain_judges.methods.drpe.replies import DRPEState, both_readers_shape, readers_shape

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from statistics import fmean
 
-from langchain_judges.asking.send import Reply
+from langchain_judges.asking.ask import Reply
 from langchain_judges.methods.drpe.options import DRPE, ConfidenceKind
 from langchain_judges.methods.drpe.replies import (
     RoleBallot,

@@ -13,9 +13,9 @@ from langchain_core.messages import BaseMessage
 from langgraph.constants import END, START
 from langgraph.types import Overwrite, Send
 
+from langchain_judges.asking.ask import Question, Reply
 from langchain_judges.asking.nodes import Call, Next, in_one
 from langchain_judges.asking.reading import Problem, check, lax_shape
-from langchain_judges.asking.send import Question, Reply
 from langchain_judges.asking.steps import Update
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example

@@ -12,10 +12,16 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel, BeforeValidator
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.confidence import json_spans, reply_tokens, spelling
 from langchain_judges.asking.nodes import Gathered
 from langchain_judges.asking.reading import shape_of
-from langchain_judges.asking.reply_text import LabelForms, SpokenLabel, spoken_label
+from langchain_judges.asking.reply_text import (
+    LabelForms,
+    SpokenLabel,
+    json_spans,
+    reply_tokens,
+    spelling,
+    spoken_label,
+)
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.items import ItemResult, ItemState
 from langchain_judges.methods.rubric.criteria import Criterion, Explain

@@ -10,8 +10,8 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.constants import END
 from langgraph.types import Overwrite, Send
 
+from langchain_judges.asking.ask import Question, Reply, sample_seed
 from langchain_judges.asking.nodes import Call, Next, Route
-from langchain_judges.asking.send import Question, Reply, sample_seed
 from langchain_judges.asking.steps import Update
 from langchain_judges.methods.context import JudgeContext, StateSchema, begin
 from langchain_judges.methods.few_shot import shown_examples

@@ -10,14 +10,15 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.confidence import (
+from langchain_judges.asking.nodes import Emits, Gathered, joined
+from langchain_judges.asking.reading import lax_shape, shape_of
+from langchain_judges.asking.reply_text import (
+    SLOTS,
     json_spans,
     reply_tokens,
     span_confidence,
+    spoken_label,
 )
-from langchain_judges.asking.nodes import Emits, Gathered, joined
-from langchain_judges.asking.reading import lax_shape, shape_of
-from langchain_judges.asking.reply_text import SLOTS, spoken_label
 from langchain_judges.methods.pairs import PairResult, PairState, ShownPair
 from langchain_judges.orders import Order, Slot
 from langchain_judges.verdict import Preference
