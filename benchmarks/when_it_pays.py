@@ -119,9 +119,9 @@ Measures = dict[str, tuple[float, float]]
 def measure(skill: float, world: World, number: int) -> Measures:
     """Return the share of right verdicts and the mean calls of each method."""
     model = FakeChatModel(replies=Simulated(skill, world))
-    contestants, _ = line_up(list(OPTIONS), model, budget=None, options=OPTIONS)
+    judges, _ = line_up(list(OPTIONS), model, budget=None, options=OPTIONS)
     rows = pairs(number)
-    comparison = compare(contestants, rows, progress=False, max_concurrency=1)
+    comparison = compare(judges, rows, progress=False, max_concurrency=1)
     measures: Measures = {}
     for name, each in comparison["methods"].items():
         share = each["labelled"]["share"] if each["labelled"] else None

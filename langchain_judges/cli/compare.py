@@ -70,7 +70,7 @@ def _compare_methods(
     run: RunFlags,
     folder: Path | None,
 ) -> None:
-    from langchain_judges.methods.describe import is_local
+    from langchain_judges.methods.describe import is_local, metadata_of
     from langchain_judges.methods.registry import METHODS, kind_of_rows
     from langchain_judges.runs.comparison import compare, line_up, of_specs, save
 
@@ -90,30 +90,23 @@ def _compare_methods(
         )
     good = checked_rows(open_rows(pairs, check_labelled_pair, rows, "pair"))
     chat = chat_model(model.spec_of(model.model), dry_run=run.dry_run)
-    contestants, skipped = line_up(names, chat, budget=contest.budget)
-    contestants += of_specs(contest.spec or [])
-    for each in contestants:
-        calls = each["calls"]
+    judges, skipped = line_up(names, chat, budget=contest.budget)
+    judges |= of_specs(contest.spec or [])
+    for name, judge in judges.items():
+        calls = metadata_of(judge)["calls"]
         say(
-            f"{each['name']}: at most {good.number * calls:,} calls ({calls} for each pair), "
+            f"{name}: at most {good.number * calls:,} calls ({calls} for each pair), "
             "excluding retries."
         )
         if run.dry_run:
-            tell_cost(each["judge"], good.number, good.size, run.prices)
-    if any(is_local(each["judge"]) for each in contestants):
+            tell_cost(judge, good.number, good.size, run.prices)
+    if any(map(is_local, judges.values())):
         warn_local()
     for method, why in skipped.items():
         warn(f"{method} takes no part: {why}.")
     if run.dry_run:
         return
-    comparison = compare(
-        contestants,
-        good,
-        budget=contest.budget,
-        skipped=skipped,
-        out=folder,
-        **run.options(),
-    )
+    comparison = compare(judges, good, out=folder, **run.options())
     if folder is not None:
         save(comparison, folder / "comparison.json")
     _print(comparison, strict=run.strict)

@@ -189,9 +189,8 @@ def comparison_table(comparison: Comparison) -> Table:
         "as labelled": [_rate(each["labelled"]) for each in standings],
     }
     # Each two methods stand once, above the diagonal.
-    agreed = {tuple(each["methods"]): _rate(each["rate"]) for each in comparison["agreement"]}
-    for other in list(methods)[:-1]:
-        lines[f"as {other}"] = [agreed.get((other, method), "") for method in methods]
+    for other, rates in list(comparison["agreement"].items())[:-1]:
+        lines[f"as {other}"] = [_rate(rates[m]) if m in rates else "" for m in methods]
     for name, cells in lines.items():
         if set(cells) != {"-"}:
             table.add_row(Text(name, style="bold"), *map(Text, cells))

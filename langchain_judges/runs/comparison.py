@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import TypedDict
 
@@ -16,14 +16,10 @@ from langchain_judges.asking.models import resolve_model
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.declaration import BudgetError, read_spec
 from langchain_judges.methods.describe import kind_of, metadata_of
-from langchain_judges.methods.registry import (
-    COMBINATIONS,
-    METHODS,
-    load_judge,
-    within_budget,
-)
-from langchain_judges.options import Rule, with_options
+from langchain_judges.methods.registry import COMBINATIONS, METHODS, load_judge, within_budget
+from langchain_judges.options import with_options
 from langchain_judges.rows.checks import SIDES
+from langchain_judges.rows.files import whole_file
 from langchain_judges.runs.many import Run, judge_many
 from langchain_judges.runs.options import FilePath, RunLimits
 from langchain_judges.runs.rows import judged_row
@@ -33,28 +29,13 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 
-class Contestant(TypedDict):
-    """A method with its settings.
-
-    Attributes:
-        name: The method, or the file of a spec.
-        calls: The most calls for one pair, excluding repairs.
-    """
-
-    name: str
-    method: str
-    options: dict[str, Any]
-    calls: int
-    judge: Judge
-
-
 def line_up(
     methods: Sequence[str],
     model: str | BaseChatModel,
     *,
     budget: int | None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
-) -> tuple[list[Contestant], dict[str, str]]:
+) -> tuple[dict[str, Judge], dict[str, str]]:
     """Create a judge for each method, with the settings that fit the budget.
 
     Args:
@@ -65,8 +46,8 @@ def line_up(
             and a method that then needs more calls than the budget is skipped.
 
     Returns:
-        The contestants, and the reasons of the methods that were skipped: a method is not
-        registered, or the budget is too small for it.
+        The judges by method, and the reasons of the methods that were skipped: the budget is
+        too small for one, or it judges no pairs.
 
     Raises:
         OptionError: No method can take part, one is named twice or unknown, or an option is
@@ -80,7 +61,7 @@ def line_up(
     if beyond := set(own) - set(methods):
         raise OptionError(f"`options` are for methods that take part, got {sorted(beyond)!r}")
     chat = resolve_model(model)
-    contestants: list[Contestant] = []
+    judges: dict[str, Judge] = {}
     skipped: dict[str, str] = {}
     for method in methods:
         if known[method].takes == "item" or (budget is not None and not known[method].budgets):
@@ -91,25 +72,19 @@ def line_up(
         except BudgetError as exc:
             skipped[method] = str(exc)
             continue
-        settings |= own.get(method, {})
-        contestant = _contestant(method, method, settings, load_judge(method, chat, **settings))
-        calls = contestant["calls"]
+        judge = load_judge(method, chat, **{**settings, **own.get(method, {})})
+        calls = metadata_of(judge)["calls"]
         if budget is not None and calls > budget:
             skipped[method] = f"{calls} calls for a pair are more than the budget of {budget}"
         else:
-            contestants.append(contestant)
-    if not contestants:
+            judges[method] = judge
+    if not judges:
         reasons = "; ".join(f"{method}: {why}" for method, why in skipped.items())
         raise OptionError(f"no method can take part: {reasons}")
-    return contestants, skipped
+    return judges, skipped
 
 
-def _contestant(name: str, method: str, options: Mapping[str, Any], judge: Judge) -> Contestant:
-    calls = int(metadata_of(judge)["calls"])
-    return Contestant(name=name, method=method, options=dict(options), calls=calls, judge=judge)
-
-
-def of_specs(paths: Sequence[str | os.PathLike[str]]) -> list[Contestant]:
+def of_specs(paths: Sequence[str | os.PathLike[str]]) -> dict[str, Judge]:
     """Return the judges that files describe, each by the name of its file.
 
     Args:
@@ -119,20 +94,17 @@ def of_specs(paths: Sequence[str | os.PathLike[str]]) -> list[Contestant]:
         OptionError: A file holds no spec, or a judge labels single texts.
         ModelSetupError: A model cannot be made.
     """
-    contestants: list[Contestant] = []
     names = [Path(path).stem for path in paths]
     if len(set(names) - METHODS.keys() - COMBINATIONS.keys()) < len(names):
         raise OptionError(
             f"the file of a spec names its judge: no method's name, none twice; got {names!r}"
         )
-    for path in map(Path, paths):
-        spec = read_spec(path)
-        judge = load_judge(spec)
-        if kind_of(judge) != "pair":
-            raise OptionError(f"{path} labels single texts, and a comparison needs pairs")
-        options = spec.get("options") or {}
-        contestants.append(_contestant(path.stem, spec["method"], options, judge))
-    return contestants
+    judges: dict[str, Judge] = {
+        name: load_judge(read_spec(Path(path))) for name, path in zip(names, paths, strict=True)
+    }
+    if single := [name for name, judge in judges.items() if kind_of(judge) != "pair"]:
+        raise OptionError(f"{single[0]} labels single texts, and a comparison needs pairs")
+    return judges
 
 
 class Rate(TypedDict):
@@ -173,55 +145,37 @@ class Standing(TypedDict):
     labelled: Rate | None
 
 
-class Agreement(TypedDict):
-    """How often two methods agree, of the rows that both judged."""
-
-    methods: list[str]
-    rate: Rate
-
-
 class Comparison(TypedDict):
     """The results of a comparison; plain JSON.
 
     Attributes:
-        methods: Results by the name of the contestant.
-        skipped: Methods that were not compared, and why.
+        methods: Results by the name of the judge.
+        agreement: How often two judges agree, of the rows that both judged: by the name of the
+            first, then by that of a later one.
     """
 
-    budget: int | None
     methods: dict[str, Standing]
-    agreement: list[Agreement]
-    skipped: dict[str, str]
+    agreement: dict[str, dict[str, Rate]]
 
 
 class CompareOptions(RunLimits):
-    """How `compare` runs.
-
-    Attributes:
-        budget: The budget given to `line_up`; stored in the comparison.
-        prices: Prices of tokens, as in `judge_many`.
-        skipped: The second result of `line_up`; stored in the comparison.
-        out: Directory with a results file for each method, from which an interrupted run
-            resumes.
-    """
+    """How `compare` runs."""
 
     called: ClassVar[str] = "compare"
 
-    budget: int | None = None
     prices: FilePath = None
-    skipped: Annotated[Mapping[str, str] | None, Rule("reasons by method")] = None
+    """Prices of tokens, as in `judge_many`."""
     out: FilePath = None
+    """Directory with a results file for each method, from which an interrupted run resumes."""
 
 
 @with_options(CompareOptions)
-def compare(
-    contestants: Sequence[Contestant], rows: Rows, options: CompareOptions
-) -> Comparison:
-    """Run every contestant on the same rows and count the verdicts.
+def compare(judges: Mapping[str, Judge], rows: Rows, options: CompareOptions) -> Comparison:
+    """Run several judges on the same rows and count the verdicts.
 
     Args:
-        contestants: The first result of `line_up`.
-        rows: The pairs; read once for each method.
+        judges: Judges of pairs by name, such as the first result of `line_up`.
+        rows: The pairs; read once for each judge.
         options: Each by its name.
 
     Returns:
@@ -233,29 +187,23 @@ def compare(
     rows = rows if not hasattr(rows, "__next__") else list(rows)
     standings: dict[str, Standing] = {}
     preferences: dict[str, dict[int, str]] = {}
-    for contestant in contestants:
-        name = contestant["name"]
+    for name, judge in judges.items():
         run = judge_many(
-            contestant["judge"],
+            judge,
             rows,
             records=Path(options.out) / f"{name}.jsonl" if options.out is not None else None,
             max_concurrency=options.max_concurrency,
             progress=options.progress,
             prices=options.prices,
         )
-        standings[name], preferences[name] = _standing(contestant, run)
-    return {
-        "budget": options.budget,
-        "methods": standings,
-        "agreement": [
-            {"methods": [a, b], "rate": _same(preferences[a], preferences[b])}
-            for a, b in combinations(standings, 2)
-        ],
-        "skipped": dict(options.skipped or {}),
-    }
+        standings[name], preferences[name] = _standing(judge, run)
+    agreement: dict[str, dict[str, Rate]] = {name: {} for name in judges}
+    for a, b in combinations(judges, 2):
+        agreement[a][b] = _same(preferences[a], preferences[b])
+    return {"methods": standings, "agreement": agreement}
 
 
-def _standing(contestant: Contestant, run: Run) -> tuple[Standing, dict[int, str]]:
+def _standing(judge: Judge, run: Run) -> tuple[Standing, dict[int, str]]:
     """Judge to the end; return the results, and the preference for every judged row.
 
     Calls, tokens and dollars are those of all rows, of earlier runs too.
@@ -273,14 +221,12 @@ def _standing(contestant: Contestant, run: Run) -> tuple[Standing, dict[int, str
             counts["tokens"] += usage["input_tokens"] + usage["output_tokens"]
             counts["unpriced"] += cost is None and usage["calls"] > 0
             dollars += cost or 0.0
-    # Objects, such as embeddings, are named by their class.
-    options = json.dumps(contestant["options"], default=lambda value: type(value).__name__)
-    labels = counts["labels"]
+    labels, metadata = counts["labels"], metadata_of(judge)
     standing: Standing = {
-        "options": json.loads(options),
-        "calls_each": contestant["calls"],
+        "options": metadata.get("options") or {},
+        "calls_each": metadata["calls"],
         "rows": summary.rows,
-        "verdicts": {side: summary.preferences[side] for side in ("A", "B", "tie")},
+        "verdicts": {side: summary.preferences[side] for side in SIDES},
         "not_judged": summary.not_judged.total(),
         "flips": summary.flips,
         "both_orders": summary.both_orders,
@@ -317,7 +263,5 @@ def rate(count: int, of: int) -> Rate:
 
 def save(comparison: Comparison, path: str | os.PathLike[str]) -> None:
     """Write a comparison as JSON, atomically."""
-    path = Path(path)
-    draft = path.with_name(f".{path.name}.tmp")
-    draft.write_text(json.dumps(comparison, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    draft.replace(path)
+    with whole_file(Path(path)) as draft:
+        draft.write_text(json.dumps(comparison, indent=2, ensure_ascii=False) + "\n", "utf-8")

@@ -15,13 +15,15 @@ from typing import Any
 from langchain_judges.errors import OutputError, needs
 from langchain_judges.escaping import clean, inert_cell, inert_json
 from langchain_judges.rows.checks import ANNOTATIONS, kind_of_result
+from langchain_judges.rows.files import whole_file
 from langchain_judges.runs.results import line_of, locked_folder
 from langchain_judges.runs.rows import JUDGED, ResultRow, outcome_of
 
 _AT_ONCE = 1_000
 """Rows of a group in a Parquet file."""
-_NUMBERS = ("score", "confidence", "cost")
-"""Columns of the judge that hold numbers, even where all are missing."""
+_OWN, _JUDGE = "own.", "judge."
+# Columns of the judge that hold numbers, even where all are missing.
+_NUMBERS = {f"{_JUDGE}{name}" for name in ("score", "confidence", "cost")}
 
 
 def judged_cells(result: ResultRow, systems: Sequence[str] | None = None) -> dict[str, object]:
@@ -103,16 +105,8 @@ def _readable(cell: object) -> object:
 
 
 def _text(cell: object) -> object:
-    return json.dumps(cell, ensure_ascii=False, default=str) if _is_nested(cell) else cell
-
-
-def _is_nested(cell: object) -> bool:
-    return isinstance(cell, list | tuple | dict)
-
-
-def _valid(text: str) -> str:
-    """Return a text without lone surrogates, which Parquet cannot hold."""
-    return text.encode("utf-8", "replace").decode()
+    is_nested = isinstance(cell, list | tuple | dict)
+    return json.dumps(cell, ensure_ascii=False, default=str) if is_nested else cell
 
 
 class TableFile:
@@ -128,43 +122,49 @@ class TableFile:
     def __init__(self, path: Path) -> None:
         """Open the file in which rows wait."""
         self._path, self._form = path, path.suffix
-        self._own: dict[str, None] = {}
-        self._judged: dict[str, None] = {}
+        # Each with whose it is before its name.
+        self._columns: dict[str, None] = {}
         self._waiting: Any = TemporaryFile("wb+", dir=path.parent)  # noqa: SIM115 - see `close`
         path.touch()  # one that cannot be written is found before anything is paid
 
     def write(self, own: Mapping[str, object], judged: Mapping[str, object]) -> None:
         """Take a row: the user's own cells as they are, and the judge's."""
-        own = {str(name): cell for name, cell in own.items()}
-        self._own |= dict.fromkeys(own)
-        self._judged |= dict.fromkeys(judged)
-        self._wait(own, {name: _readable(cell) for name, cell in judged.items()})
+        row = {f"{_OWN}{name}": cell for name, cell in own.items()}
+        row |= {f"{_JUDGE}{name}": _readable(cell) for name, cell in judged.items()}
+        self._columns |= dict.fromkeys(row)
+        self._wait(row)
 
     def close(self) -> None:
         """Write the table."""
+        bare = {key: key.removeprefix(_OWN) for key in self._columns}
+        own = {key: name for key, name in bare.items() if key != name}
+        judged = (key for key in self._columns if key not in own)
+        names = {key: _free_name(key.removeprefix(_JUDGE), own.values()) for key in judged}
         with self._waiting:
-            self._finish({name: _free_name(name, self._own) for name in self._judged})
+            self._finish(own | names)
 
-    def _wait(self, own: Mapping[str, object], judged: Mapping[str, object]) -> None:
-        self._waiting.write(json.dumps([own, judged], default=str).encode() + b"\n")
+    def _wait(self, row: dict[str, object]) -> None:
+        self._waiting.write(json.dumps(row, default=str).encode() + b"\n")
 
     def _finish(self, names: Mapping[str, str]) -> None:
-        """Write the table, with the judge's columns under these names."""
+        """Write the table, with the columns under these names."""
         self._waiting.seek(0)
         rows = map(json.loads, self._waiting)
         with self._path.open("w", encoding="utf-8", newline="", errors="surrogatepass") as file:
             if self._form == ".jsonl":
-                for own, judged in rows:
-                    cells = own | {names[name]: cell for name, cell in judged.items()}
+                for row in rows:
+                    cells = {names[key]: cell for key, cell in row.items()}
                     file.write(inert_json(json.dumps(cells, ensure_ascii=False)) + "\n")
                 return
             writer = csv.writer(file, delimiter="\t" if self._form == ".tsv" else ",")
-            if header := [*self._own, *names.values()]:
-                writer.writerow(header)
-            for own, judged in rows:
+            if names:
+                writer.writerow(names.values())
+            for row in rows:
+                cells = {key: _text(row.get(key)) for key in names}
                 # One's own cells stay as they are; the judge's run in no spreadsheet.
-                safe = [inert_cell(_text(judged.get(name))) for name in names]
-                writer.writerow([*(_text(own.get(name)) for name in self._own), *safe])
+                writer.writerow(
+                    c if k.startswith(_OWN) else inert_cell(c) for k, c in cells.items()
+                )
 
 
 class ParquetFile(TableFile):
@@ -177,22 +177,21 @@ class ParquetFile(TableFile):
             from pyarrow import parquet
         super().__init__(path)
         self._arrow, self._parquet = pyarrow, parquet
-        self._rows: list[dict[tuple[bool, str], object]] = []
-        self._types: dict[tuple[bool, str], Any] = {}
-        """The type of each column, own or the judge's, as far as all cells have one."""
+        self._rows: list[dict[str, object]] = []
+        # The type of each column, as far as all cells have one.
+        self._types: dict[str, Any] = {}
 
-    def _wait(self, own: Mapping[str, object], judged: Mapping[str, object]) -> None:
-        row = {(True, name): cell for name, cell in own.items()}
-        self._rows.append(row | {(False, name): cell for name, cell in judged.items()})
+    def _wait(self, row: dict[str, object]) -> None:
+        self._rows.append(row)
         if len(self._rows) == _AT_ONCE:
             self._flush()
 
     def _flush(self) -> None:
         pa = self._arrow
-        columns = {}
-        for key in dict.fromkeys(key for row in self._rows for key in row):
-            array = self._array([row.get(key) for row in self._rows])
-            columns[json.dumps(key)] = array
+        columns = {
+            key: self._array([row.get(key) for row in self._rows]) for key in self._columns
+        }
+        for key, array in columns.items():
             self._types[key] = self._common(self._types.get(key, pa.null()), array.type)
         table = pa.table(columns or {"": pa.nulls(len(self._rows))})
         with pa.ipc.new_stream(self._waiting, table.schema) as stream:
@@ -203,7 +202,9 @@ class ParquetFile(TableFile):
         pa = self._arrow
         with suppress(pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError):
             return pa.array(cells)
-        return pa.array([None if cell is None else _valid(str(_text(cell))) for cell in cells])
+        # Parquet cannot hold lone surrogates.
+        texts = (None if cell is None else str(_text(cell)) for cell in cells)
+        return pa.array([text and text.encode("utf-8", "replace").decode() for text in texts])
 
     def _common(self, one: Any, other: Any) -> Any:
         """Return a type that holds the cells of both; that of texts holds all."""
@@ -216,18 +217,20 @@ class ParquetFile(TableFile):
     def _finish(self, names: Mapping[str, str]) -> None:
         pa = self._arrow
         self._flush()
-        fields = {}
-        for own, name in [*((True, n) for n in self._own), *((False, n) for n in names)]:
-            kind = self._types[own, name]
+        fields = []
+        for key, name in names.items():
+            kind = self._types[key]
             if pa.types.is_null(kind):
-                kind = pa.float64() if not own and name in _NUMBERS else pa.string()
-            fields[json.dumps([own, name])] = pa.field(name if own else names[name], kind)
-        schema = pa.schema(list(fields.values()))
+                kind = pa.float64() if key in _NUMBERS else pa.string()
+            fields.append(pa.field(name, kind))
+        schema = pa.schema(fields)
         self._waiting.seek(0)
         with self._parquet.ParquetWriter(self._path, schema, compression="zstd") as writer:
             while self._waiting.peek(1):
                 table = pa.ipc.open_stream(self._waiting).read_all()
-                columns = [self._cast(table, key, each.type) for key, each in fields.items()]
+                columns = [
+                    self._cast(table, *each) for each in zip(names, schema.types, strict=True)
+                ]
                 writer.write_table(pa.Table.from_arrays(columns, schema=schema))
 
     def _cast(self, table: Any, key: str, kind: Any) -> Any:
@@ -297,7 +300,6 @@ class TableOut:
         self._lock: int | None = None
         self._mark = ""
         self._rows = self._least = 0
-        """Rows that were written, and those of the table that is there."""
         self._broken = False
 
     def open(self, mark: str, size: int | None) -> None:
@@ -311,48 +313,45 @@ class TableOut:
             OutputError: The table is somebody else's, was edited, is of another judge or has
                 more rows; another run writes it; or the folder cannot be written to.
         """
-        self._mark = mark
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._lock = locked_folder(self._folder, self._path)
-            self._check(size)
+            self._mark = mark
+            if self._path.exists():
+                self._check()
+            if size is not None:
+                self._check_rows(size)
             self._file = FORMS[self._path.suffix](self._draft)
-        except OSError as exc:
+        except BaseException as exc:
             self._free()
-            raise OutputError(f"{self._path} cannot be written: {exc.strerror}") from exc
-        except BaseException:
-            self._free()
+            if isinstance(exc, OSError):
+                raise OutputError(f"{self._path} cannot be written: {exc.strerror}") from exc
             raise
 
-    def _check(self, size: int | None) -> None:
-        if not self._path.exists():
-            return
+    def _check(self) -> None:
         if not self._receipt.exists():
-            raise OutputError(
-                f"{self._path} is there, and no run wrote it; name another file, or delete it"
+            raise self._refusal(
+                "is there, and no run wrote it; name another file, or delete it"
             )
         known = json.loads(self._receipt.read_text(encoding="utf-8"))
         # A kill may come between the receipt of a new table and the table itself.
         if _fingerprint(self._path) not in known["sha256"]:
-            raise OutputError(
-                f"{self._path} was changed since a run wrote it; move it away, and the same "
-                "call resumes into a new one"
-            )
-        if known["mark"] != self._mark:
-            raise OutputError(
-                f"{self._path} is the table of another judge, or of other settings; name "
-                "another file, or move it away"
+            raise self._refusal(
+                "was changed since a run wrote it; move it away, and the same call resumes "
+                "into a new one"
             )
         self._least = known["rows"]
-        if size is not None:
-            self._check_rows(size)
+        if known["mark"] != self._mark:
+            what = "the table of another judge, or of other settings"
+            raise self._refusal(f"is {what}; name another file, or move it away")
 
     def _check_rows(self, rows: int) -> None:
         if rows < self._least:
-            raise OutputError(
-                f"{self._path} is a table of {self._least:,} rows, and this run has {rows:,}; "
-                "name another file, or move it away"
-            )
+            what = f"a table of {self._least:,} rows, and this run has {rows:,}"
+            raise self._refusal(f"is {what}; name another file, or move it away")
+
+    def _refusal(self, why: str) -> OutputError:
+        return OutputError(f"{self._path} {why}")
 
     def write(self, own: Mapping[str, object], judged: Mapping[str, object]) -> None:
         """Write a row."""
@@ -365,24 +364,22 @@ class TableOut:
     def close(self, *, whole: bool) -> None:
         """Put the table in its place, if it has every row, and let other runs in."""
         file, self._file = self._file, None
+        if file is None:
+            return
         try:
-            if file is not None:
-                file.close()
-                if whole and not self._broken:
-                    self._check_rows(self._rows)
-                    self._put_in_place()
+            file.close()
+            if whole and not self._broken:
+                self._check_rows(self._rows)
+                self._put_in_place()
         finally:
             self._draft.unlink(missing_ok=True)
             self._free()
 
     def _put_in_place(self) -> None:
-        prints = [_fingerprint(self._draft)]
-        if self._receipt.exists():
-            prints += json.loads(self._receipt.read_text(encoding="utf-8"))["sha256"][:1]
-        receipt = {"sha256": prints, "mark": self._mark, "rows": self._rows}
-        draft = self._receipt.with_suffix(".tmp")
-        draft.write_text(json.dumps(receipt), encoding="utf-8")
-        draft.replace(self._receipt)
+        prints = [_fingerprint(each) for each in (self._draft, self._path) if each.exists()]
+        with whole_file(self._receipt) as draft:
+            receipt = {"sha256": prints, "mark": self._mark, "rows": self._rows}
+            draft.write_text(json.dumps(receipt), encoding="utf-8")
         self._draft.replace(self._path)
 
     def _free(self) -> None:
