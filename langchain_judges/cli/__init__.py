@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from inspect import getdoc
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,58 +15,18 @@ from typer.main import get_command_from_info
 from typer.models import CommandInfo
 
 COMMANDS = {
-    "audit": (
-        "Find a judge's mistakes, have them checked, remember them.",
-        "audit items.jsonl --model openai:gpt-5-mini --memory memory",
-        "audit items.jsonl --model local --memory memory --check exact",
-    ),
-    "compare": (
-        "Say which system is better, or which method pays.",
-        "compare v1.jsonl v2.jsonl --model openai:gpt-5-mini -o pr.md",
-        "compare pairs.csv --model local --method relative,bsm",
-    ),
-    "judge": (
-        "Judge every row of a file.",
-        "judge pairs.csv --model openai:gpt-5-mini -o verdicts.csv",
-        "judge a.csv --method rubric --set rubric=safety --model local",
-    ),
-    "label": (
-        "Label the rows that tell most, at a terminal.",
-        "label rows.jsonl -o labels.jsonl --budget 50",
-        "label rows.csv --verdicts verdicts.csv -o labels.jsonl",
-    ),
-    "merge": (
-        "Join the parts of a sharded run, or convert results.",
-        "merge out/ -o verdicts.parquet",
-        "merge run.jsonl -o verdicts.csv",
-    ),
-    "rank": (
-        "Rank many systems by their outputs.",
-        "rank texts.csv --systems v1,v2,v3 --model local -o ranks.md",
-        "rank v1.jsonl v2.jsonl v3.jsonl --model local --budget 200",
-    ),
-    "show": (
-        "Show methods with options and prompts, rubrics, models.",
-        "show bsm",
-        "show bsm --prompts",
-    ),
-    "trust": (
-        "Report whether a judge may be trusted.",
-        "trust rows.csv --model openai:gpt-5-mini --column label=best",
-        "trust rows.csv --verdicts verdicts.csv -o report.html",
-    ),
-    "watch": (
-        "Judge the latest runs of a LangSmith project.",
-        "watch --project app --preset helpfulness --model local",
-        "watch --project app --sample 0.05 --every 10m --spec j.json",
-    ),
-    "write": (
-        "Write texts that use every concept of a list.",
-        "write tasks.jsonl --model openai:gpt-5-mini -o texts.csv",
-        "write tasks.jsonl --model local --preset paper --limit 1",
-    ),
+    "audit": "Find a judge's mistakes, have them checked, remember them.",
+    "compare": "Say which system is better, or which method pays.",
+    "judge": "Judge every row of a file.",
+    "label": "Label the rows that tell most, at a terminal.",
+    "merge": "Join the parts of a sharded run, or convert results.",
+    "rank": "Rank many systems by their outputs.",
+    "show": "Show methods with options and prompts, rubrics, models.",
+    "trust": "Report whether a judge may be trusted.",
+    "watch": "Judge the latest runs of a LangSmith project.",
+    "write": "Write texts that use every concept of a list.",
 }
-"""What each command is for, in a few words, and two examples."""
+"""What each command is for, in a few words; none is loaded to say so."""
 
 
 class Command(TyperCommand):
@@ -81,8 +42,8 @@ class Command(TyperCommand):
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write the examples."""
         with formatter.section("Examples"):
-            for example in COMMANDS[str(self.name)][1:]:
-                formatter.write(f"  langchain-judges {example}\n")
+            for example in str(self.epilog).split("\n"):
+                formatter.write(f"  {example.strip()}\n")
 
 
 class Commands(TyperGroup):
@@ -97,13 +58,16 @@ class Commands(TyperGroup):
         if name not in COMMANDS:
             return None
         function = getattr(import_module(f"langchain_judges.cli.{name}"), name)
-        info = CommandInfo(name=name, cls=Command, callback=function)
+        text, _, examples = str(getdoc(function)).partition("\n\nExamples:\n")
+        info = CommandInfo(
+            name=name, cls=Command, callback=function, help=text, epilog=examples
+        )
         return get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode=None)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write what each command is for; none is loaded for it."""
+        """Write what each command is for."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (summary, *_) in COMMANDS.items()])
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 app = typer.Typer(

@@ -111,6 +111,10 @@ def audit(
     """Audit a judge's labels, one doubtful label a screen; the same command resumes.
 
     Exit codes: 0 done or stopped at the terminal, 2 wrong use or refused, 130 Ctrl-C.
+
+    Examples:
+        langchain-judges audit items.jsonl --model openai:gpt-5-mini --memory memory
+        langchain-judges audit items.jsonl --model local --memory memory --check exact
     """
     from langchain_judges.methods.allure.checks import CHECKS
     from langchain_judges.methods.describe import outline

@@ -54,6 +54,10 @@ def compare(
 
     Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
     130 Ctrl-C.
+
+    Examples:
+        langchain-judges compare v1.jsonl v2.jsonl --model openai:gpt-5-mini -o pr.md
+        langchain-judges compare pairs.csv --model local --method relative,bsm
     """
     with refusals_as_exits(), ctrl_c_as_exit(saved=bool(output.out)):
         if contest.systems or len(data) > 1:

@@ -90,6 +90,10 @@ def judge(
 
     Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
     3 budget spent, 130 Ctrl-C.
+
+    Examples:
+        langchain-judges judge pairs.csv --model openai:gpt-5-mini -o verdicts.csv
+        langchain-judges judge a.csv --method rubric --set rubric=safety --model local
     """
     from langchain_judges.asking.limiter import MinuteLimiter
     from langchain_judges.methods.describe import outline

@@ -232,6 +232,10 @@ def label(
     u takes the last answer back, q stops. The same command resumes where it stopped.
 
     Exit codes: 0 done or stopped, 2 wrong use.
+
+    Examples:
+        langchain-judges label rows.jsonl -o labels.jsonl --budget 50
+        langchain-judges label rows.csv --verdicts verdicts.csv -o labels.jsonl
     """
     from langchain_judges.report.rows import read_verdicts
 

@@ -22,6 +22,10 @@ def merge(
     """Join the parts of a sharded run into one table, or convert results.
 
     Nothing is written unless all parts are there, finished, and of one judge.
+
+    Examples:
+        langchain-judges merge out/ -o verdicts.parquet
+        langchain-judges merge run.jsonl -o verdicts.csv
     """
     # Loaded here: other commands need nothing of it.
     from langchain_judges.runs.shards import merge as join

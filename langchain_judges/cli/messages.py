@@ -191,43 +191,36 @@ def run_rows(
 
     `collect` gets every row as it comes.
     """
-    return asyncio.run(_run_rows(worker, rows, options, show, collect))
-
-
-async def _run_rows(
-    worker: Judge,
-    rows: Rows,
-    options: dict[str, Any],
-    show: bool,
-    collect: Callable[[ResultRow], object] | None,
-) -> tuple[Summary, bool]:
+    from langchain_judges.asking.signals import StopSignal
     from langchain_judges.report.terminal import summary_table, text_panel, verdict_panel
     from langchain_judges.runs.many import ajudge_many
     from langchain_judges.runs.summary import decision
 
     console = InertConsole(highlight=False)
     run = ajudge_many(worker, rows, **options)
-    pressed: list[int] = []
 
-    def interrupt() -> None:
-        if pressed:
-            leave_at_once()
-        pressed.append(1)
+    def stop() -> None:
         _tell_stopping()
         run.stop()
 
-    with contextlib.suppress(NotImplementedError):  # no such handlers on Windows
-        for each in SIGNALS:
-            asyncio.get_running_loop().add_signal_handler(each, interrupt)
-    try:
-        async for row in run:
-            if show:
-                console.print(text_panel(row) if row["kind"] == "task" else verdict_panel(row))
-            if collect:
-                collect(row)
-    finally:
-        if run.summary.rows:
-            console.print(summary_table(run.summary))
-            for sentence in decision(run.summary, run.systems):
-                console.print(sentence, markup=False, soft_wrap=True)
-    return run.summary, bool(pressed)
+    signalled = StopSignal(stop, leave_at_once)
+
+    async def judge() -> None:
+        with contextlib.suppress(NotImplementedError):  # no such handlers on Windows
+            for each in SIGNALS:
+                asyncio.get_running_loop().add_signal_handler(each, signalled.give)
+        try:
+            async for row in run:
+                if show:
+                    panel = text_panel if row["kind"] == "task" else verdict_panel
+                    console.print(panel(row))
+                if collect:
+                    collect(row)
+        finally:
+            if run.summary.rows:
+                console.print(summary_table(run.summary))
+                for sentence in decision(run.summary, run.systems):
+                    console.print(sentence, markup=False, soft_wrap=True)
+
+    asyncio.run(judge())
+    return run.summary, signalled.came

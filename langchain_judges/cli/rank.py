@@ -158,6 +158,10 @@ def rank(
 
     Exit codes: 0 done, 1 nothing was judged, or failures under --strict, 2 wrong use or
     refused, 130 Ctrl-C.
+
+    Examples:
+        langchain-judges rank texts.csv --systems v1,v2,v3 --model local -o ranks.md
+        langchain-judges rank v1.jsonl v2.jsonl v3.jsonl --model local --budget 200
     """
     with refusals_as_exits(), ctrl_c_as_exit(saved=output.records is not None):
         compare_systems(data, model, contest, rows, run, output)

@@ -30,7 +30,12 @@ def show(
         bool, typer.Option("--prompts", help="Print the prompts of the method.")
     ] = False,
 ) -> None:
-    """Show the methods, the presets and options of one, its prompts, a rubric, or models."""
+    """Show the methods, the presets and options of one, its prompts, a rubric, or models.
+
+    Examples:
+        langchain-judges show bsm
+        langchain-judges show bsm --prompts
+    """
     from langchain_judges.methods.registry import COMBINATIONS, METHODS, named
     from langchain_judges.methods.rubric.criteria import ready_rubrics, ready_text
 

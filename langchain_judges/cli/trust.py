@@ -158,6 +158,10 @@ def trust(
     Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
     3 budget spent (the report then covers what was judged), 4 under a bar or worse than the
     baseline, 130 Ctrl-C.
+
+    Examples:
+        langchain-judges trust rows.csv --model openai:gpt-5-mini --column label=best
+        langchain-judges trust rows.csv --verdicts verdicts.csv -o report.html
     """
     # Loaded here: help needs nothing of it.
     from langchain_judges.report import compare, trust_columns

@@ -94,6 +94,10 @@ def watch(
 
     Exit codes: 0 done, 1 nothing could be judged, 2 wrong use or refused, 3 budget spent,
     130 Ctrl-C.
+
+    Examples:
+        langchain-judges watch --project app --preset helpfulness --model local
+        langchain-judges watch --project app --sample 0.05 --every 10m --spec j.json
     """
     # Loaded here: help needs nothing of it.
     from langchain_judges.asking.signals import stoppable

@@ -51,6 +51,10 @@ def write(
 
     The same command resumes where it stopped. Exit codes: 0 done, 1 no text written, or
     failures under --strict, 2 wrong use or refused, 3 budget spent, 130 Ctrl-C.
+
+    Examples:
+        langchain-judges write tasks.jsonl --model openai:gpt-5-mini -o texts.csv
+        langchain-judges write tasks.jsonl --model local --preset paper --limit 1
     """
     from langchain_judges.methods.describe import Asked, Outline
     from langchain_judges.methods.registry import options_of
