@@ -329,12 +329,16 @@ _ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
 def described(kind: type[Options]) -> dict[str, str]:
     """Return what each option means, a class's own before those that it shares with others."""
     names = [name for each in kind.__mro__ for name in getattr(each, "__annotations__", ())]
-    said = ChainMap(*(_attributes(each) for each in kind.__mro__ if issubclass(each, Options)))
+    said = attributes(kind)
     return {name: said.get(name, "") for name in names if name in kind.model_fields}
 
 
-def _attributes(kind: type[Options]) -> dict[str, str]:
-    """Return what the docstring of a class says of each attribute."""
+def attributes(kind: type[object]) -> Mapping[str, str]:
+    """Return what the docstrings of a class and of its bases say of each attribute."""
+    return ChainMap(*map(_attributes, kind.__mro__))
+
+
+def _attributes(kind: type[object]) -> dict[str, str]:
     section = _ATTRIBUTES.search(inspect.cleandoc(kind.__doc__ or "") + "\n")
     found = _ATTRIBUTE.findall(section[1]) if section else []
     return {name: " ".join(text.split()) for name, text in found}

@@ -54,39 +54,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AuditedFlags(JudgeFlags):
-    """The judge that is audited, and its memory."""
+    """The judge that is audited, and its memory.
+
+    Attributes:
+        memory: File of the memory; made if missing.
+    """
 
     method: str = field(default="allure", init=False)
     spec: Path | None = field(default=None, init=False)
-    memory: Annotated[Path, typer.Option(help="File of the memory; made if missing.")] = field(
-        kw_only=True
-    )
+    memory: Path = field(kw_only=True)
 
 
 @dataclass(frozen=True)
 class AuditFlags(PlanFlags):
-    """How an audit goes, and where its result is stored."""
+    """How an audit goes, and where its result is stored.
 
-    check: Annotated[
-        str,
-        typer.Option(
-            help="The check that finds likely mistakes: answer_or_label, exact, normalised, "
-            "normalised_sequence, set, numeric, pattern or annotated."
-        ),
-    ] = "answer_or_label"
-    auditor: Annotated[
-        str | None,
-        typer.Option(
-            help="Who decides: human, labels (those of the items) or the name of a model. "
-            "Default: human; labels for the runs of a queue."
-        ),
-    ] = None
-    dev: Annotated[
-        float | None, typer.Option(help="Share of the items to hold out, by group.")
-    ] = None
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write the whole result, as JSON.")
-    ] = None
+    Attributes:
+        check: The check that finds likely mistakes: answer_or_label, exact, normalised,
+            normalised_sequence, set, numeric, pattern or annotated.
+        auditor: Who decides: human, labels (those of the items) or the name of a model.
+            Default: human; labels for the runs of a queue.
+        dev: Share of the items to hold out, by group.
+        out: Write the whole result, as JSON.
+    """
+
+    check: str = "answer_or_label"
+    auditor: str | None = None
+    dev: float | None = None
+    out: Annotated[Path | None, typer.Option("--out", "-o")] = None
 
 
 _PARTS = ("check.", "audit.")

@@ -5,23 +5,26 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from annotated_types import Ge
+from typer.models import OptionInfo
 
-from langchain_judges.options import described
+from langchain_judges.options import attributes, described
 from langchain_judges.runs.options import RunOptions
 
 
 def unfolded(command: Callable[..., None]) -> Callable[..., None]:
     """Let each field of a command's groups be a flag of its own.
 
-    A group is a parameter whose type is a dataclass; its fields are declared as parameters of
-    a command are, `base_url: Annotated[str | None, typer.Option(help=…)] = None`. The flags
-    stand in the help in the order of the parameters and fields; `field(init=False)` is none.
+    A group is a parameter whose type is a dataclass. A flag is called as its field, unless
+    `Annotated[…, typer.Option(…)]` says otherwise. It means what the `Attributes:` of the class
+    say; an option of runs is declared there, with its lowest value. The flags stand in the help
+    in the order of the parameters and fields; `field(init=False)` is none.
     """
     hints = get_type_hints(command, include_extras=True)
     parameters: list[inspect.Parameter] = []
@@ -50,28 +53,26 @@ def unfolded(command: Callable[..., None]) -> Callable[..., None]:
 
 def _flags(group: type[Any]) -> Iterator[inspect.Parameter]:
     hints = get_type_hints(group, include_extras=True)
+    own, of_runs = attributes(group), described(RunOptions)
     for field in fields(group):
-        if field.init:
-            yield inspect.Parameter(
-                field.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=inspect.Parameter.empty if field.default is MISSING else field.default,
-                annotation=hints[field.name],
-            )
-
-
-def flag(name: str, *flags: str, metavar: str | None = None) -> Any:
-    """Return the flag of an option of runs: its meaning and its lowest value.
-
-    Args:
-        name: The option.
-        *flags: How it is called on a shell, if not by its own name.
-        metavar: What its value is called in the help.
-    """
-    field = RunOptions.model_fields[name]
-    low = next((mark.ge for mark in _marks(field.annotation) if isinstance(mark, Ge)), None)
-    text = described(RunOptions)[name].replace("`", "")
-    return typer.Option(*flags, min=low, help=text, metavar=metavar)  # type: ignore[arg-type]
+        if not field.init:
+            continue
+        name, hint = field.name, hints[field.name]
+        found = (mark for mark in _marks(hint) if isinstance(mark, OptionInfo))
+        option = copy(next(found, typer.Option()))
+        if hint is bool and not option.param_decls:
+            option.param_decls = (f"--{name.replace('_', '-')}",)  # no flag says the opposite
+        if name in of_runs:
+            declared = RunOptions.model_fields[name].annotation
+            option.min = next((m.ge for m in _marks(declared) if isinstance(m, Ge)), None)
+        option.help = option.help or own.get(name, of_runs.get(name, "")).replace("`", "")
+        kind = hint.__origin__ if get_args(hint) and hasattr(hint, "__metadata__") else hint
+        yield inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            annotation=Annotated[kind, option],
+        )
 
 
 def _marks(annotation: object) -> list[object]:
@@ -80,57 +81,26 @@ def _marks(annotation: object) -> list[object]:
     return own + [mark for part in get_args(annotation) for mark in _marks(part)]
 
 
-_MODEL = typer.Option(
-    help="local, local:/path.gguf or a name such as openai:gpt-5-mini; for a jury several, "
-    "separated by commas."
-)
-
-Model = Annotated[str, _MODEL]
-OptionalModel = Annotated[str | None, _MODEL]
-BaseUrl = Annotated[str | None, typer.Option(help="Address of an OpenAI-compatible server.")]
-Timeout = Annotated[
-    float, typer.Option(min=0.1, help="Seconds to wait for one reply; not for local.")
-]
-Method = Annotated[
-    str, typer.Option(help="The judging method; langchain-judges show lists them.")
-]
-Preset = Annotated[
-    str | None,
-    typer.Option(help="A preset of the method; langchain-judges show METHOD lists them."),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="NAME=VALUE",
-        help="An option of the method: NAME=VALUE, with VALUE as JSON, such as "
-        'criteria=\'["Accuracy", "Tone"]\'. langchain-judges show METHOD lists them.',
-    ),
-]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--column",
-        metavar="FIELD=COLUMN",
-        help="A column of the table: FIELD=COLUMN, such as label=winner; repeat it "
-        "for several. Other columns keep their names.",
-    ),
-]
-Records = Annotated[Path | None, flag("records")]
-Concurrency = Annotated[int | None, flag("max_concurrency", "--concurrency")]
-MaxCalls = Annotated[int | None, flag("max_calls", "--max-calls")]
-Prices = Annotated[Path | None, flag("prices", "--prices")]
-
-SECONDS = 120.0
-"""How long a command waits for one reply by default."""
+Settings = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE")]
+Columns = Annotated[list[str] | None, typer.Option("--column", metavar="FIELD=COLUMN")]
+Concurrency = Annotated[int | None, typer.Option("--concurrency")]
+Limit = Annotated[int | None, typer.Option(min=1)]
+Paths = Annotated[list[Path] | None, typer.Option(metavar="<path>")]
+Outs = Annotated[list[Path] | None, typer.Option("--out", "-o", metavar="<path>")]
 
 
 @dataclass(frozen=True)
 class RowFlags:
-    """The rows of a table that a command takes."""
+    """The rows of a table that a command takes.
+
+    Attributes:
+        column: A column of the table: FIELD=COLUMN, such as label=winner; repeat it for
+            several. Other columns keep their names.
+        limit: Take the first rows only.
+    """
 
     column: Columns = None
-    limit: Annotated[int | None, typer.Option(min=1, help="Take the first rows only.")] = None
+    limit: Limit = None
 
 
 class _OfRun:
@@ -146,8 +116,8 @@ class _OfRun:
 class OutputFlags(_OfRun):
     """Where results are written."""
 
-    out: Annotated[Path | None, flag("out", "--out", "-o")] = None
-    records: Records = None
+    out: Annotated[Path | None, typer.Option("--out", "-o")] = None
+    records: Path | None = None
 
     @property
     def file(self) -> Path | None:
@@ -157,27 +127,30 @@ class OutputFlags(_OfRun):
 
 @dataclass(frozen=True)
 class PlanFlags(_OfRun):
-    """How fast a command asks, and what that costs."""
+    """How fast a command asks, and what that costs.
+
+    Attributes:
+        dry_run: Check the rows, count calls and tokens, and stop.
+    """
 
     max_concurrency: Concurrency = None
-    prices: Prices = None
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Check the rows, count calls and tokens, and stop."),
-    ] = False
+    prices: Path | None = None
+    dry_run: bool = False
 
 
 @dataclass(frozen=True)
 class RunFlags(PlanFlags):
-    """How a run over many rows goes, and what its end is."""
+    """How a run over many rows goes, and what its end is.
 
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 if anything failed.")
-    ] = False
+    Attributes:
+        strict: Exit with 1 if anything failed.
+    """
+
+    strict: bool = False
 
 
 @dataclass(frozen=True)
 class BoundedRunFlags(RunFlags):
     """The same, and how far it goes."""
 
-    max_calls: MaxCalls = None
+    max_calls: int | None = None

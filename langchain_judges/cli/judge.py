@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from langchain_judges.cli.flags import (
-    BoundedRunFlags,
-    OutputFlags,
-    RowFlags,
-    flag,
-    unfolded,
-)
+from langchain_judges.cli.flags import BoundedRunFlags, OutputFlags, RowFlags, unfolded
 from langchain_judges.cli.judges import JudgeFlags, chat_model, judge_spec, tell_plan
 from langchain_judges.cli.label import FirstToLabel
 from langchain_judges.cli.messages import (
@@ -42,33 +36,22 @@ _FIRST_CHARACTERS = 2_000
 
 @dataclass(frozen=True)
 class LargeRunFlags(BoundedRunFlags):
-    """How far a run over many rows goes, how fast, and where its calls are made."""
+    """How far a run over many rows goes, how fast, and where its calls are made.
 
-    max_cost: Annotated[float | None, flag("max_cost", "--max-cost")] = None
-    rpm: Annotated[
-        float | None, typer.Option("--rpm", min=0.001, help="Most requests a minute.")
-    ] = None
-    tpm: Annotated[
-        float | None, typer.Option("--tpm", min=0.001, help="Most tokens a minute.")
-    ] = None
-    batch: Annotated[
-        bool,
-        typer.Option(
-            "--batch",
-            help="Ask by jobs of the provider's batch API, at half price, within a day. Needs "
-            "--out or --records; the jobs are remembered beside it.",
-        ),
-    ] = False
-    shard: Annotated[str | None, flag("shard", "--shard", metavar="NUMBER/OF")] = None
-    show_prompt: Annotated[
-        int | None,
-        typer.Option(
-            "--show-prompt",
-            min=1,
-            metavar="ROW",
-            help="Print how a row is understood and what a judge is shown of it, and stop.",
-        ),
-    ] = None
+    Attributes:
+        rpm: Most requests a minute.
+        tpm: Most tokens a minute.
+        batch: Ask by jobs of the provider's batch API, at half price, within a day. Needs
+            --out or --records; the jobs are remembered beside it.
+        show_prompt: Print how a row is understood and what a judge is shown of it, and stop.
+    """
+
+    max_cost: float | None = None
+    rpm: Annotated[float | None, typer.Option(min=0.001)] = None
+    tpm: Annotated[float | None, typer.Option(min=0.001)] = None
+    batch: bool = False
+    shard: Annotated[str | None, typer.Option(metavar="NUMBER/OF")] = None
+    show_prompt: Annotated[int | None, typer.Option(min=1, metavar="ROW")] = None
 
 
 @unfolded

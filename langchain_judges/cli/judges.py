@@ -11,17 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from langchain_judges.cli.flags import (
-    SECONDS,
-    BaseUrl,
-    Method,
-    Model,
-    OptionalModel,
-    PlanFlags,
-    Preset,
-    Settings,
-    Timeout,
-)
+from langchain_judges.cli.flags import PlanFlags, Settings
 from langchain_judges.cli.messages import say, warn
 from langchain_judges.errors import ModelSetupError, OptionError
 from langchain_judges.options import unknown_option
@@ -82,11 +72,18 @@ def check_settable(table: Methods, method: str, options: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class ModelFlags:
-    """The model that a command asks."""
+    """The model that a command asks.
 
-    model: Model
-    base_url: BaseUrl = None
-    timeout: Timeout = SECONDS
+    Attributes:
+        model: local, local:/path.gguf or a name such as openai:gpt-5-mini; for a jury several,
+            separated by commas.
+        base_url: Address of an OpenAI-compatible server.
+        timeout: Seconds to wait for one reply; not for local.
+    """
+
+    model: str
+    base_url: str | None = None
+    timeout: Annotated[float, typer.Option(min=0.1)] = 120.0
 
     def spec_of(self, name: str, settings: Sequence[str] | None = None) -> ModelSpec:
         """Return a model by its name and these flags; a key stays in the environment."""
@@ -189,28 +186,26 @@ def warn_local() -> None:
 
 @dataclass(frozen=True)
 class JudgeFlags(ModelFlags):
-    """The judge that a command runs: what makes it, or a spec of it."""
+    """The judge that a command runs: what makes it, or a spec of it.
 
-    model: OptionalModel = None  # type: ignore[assignment]  # a spec may be in its place
-    method: Method = "bsm"
-    preset: Preset = None
+    Attributes:
+        method: The judging method; langchain-judges show lists them.
+        preset: A preset of the method; langchain-judges show METHOD lists them.
+        option: An option of the method: NAME=VALUE, with VALUE as JSON, such as
+            criteria='["Accuracy", "Tone"]'. langchain-judges show METHOD lists them.
+        spec: A judge as JSON: method, model, options; in place of these.
+        model_set: A setting of the model: NAME=VALUE, such as reasoning_effort=low; repeat it
+            for several.
+        memory: File of a memory of audited mistakes.
+    """
+
+    model: str | None = None  # type: ignore[assignment]  # a spec may be in its place
+    method: str = "bsm"
+    preset: str | None = None
     option: Settings = None
-    spec: Annotated[
-        Path | None,
-        typer.Option(help="A judge as JSON: method, model, options; in place of these."),
-    ] = None
-    model_set: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model-set",
-            metavar="NAME=VALUE",
-            help="A setting of the model: NAME=VALUE, such as reasoning_effort=low; repeat it "
-            "for several.",
-        ),
-    ] = None
-    memory: Annotated[
-        Path | None, typer.Option(help="File of a memory of audited mistakes.")
-    ] = None
+    spec: Path | None = None
+    model_set: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE")] = None
+    memory: Path | None = None
 
 
 def judge_spec(flags: JudgeFlags) -> dict[str, Any]:

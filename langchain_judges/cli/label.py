@@ -7,6 +7,7 @@ import random
 import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -17,7 +18,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from langchain_judges.cli.desk import Answer, AnswerFile, Desk, line_of, read_key
-from langchain_judges.cli.flags import RowFlags, unfolded
+from langchain_judges.cli.flags import Paths, RowFlags, unfolded
 from langchain_judges.cli.messages import error_console, refusals_as_exits, say
 from langchain_judges.cli.rows import (
     RowFile,
@@ -206,24 +207,29 @@ def _panel(title: str, text: object) -> Panel:
     return Panel(Text(clean(shown(text or ""))), title=Text(title), title_align="left")
 
 
+@dataclass(frozen=True)
+class LabelFlags:
+    """Which rows are shown, how many, and what a person may answer.
+
+    Attributes:
+        verdicts: Results of a judge: doubtful rows come first; repeat it for several judges.
+        budget: How many rows to label now.
+        labels: Labels of single texts, one digit each, such as 01 or 12345.
+    """
+
+    verdicts: Paths = None
+    budget: Annotated[int, typer.Option(min=1)] = 20
+    labels: str = "01"
+
+
 @unfolded
 def label(
     data: Annotated[str, typer.Argument(help="Rows to label: a table or a known set.")],
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Labelled rows, JSONL; added to if it is there.")
     ],
+    labelling: LabelFlags,
     table: RowFlags,
-    verdicts: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="<path>",
-            help="Results of a judge: doubtful rows come first; repeat it for several judges.",
-        ),
-    ] = None,
-    budget: Annotated[int, typer.Option(min=1, help="How many rows to label now.")] = 20,
-    labels: Annotated[
-        str, typer.Option(help="Labels of single texts, one digit each, such as 01 or 12345.")
-    ] = "01",
 ) -> None:
     """Label rows at a terminal; each answer is in the file before the next row is shown.
 
@@ -239,7 +245,7 @@ def label(
     """
     from langchain_judges.report.rows import read_verdicts
 
-    paths = verdicts or []
+    paths, labels = labelling.verdicts or [], labelling.labels
     with refusals_as_exits():
         if not labels.isdigit() or len(set(labels)) != len(labels):
             raise OptionError(f"--labels must be different digits, got {labels!r}")
@@ -253,9 +259,10 @@ def label(
             "" if _mark(row) in known else kind
             for row, kind in zip(rows, doubts(rows, runs), strict=True)
         ]
-    places = chosen(kinds, budget)
+    places = chosen(kinds, labelling.budget)
     if all(row.get("doubt") for row in rows):  # written by a run, in the order to label them
-        places = [place for place, kind in enumerate(kinds) if kind][:budget]
+        places = [place for place, kind in enumerate(kinds) if kind]
+        places = places[: labelling.budget]
     desk = LabelDesk(error_console(), read_key, answers)
     desk.digits = labels
     added = len(places) - desk.go_through([rows[place] for place in places])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from langchain_judges.cli.flags import Records, RowFlags, RunFlags, Settings, unfolded
+from langchain_judges.cli.flags import Limit, Outs, RowFlags, RunFlags, Settings, unfolded
 from langchain_judges.cli.judges import JudgeFlags, ModelFlags, judge_spec, tell_plan
 from langchain_judges.cli.label import FirstToLabel
 from langchain_judges.cli.messages import (
@@ -42,37 +42,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ContestFlags:
-    """Who takes part, and with which settings."""
+    """Who takes part, and with which settings.
 
-    systems: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN,COLUMN",
-            help="The columns with the outputs of systems, or names for the files of systems.",
-        ),
-    ] = None
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help="The judge of systems, by default relative. Or the methods to compare, "
-            "separated by commas; default: all that judge pairs, a cascade of relative and "
-            "bsm, and a jury of three methods."
-        ),
-    ] = None
-    budget: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Most calls of a method for a pair; of more than two systems most "
-            "comparisons, by default until the order is settled.",
-        ),
-    ] = None
-    spec: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="A judge of yours as JSON, such as a calibrated cascade; repeatable."
-        ),
-    ] = None
+    Attributes:
+        systems: The columns with the outputs of systems, or names for the files of systems.
+        method: The judge of systems, by default relative. Or the methods to compare, separated
+            by commas; default: all that judge pairs, a cascade of relative and bsm, and a jury
+            of three methods.
+        budget: Most calls of a method for a pair; of more than two systems most comparisons, by
+            default until the order is settled.
+        spec: A judge of yours as JSON, such as a calibrated cascade; repeatable.
+        option: An option of the judge of systems: NAME=VALUE, with VALUE as JSON.
+    """
+
+    systems: Annotated[str | None, typer.Option(metavar="COLUMN,COLUMN")] = None
+    method: str | None = None
+    budget: Limit = None
+    spec: list[Path] | None = None
     option: Settings = None
 
 
@@ -83,20 +69,16 @@ _FILES = {*FORMS, *_PICTURED, ".html", ".json"}
 
 @dataclass(frozen=True)
 class PlaceFlags:
-    """Where results go."""
+    """Where results go.
 
-    out: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="<path>",
-            help="Of methods: a folder for results. Of systems, "
-            "repeatable: a table of two (.csv, .tsv, .jsonl, .parquet), a chart (.png, .svg), "
-            "a summary for a pull request (.md). Resumable.",
-        ),
-    ] = None
-    records: Records = None
+    Attributes:
+        out: Of methods: a folder for results. Of systems, repeatable: a table of two (.csv,
+            .tsv, .jsonl, .parquet), a chart (.png, .svg), a summary for a pull request (.md).
+            Resumable.
+    """
+
+    out: Outs = None
+    records: Path | None = None
 
     def folder(self) -> Path | None:
         """Return the folder for the results of methods.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from langchain_judges.busy import busy
-from langchain_judges.cli.flags import BoundedRunFlags, RowFlags, unfolded
+from langchain_judges.cli.flags import BoundedRunFlags, Outs, Paths, RowFlags, unfolded
 from langchain_judges.cli.judges import JudgeFlags, judge_spec, tell_plan
 from langchain_judges.cli.label import FIRST, doubts, is_labelled, write_first
 from langchain_judges.cli.messages import (
@@ -45,33 +45,21 @@ Runs = dict[str, Sequence[ResultRow]]
 
 @dataclass(frozen=True)
 class ReportFlags:
-    """What a report must reach, and in which forms it is written."""
+    """What a report must reach, and in which forms it is written.
 
-    out: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="<path>",
-            help="What to write, repeatable: the page (.html), everything (.json), the numbers "
-            "(.csv), a summary in Markdown (any other name); default: report.html.",
-        ),
-    ] = None
-    records: Annotated[
-        Path | None,
-        typer.Option(help="Where verdicts are kept; default: OUT with .verdicts.jsonl."),
-    ] = None
-    min_agreement: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Exit with 4 under this agreement, such as 0.7."),
-    ] = None
-    baseline: Annotated[
-        Path | None,
-        typer.Option(
-            help="An earlier report as JSON: exit with 4 if the judge is clearly "
-            "worse on the same rows."
-        ),
-    ] = None
+    Attributes:
+        out: What to write, repeatable: the page (.html), everything (.json), the numbers
+            (.csv), a summary in Markdown (any other name); default: report.html.
+        records: Where verdicts are kept; default: OUT with .verdicts.jsonl.
+        min_agreement: Exit with 4 under this agreement, such as 0.7.
+        baseline: An earlier report as JSON: exit with 4 if the judge is clearly worse on the
+            same rows.
+    """
+
+    out: Outs = None
+    records: Path | None = None
+    min_agreement: Annotated[float | None, typer.Option(min=0, max=1)] = None
+    baseline: Path | None = None
 
     @property
     def paths(self) -> list[Path]:
@@ -113,30 +101,18 @@ class ReportFlags:
 
 @dataclass(frozen=True)
 class VerdictFlags(JudgeFlags):
-    """A judge to run, or the verdicts of finished runs."""
+    """A judge to run, or the verdicts of finished runs.
 
-    verdicts: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="<path>",
-            help="Results of a finished run instead of a model; repeat it for several.",
-        ),
-    ] = None
-    judge: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="<column>",
-            help="The column of any judge's answers instead of a model; repeat it for several.",
-        ),
-    ] = None
-    label: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="<column>",
-            help="With --judge: the column of people's answers, default label; repeat it for "
-            "several people.",
-        ),
-    ] = None
+    Attributes:
+        verdicts: Results of a finished run instead of a model; repeat it for several.
+        judge: The column of any judge's answers instead of a model; repeat it for several.
+        label: With --judge: the column of people's answers, default label; repeat it for
+            several people.
+    """
+
+    verdicts: Paths = None
+    judge: Annotated[list[str] | None, typer.Option(metavar="<column>")] = None
+    label: Annotated[list[str] | None, typer.Option(metavar="<column>")] = None
 
 
 @unfolded

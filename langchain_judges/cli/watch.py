@@ -7,11 +7,12 @@ import threading
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from langchain_judges.cli.flags import Concurrency, MaxCalls, Method, Prices, unfolded
+from langchain_judges.cli.flags import Concurrency, unfolded
 from langchain_judges.cli.judges import JudgeFlags, judge_spec
 from langchain_judges.cli.messages import (
     FAILED,
@@ -37,47 +38,46 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 class ItemJudgeFlags(JudgeFlags):
     """The judge of one text."""
 
-    method: Method = "rubric"
+    method: str = "rubric"
 
 
 @dataclass(frozen=True)
 class SampleFlags:
-    """What is looked at."""
+    """What is looked at.
 
-    project: Annotated[str, typer.Option(help="Name of the LangSmith project.")]
-    sample: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of the runs, by a hash of their id.")
-    ] = 1.0
-    since: Annotated[str, typer.Option(help="How far to look back: 30m, 1h, 2d.")] = "1h"
-    filter: Annotated[
-        str | None, typer.Option(help="A filter in LangSmith's query language.")
-    ] = None
-    threads: Annotated[
-        bool, typer.Option("--threads", help="Judge each thread as one conversation.")
-    ] = False
-    column: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--column",
-            metavar="source=PATH",
-            help="Where the source is, in inputs or outputs.",
-        ),
-    ] = None
-    key: Annotated[str | None, typer.Option(help="Name of the feedback.")] = None
-    queue: Annotated[
-        str | None, typer.Option(help="Annotation queue for what is doubtful.")
-    ] = None
+    Attributes:
+        project: Name of the LangSmith project.
+        sample: Share of the runs, by a hash of their id.
+        since: How far to look back: 30m, 1h, 2d.
+        filter: A filter in LangSmith's query language.
+        threads: Judge each thread as one conversation.
+        column: Where the source is, in inputs or outputs.
+        key: Name of the feedback.
+        queue: Annotation queue for what is doubtful.
+    """
+
+    project: str
+    sample: Annotated[float, typer.Option(min=0, max=1)] = 1.0
+    since: str = "1h"
+    filter: str | None = None
+    threads: bool = False
+    column: Annotated[list[str] | None, typer.Option(metavar="source=PATH")] = None
+    key: str | None = None
+    queue: str | None = None
 
 
 @dataclass(frozen=True)
 class BudgetFlags:
-    """How much a look may cost."""
+    """How much a look may cost.
 
-    budget_calls: MaxCalls = None
-    budget_dollars: Annotated[
-        float | None, typer.Option("--budget-dollars", help="Stop after so many dollars.")
-    ] = None
-    prices: Prices = None
+    Attributes:
+        budget_calls: Stop after this many replies; a later look judges the rest.
+        budget_dollars: Stop after so many dollars.
+    """
+
+    budget_calls: Annotated[int | None, typer.Option("--max-calls", min=1)] = None
+    budget_dollars: float | None = None
+    prices: Path | None = None
     max_concurrency: Concurrency = None
 
 

@@ -11,7 +11,6 @@ import typer
 from langchain_judges.cli.flags import (
     BoundedRunFlags,
     OutputFlags,
-    Preset,
     RowFlags,
     Settings,
     unfolded,
@@ -30,12 +29,16 @@ from langchain_judges.rows.checks import check_task
 
 @dataclass(frozen=True)
 class WriterFlags(ModelFlags):
-    """What writes."""
+    """What writes.
 
-    method: Annotated[str, typer.Option(help="branch, or single_prompt for the baselines.")] = (
-        "branch"
-    )
-    preset: Preset = None
+    Attributes:
+        method: branch, or single_prompt for the baselines.
+        preset: A preset of the method.
+        option: An option of the method: NAME=VALUE, with VALUE as JSON.
+    """
+
+    method: str = "branch"
+    preset: str | None = None
     option: Settings = None
 
 
