@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+import scipy
 
 from langchain_judges import create_rubric_judge, judge_many
 from langchain_judges.errors import JudgeError
@@ -25,7 +25,7 @@ def pairs(a: int, b: int, ties: int = 0) -> Summary:
 
 def wilson(count: Any, of: Any) -> tuple[Any, Any]:
     """Wilson 1927, as the roots of (p − π)² = z² π (1 − π) / n."""
-    z, p = norm.ppf(0.975), count / of
+    z, p = scipy.stats.norm.ppf(0.975), count / of
     a, b, c = 1 + z * z / of, -(2 * p + z * z / of), p * p
     root = np.sqrt(b * b - 4 * a * c)
     return (-b - root) / (2 * a), (-b + root) / (2 * a)

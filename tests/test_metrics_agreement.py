@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from importlib import import_module
 from typing import Any, cast
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import langchain_judges.metrics as metrics
@@ -52,15 +52,20 @@ def test_a_failed_judgment_is_wrong_or_left_out_and_always_counted() -> None:
         ([{"verdict": {"label": 1}}, {"verdict": {"label": 0}}], [1, 1], 0.5, {}),
         ([{"verdict": None}, "A"], ["A", "A"], 0.5, {"not_judged": 1}),
         (np.array(["A", "B"]), np.array(["A", "A"]), 0.5, {}),
-        (pd.Series(["A", None, "B"]), pd.Series(["A", "A", "B"]), 2 / 3, {"not_judged": 1}),
         ([np.nan, "A"], ["A", "A"], 0.5, {"not_judged": 1}),
     ],
 )
-def test_verdicts_rows_arrays_and_columns_are_read_alike(judged, labels, expected, failed):
+def test_verdicts_rows_and_arrays_are_read_alike(judged, labels, expected, failed):
     result = accuracy(judged, labels)
     assert (result, result.n_failed) == (pytest.approx(expected), failed)
     nothing = accuracy([None, None], ["A", "B"], errors="drop")
     assert (math.isnan(nothing), nothing.reason) == (True, "no judged items")
+
+
+def test_columns_of_a_data_frame_are_read_alike() -> None:
+    series = import_module("pandas").Series
+    result = accuracy(series(["A", None, "B"]), series(["A", "A", "B"]))
+    assert (result, result.n_failed) == (pytest.approx(2 / 3), {"not_judged": 1})
 
 
 def test_what_cannot_be_compared_is_refused() -> None:

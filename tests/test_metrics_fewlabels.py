@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 
 from langchain_judges.errors import OptionError
 from langchain_judges.metrics import (
@@ -78,10 +78,10 @@ def test_the_alt_test_by_hand() -> None:
 def test_annotators_are_tested_as_scipy_does() -> None:
     rng = np.random.default_rng(6)
     lead = (rng.random(50) < 0.3).astype(float)
-    theirs = stats.ttest_1samp(-lead, -0.2, alternative="less").pvalue
+    theirs = scipy.stats.ttest_1samp(-lead, -0.2, alternative="less").pvalue
     assert _shortfall_p(lead, -0.2) == pytest.approx(theirs)
     p_values = [0.001, 0.04, 0.2, 0.012, 0.019]
-    adjusted = stats.false_discovery_control(p_values, method="by")
+    adjusted = scipy.stats.false_discovery_control(p_values, method="by")
     assert _false_discoveries(p_values, 0.05) == (adjusted <= 0.05).tolist()
 
 

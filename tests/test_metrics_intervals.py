@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 
 from benchmarks.coverage import MEASURES, SETTINGS, STANDARD, covered
 from langchain_judges.errors import InputError, OptionError
@@ -74,7 +74,7 @@ def test_the_test_of_a_difference_is_that_of_its_interval() -> None:
     second = [1] * 20 + [0] * 9 + [1] * 3 + [0] * 4
     error = math.sqrt((12 - 36 / 36) / 35 / 36 + 1 / 36**2)
     result = paired_difference(first, second)
-    assert result.p == pytest.approx(2 * stats.t.sf(6 / 36 / error, 35))
+    assert result.p == pytest.approx(2 * scipy.stats.t.sf(6 / 36 / error, 35))
     assert (result.interval.low < 0) == (result.p > 0.05)
     at_p = paired_difference(first, second, confidence=1 - result.p)
     assert at_p.interval.low == pytest.approx(0, abs=1e-12)

@@ -3,16 +3,13 @@
 from datetime import date
 from pathlib import Path
 
-import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from cookbook import run_notebooks
 from langchain_judges.testing import ReplayChatModel
 
 pytestmark = pytest.mark.system
 
-COOKBOOK = Path(run_notebooks.__file__).parent
+COOKBOOK = Path(__file__).parents[1] / "cookbook"
 NOTEBOOKS = sorted(COOKBOOK.glob("*.ipynb"))
 
 PRINTS = """
@@ -23,14 +20,14 @@ print(tempfile.mkdtemp(), "http://127.0.0.1:40123/v1", uuid.uuid4(), os.getcwd()
 """
 
 
-def cells_of(path):
-    cells = nbformat.read(path, as_version=4).cells
-    return [cell for cell in cells if cell.cell_type == "code"]
-
-
 @pytest.fixture
 def notebook(tmp_path, monkeypatch):
     """Write a notebook, and take its folder for the project's."""
+    import nbformat
+    from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+    from cookbook import run_notebooks
+
     monkeypatch.setattr(run_notebooks, "HERE", tmp_path / "cookbook")
 
     def write(*cells):
@@ -47,6 +44,10 @@ def notebook(tmp_path, monkeypatch):
 
 
 def test_stored_outputs_are_the_same_on_every_run(notebook):
+    import nbformat
+
+    from cookbook import run_notebooks
+
     path = notebook(PRINTS, "object()", "6 * 7", "'x' * 200_000")
     run_notebooks.main([str(path)])
     once = path.read_text()
@@ -75,6 +76,10 @@ def test_every_recorded_file_says_who_answered_and_when():
 @pytest.mark.figures
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_every_notebook_runs_and_shows_what_is_stored_in_it(path):
+    import nbformat
+
+    from cookbook import run_notebooks
+
     cells = run_notebooks.settled(run_notebooks.execute(path)).cells
     stored = nbformat.read(path, as_version=4).cells
     for now, before in zip(cells, stored, strict=True):

@@ -3,7 +3,6 @@
 import shlex
 from typing import Any, cast
 
-import pandas
 import pytest
 from langsmith import Client
 from langsmith.utils import get_env_var
@@ -82,6 +81,8 @@ def test_the_page_on_langsmith_gives_feedback_and_compares_experiments(model, la
 
 
 def test_the_page_on_many_machines_counts_judges_and_merges(model):
+    import pandas
+
     pandas.DataFrame(pairs(6)).to_parquet("rows.parquet")
     text = next(b for b in blocks(PAGES / "many-rows.md", "sh") if "merge" in b)
     count, judge, merge = text.replace("\\\n", " ").splitlines()

@@ -5,6 +5,7 @@ import json
 import re
 import traceback
 from contextlib import redirect_stderr, redirect_stdout, suppress
+from importlib import import_module
 from io import StringIO
 
 import pytest
@@ -13,7 +14,6 @@ from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
-from pandas import read_parquet
 from typer.testing import CliRunner
 
 from langchain_judges import create_bsm_judge, judge_many, report
@@ -87,11 +87,12 @@ def judged(reply, folder):
     merge(out, folder / "o.csv")
     merge(out, folder / "o.parquet")
     merge(out, folder / "o.jsonl")
+    table = import_module("pyarrow.parquet").read_table(folder / "o.parquet")
     return {
         "results file": out.read_text(),
         "merged file": (folder / "o.jsonl").read_text(),
         "CSV": (folder / "o.csv").read_text(),
-        "Parquet": "\n".join(map(str, read_parquet(folder / "o.parquet").to_numpy().flat)),
+        "Parquet": "\n".join(str(cell) for row in table.to_pylist() for cell in row.values()),
         "terminal": on_terminal(judge_of(reply), data),
         "page": trusted.to_html(),
         "report's CSV": trusted.to_csv(),

@@ -9,9 +9,7 @@ import pytest
 import yaml
 
 from tests.chromium import Chromium, needed
-from website.first_verdict import first_verdict
 from website.generated import ROOMS
-from website.hooks import LINK, outside
 
 ROOT = Path(__file__).parents[1]
 CONFIG = (ROOT / "mkdocs.yml").read_text()
@@ -36,6 +34,8 @@ def test_every_page_is_in_the_navigation():
 
 
 def test_the_readme_shows_the_recorded_verdict_as_it_is():
+    from website.first_verdict import first_verdict
+
     assert f"```\n{first_verdict()}```\n" in (ROOT / "README.md").read_text()
 
 
@@ -47,6 +47,8 @@ def test_the_readme_shows_the_recorded_verdict_as_it_is():
     ],
 )
 def test_a_link_that_leaves_the_docs_leads_into_the_repository_or_is_text(link, page, shown):
+    from website.hooks import LINK, outside
+
     there = "https://example.org/me/judges"
     assert outside(LINK.fullmatch(link), page, there) == shown.format(there)
     if "{}" in shown:

@@ -14,12 +14,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-import pyarrow as pa
 import pytest
 from langchain_core.runnables import RunnableLambda
 from langsmith import Client
-from pyarrow import parquet
 from typer.testing import CliRunner
 
 from langchain_judges import create_relative_judge, create_rubric_judge, judge_many
@@ -40,6 +37,11 @@ REPLIES = [
     {"question": "Um\nwelche Zeit?", "reply": 'Er sagte "bald", 3', "agent": "", "day": "=1+1"},
     {"question": "何時ですか", "reply": "三時です。", "agent": " x ", "day": "-"},
 ]
+
+
+@pytest.fixture
+def pd() -> Any:
+    return import_module("pandas")  # of a second, by the first test that needs it
 
 
 def labels(prompt: str) -> str:
@@ -71,24 +73,32 @@ def read(path: Path) -> list[dict[str, str]]:
 FORMS = {
     "list": lambda folder: REPLIES,
     "iterator": lambda folder: iter(REPLIES),
-    "pandas": lambda folder: pd.DataFrame(REPLIES),
-    "arrow": lambda folder: pa.Table.from_pylist(REPLIES),
-    "hugging face": lambda folder: import_module("datasets").Dataset.from_list(REPLIES),
+    "pandas": lambda folder: import_module("pandas").DataFrame(REPLIES),
+    "arrow": lambda folder: import_module("pyarrow").Table.from_pylist(REPLIES),
     "csv": lambda folder: written(folder / "r.csv"),
     "path as text": lambda folder: str(written(folder / "r.csv")),
 }
 
 
-@for_each("form", FORMS)
-def test_a_table_of_any_form_is_judged_by_its_usual_columns(form, tmp_path):
+def is_judged_by_its_usual_columns(table: Any) -> None:
     model = FakeChatModel(replies=labels)
-    run = judge_many(polite(model), FORMS[form](tmp_path), progress=False)
+    run = judge_many(polite(model), table, progress=False)
     assert [row["verdict"]["label"] for row in run] == [1, 1, 1]
     assert all(each["reply"] in "\n".join(model.prompts) for each in REPLIES)
 
 
+@for_each("form", FORMS)
+def test_a_table_of_any_form_is_judged_by_its_usual_columns(form, tmp_path):
+    is_judged_by_its_usual_columns(FORMS[form](tmp_path))
+
+
+@pytest.mark.system
+def test_a_data_set_of_hugging_face_is_judged_by_its_usual_columns():
+    is_judged_by_its_usual_columns(import_module("datasets").Dataset.from_list(REPLIES))
+
+
 @for_each("suffix", [".jsonl", ".json", ".tsv", ".parquet"])
-def test_files_of_every_form_are_read_by_their_path(suffix, tmp_path):
+def test_files_of_every_form_are_read_by_their_path(pd, suffix, tmp_path):
     path, frame = tmp_path / f"r{suffix}", pd.DataFrame(REPLIES)
     if suffix == ".parquet":
         frame.to_parquet(path)
@@ -109,7 +119,7 @@ def test_a_polars_frame_is_read_and_written_back(tmp_path):
     assert table.select(frame.columns[:5]).equals(frame.select(frame.columns[:5]))
 
 
-def test_a_sheet_is_read_with_its_codes_dates_and_empty_cells(tmp_path):
+def test_a_sheet_is_read_with_its_codes_dates_and_empty_cells(pd, tmp_path):
     openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
     book = openpyxl.Workbook()
     day = datetime(2026, 11, 2)
@@ -126,7 +136,7 @@ def test_a_sheet_is_read_with_its_codes_dates_and_empty_cells(tmp_path):
     assert pd.isna(second["code"])
 
 
-def test_columns_are_named_where_their_names_are_unusual():
+def test_columns_are_named_where_their_names_are_unusual(pd):
     rows = [{"frage": "Why?", "reply": "So."}]
     with pytest.raises(InputError, match="no column for `input` is found; there are 'frage'"):
         list(judge_many(polite(), pd.DataFrame(rows), progress=False))
@@ -211,7 +221,9 @@ def label_column(path: Path) -> list[str | None]:
 def cells(path: Path) -> Any:
     if path.suffix == ".jsonl":
         return [json.loads(line) for line in path.read_text().splitlines()]
-    return parquet.read_table(path).to_pylist() if path.suffix == ".parquet" else read(path)
+    if path.suffix == ".parquet":
+        return import_module("pyarrow.parquet").read_table(path).to_pylist()
+    return read(path)
 
 
 def test_a_line_with_too_many_cells_is_a_row_with_its_reason(tmp_path):
@@ -256,7 +268,7 @@ def test_own_cells_come_back_to_the_byte_and_the_judge_s_run_in_no_spreadsheet(
 
 
 @for_each("suffix", [".csv", ".jsonl", ".parquet"])
-def test_a_table_that_was_judged_before_keeps_the_columns_of_that_judge(suffix, tmp_path):
+def test_a_table_that_was_judged_before_keeps_the_columns_of_that_judge(pd, suffix, tmp_path):
     source: Any = [
         {"input": "Why?", "output": "So.", "label": "mine"},
         {"input": "Who?", "output": "I.", "label": "hers", "judge.label": "late"},
@@ -273,7 +285,7 @@ def test_a_table_that_was_judged_before_keeps_the_columns_of_that_judge(suffix, 
         source, before = out, after
 
 
-def test_a_data_frame_comes_back_with_its_own_index_and_types():
+def test_a_data_frame_comes_back_with_its_own_index_and_types(pd):
     frame = pd.DataFrame(
         {"question": ["a", "b"], "reply": ["x", None], "label": ["billing", "other"]},
         index=["p", "q"],
@@ -285,7 +297,7 @@ def test_a_data_frame_comes_back_with_its_own_index_and_types():
 
 
 @for_each("read", [next, list])
-def test_a_run_of_which_rows_were_read_makes_no_table_without_them(read, tmp_path):
+def test_a_run_of_which_rows_were_read_makes_no_table_without_them(pd, read, tmp_path):
     run = judge_many(polite(), pd.DataFrame(REPLIES), progress=False)
     read(run)
     for table in (run.to_pandas, lambda: run.to_csv(tmp_path / "t.csv")):
@@ -547,6 +559,9 @@ def resident_megabytes() -> float:
 
 @pytest.mark.figures
 def test_a_hundred_thousand_rows_of_parquet_come_back_in_flat_memory(tmp_path):
+    import pyarrow as pa
+    from pyarrow import parquet
+
     source, out, count = tmp_path / "r.parquet", tmp_path / "s.parquet", 100_000
     days = pa.array(
         [None if n % 7 == 0 else datetime(2026, 1, 1 + n % 28) for n in range(count)]
