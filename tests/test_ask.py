@@ -124,8 +124,8 @@ class Refusing(FakeChatModel):
 
     def _generate(self, messages, stop=None, run_manager=None, **kwargs):
         for _ in range(self.max_retries):
-            self._prompts.append("tried in vain")
-        self._prompts.append("the last try")
+            self.prompts.append("tried in vain")
+        self.prompts.append("the last try")
         raise self.error
 
 

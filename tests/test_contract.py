@@ -183,7 +183,7 @@ def test_one_reply_that_is_lost_is_told_and_is_no_tie(page, monkeypatch):
         return merge(self, state, "A", state["failures"] if not state["ballots"] else [])
 
     monkeypatch.setattr(page.MeritsSteps, "merge", silent)
-    refused(page, "one reply of several that cannot be used is a failure too")
+    refused(page, "one of several replies that is lost is a failure too")
 
 
 BARE = "{request}{reference}\n\n{response_1}\n\n{response_2}{focus}{instructions}\n\nSay which."

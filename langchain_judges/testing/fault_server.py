@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage
 
+from langchain_judges.rows.texts import plain
 from langchain_judges.testing.model import ScriptEnded, scripted
 
 if TYPE_CHECKING:
@@ -31,33 +32,28 @@ class ServerCall:
 
     @property
     def prompt(self) -> str:
-        """The texts of its messages, one after the other; images and the like are left out."""
-        return "\n".join(_text_of(message["content"]) for message in self.body["messages"])
+        """The texts of its messages, one after the other; images and the like are named."""
+        return "\n".join(plain(message["content"]) for message in self.body["messages"])
 
     @property
     def shape(self) -> str:
         """The name of the schema that the reply has to fit; empty if none was asked."""
-        form = self.body.get("response_format") or {}
-        return str(form.get("json_schema", {}).get("name", ""))
+        return str(self._form.get("name", ""))
 
     @property
     def schema(self) -> dict[str, Any] | None:
         """The JSON schema that the reply has to fit, where the request has one beside it."""
-        form = self.body.get("response_format") or {}
-        schema: dict[str, Any] | None = form.get("json_schema", {}).get("schema")
-        return schema
+        return self._form.get("schema")
+
+    @property
+    def _form(self) -> dict[str, Any]:
+        form: dict[str, Any] = self.body.get("response_format") or {}
+        return form.get("json_schema") or {}
 
     @property
     def repair(self) -> bool:
         """Whether it asks for a correction of an earlier reply."""
         return any(message["role"] == "assistant" for message in self.body["messages"])
-
-
-def _text_of(content: str | list[dict[str, Any]] | None) -> str:
-    """Return the text of a message that may come in blocks."""
-    if not isinstance(content, list):
-        return content or ""
-    return "\n".join(block["text"] for block in content if "text" in block)
 
 
 @dataclass
@@ -81,9 +77,7 @@ class ServerReply:
 
 
 ReplyContent = str | Mapping[str, object] | AIMessage | None
-"""What a reply says; a dictionary is sent as JSON."""
 ServerAnswer = ServerReply | ReplyContent
-"""What a script answers to a request."""
 
 
 def reply(content: ReplyContent, finish: str = "stop", **message: Any) -> ServerReply:
@@ -141,6 +135,13 @@ class FakeModelServer:
             `ServerCall`. A reply is a `ServerReply`, or what `reply` makes one of: a text, a
             dictionary, a message.
         delay: Seconds before every answer.
+
+    Attributes:
+        replies: May be changed while the server runs.
+        calls: Every request, in the order of arrival.
+        waiting: How many requests wait for an answer now.
+        peak: The most requests that were waiting for an answer at one time.
+        url: The base URL, up to and with `/v1`.
     """
 
     def __init__(
@@ -149,17 +150,10 @@ class FakeModelServer:
         delay: float = 0.0,
     ) -> None:
         """Note the script; nothing listens before the block is entered."""
-        self.replies = replies
-        """May be changed while the server runs."""
-        self.delay = delay
+        self.replies, self.delay = replies, delay
         self.calls: list[ServerCall] = []
-        """Every request, in the order of arrival."""
-        self.waiting = 0
-        """How many requests wait for an answer now."""
-        self.peak = 0
-        """The most requests that were waiting for an answer at one time."""
+        self.waiting = self.peak = 0
         self.url = ""
-        """The base URL, up to and with `/v1`."""
         self._arrived = threading.Condition()
         self._ready = threading.Event()
         self._loop = asyncio.new_event_loop()

@@ -16,7 +16,7 @@ from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from pydantic import ConfigDict, PrivateAttr
+from pydantic import ConfigDict, Field, PrivateAttr
 
 
 class PlainModel(BaseChatModel):
@@ -52,28 +52,16 @@ class FakeChatModel(PlainModel):
         replies: What it replies: a list, of which each call takes the next, or a function of
             the prompt. A reply is a text, a dictionary (sent as JSON), a message, or an
             exception, which is raised.
+        prompts: Every prompt it was sent, messages separated by a line `---`.
+        messages: The messages of every call, with the images and files in them.
+        settings: The keywords of every call, such as a seed or the tools.
     """
 
     replies: Sequence[object] | Callable[[str], object]
-    _prompts: list[str] = PrivateAttr(default_factory=list)
-    _messages: list[list[BaseMessage]] = PrivateAttr(default_factory=list)
-    _settings: list[dict[str, Any]] = PrivateAttr(default_factory=list)
+    prompts: list[str] = Field(default_factory=list, exclude=True, repr=False)
+    messages: list[list[BaseMessage]] = Field(default_factory=list, exclude=True, repr=False)
+    settings: list[dict[str, Any]] = Field(default_factory=list, exclude=True, repr=False)
     _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
-
-    @property
-    def prompts(self) -> list[str]:
-        """Every prompt it was sent, messages separated by a line `---`."""
-        return self._prompts
-
-    @property
-    def messages(self) -> list[list[BaseMessage]]:
-        """The messages of every call, with the images and files in them."""
-        return self._messages
-
-    @property
-    def settings(self) -> list[dict[str, Any]]:
-        """The keywords of every call, such as a seed or the tools."""
-        return self._settings
 
     @property
     def _llm_type(self) -> str:
@@ -84,10 +72,10 @@ class FakeChatModel(PlainModel):
     ) -> AIMessage:
         prompt = "\n---\n".join(message.text for message in messages)
         with self._lock:
-            number = len(self._prompts)
-            self._prompts.append(prompt)
-            self._messages.append(messages)
-            self._settings.append(settings)
+            number = len(self.prompts)
+            self.prompts.append(prompt)
+            self.messages.append(messages)
+            self.settings.append(settings)
         reply = scripted(self.replies, number, prompt)
         if isinstance(reply, Exception):
             raise reply
