@@ -172,11 +172,8 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
     look.register()
     if threads:
         names = look.patiently(threads_of, client, own, start, **which)
-        read = [
-            look.patiently(runs_of_thread, client, own, name)
-            for name in names
-            if in_sample(name, sample)
-        ]
+        sampled = (name for name in names if in_sample(name, sample))
+        read = (look.patiently(runs_of_thread, client, own, name) for name in sampled)
         cases = [kept for runs in read if (kept := _without_judgments(runs))]
     else:
         runs = look.patiently(runs_of, client, own, start, is_root=True, **which)
@@ -192,7 +189,7 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
         "prices": prices,
         "max_concurrency": max_concurrency,
     }
-    look.at(cases, {name: limit for name, limit in limits.items() if limit is not None})
+    look.at(cases, limits)
     return look.watch
 
 
@@ -401,27 +398,6 @@ def perform_eval(run, example=None):
 '''
 
 
-def online_code(judge: Judge, **places: str | None) -> str:
-    """Return the code of an online evaluator that runs a judge on each run.
-
-    Args:
-        judge: A judge of one text, made of a model's name.
-        places: `key`, `input`, `output` and `context` as in `as_evaluator`, as texts.
-
-    Raises:
-        OptionError: The judge compares pairs, is of another package, or has no plain form.
-    """
-    check_words(**places)
-    if kind_of(judge) != "item":
-        raise OptionError("`judge` must label one text; this one compares pairs")
-    graph = unwrapped(judge)
-    if not isinstance(graph, JudgeGraph):
-        raise OptionError("`judge` must be a judge of this package: its code names what it is")
-    given = {name: place for name, place in places.items() if place is not None}
-    given["key"] = given.get("key") or feedback_key(judge)
-    return _CODE.format(spec=json.dumps(graph.spec), places=json.dumps(given))
-
-
 def create_online_evaluator(  # noqa: PLR0913 - what it is, and where each text stands
     client: Client,
     judge: Judge,
@@ -457,16 +433,22 @@ def create_online_evaluator(  # noqa: PLR0913 - what it is, and where each text 
         OptionError: The judge cannot be written as code.
         LangsmithError: LangSmith refuses the evaluator.
     """
-    check_words(name=name)
-    code = online_code(judge, key=key, input=input, output=output, context=context)
+    places = {"key": key, "input": input, "output": output, "context": context}
+    check_words(name=name, **places)
+    if kind_of(judge) != "item":
+        raise OptionError("`judge` must label one text; this one compares pairs")
+    graph = unwrapped(judge)
+    if not isinstance(graph, JudgeGraph):
+        raise OptionError("`judge` must be a judge of this package: its code names what it is")
+    given = {name: place for name, place in places.items() if place is not None}
+    given.setdefault("key", feedback_key(judge))
     evaluator: Any = {
-        "code": code,
+        "code": _CODE.format(spec=json.dumps(graph.spec), places=json.dumps(given)),
         "language": "python",
         "advanced_features_enabled": True,
         "dependencies": "\n".join(dependencies),
         "workspace_secrets_keys": list(secrets),
     }
-
     answer: Any = waited_for(
         client.evaluators.create(
             name=name, type="code", code_evaluator=evaluator, extra_headers=CLOSED
