@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.messages import AIMessage
+from langchain_core.runnables import Runnable
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
 from langchain_judges import testing
@@ -99,3 +102,53 @@ class BrokenEmbeddings(DeterministicFakeEmbedding):
 def turns(role: str, *texts: str) -> list[dict[str, str]]:
     """Return messages of one role."""
     return [{"role": role, "content": text} for text in texts]
+
+
+class FakeToolModel(testing.FakeChatModel):
+    """A `FakeChatModel` that takes tools and structured output.
+
+    A reply that is a dictionary is sent as a call of the first tool that is bound.
+    """
+
+    def bind_tools(
+        self,
+        tools: Sequence[Any],
+        *,
+        tool_choice: str | None = None,
+        **kwargs: Any,
+    ) -> Runnable[Any, AIMessage]:
+        """Bind tools, as the tools of OpenAI's protocol."""
+        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
+
+    def _message(self, reply: Any, settings: Mapping[str, Any]) -> AIMessage:
+        tools = settings.get("tools")
+        if not tools or not isinstance(reply, Mapping):
+            return super()._message(reply, settings)
+        call = {"name": tools[0]["function"]["name"], "args": dict(reply), "id": "call-1"}
+        return AIMessage("", tool_calls=[call])
+
+
+Token = tuple[str, float] | tuple[str, float, Mapping[str, float]]
+"""Text, probability in (0, 1] and, where they matter, the probabilities of alternatives."""
+
+
+def with_logprobs(*tokens: Token) -> AIMessage:
+    """Return a reply with the log-probability of each of its tokens, as OpenAI reports them.
+
+    Args:
+        tokens: The tokens whose texts are the reply.
+
+    >>> reply = with_logprobs(('{"vote": "', 1), ("1", 0.5, {"1": 0.5, "2": 0.25}), ('"}', 1))
+    >>> reply.text, round(reply.response_metadata["logprobs"]["content"][1]["logprob"], 3)
+    ('{"vote": "1"}', -0.693)
+    """
+    content = []
+    for text, probability, *rest in tokens:
+        alternatives = [_token(*each) for each in (rest[0] if rest else {}).items()]
+        content.append({**_token(text, probability), "top_logprobs": alternatives})
+    spelt = "".join(token[0] for token in tokens)
+    return AIMessage(spelt, response_metadata={"logprobs": {"content": content}})
+
+
+def _token(text: str, probability: float) -> dict[str, Any]:
+    return {"token": text, "bytes": list(text.encode()), "logprob": math.log(probability)}

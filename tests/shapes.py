@@ -36,7 +36,7 @@ from langsmith.schemas import Run
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from langchain_judges.testing import FakeToolModel
+from tests.fakes import FakeToolModel
 
 TASK = "Where are my parcels?"
 FOUND = {7: "in Kyiv", 9: "in Oslo"}

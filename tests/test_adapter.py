@@ -22,10 +22,10 @@ from langchain_judges.asking.steps import run
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm.prompts import REFERENCE
 from langchain_judges.methods.replies import scores_shape
-from langchain_judges.testing import FakeToolModel, error
+from langchain_judges.testing import error
 from tests.cases import for_each
 from tests.conftest import chat
-from tests.fakes import FakeChatModel
+from tests.fakes import FakeChatModel, FakeToolModel
 from tests.judges import answer_call
 from tests.model_server import scores
 

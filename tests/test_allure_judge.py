@@ -10,10 +10,9 @@ from langchain_judges import FailureMemory, create_allure_judge, judge_many, loa
 from langchain_judges.errors import InputError
 from langchain_judges.memory.example import MEANINGS
 from langchain_judges.methods.rubric.replies import label_probabilities
-from langchain_judges.testing import with_logprobs
 from tests.cases import for_each
 from tests.conftest import chat
-from tests.fakes import FakeChatModel
+from tests.fakes import FakeChatModel, with_logprobs
 from tests.memories import Letters, example, ids_in, memory_of
 
 ITEM = {"input": "Which path?", "output": "Answer: 1, 3", "expected": "1, 3", "id": "one"}

@@ -19,10 +19,10 @@ from langchain_judges import (
 from langchain_judges.asking.reply_text import SLOTS, spoken_label
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.direct.replies import spoken_choice
-from langchain_judges.testing import reply, with_logprobs
+from langchain_judges.testing import reply
 from tests.cases import for_each
 from tests.conftest import chat
-from tests.fakes import FakeChatModel
+from tests.fakes import FakeChatModel, with_logprobs
 from tests.model_server import plan
 
 PAIR = {"input": "Why?", "output_a": "good good", "output_b": "bad"}

@@ -20,10 +20,10 @@ from langchain_judges.methods.drpe.roles import (
 )
 from langchain_judges.methods.drpe.tally import norm, order_sums
 from langchain_judges.methods.tasks import PANELS, TASKS
-from langchain_judges.testing import reply, with_logprobs
+from langchain_judges.testing import reply
 from tests.cases import for_each
 from tests.conftest import chat
-from tests.fakes import BrokenEmbeddings, FakeChatModel
+from tests.fakes import BrokenEmbeddings, FakeChatModel, with_logprobs
 
 PAIR = {"input": "An article.", "output_a": "good candidate", "output_b": "bad reference"}
 SWAPPED = {"input": "An article.", "output_a": "bad reference", "output_b": "good candidate"}

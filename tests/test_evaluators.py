@@ -22,7 +22,7 @@ from langchain_judges.rows.fields import work_in
 from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel, unfenced
-from tests.judges import broken, bsm, fixed, labels, of_method, watched
+from tests.judges import broken, bsm, fixed, labels, of_method
 from tests.test_docs import ROOT
 
 QUESTION, GOOD, BAD = {"question": "Why?"}, {"answer": "good good"}, {"answer": "bad"}
@@ -98,20 +98,6 @@ async def test_a_row_that_cannot_be_read_is_feedback_without_a_score(case):
     assert result.source_run_id is None
 
 
-def test_a_baseline_stands_for_b_and_the_reference_is_shown_as_one():
-    example = an_example({"answer": "known"})
-    judge, log = watched(bsm())
-    evaluator = as_evaluator(judge, baseline={str(example.id): BAD})
-    result: Any = evaluator.evaluate_run(a_run(GOOD), example)
-    assert result.score == 0.75
-    assert (log[0]["output_b"], log[0]["reference"]) == ("bad", "known")
-    failure: Any = evaluator.evaluate_run(a_run(GOOD), an_example())
-    assert "`baseline`: expected outputs for example" in failure.comment
-    better = as_evaluator(judge, baseline=lambda inputs: "good good good")
-    feedback: Any = better(inputs=QUESTION, outputs=BAD)
-    assert feedback["metadata"]["preference"] == "B"
-
-
 def test_a_checkpointed_judge_gets_a_thread_for_each_row():
     persistent = bsm(checkpointer=InMemorySaver())
     for judge in (persistent, persistent.with_retry()):
@@ -123,7 +109,6 @@ def test_a_checkpointed_judge_gets_a_thread_for_each_row():
     ("judge", "options"),
     [
         (RunnableLambda(lambda x: x), {}),
-        (labels(), {"baseline": {}}),
         (bsm(), {"output": 3}),
         (bsm(), {"key": 3}),
     ],

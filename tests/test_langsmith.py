@@ -14,7 +14,6 @@ from langsmith.run_helpers import tracing_context
 from langsmith.utils import get_env_var
 
 from langchain_judges import as_comparative_evaluator, as_evaluator
-from langchain_judges.integrations.langsmith_runs import baseline_outputs
 from tests.judges import PAIR, broken, bsm, of_method
 from tests.langsmith_server import LangSmithServer
 from tests.processes import wait_until
@@ -163,17 +162,6 @@ def test_rows_that_could_not_be_judged_are_uploaded_without_a_score(
     assert unparsable["Why?"]["extra"]["reason"] == "unparsable"
     assert unread["Why?"].get("score") is None
     assert "expected the key 'x', got the keys 'answer'" in unread["Why?"]["comment"]
-
-
-def test_an_earlier_experiment_is_a_baseline(client, server, dataset):
-    name, _ = experiment(client, dataset, [])
-    settle(client, server)
-    baseline = baseline_outputs(client, name)
-    assert len(baseline) == 3
-    evaluator = as_evaluator(bsm(), baseline=baseline)
-    _, rows = experiment(client, dataset, [evaluator])
-    # Every answer meets itself.
-    assert [r["evaluation_results"]["results"][0].score for r in rows] == [0.5] * 3
 
 
 def test_experiments_are_compared_and_every_run_has_its_comment(client, server, dataset):

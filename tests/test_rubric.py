@@ -19,9 +19,8 @@ from langchain_judges.methods.rubric import Criterion
 from langchain_judges.methods.rubric.criteria import ready_names, ready_rubrics
 from langchain_judges.methods.rubric.replies import parse_label
 from langchain_judges.methods.rubric.tally import subscore
-from langchain_judges.testing import with_logprobs
 from tests.cases import for_each
-from tests.fakes import FakeChatModel, unfenced
+from tests.fakes import FakeChatModel, unfenced, with_logprobs
 from tests.judges import answer
 from tests.memories import Letters
 from tests.shapes import TALK

@@ -29,10 +29,10 @@ from langchain_judges.methods.sc2.tally import (
     most_comparisons,
     next_round,
 )
-from langchain_judges.testing import reply, with_logprobs
+from langchain_judges.testing import reply
 from tests.cases import for_each
 from tests.conftest import chat
-from tests.fakes import FakeChatModel
+from tests.fakes import FakeChatModel, with_logprobs
 from tests.model_server import responses
 
 PAIR = {"input": "Why?", "output_a": "good reason", "output_b": "bad reason"}

@@ -275,11 +275,6 @@ def pair_invoked(judge, reference=None, a=TEXT, b=KNOWN):
     judge.invoke(pair_of(reference, a, b))
 
 
-def pair_called(judge, reference=None, a=TEXT, b=KNOWN):
-    evaluator = as_evaluator(judge, baseline=lambda inputs: {"answer": b})
-    evaluator(inputs={"question": TASK}, outputs={"answer": a}, reference_outputs=reference)
-
-
 def pair_of_runs(judge, reference=None, a=TEXT, b=KNOWN):
     compare = as_comparative_evaluator(judge, reference="answer")
     compare([a_run_of(a), a_run_of(b)], example_of(reference, None))
@@ -303,7 +298,7 @@ def pair_on_the_server(judge, reference=None, a=TEXT, b=KNOWN):
 PAIRED = for_each(
     "path",
     [
-        *(pair_invoked, pair_called, pair_of_runs, pair_classic),
+        *(pair_invoked, pair_of_runs, pair_classic),
         *(pair_on_the_command_line, pair_on_the_server),
     ],
     ids=lambda path: path.__name__,

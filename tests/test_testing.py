@@ -10,7 +10,6 @@ from langchain_judges.errors import ModelAccessError
 from langchain_judges.testing import (
     FakeChatModel,
     FakeModelServer,
-    FakeToolModel,
     NotRecorded,
     ReplayChatModel,
     ServerReply,
@@ -18,6 +17,7 @@ from langchain_judges.testing import (
     fitting_reply,
     reply,
 )
+from tests.fakes import FakeToolModel
 
 PAIR = {"input": "Why?", "output_a": "good", "output_b": "bad"}
 FIRST = {"explanation": "A is good.", "preference": "1"}

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from langchain_judges.integrations.evaluators import (
         summary_evaluators as summary_evaluators,
     )
-    from langchain_judges.integrations.langsmith_runs import (
-        baseline_outputs as baseline_outputs,
-    )
     from langchain_judges.integrations.langsmith_runs import end_traces as end_traces
     from langchain_judges.integrations.langsmith_runs import feedback_rows as feedback_rows
     from langchain_judges.integrations.langsmith_runs import labelled_runs as labelled_runs

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired, Unpack
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple, NotRequired, Unpack
 
 from langchain_core.runnables import RunnableConfig
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.steps import Steps, Wait
-from langchain_judges.errors import InputError, JudgeError, OptionError
+from langchain_judges.errors import InputError, JudgeError
 from langchain_judges.methods.describe import kind_of, marks_of, unwrapped
 from langchain_judges.methods.rubric.criteria import ready_names
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.replies import CriterionScore
-from langchain_judges.options import Rule, check_value
 from langchain_judges.rows.checks import kind_of_verdict
 from langchain_judges.rows.fields import (
     asked_in,
@@ -96,13 +95,6 @@ def _options(judge: object) -> LabelOptions | None:
     return options if isinstance(options, LabelOptions) else None
 
 
-BaselineSource = Annotated[
-    Mapping[str, object] | Callable[[Any], object] | None,
-    Rule("outputs by the id of the example, or a function of the inputs"),
-]
-"""Outputs to compare with, by the id of the example, or a function of the inputs."""
-
-
 class TextSources(NamedTuple):
     """Where each text is found."""
 
@@ -116,14 +108,12 @@ class EvaluatedRow(NamedTuple):
     """The fields of one evaluated row.
 
     Attributes:
-        example: The id of the data set's example.
         called: Whether the reference comes from a caller, and not from a data set.
     """
 
     inputs: object
     outputs: object
     reference: object = None
-    example: str | None = None
     context: object = None
     called: bool = False
 
@@ -131,16 +121,10 @@ class EvaluatedRow(NamedTuple):
 class CaseReader:
     """Reads pairs and items from inputs, outputs and references."""
 
-    def __init__(
-        self, judge: Judge, places: TextSources, baseline: BaselineSource = None
-    ) -> None:
+    def __init__(self, judge: Judge, places: TextSources) -> None:
         """Set where each text is found; nothing is read yet."""
         self.judge, self.kind, self.places = judge, kind_of(judge), places
         check_sources(**places._asdict())
-        check_value("baseline", baseline, BaselineSource)
-        if baseline is not None and self.kind == "item":
-            raise OptionError("`baseline` is for judges of pairs; this one labels one text")
-        self.baseline = baseline
         options = _options(judge)
         self._needs_source = options is not None and options.needs_source
         self._judges_source = options is not None and options.judges_source
@@ -186,10 +170,6 @@ class CaseReader:
             return item_for(self.judge, task, text, expected=expected, source=source)
         if text is None:  # for the types: a judge of pairs has no such rubric
             raise InputError("`output`: there is nothing to judge")
-        if self.baseline is not None:
-            reference = self._reference(row.reference)
-            other = self._work(self._other(row, self.baseline), task)
-            return pair_for(task, text, other, reference=reference, source=source)
         if row.reference is None or row.reference == {}:
             raise InputError("`reference`: expected a text to compare with, got nothing")
         other = work_in(row.reference, self.places.reference, "reference", task=task)
@@ -204,7 +184,8 @@ class CaseReader:
             InputError: A text cannot be found.
         """
         task = task_in(inputs, self.places.input)
-        known, source = self._reference(reference), self._source(inputs, None)
+        known = reference_in(reference, self.places.reference) if reference else None
+        source = self._source(inputs, None)
         texts = (self._work(side, task) for side in (a, b))
         return pair_for(task, *texts, reference=known, source=source)
 
@@ -221,23 +202,6 @@ class CaseReader:
         # What a response was made of is no source of its task, unless a judge needs one.
         usual = self.places.context is None and not self._needs_source
         return source_in(inputs, None if usual else outputs, self.places.context)
-
-    def _reference(self, reference: object) -> str | None:
-        if reference is None or reference == {}:
-            return None
-        return reference_in(reference, self.places.reference)
-
-    def _other(
-        self, row: EvaluatedRow, baseline: Mapping[str, object] | Callable[[Any], object]
-    ) -> object:
-        if callable(baseline):
-            return baseline(row.inputs)
-        if row.example is None or row.example not in baseline:
-            raise InputError(
-                f"`baseline`: expected outputs for example {row.example}, got those of "
-                f"{len(baseline)} others"
-            )
-        return baseline[row.example]
 
 
 CaseVerdict = Verdict | LabelVerdict

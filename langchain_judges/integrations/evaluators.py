@@ -28,7 +28,6 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.steps import Steps, arun, run
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.cases import (
-    BaselineSource,
     CaseReader,
     CaseVerdict,
     EvaluatedRow,
@@ -69,7 +68,7 @@ _KEYS: ContextVar[tuple[tuple[str, str], dict[str, JudgeEvaluator]] | None] = Co
 )
 
 
-def as_evaluator(  # noqa: PLR0913 - where each text stands
+def as_evaluator(
     judge: Judge,
     *,
     key: str | None = None,
@@ -77,12 +76,11 @@ def as_evaluator(  # noqa: PLR0913 - where each text stands
     output: TextSource = None,
     reference: TextSource = None,
     context: TextSource = None,
-    baseline: BaselineSource = None,
 ) -> JudgeEvaluator:
     """Make a judge an evaluator for LangSmith, which can also be called like openevals'.
 
-    A judge of pairs takes the run's output as A and the reference output, or the baseline's
-    output, as B; its score is how far A is preferred. A judge of one text takes the output
+    A judge of pairs takes the run's output as A and the reference output as B; its score is how
+    far A is preferred. A judge of one text takes the output
     alone, with the reference as the expected answer and the context as its source. Every score
     is the verdict's, from 0 to 1, and `value` is the label as people read it. If
     there is neither, and the judge has no rubric, the row is not judged. The task is never used
@@ -103,9 +101,6 @@ def as_evaluator(  # noqa: PLR0913 - where each text stands
             the usual keys in the inputs (`context`, `documents`, `source`, `retrieved`), and
             in the outputs for a judge that needs a source. A judge of pairs reads it after
             the task.
-        baseline: For a judge of pairs: other outputs to compare with, by the id of the
-            example (`baseline_outputs` reads those of an experiment) or a function of the
-            inputs. The judge then sees the reference as a reference.
 
     Returns:
         An evaluator for `Client.evaluate` and `aevaluate`; a judge with several criteria
@@ -115,12 +110,11 @@ def as_evaluator(  # noqa: PLR0913 - where each text stands
         event loop.
 
     Raises:
-        OptionError: `judge` takes neither a pair nor an item, a judge of one text has a
-            baseline, or an option is not allowed.
+        OptionError: `judge` takes neither a pair nor an item, or an option is not allowed.
     """
     check_words(key=key)
     places = TextSources(input, output, reference, context)
-    return JudgeEvaluator(judge, key, CaseReader(judge, places, baseline))
+    return JudgeEvaluator(judge, key, CaseReader(judge, places))
 
 
 class JudgeEvaluator(RunEvaluator):
@@ -167,7 +161,7 @@ class JudgeEvaluator(RunEvaluator):
         context: object = None,
     ) -> Feedback | list[Feedback]:
         """Judge outputs, called like openevals' evaluators."""
-        row = EvaluatedRow(inputs, outputs, reference_outputs, None, context, True)
+        row = EvaluatedRow(inputs, outputs, reference_outputs, context, True)
         return _run(self._call(row))
 
     async def acall(
@@ -179,7 +173,7 @@ class JudgeEvaluator(RunEvaluator):
         context: object = None,
     ) -> Feedback | list[Feedback]:
         """Judge outputs asynchronously."""
-        row = EvaluatedRow(inputs, outputs, reference_outputs, None, context, True)
+        row = EvaluatedRow(inputs, outputs, reference_outputs, context, True)
         return await arun(self._call(row))
 
     def verdict_on(self, run_id: object) -> Mapping[str, object] | None:
@@ -210,7 +204,7 @@ class JudgeEvaluator(RunEvaluator):
         reference = example.outputs if example else None
         metadata = {"target_run_id": str(run.id)}
         outputs = self._reader.outputs(run)
-        row = EvaluatedRow(inputs, outputs, reference, str(example.id) if example else None)
+        row = EvaluatedRow(inputs, outputs, reference)
         if not run.outputs and run.error:
             error = InputError(f"the run failed and has no output: {run.error[:300]}")
             outcome: JudgmentResult = {"verdict": error_verdict(self.judge, error)}

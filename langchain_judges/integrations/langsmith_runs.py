@@ -38,20 +38,6 @@ CLOSED = {"Connection": "close"}
 """A connection that is kept belongs to an event loop that has ended."""
 
 
-def baseline_outputs(client: Client, experiment: str) -> dict[str, object]:
-    """Return the outputs of an experiment's runs by the id of their example.
-
-    Args:
-        client: LangSmith's client.
-        experiment: Its name or id.
-    """
-    return {
-        str(run.reference_example_id): run.outputs
-        for run in _of_experiment(client, experiment)
-        if run.reference_example_id and run.outputs
-    }
-
-
 def experiment_rows(client: Client, experiment: str) -> list[dict[str, object]]:
     """Return the runs of an experiment as rows: the id of their example, inputs and outputs.
 

@@ -33,9 +33,7 @@ if TYPE_CHECKING:
     from langchain_judges.testing.forged_texts import forged_rows as forged_rows
     from langchain_judges.testing.forged_texts import forgeries as forgeries
     from langchain_judges.testing.model import FakeChatModel as FakeChatModel
-    from langchain_judges.testing.model import FakeToolModel as FakeToolModel
     from langchain_judges.testing.model import ScriptEnded as ScriptEnded
-    from langchain_judges.testing.model import with_logprobs as with_logprobs
     from langchain_judges.testing.replay import NotRecorded as NotRecorded
     from langchain_judges.testing.replay import ReplayChatModel as ReplayChatModel
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage
 
-from langchain_judges.rows.texts import plain
 from langchain_judges.testing.model import ScriptEnded, scripted
 
 if TYPE_CHECKING:
@@ -32,8 +31,8 @@ class ServerCall:
 
     @property
     def prompt(self) -> str:
-        """The texts of its messages, one after the other; images and the like are named."""
-        return "\n".join(plain(message["content"]) for message in self.body["messages"])
+        """The texts of its messages, one after the other; images and the like are left out."""
+        return "\n".join(_text_of(message["content"]) for message in self.body["messages"])
 
     @property
     def shape(self) -> str:
@@ -54,6 +53,12 @@ class ServerCall:
     def repair(self) -> bool:
         """Whether it asks for a correction of an earlier reply."""
         return any(message["role"] == "assistant" for message in self.body["messages"])
+
+
+def _text_of(content: str | list[dict[str, Any]] | None) -> str:
+    """Return the text of a message that may come in blocks."""
+    blocks = content if isinstance(content, list) else [{"text": content or ""}]
+    return "\n".join(block["text"] for block in blocks if "text" in block)
 
 
 @dataclass

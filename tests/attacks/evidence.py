@@ -26,7 +26,8 @@ from langchain_core.tools import StructuredTool
 
 from langchain_judges import JudgeMiddleware, create_rubric_judge
 from langchain_judges.errors import InputError
-from langchain_judges.testing import FakeChatModel, FakeToolModel, forgeries
+from langchain_judges.testing import FakeChatModel, forgeries
+from tests.fakes import FakeToolModel
 
 TAG = re.compile(r"</?([\w.-]+)-([0-9a-f]{10,64})>")
 NAMES = ("request", "response", "final-answer", "call-of-track", "result-of-track", "step")
