@@ -8,11 +8,13 @@ event loop, and is sent the result. `run` and `arun` are the only two drivers.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import ContextVar, copy_context
+from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from langgraph.config import get_config, get_stream_writer
@@ -91,10 +93,23 @@ def _places() -> int | None:
 
 
 def _in_threads(parts: list[Steps[T]], places: int) -> list[T]:
-    with ThreadPoolExecutor(min(places, len(parts))) as pool:
-        # Each thread needs a context of its own: one copy cannot be entered twice.
-        futures = [pool.submit(copy_context().run, run, part) for part in parts]
+    if places < len(parts):
+        with ThreadPoolExecutor(places) as pool:
+            return _all_of(parts, pool)
+    return _all_of(parts, _threads(os.getpid()))
+
+
+def _all_of(parts: list[Steps[T]], pool: ThreadPoolExecutor) -> list[T]:
+    # Each thread needs a context of its own: one copy cannot be entered twice.
+    futures = [pool.submit(copy_context().run, run, part) for part in parts]
+    wait(futures)
     return [future.result() for future in futures]
+
+
+@cache
+def _threads(process: int) -> ThreadPoolExecutor:
+    """Return the threads of a process: to start two takes as long as what a call costs us."""
+    return ThreadPoolExecutor(100_000, f"judge {process}")
 
 
 async def _in_tasks(parts: list[Steps[T]], places: int) -> list[T]:

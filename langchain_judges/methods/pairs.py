@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from statistics import fmean
 from typing import Any, Literal, NotRequired
 
@@ -221,6 +222,7 @@ def fences(request: str, first: str, second: str) -> dict[str, str]:
     }
 
 
+@cache
 def scale_words(scale: tuple[int, int]) -> dict[str, object]:
     """Return what a prompt says of a scale: its ends, what scores mean, what is right or wrong.
 
