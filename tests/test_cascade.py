@@ -122,7 +122,7 @@ def test_thresholds_are_found_on_labelled_rows_and_keep_their_promise():
     # Right wherever the confidence is above 0.5: with 90 % asked, somewhat below that.
     assert 0.3 < first < 0.55
     calibration = calibrated.options.calibration
-    assert (calibration["rows"], calibration["against"]) == (240, "labels")
+    assert calibration["rows"] == 240
     run = judge_many(calibrated, rows, progress=False)
     judged = [row for row in run if row["judged"]]
     right = sum(row["verdict"]["preference"] == row["label"] for row in judged)
@@ -131,19 +131,17 @@ def test_thresholds_are_found_on_labelled_rows_and_keep_their_promise():
     assert run.summary.stages["cheap"] > run.summary.stages["dear"] > 0
 
 
-def test_without_labels_judges_are_held_against_the_last():
-    rows = [{**PAIR, "id": f"{n}"} for n in range(100)]
+def test_what_cannot_be_calibrated_is_said():
+    rows = [{**PAIR, "id": f"{n}", "label": "A"} for n in range(100)]
     cascade: Any = create_cascade([sure("cheap", "A", 0.6), sure("dear", "A", 0.2)])
-    calibrated: Any = calibrate_cascade(cascade, rows, by_last=True, progress=False)
-    assert calibrated.options.thresholds == [0.6]
     frame = pytest.importorskip("pandas", reason="needs pandas").DataFrame(rows)
-    again: Any = calibrate_cascade(cascade, frame, by_last=True, progress=False)
-    assert again.options.thresholds == [0.6]
-    wrong: Any = create_cascade([sure("cheap", "A", 0.6), sure("dear", "B", 0.2)])
+    calibrated: Any = calibrate_cascade(cascade, frame, progress=False)
+    assert calibrated.options.thresholds == [0.6, None]  # all are decided by then
+    wrong: Any = create_cascade([sure("cheap", "B", 0.6), sure("dear", "B", 0.2)])
     with pytest.raises(OptionError, match="no judge of the cascade reaches"):
-        calibrate_cascade(wrong, rows, by_last=True, progress=False)
+        calibrate_cascade(wrong, rows, progress=False)
     with pytest.raises(InputError, match="no row has a `label`"):
-        calibrate_cascade(cascade, rows, progress=False)
+        calibrate_cascade(cascade, [{**PAIR, "id": "0"}], progress=False)
     with pytest.raises(OptionError, match="must be a cascade, got"):
         calibrate_cascade(UNASKED, rows)
 

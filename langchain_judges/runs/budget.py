@@ -37,23 +37,16 @@ class RowBudget:
 
     def allows(self, active: Sequence[RowCost]) -> bool:
         """Return whether one more row can be finished in addition to the active ones."""
-        return not self.exhausted and self._has_calls(active) and self._has_means(active)
-
-    def _has_calls(self, active: Sequence[RowCost]) -> bool:
         limiter, each = self._limiter, self._calls_each
-        if limiter.max_calls is None:
-            return True
-        promised = sum(max(0, each - row_cost.usage["calls"]) for row_cost in active)
-        return limiter.calls + promised + max(each, 1) <= limiter.max_calls
-
-    def _has_means(self, active: Sequence[RowCost]) -> bool:
-        """Return whether tokens and dollars are left for a row of mean cost."""
-        limiter = self._limiter
+        if self.exhausted:
+            return False
+        if limiter.max_calls is not None:
+            promised = sum(max(0, each - row_cost.usage["calls"]) for row_cost in active)
+            if limiter.calls + promised + max(each, 1) > limiter.max_calls:
+                return False
         new_rows = self._summary.rows - self._summary.resumed
-        for usage, limit in (
-            (limiter.tokens, limiter.max_tokens),
-            (limiter.cost, limiter.max_cost),
-        ):
+        limits = (limiter.tokens, limiter.max_tokens), (limiter.cost, limiter.max_cost)
+        for usage, limit in limits:
             if limit is None:
                 continue
             # The cost of a row is not known before the first is finished.
@@ -93,12 +86,11 @@ def prices_of(options: RunOptions) -> Prices | None:
     return None if options.prices is None else Prices.read(options.prices)
 
 
+# Unfinished rows per call in flight: some rows plan or merge and wait for no call.
 BUSY = 2
-"""Unfinished rows per call in flight: some rows plan or merge and wait for no call."""
-
+# Default number of calls in flight; a local model generates two replies at a time, and more
+# calls would only wait there.
 PLACES, LOCAL_PLACES = 16, 4
-"""Default number of calls in flight; a local model generates two replies at a time, and more
-calls would only wait there."""
 
 
 def places_of(judge: object) -> int:

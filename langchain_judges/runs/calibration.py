@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
@@ -16,7 +14,7 @@ from langchain_judges.methods.member_judges import CombinedGraph, Member
 from langchain_judges.options import with_options
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import CalibrationOptions
-from langchain_judges.runs.rows import ResultRow, answer_of, content_key
+from langchain_judges.runs.rows import ResultRow, answer_of, content_key, digest_of
 from langchain_judges.runs.run_state import Rows
 from langchain_judges.runs.sources import source_of
 
@@ -64,17 +62,17 @@ def calibrate_cascade(
         raise OptionError(f"`cascade` must be a cascade, got {type(graph).__name__}")
     wish = options.agreement or cascade_options.agreement or 0.9
     data = list(source_of(rows).records)
-    if not options.by_last and all(row.get("label") is None for row in data):
-        raise InputError("no row has a `label`; `by_last=True` asks the last judge for them")
+    if all(row.get("label") is None for row in data):
+        raise InputError("no row has a `label`")
     runs = [_results(member, data, options) for member in graph.members]
     answers = [[answer_of(row["verdict"]) for row in run] for run in runs]
-    labels: list[Any] = answers[-1] if options.by_last else [row.get("label") for row in data]
+    labels = [row.get("label") for row in data]
     sure = [[certainty(row["verdict"], calibrated=True) for row in run] for run in runs]
-    columns = list(zip(answers, sure, strict=True))[: -1 if options.by_last else None]
-    is_silent = not options.by_last and all(chance is None for chance in sure[-1])
+    is_silent = all(chance is None for chance in sure[-1])
     if is_silent:
         # It decides whatever it is asked or nothing, by how often it is right there.
-        columns[-1] = answers[-1], [None if each is None else 1.0 for each in answers[-1]]
+        sure[-1] = [None if each is None else 1.0 for each in answers[-1]]
+    columns = list(zip(answers, sure, strict=True))
     selection = selective_cascade(columns, labels, alpha=1 - wish, delta=options.delta)
     if not any(selection.shares):
         raise _unreachable(columns, labels, wish, options.delta)
@@ -84,13 +82,12 @@ def calibrate_cascade(
     calibration = {
         "agreement": wish,
         "delta": options.delta,
-        "against": "last judge" if options.by_last else "labels",
         "rows": len(data),
-        "data": _mark(data, labels),
+        "data": digest_of([[content_key(row), row.get("label")] for row in data]).hex()[:12],
         "coverage": float(selection.coverage),
         "risk": round(1 - float(selection.agreement), 4),
         "shares": selection.shares,
-        **_dollars(runs, columns, gates),
+        **_dollars(runs, sure, gates),
     }
     changes = {"agreement": wish, "thresholds": gates, "calibration": calibration}
     options_with_gates = cascade_options.model_copy(update=changes)
@@ -116,35 +113,29 @@ def _results(
 
 def _dollars(
     runs: Sequence[Sequence[ResultRow]],
-    columns: Sequence[tuple[object, Sequence[float | None]]],
+    sure: Sequence[Sequence[float | None]],
     gates: Sequence[float | None],
 ) -> dict[str, float]:
     """Return what a row costs in the cascade, and if the last judge alone is asked.
 
     Args:
         runs: The results of each judge.
-        columns: The certainties of each judge that has a threshold.
+        sure: The certainty of each judge about each row.
         gates: Their thresholds.
 
     Returns:
         Nothing where the price of a reply is not known.
     """
-    prices = [[row.get("cost") for row in run] for run in runs]
-    costs = [[each for each in run if each is not None] for run in prices]
+    costs = [[row["cost"] for row in run if row.get("cost") is not None] for run in runs]
     if any(len(known) < len(run) for known, run in zip(costs, runs, strict=True)):
         return {}
     spent, waiting = 0.0, list(range(len(runs[0])))
-    for place, run in enumerate(costs):
+    for run, chances, gate in zip(costs, sure, gates, strict=True):
         spent += sum(run[row] for row in waiting)
-        gate = gates[place] if place < len(gates) else None
         if gate is not None:
-            chances = columns[place][1]
-            waiting = [row for row in waiting if not _is_sure(chances[row], gate)]
+            unsure = [chance is None or chance < gate for chance in chances]
+            waiting = [row for row in waiting if unsure[row]]
     return {"dollars": spent / len(runs[0]), "dollars_last": fmean(costs[-1])}
-
-
-def _is_sure(chance: float | None, gate: float) -> bool:
-    return chance is not None and chance >= gate
 
 
 def _unreachable(
@@ -168,9 +159,3 @@ def _unreachable(
         f"{len(labels):,} rows (chance of error {delta:.0%}): {reach}; lower it, label "
         "more rows, take a stronger judge, or one that says how sure it is"
     )
-
-
-def _mark(rows: Sequence[Mapping[str, object]], labels: Sequence[object]) -> str:
-    """Return a hash of the rows and their labels."""
-    keys = [[content_key(row), label] for row, label in zip(rows, labels, strict=True)]
-    return hashlib.sha256(json.dumps(keys, default=str).encode()).hexdigest()[:12]

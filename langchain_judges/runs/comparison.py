@@ -159,14 +159,18 @@ class Comparison(TypedDict):
 
 
 class CompareOptions(RunLimits):
-    """How `compare` runs."""
+    """How `compare` runs.
+
+    Attributes:
+        prices: Prices of tokens, as in `judge_many`.
+        out: Directory with a results file for each method, from which an interrupted run
+            resumes.
+    """
 
     called: ClassVar[str] = "compare"
 
     prices: FilePath = None
-    """Prices of tokens, as in `judge_many`."""
     out: FilePath = None
-    """Directory with a results file for each method, from which an interrupted run resumes."""
 
 
 @with_options(CompareOptions)

@@ -14,6 +14,7 @@ from collections.abc import (
     Sequence,
 )
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import closing
 from contextvars import copy_context
 from inspect import GEN_CREATED, getgeneratorstate
 from pathlib import Path
@@ -86,18 +87,31 @@ def ajudge_many(judge: Judge, rows: Rows, options: RunOptions) -> AsyncRun:
     return AsyncRun(RunState(judge, rows, options))
 
 
-class Run(Iterator[ResultRow]):
-    """A run in threads; iterate over it to judge, or use it in a `with` block."""
+class _Judging:
+    """What both kinds of run have."""
 
     def __init__(self, state: RunState) -> None:
         """Prepare a run; no call is made before the first row is requested."""
         self._state = state
-        self._rows = self._judge()
 
     @property
     def summary(self) -> Summary:
         """The counts of the run so far."""
         return self._state.summary
+
+    @property
+    def systems(self) -> Sequence[str] | None:
+        """The names of A and B, by the columns that were named for them."""
+        return self._state.records.systems
+
+
+class Run(_Judging, Iterator[ResultRow]):
+    """A run in threads; iterate over it to judge, or use it in a `with` block."""
+
+    def __init__(self, state: RunState) -> None:
+        """Prepare a run; no call is made before the first row is requested."""
+        super().__init__(state)
+        self._rows = self._judge()
 
     def __next__(self) -> ResultRow:
         """Return the next result, in the order of the rows."""
@@ -118,7 +132,7 @@ class Run(Iterator[ResultRow]):
                 "the run has judged nothing yet: iterate over it, or call `to_pandas()` or "
                 "`to_csv(path)`, and then `decision()`"
             )
-        return decision(self.summary, self._state.records.systems)
+        return decision(self.summary, self.systems)
 
     def to_pandas(self) -> DataFrame:
         """Judge to the end; return your own columns as they came, then those of the judge.
@@ -127,13 +141,9 @@ class Run(Iterator[ResultRow]):
             MissingExtraError: pandas is not installed.
             JudgeError: Rows of this run were read already; the table would lack them.
         """
-        run = self._unread()
         with needs("hub", "A DataFrame"):
             import pandas
-        rows: list[tuple[Mapping[str, object], Mapping[str, object]]] = []
-        for result in run:
-            cells = judged_cells(result, self._state.records.systems)
-            rows.append((self._state.delivered, cells))
+        rows = list(self._tabulated())
         columns = {name: None for own, _ in rows for name in own}
         judged = pandas.DataFrame([named_cells(columns, cells) for _, cells in rows])
         frame = self._state.frame
@@ -148,23 +158,19 @@ class Run(Iterator[ResultRow]):
         Raises:
             JudgeError: Rows of this run were read already; the table would lack them.
         """
-        run = self._unread()
-        file = FORMS[Path(path).suffix](Path(path))
-        try:
-            for result in run:
-                own = self._state.delivered
-                file.write(own, judged_cells(result, self._state.records.systems))
-        finally:
-            file.close()
+        with closing(FORMS[Path(path).suffix](Path(path))) as file:
+            for own, cells in self._tabulated():
+                file.write(own, cells)
 
-    def _unread(self) -> Run:
-        """Return the run if it still has all of its rows: none is kept once it was read."""
-        if getgeneratorstate(self._rows) != GEN_CREATED:
+    def _tabulated(self) -> Iterator[tuple[Mapping[str, object], Mapping[str, object]]]:
+        """Judge to the end; yield the user's own cells of each row, and those of the judge."""
+        if getgeneratorstate(self._rows) != GEN_CREATED:  # no row is kept once it was read
             raise JudgeError(
                 "rows of this run were read already, and a table would lack them: call "
                 "`to_pandas()` or `to_csv(path)` in place of iterating, or set `out`"
             )
-        return self
+        for result in self:
+            yield self._state.delivered, judged_cells(result, self.systems)
 
     def __enter__(self) -> Run:
         """Return the run; it is closed at the end of the block."""
@@ -231,24 +237,14 @@ class Run(Iterator[ResultRow]):
             raise
 
 
-class AsyncRun(AsyncIterator[ResultRow]):
+class AsyncRun(_Judging, AsyncIterator[ResultRow]):
     """A run in an event loop; iterate over it with `async for` to judge."""
 
     def __init__(self, state: RunState) -> None:
         """Prepare a run; no call is made before the first row is requested."""
-        self._state = state
+        super().__init__(state)
         self._rows = self._judge()
         self._deadline: float | None = None
-
-    @property
-    def summary(self) -> Summary:
-        """The counts of the run so far."""
-        return self._state.summary
-
-    @property
-    def systems(self) -> Sequence[str] | None:
-        """The names of A and B, by the columns that were named for them."""
-        return self._state.records.systems
 
     def stop(self) -> None:
         """Start nothing new and let the iteration end; calls in flight get `GRACE` seconds."""

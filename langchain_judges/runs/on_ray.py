@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -110,18 +109,12 @@ def judge_dataset(  # noqa: PLR0913 - each an option of its own
     finally:
         for actor in judges:
             ray.kill(actor)
-    summary = _sum_of(outcomes)
-    return JudgedDataset(read_parquet(_joined(folder, outcomes, summary)), summary)
-
-
-def _joined(folder: str, outcomes: Sequence[Summary | JudgeError], summary: Summary) -> str:
-    """Join the parts of the actors; return the path of the table, or raise what stopped one."""
     for outcome in outcomes:
         if isinstance(outcome, JudgeError):
             raise outcome
-    table = f"{folder}/verdicts.parquet"
+    summary, table = _sum_of(outcomes), f"{folder}/verdicts.parquet"
     merge(folder, table, whole=not summary.not_judged["over_budget"])
-    return table
+    return JudgedDataset(read_parquet(table), summary)
 
 
 def _shares_of_all(
@@ -142,17 +135,16 @@ def _shares_of_all(
     return [
         {
             **options,
-            **{name: _share(most, number, actors) for name, most in limits.items()},
+            # The first actors get the remainder.
+            **{
+                name: most // actors + (number <= most % actors)
+                for name, most in limits.items()
+            },
             "max_cost": None if cost is None else cost / actors,
             "shard": f"{number}/{actors}",
         }
         for number in range(1, actors + 1)
     ]
-
-
-def _share(most: int, number: int, actors: int) -> int:
-    """Return an actor's share of a limit; the first actors get the remainder."""
-    return most // actors + (number <= most % actors)
 
 
 def _source(ds: Dataset | Rows | RowSource) -> RowSource:
@@ -198,21 +190,16 @@ class _Actor:
                 return run.summary
 
 
-def _sum_of(outcomes: Iterable[Summary | JudgeError]) -> Summary:
+def _sum_of(summaries: Iterable[Summary]) -> Summary:
     """Return the sum of the actors' summaries; times are the longest."""
-    parts = [outcome for outcome in outcomes if isinstance(outcome, Summary)]
-    summary = Summary()
-    for field in fields(Summary) if parts else ():
-        values = [getattr(part, field.name) for part in parts]
-        if field.name == "seconds":
-            value: Any = max(values)
-        elif field.name == "total":
-            value = sum(filter(None, values)) or None
-        elif field.name == "prices":
-            value = next(filter(None, values), None)
-        elif field.name == "wrote":
-            value = any(values)
+    total = Summary()
+    for name, value in (each for summary in summaries for each in vars(summary).items()):
+        known = getattr(total, name)
+        if name == "seconds":
+            value = max(known, value)
+        elif name in ("prices", "wrote") or None in (known, value):
+            value = known or value
         else:
-            value = sum(values[1:], values[0])
-        setattr(summary, field.name, value)
-    return summary
+            value = known + value
+        setattr(total, name, value)
+    return total

@@ -106,11 +106,9 @@ class CalibrationOptions(RunLimits):
     """How `calibrate_cascade` works.
 
     Attributes:
-        agreement: The share of verdicts that must equal the label, or the verdict of the last
-            judge. Default: the cascade's own `agreement`, else 0.9.
+        agreement: The share of verdicts that must equal the label. Default: the cascade's own
+            `agreement`, else 0.9.
         delta: The probability that the guarantee does not hold.
-        by_last: Compare the others with the last judge instead of labels; it then always
-            decides.
         records: A JSONL file for the verdicts of all judges, from which an interrupted run
             resumes.
         prices: Prices of tokens, as for `judge_many`: the calibration then says what a row
@@ -121,6 +119,5 @@ class CalibrationOptions(RunLimits):
 
     agreement: Annotated[float, Gt(0), Lt(1)] | None = None
     delta: Annotated[float, Gt(0), Lt(1)] = 0.1
-    by_last: bool = False
     records: FilePath = None
     prices: FilePath = None

@@ -17,7 +17,7 @@ from langchain_judges.asking.adapter import SHORTEST, PromptCache
 from langchain_judges.asking.limiter import TokenUsage
 from langchain_judges.asking.models import ModelSpec, model_name, own_address
 from langchain_judges.errors import OptionError, needs
-from langchain_judges.methods.describe import Outline, metadata_of, unwrapped
+from langchain_judges.methods.describe import Outline, leaves_of, metadata_of, unwrapped
 from langchain_judges.rows.texts import BYTES
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     _Model = ModelSpec | BaseChatModel
 
+# Service tiers at the price of batches.
 _HALF = ("batch", "flex")
-"""Service tiers at the price of batches."""
+# Factor of the providers for batches, which the table does not have.
 _BATCH = {"anthropic": 0.5, "openai": 0.5}
-"""Factor of the providers for batches, which the table does not have."""
 TABLE = "genai-prices"
 """Name of the package's table, in place of a file."""
 
@@ -254,8 +254,8 @@ def _models_of(judge: object) -> list[tuple[int, _Model]]:
     """Return the calls for a row and the model, of a judge or of each of its members."""
     if isinstance(judge, Outline):
         return list(judge.asked)
-    own = unwrapped(judge)
-    if members := getattr(own, "members", ()):
-        return [each for member in members for each in _models_of(member.judge)]
-    model: _Model = ModelSpec(name=own.model) if isinstance(own.model, str) else own.model
-    return [(metadata_of(judge)["calls"], model)]
+    models = [(each, unwrapped(each).model) for each in leaves_of(judge)]
+    return [
+        (metadata_of(each)["calls"], ModelSpec(name=own) if isinstance(own, str) else own)
+        for each, own in models
+    ]

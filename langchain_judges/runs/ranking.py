@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NotRequired
@@ -49,41 +49,34 @@ def joined(
     if not shared:
         raise InputError(f"no row of {' and '.join(rows)} has the same `id` or `input`")
     table = [
-        {
-            **{field: value for field, value in first[key].items() if field != "output"},
-            **{name: own[key]["output"] for name, own in rows.items()},
-        }
+        {field: value for field, value in first[key].items() if field != "output"}
+        | {name: own[key]["output"] for name, own in rows.items()}
         for key in shared
     ]
     return table, {name: len(own) - len(shared) for name, own in rows.items()}
 
 
 def _by_key(name: str, source: Source, columns: Columns | None) -> dict[str, dict[str, Any]]:
-    rows: dict[str, dict[str, Any]] = {}
-    for number, (key, row) in enumerate(_rows(source, columns), 1):
+    records, rows = Records(source, columns, "item"), dict[str, dict[str, Any]]()
+    own_id = (columns or {}).get("id", "id")
+    for index, record in enumerate(source.records):
+        row = records.row(record, index)
         if not row.get("output"):
-            raise InputError(f"{name}, row {number}: the field `output` is missing or empty")
+            problem = "the field `output` is missing or empty"
+            raise InputError(f"{name}, row {index + 1}: {problem}")
+        # A table without ids numbers its rows: numbers of two tables must not meet.
+        if record.get(own_id) in (None, ""):
+            row.pop("id", None)
+        key = f"id {row['id']}" if "id" in row else json.dumps(row.get("input"), sort_keys=True)
         if key in rows:
-            raise InputError(f"{name}, row {number}: {key} stands twice")
+            raise InputError(f"{name}, row {index + 1}: {key} stands twice")
         rows[key] = row
     return rows
 
 
-def _rows(source: Source, columns: Columns | None) -> Iterator[tuple[str, dict[str, Any]]]:
-    records = Records(source, columns, "item")
-    named = (columns or {}).get("id", "id")
-    for index, record in enumerate(source.records):
-        row = records.row(record, index)
-        # A table without ids numbers its rows: numbers of two tables must not meet.
-        by_id = isinstance(record, Mapping) and record.get(str(named)) not in (None, "")
-        if not by_id:
-            row.pop("id", None)
-        key = f"id {row['id']}" if by_id else json.dumps(row.get("input"), sort_keys=True)
-        yield key, row
-
-
 FIRST_ROUNDS = 2
 """Rounds in which each system meets neighbours, before pairs are chosen by uncertainty."""
+_SHARES = {"A": 1.0, "tie": 0.5, "B": 0.0}
 
 
 class RankOptions(RunLimits):
@@ -237,20 +230,16 @@ class _Contest:
         possible = sum(map(len, self.pools.values()))
         points = np.zeros((size, size))
         pairs = first_pairs(size, FIRST_ROUNDS, self._remaining(size))
-        while pairs := self._affordable(pairs):
+        budget = self.options.budget or possible
+        while pairs := pairs[: max(0, budget - self.comparisons)]:
             for (i, j), share in self._outcomes(pairs, generator):
                 points[i, j] += share
                 points[j, i] += 1 - share
             state = tournament(points)
             if not state.unsettled(self.options.confidence):
                 break
-            pairs = next_pairs(
-                state,
-                self._remaining(size),
-                self.options.batch,
-                generator,
-                self.options.confidence,
-            )
+            remaining, options = self._remaining(size), self.options
+            pairs = next_pairs(state, remaining, options.batch, generator, options.confidence)
         return self._ranking(tournament(points), points, possible)
 
     def _remaining(self, size: int) -> Floats:
@@ -261,38 +250,28 @@ class _Contest:
             counts[i, j] = counts[j, i] = len(pool)
         return counts
 
-    def _affordable(self, pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        if self.options.budget is None:
-            return pairs
-        return pairs[: max(0, self.options.budget - self.comparisons)]
-
     def _outcomes(
         self, pairs: Sequence[tuple[int, int]], generator: Generator
     ) -> list[tuple[tuple[int, int], float]]:
         """Compare pairs of systems, each on its own task; return the first one's share."""
         orders = [pair if generator.random() < 0.5 else pair[::-1] for pair in pairs]
-        rows = [
-            self._row(self.pools[pair].pop(), *order)
-            for pair, order in zip(pairs, orders, strict=True)
-        ]
+        drawn = zip(pairs, orders, strict=True)
         run = judge_many(
             self.judge,
-            rows,
+            [self._row(self.pools[pair].pop(), *order) for pair, order in drawn],
             records=self.options.records,
             max_concurrency=self.options.max_concurrency,
             progress=self.options.progress,
         )
         with run:
-            verdicts = [row["verdict"] for row in run]
-        self.comparisons += len(rows)
-        shares = []
-        for (i, j), order, verdict in zip(pairs, orders, verdicts, strict=True):
-            if verdict["preference"] is None:
-                self.not_judged += 1
-                continue
-            share = {"A": 1.0, "tie": 0.5, "B": 0.0}[verdict["preference"]]
-            shares.append(((i, j), share if order == (i, j) else 1 - share))
-        return shares
+            answers = [row["verdict"]["preference"] for row in run]
+        self.comparisons += len(pairs)
+        self.not_judged += answers.count(None)
+        return [
+            (pair, _SHARES[answer] if order == pair else 1 - _SHARES[answer])
+            for pair, order, answer in zip(pairs, orders, answers, strict=True)
+            if answer is not None
+        ]
 
     def _row(self, place: int, first: int, second: int) -> dict[str, object]:
         """Return the row that compares two systems on a task."""
@@ -321,7 +300,7 @@ class _Contest:
         for own in state.order:
             strength, error = float(state.strengths[own]), float(state.errors[own])
             pair = (own, following[own]) if own in following else None
-            is_open = pair in open_pairs
+            more = comparisons_to_settle(points, pair, level) if pair in open_pairs else None
             systems.append(
                 {
                     "system": self.names[own],
@@ -329,10 +308,8 @@ class _Contest:
                     "low": strength - width * error,
                     "high": strength + width * error,
                     "comparisons": round(float(points[own].sum() + points[:, own].sum())),
-                    "parted": None if pair is None else not is_open,
-                    "more": comparisons_to_settle(points, pair, level)
-                    if pair and is_open
-                    else None,
+                    "parted": None if pair is None else pair not in open_pairs,
+                    "more": more,
                 }
             )
         return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,8 +16,8 @@ from langchain_judges.rows.checks import SIDES, kind_of_result
 from langchain_judges.runs.rows import AnyVerdict, ResultRow, answer_of, judged_row, outcome_of
 from langchain_judges.verdict import is_abstention
 
+# How many different causes are counted: every row may fail with a different message.
 _MOST_CAUSES = 1000
-"""How many different causes are counted: every row may fail with a different message."""
 
 
 @dataclass
@@ -102,7 +102,11 @@ class Summary:
         self.failures.update(reason for reason in reasons if reason != "cannot_assess")
         self.labels += kind == "item"
         if is_judged and kind == "task":
-            self._add_text(row)
+            omissions = row.get("missing") or []
+            self.texts += 1
+            self.complete += not omissions
+            self.concepts += len(row.get("concepts") or [])
+            self.lost.update(each["lost_in"] for each in omissions)
         elif is_judged:
             answer = answer_of(verdict)
             self.preferences[str(answer)] += 1
@@ -127,13 +131,6 @@ class Summary:
             self.both_orders += 1
             self.flips += flipped
 
-    def _add_text(self, row: ResultRow) -> None:
-        omissions = row.get("missing") or []
-        self.texts += 1
-        self.complete += not omissions
-        self.concepts += len(row.get("concepts") or [])
-        self.lost.update(each["lost_in"] for each in omissions)
-
     def sides(self) -> list[str]:
         """Return the kinds of verdicts that are counted: the sides, or the labels."""
         return sorted(self.preferences) if self.labels else ["A", "B", "tie"]
@@ -157,32 +154,25 @@ def show_progress(summary: Summary, *, on: bool) -> Iterator[Callable[[], None]]
     if not on or not console.is_terminal:
         yield lambda: None
         return
-    columns = (
-        TextColumn("judging"),
-        BarColumn(bar_width=30),
-        TextColumn("{task.description}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
+    columns = BarColumn(bar_width=30), TextColumn("{task.description}"), TimeRemainingColumn()
+    with Progress("judging", *columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=summary.total)
-        yield lambda: progress.update(
-            task, completed=summary.rows, description=_progress_of(summary)
-        )
+
+        def show() -> None:
+            of = f"/{summary.total:,}" if summary.total else ""
+            description = (
+                f"{summary.rows:,}{of} rows  {summary.calls:,} calls  {summary.tokens:,} tokens"
+                f"  {summary.failures.total():,} failures"
+            )
+            progress.update(task, completed=summary.rows, description=description)
+
+        yield show
 
 
-def _progress_of(summary: Summary) -> str:
-    failed = sum(summary.failures.values())
-    of = f"/{summary.total:,}" if summary.total else ""
-    return (
-        f"{summary.rows:,}{of} rows  {summary.calls:,} calls  "
-        f"{summary.tokens:,} tokens  {failed:,} failures"
-    )
-
-
+# Smaller leads would take tens of thousands of pairs: no number is given.
 _LEAST_LEAD = 0.02
-"""Smaller leads would take tens of thousands of pairs: no number is given."""
+# Draws of further pairs, the share that is to settle, and the 97.5 % quantile of a normal.
 _DRAWS, _POWER, _Z = 2_000, 0.8, 1.959964
-"""Draws of further pairs, the share that is to settle, and the 97.5 % quantile of a normal."""
 
 
 def decision(summary: Summary, systems: Sequence[str] | None = None) -> list[str]:
@@ -260,11 +250,26 @@ def _more_pairs(wins: int, losses: int, ties: int) -> int:
 
 
 def _apart(counts: Counter[Any], which: object, what: str) -> list[str]:
-    """Return the sentence on the category in which one answer has another rate, if one has."""
-    if not (apart := differing(_by_category(counts, which))):
+    """Return the sentence on the category in which one answer has another rate, if one has.
+
+    It has where its interval and that of all others together do not meet.
+    """
+    given, total = Counter[str](), Counter[str]()
+    for (category, answer), number in counts.items():
+        total[category] += number
+        given[category] += number * (answer == which)
+    gaps: list[tuple[float, str]] = []
+    for name, of in total.items():
+        rest = given.total() - given[name], total.total() - of
+        if name and of and rest[1]:
+            (low, high), (least, most) = interval_of(given[name], of), interval_of(*rest)
+            gaps.append((max(low - most, least - high), name))
+    gap, name = max(gaps, default=(0.0, ""))
+    if gap <= 0:
         return []
-    category, own, rest = apart
-    return [f"In {category} {what} in {rate_text(*own)}, elsewhere in {rate_text(*rest)}."]
+    inside = rate_text(given.pop(name), total.pop(name))
+    outside = rate_text(given.total(), total.total())
+    return [f"In {name} {what} in {inside}, elsewhere in {outside}."]
 
 
 def _of_labels(summary: Summary) -> list[str]:
@@ -278,39 +283,6 @@ def _of_labels(summary: Summary) -> list[str]:
         f"Label {'; '.join(rates)}.",
         *_apart(summary.answers, top, f"label {top} is given"),
     ]
-
-
-Counts = tuple[int, int]
-"""How many, of how many."""
-
-
-def _by_category(counts: Counter[Any], which: object) -> dict[str, Counts]:
-    """Return how often one answer was given in each category."""
-    categories: dict[str, Counts] = {}
-    for (category, answer), number in counts.items():
-        own, of = categories.get(category, (0, 0))
-        categories[category] = own + number * (answer == which), of + number
-    return categories
-
-
-def differing(categories: Mapping[str, Counts]) -> tuple[str, Counts, Counts] | None:
-    """Return the category that differs most from the others together, with both counts.
-
-    It differs where the two intervals do not meet; None where none does.
-    """
-    total = Counter[str]()
-    for count, of in categories.values():
-        total.update(count=count, of=of)
-    best: tuple[float, str, Counts, Counts] | None = None
-    for name, (count, of) in categories.items():
-        rest = total["count"] - count, total["of"] - of
-        if not of or not rest[1] or not name:
-            continue
-        (low, high), (low_rest, high_rest) = interval_of(count, of), interval_of(*rest)
-        gap = max(low - high_rest, low_rest - high)
-        if gap > 0 and (best is None or gap > best[0]):
-            best = gap, name, (count, of), rest
-    return best and best[1:]
 
 
 def rate_text(count: int, of: int) -> str:
@@ -337,7 +309,6 @@ def counted(number: int, one: str, several: str | None = None) -> str:
 def interval_of(count: int, of: int) -> tuple[float, float]:
     """Return the 95 % interval of Wilson of a share."""
     # Loaded on use: statistics take longer to load than a short run.
-
     from langchain_judges.metrics.intervals import wilson_interval
 
     return wilson_interval(count, of)
