@@ -264,7 +264,7 @@ def _apart(counts: Counter[Any], which: object, what: str) -> list[str]:
         if name and of and rest[1]:
             (low, high), (least, most) = interval_of(given[name], of), interval_of(*rest)
             gaps.append((max(low - most, least - high), name))
-    gap, name = max(gaps, default=(0.0, ""))
+    gap, name = max(gaps, default=(0.0, ""), key=lambda each: each[0])  # the first of equals
     if gap <= 0:
         return []
     inside = rate_text(given.pop(name), total.pop(name))
