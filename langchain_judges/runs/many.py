@@ -158,19 +158,19 @@ class Run(_Judging, Iterator[ResultRow]):
         Raises:
             JudgeError: Rows of this run were read already; the table would lack them.
         """
+        rows = self._tabulated()
         with closing(FORMS[Path(path).suffix](Path(path))) as file:
-            for own, cells in self._tabulated():
+            for own, cells in rows:
                 file.write(own, cells)
 
     def _tabulated(self) -> Iterator[tuple[Mapping[str, object], Mapping[str, object]]]:
-        """Judge to the end; yield the user's own cells of each row, and those of the judge."""
+        """Judge to the end, as it is read: give the user's own cells of each row, and those of the judge."""
         if getgeneratorstate(self._rows) != GEN_CREATED:  # no row is kept once it was read
             raise JudgeError(
                 "rows of this run were read already, and a table would lack them: call "
                 "`to_pandas()` or `to_csv(path)` in place of iterating, or set `out`"
             )
-        for result in self:
-            yield self._state.delivered, judged_cells(result, self.systems)
+        return ((self._state.delivered, judged_cells(result, self.systems)) for result in self)
 
     def __enter__(self) -> Run:
         """Return the run; it is closed at the end of the block."""
