@@ -164,7 +164,7 @@ class Run(_Judging, Iterator[ResultRow]):
                 file.write(own, cells)
 
     def _tabulated(self) -> Iterator[tuple[Mapping[str, object], Mapping[str, object]]]:
-        """Judge to the end, as it is read: give the user's own cells of each row, and those of the judge."""
+        """Give the user's own cells of each row, and those of the judge, as it is judged."""
         if getgeneratorstate(self._rows) != GEN_CREATED:  # no row is kept once it was read
             raise JudgeError(
                 "rows of this run were read already, and a table would lack them: call "
