@@ -6,12 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_judges.asking.reply_text import json_spans, span_confidence
+from langchain_judges.asking.reply_text import json_spans, spelling
 from tests.cases import for_each
 
 
 def token(piece: bytes, logprob: float = -0.1):
     return {"token": piece.decode("utf-8", "replace"), "bytes": list(piece), "logprob": logprob}
+
+
+def span_confidence(text, tokens, spans):
+    letters = spelling(text, tokens)
+    return letters and letters.confidence(spans)
 
 
 def cut(text: str, edges: list[int]) -> list[bytes]:

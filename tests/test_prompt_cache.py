@@ -19,8 +19,8 @@ from langchain_judges import (
     load_judge,
     resolve_model,
 )
-from langchain_judges.asking.adapter import ModelAdapter, PromptCache, beginnings
-from langchain_judges.asking.steps import Wait, arun
+from langchain_judges.asking.adapter import ModelAdapter, beginnings
+from langchain_judges.asking.steps import FirstCalls, Wait, arun
 from langchain_judges.report.terminal import summary_table
 from langchain_judges.testing import FakeChatModel, FakeModelServer, reply
 from tests.batch_server import Handler, listening, send
@@ -85,7 +85,7 @@ def test_the_solve_calls_of_a_pair_are_marked_and_its_plan_is_not():
 
 async def order_of(outcomes):
     """Return what happened to calls with one prefix, each with the outcome that is given."""
-    cache, log, answered = PromptCache(), [], asyncio.Event()
+    cache, log, answered = FirstCalls(), [], asyncio.Event()
 
     async def wait():
         await answered.wait()
@@ -97,7 +97,7 @@ async def order_of(outcomes):
         return outcomes[number]
 
     def steps(number):
-        return cache.behind_first(["key"], call(number), bool)
+        return cache.behind(["key"], call(number), bool)
 
     tasks = [asyncio.create_task(arun(steps(n))) for n in range(len(outcomes))]
     await asyncio.sleep(0)

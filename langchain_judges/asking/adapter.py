@@ -19,7 +19,7 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -40,7 +40,7 @@ from langchain_judges.asking.models import (
     without_own_retries,
 )
 from langchain_judges.asking.reading import json_schema
-from langchain_judges.asking.steps import FirstCalls, Steps, end_of, unfinished
+from langchain_judges.asking.steps import FirstCalls
 from langchain_judges.errors import OptionError
 from langchain_judges.rows.texts import BYTES
 
@@ -65,52 +65,18 @@ class Beginnings(NamedTuple):
     marked: list[BaseMessage]
 
 
-class PromptCache:
-    """Lets the first call of each beginning be answered before the others are sent.
+def prompt_cache_of(model: BaseChatModel) -> Literal["by prefix", "by marks"] | None:
+    """Return how a model's provider caches prompts; None where it does not.
 
-    Args:
-        needs_marks: Whether the model caches only up to a mark, and charges for what it writes.
+    By marks: only up to a mark, and for a price. In a batch job no call goes ahead of another,
+    so nothing would be read.
     """
-
-    def __init__(self, *, needs_marks: bool = False) -> None:
-        """Start without having sent anything."""
-        self.needs_marks = needs_marks
-        self._calls = FirstCalls()
-
-    @classmethod
-    def of(cls, model: BaseChatModel) -> PromptCache | None:
-        """Return the cache of a model whose provider has one, else None.
-
-        In a batch job no call goes ahead of another, so nothing would be read.
-        """
-        if (getattr(model, "metadata", None) or {}).get("batch"):
-            return None
-        classes = {base.__name__ for base in type(model).__mro__}
-        if "ChatAnthropic" in classes:
-            return cls(needs_marks=True)
-        return cls() if is_openai_compatible(model) or classes & _GEMINI else None
-
-    def behind_first(
-        self, keys: Sequence[str], sending: Steps[T], succeeded: Callable[[T], bool]
-    ) -> Steps[T]:
-        """Send, but not before a call that begins alike and was earlier has its reply.
-
-        Args:
-            keys: Of the prompt's beginnings, shortest first.
-            sending: Sends it.
-            succeeded: Says whether the beginning is in the cache then; if not, another call
-                goes ahead.
-        """
-        own = unfinished()
-        while (first := self._calls.ahead(keys, own)) is not None:
-            yield end_of(first)
-        answered = False
-        try:
-            result = yield from sending
-            answered = succeeded(result)
-            return result
-        finally:
-            self._calls.done(keys, own, succeeded=answered)
+    if (getattr(model, "metadata", None) or {}).get("batch"):
+        return None
+    classes = {base.__name__ for base in type(model).__mro__}
+    if "ChatAnthropic" in classes:
+        return "by marks"
+    return "by prefix" if is_openai_compatible(model) or classes & _GEMINI else None
 
 
 def beginnings(messages: Sequence[BaseMessage], shape: type[BaseModel]) -> Beginnings | None:
@@ -245,8 +211,9 @@ class ModelAdapter:
         self.model = masked(without_own_retries(resolve_model(model)))
         self.deadline = deadline_of(self.model)
         self.openai_compatible = is_openai_compatible(self.model)
-        # Lets the first of calls that begin alike go ahead; None where nothing is cached.
-        self.prompt_cache = PromptCache.of(self.model)
+        self.prompt_cache = prompt_cache_of(self.model)
+        # The first of calls that begin alike goes ahead.
+        self.first_calls = FirstCalls()
         self._names_caches = self.openai_compatible and _is_openai(self.model)
         self.identity = model_identity(self.model)
         self.temperature = temperature

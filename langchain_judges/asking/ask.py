@@ -269,18 +269,20 @@ def send(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
     Where the provider caches how prompts begin, the first call that begins so is answered
     before the others are sent.
     """
-    question = asking.question
-    cache = question.adapter.prompt_cache if question.cache_first else None
-    marks = cache is not None and cache.needs_marks
+    question, adapter = asking.question, asking.question.adapter
+    cache = adapter.prompt_cache if question.cache_first else None
     found = None
-    if cache and (question.shares_material or not marks):
+    if cache and (question.shares_material or cache == "by prefix"):
         found = beginnings(messages, question.shape)
-    if cache is None or found is None:
+    if found is None:
         return (yield from _until_answered(asking, messages))
-    asking.cache_key = found.keys[0]
-    sending = _until_answered(asking, found.marked if marks else messages)
-    keys = found.keys[-1:] if marks else found.keys
-    return (yield from cache.behind_first(keys, sending, lambda sent: sent.message is not None))
+    keys, asking.cache_key = found.keys, found.keys[0]
+    if cache == "by marks":
+        keys, messages = keys[-1:], found.marked
+    sending = _until_answered(asking, messages)
+    return (
+        yield from adapter.first_calls.behind(keys, sending, lambda sent: bool(sent.message))
+    )
 
 
 def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:

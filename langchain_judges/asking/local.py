@@ -20,13 +20,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import SecretStr
 
-from langchain_judges.errors import ModelSetupError, OptionError, needs
+from langchain_judges.errors import ModelSetupError, needs
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
-
-# Variables by which a user may say how threads wait, and what we say if none is set.
-_SPINS = {"GOMP_SPINCOUNT": "300", "OMP_WAIT_POLICY": ""}
 
 _lock = threading.Lock()
 _servers: dict[Path, _Served] = {}
@@ -38,45 +35,38 @@ class _Served(NamedTuple):
     key: str
 
 
-def local_model(
-    path: str | None = None,
-    *,
-    context: int = 8192,
-    slots: int = 2,
-    max_tokens: int = 1200,
-    text_limit: int | None = None,
-) -> BaseChatModel:
+# Of each slot: tokens of prompt and reply together.
+CONTEXT = 8192
+# Replies generated at the same time.
+SLOTS = 2
+# Most tokens of one reply; a longer one is cut, and counts as failed. It holds a panel's votes
+# or a table of five aspects with every string at its limit, in a language of which a token is
+# some four characters.
+MOST_TOKENS = 1200
+
+
+def local_model(path: str | None = None) -> BaseChatModel:
     """Return a chat model that runs in this process.
 
-    One server serves a model file, however many chat models are made of it; the first
-    call decides its context and slots. It stops with the process.
+    One server serves a model file, however many chat models are made of it. It stops with the
+    process. Strings in its structured replies are short, so that the replies of a rambling
+    small model end before they are cut: of 160 characters for the packaged model, 400 for a
+    file of your own. Cells of a table share a few of it.
 
     Args:
         path: A GGUF file; default the packaged SmolLM2-135M-Instruct.
-        context: Tokens of prompt and reply together, for each slot.
-        slots: Replies generated at the same time.
-        max_tokens: Most tokens of one reply; a longer one is cut, and counts as failed.
-            The default holds a panel's votes or a table of five aspects with every string
-            at its limit, in a language of which a token is some four characters.
-        text_limit: Most characters of each string in a structured reply, so that the
-            replies of a rambling small model end before they are cut; default 160 for the
-            packaged model, 400 for a file of your own. Cells of a table share a few of it.
 
     Raises:
         ModelSetupError: The model file is missing or unusable.
         MissingExtraError: The extra `local` is not installed.
-        OptionError: A reply of `max_tokens` would leave no room for a prompt.
     """
     from langchain_openai import ChatOpenAI
 
-    if not 0 < max_tokens < context:
-        raise OptionError(
-            f"`max_tokens` must be between 1 and the context of {context}, got {max_tokens}"
-        )
-    if text_limit is None:
-        text_limit = 160 if path is None else 400
     file = _model_file(path)
-    served = _serve(file, context, slots)
+    served = _serve(file)
+    media = dict.fromkeys(("image_inputs", "audio_inputs", "video_inputs", "pdf_inputs"), False)
+    sizes = {"max_input_tokens": CONTEXT - MOST_TOKENS, "max_output_tokens": MOST_TOKENS}
+    profile: Any = {**sizes, "structured_output": True, **media}
     return ChatOpenAI(
         model=file.stem,
         base_url=f"{served.address}/v1",
@@ -84,17 +74,9 @@ def local_model(
         use_responses_api=False,
         max_retries=0,
         timeout=600.0,
-        max_completion_tokens=max_tokens,
-        metadata={"model_file": _file_hash(file), "text_limit": text_limit},
-        profile={
-            "max_input_tokens": context - max_tokens,
-            "max_output_tokens": max_tokens,
-            "structured_output": True,
-            "image_inputs": False,
-            "audio_inputs": False,
-            "video_inputs": False,
-            "pdf_inputs": False,
-        },
+        max_completion_tokens=MOST_TOKENS,
+        metadata={"model_file": _file_hash(file), "text_limit": 400 if path else 160},
+        profile=profile,
     )
 
 
@@ -116,31 +98,32 @@ def _model_file(path: str | None) -> Path:
     return files[0].resolve()
 
 
-def _serve(file: Path, context: int, slots: int) -> _Served:
+def _serve(file: Path) -> _Served:
     with _lock:
         if file not in _servers:
-            _servers[file] = _start(file, context, slots)
-            atexit.register(_stop, file)
+            _servers[file] = _start(file)
+            # Dropping the last reference ends the server's threads; at exit the module's own
+            # references would outlive the interpreter's shutdown order.
+            atexit.register(_servers.pop, file, None)
         return _servers[file]
 
 
-def _start(file: Path, context: int, slots: int) -> _Served:
+def _start(file: Path) -> _Served:
     with needs("local", "A model in this process"), _patient_threads():
         import xllamacpp
     params = xllamacpp.CommonParams()
     params.model.path = str(file)
-    params.n_ctx = context * slots
-    params.n_parallel = slots
+    params.n_ctx = CONTEXT * SLOTS
+    params.n_parallel = SLOTS
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.verbosity = -1
-    key = secrets.token_urlsafe(16)
-    params.api_keys = [key]
+    params.api_keys = [secrets.token_urlsafe(16)]
     try:
         server = xllamacpp.Server(params)
     except RuntimeError as exc:
         raise ModelSetupError(f"llama.cpp cannot load {file}: {exc}") from exc
-    return _Served(server, server.listening_address, key)
+    return _Served(server, server.listening_address, params.api_keys[0])
 
 
 @contextmanager
@@ -152,20 +135,14 @@ def _patient_threads() -> Iterator[None]:
     local models on two cores then write less than half as fast, and now and then all but
     stop. A model by itself is as fast with short spins.
     """
-    if _SPINS.keys() & os.environ.keys():
+    if {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & os.environ.keys():  # as the user says
         yield
         return
-    os.environ["GOMP_SPINCOUNT"] = _SPINS["GOMP_SPINCOUNT"]
+    os.environ["GOMP_SPINCOUNT"] = "300"
     try:
         yield
     finally:
         del os.environ["GOMP_SPINCOUNT"]
-
-
-def _stop(file: Path) -> None:
-    # Dropping the last reference ends the server's threads; at exit the module's own
-    # references would outlive the interpreter's shutdown order.
-    _servers.pop(file, None)
 
 
 @cache

@@ -10,14 +10,16 @@ equation 3: `P = exp(mean of the log-probabilities of the part's K tokens)`.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage
 
@@ -343,24 +345,25 @@ class Confidence(NamedTuple):
     tokens: int
 
 
+@dataclass(frozen=True)
 class Spelling:
     """The tokens of a reply, and which bytes of it each of them spells.
 
     A character of several bytes may be split over tokens, whose texts are then broken.
 
-    Args:
+    Attributes:
         text: The reply.
         pieces: What each token spells.
         logprobs: Of each token.
         start: The byte of the pieces at which the reply begins.
+        edges: The bytes at which tokens begin, and where the last one ends.
     """
 
-    def __init__(
-        self, text: str, pieces: Sequence[bytes], logprobs: Sequence[float], start: int
-    ) -> None:
-        """Lay the tokens over a reply."""
-        self._text, self._pieces, self._logprobs, self._start = text, pieces, logprobs, start
-        self._edges = list(accumulate(map(len, pieces), initial=0))
+    text: str
+    pieces: Sequence[bytes]
+    logprobs: Sequence[float]
+    start: int
+    edges: Sequence[int]
 
     def confidence(self, spans: Sequence[Span]) -> Confidence | None:
         """Return the confidence of some characters of the reply (DRPE, equation 3).
@@ -376,22 +379,22 @@ class Spelling:
         for start, end in spans:
             if start < end:
                 first, last = self._place(start), self._place(end)
-                begin = bisect_right(self._edges, first) - 1
-                tokens.update(range(begin, bisect_left(self._edges, last)))
+                begin = bisect_right(self.edges, first) - 1
+                tokens.update(range(begin, bisect_left(self.edges, last)))
         if not tokens:
             return None
-        total = math.fsum([min(0.0, self._logprobs[token]) for token in tokens])
+        total = math.fsum([min(0.0, self.logprobs[token]) for token in tokens])
         return Confidence(math.exp(total / len(tokens)), len(tokens))
 
     def token_at(self, character: int) -> tuple[int, str]:
         """Return which token spells a character, and what it spells before it."""
         place = self._place(character)
-        number = bisect_right(self._edges, place) - 1
-        before = self._pieces[number][: place - self._edges[number]]
+        number = bisect_right(self.edges, place) - 1
+        before = self.pieces[number][: place - self.edges[number]]
         return number, before.decode(errors="replace")
 
     def _place(self, character: int) -> int:
-        return self._start + len(_bytes(self._text[:character]))
+        return self.start + len(_bytes(self.text[:character]))
 
 
 def spelling(text: str, tokens: Sequence[object]) -> Spelling | None:
@@ -406,35 +409,25 @@ def spelling(text: str, tokens: Sequence[object]) -> Spelling | None:
     Returns:
         None if there are no tokens, if they are broken or do not spell the reply.
     """
-    records = [token for token in tokens if isinstance(token, Mapping)]
-    logprobs = [number for token in records if _is_logprob(number := token.get("logprob"))]
-    pieces = [piece for token in records if (piece := _piece(token)) is not None]
-    if not tokens or not len(pieces) == len(logprobs) == len(tokens):
-        return None
+    pieces, logprobs = [], []
+    for token in tokens:
+        piece, number = (
+            (_piece(token), token.get("logprob"))
+            if isinstance(token, Mapping)
+            else (None, None)
+        )
+        # Not a number compares as false; a hair above zero is rounding.
+        if piece is None or type(number) not in (int, float) or not number <= _ROUNDING:
+            return None
+        pieces.append(piece)
+        logprobs.append(number)
     start = b"".join(pieces).find(_bytes(text))
-    return Spelling(text, pieces, logprobs, start) if start >= 0 else None
+    edges = list(accumulate(map(len, pieces), initial=0))
+    return Spelling(text, pieces, logprobs, start, edges) if tokens and start >= 0 else None
 
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
-
-
-def span_confidence(
-    text: str, tokens: Sequence[object], spans: Sequence[Span]
-) -> Confidence | None:
-    """Return the confidence of some characters of a reply (DRPE, equation 3).
-
-    Args:
-        text: The reply.
-        tokens: As `spelling` takes them.
-        spans: As `Spelling.confidence` takes them.
-
-    Returns:
-        The confidence in (0, 1] and its number of tokens; None if the tokens are broken or
-        do not spell the reply, or if the spans are empty.
-    """
-    letters = spelling(text, tokens)
-    return letters.confidence(spans) if letters else None
 
 
 def reply_tokens(message: AIMessage) -> list[Any]:
@@ -447,21 +440,15 @@ def reply_tokens(message: AIMessage) -> list[Any]:
 _ROUNDING = 1e-3
 
 
-def _is_logprob(value: object) -> TypeGuard[float]:
-    # Not a number compares as false; a hair above zero is rounding.
-    return type(value) is not bool and isinstance(value, float | int) and value <= _ROUNDING
-
-
 def _piece(token: Mapping[str, object]) -> bytes | None:
     """Return the bytes that a token spells; not every server fills every field."""
-    data = token.get("bytes")
-    if isinstance(data, list):
-        try:
-            return bytes(data)
-        except (TypeError, ValueError):  # no numbers, or not of bytes
-            return None
-    piece = token.get("token") if data is None else None
-    return _bytes(piece) if isinstance(piece, str) else None
+    data, piece = token.get("bytes"), token.get("token")
+    try:
+        return (
+            bytes(data) if isinstance(data, list) else _bytes(piece) if data is None else None
+        )
+    except (TypeError, ValueError, AttributeError):  # no numbers, or not of bytes; no text
+        return None
 
 
 def json_spans(
@@ -514,17 +501,14 @@ def _walk(
         return end
     closing = "}" if text[at] == "{" else "]"
     at = _skip(text, at + 1)
-    position = 0
-    while text[at] != closing:
+    for position in itertools.count():
+        if text[at] == closing:
+            break
         key: str | int = position
         if closing == "}":
             key, at = DECODER.raw_decode(text, at)
-            at = _skip(text, at)
-            if text[at] != ":":
-                raise ValueError("no colon after a key")
-            at = _skip(text, at + 1)
+            at = _skip(text, _skip(text, at) + 1)  # behind its colon
         at = _skip(text, _walk(text, at, (*path, key), spans))
-        position += 1
         if text[at] == ",":
             at = _skip(text, at + 1)
     spans.setdefault(path, (start, at + 1))

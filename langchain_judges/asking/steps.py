@@ -262,6 +262,28 @@ class FirstCalls:
                     del self._calls[key]
         own.set_result(None)
 
+    def behind(
+        self, keys: Sequence[str], work: Steps[T], succeeded: Callable[[T], bool]
+    ) -> Steps[T]:
+        """Do some work, but not before a call that has a key in common and was earlier.
+
+        Args:
+            keys: As for `ahead`.
+            work: What is done.
+            succeeded: Says of its result whether others with the keys need not wait any more;
+                if not, another goes ahead.
+        """
+        own = unfinished()
+        while (first := self.ahead(keys, own)) is not None:
+            yield end_of(first)
+        is_done = False
+        try:
+            result = yield from work
+            is_done = succeeded(result)
+            return result
+        finally:
+            self.done(keys, own, succeeded=is_done)
+
 
 class SingleFlight(Generic[T]):
     """Computes a value once for each key, however many callers want it at the same time.
@@ -286,10 +308,8 @@ class SingleFlight(Generic[T]):
             compute: Makes the value.
             keep: Says whether a value is one to keep; a failure is not.
         """
-        own = unfinished()
-        while (first := self._first.ahead([key], own)) is not None:
-            yield end_of(first)
-        try:
+
+        def work() -> Steps[tuple[T, bool]]:
             if key in self._values:
                 return self._values[key], True
             value = yield from compute()
@@ -298,6 +318,6 @@ class SingleFlight(Generic[T]):
                 while len(self._values) > self._size:
                     self._values.popitem(last=False)
             return value, False
-        finally:
-            # Who comes next looks for the value first.
-            self._first.done([key], own, succeeded=False)
+
+        # Who comes next looks for the value first.
+        return self._first.behind([key], work(), lambda _: False)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat
 
-from langchain_judges.asking.adapter import SHORTEST, PromptCache
+from langchain_judges.asking.adapter import SHORTEST, prompt_cache_of
 from langchain_judges.asking.limiter import TokenUsage
 from langchain_judges.asking.models import ModelSpec, model_name, own_address
 from langchain_judges.errors import OptionError, needs
@@ -238,7 +238,7 @@ def estimate(
 def _has_cache(model: _Model) -> bool:
     """Return whether the provider of a model caches prompts by how they begin."""
     if not isinstance(model, dict):
-        return PromptCache.of(model) is not None
+        return prompt_cache_of(model) is not None
     provider, colon, _ = model["name"].partition(":")
     is_openai = not colon and (provider.startswith("gpt-") or "base_url" in model)
     return is_openai or provider in _CACHING

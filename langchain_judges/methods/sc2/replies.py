@@ -16,7 +16,7 @@ from langchain_judges.asking.reply_text import (
     SLOTS,
     json_spans,
     reply_tokens,
-    span_confidence,
+    spelling,
     spoken_label,
 )
 from langchain_judges.methods.pairs import PairResult, PairState, ShownPair
@@ -253,5 +253,6 @@ def label_probability(message: AIMessage, data: Mapping[str, object]) -> dict[st
         choice = spoken_label(text, SLOTS)
         agrees = choice is not None and choice.label == data.get("preferred")
         span = choice.span if choice and agrees else None
-    confidence = span_confidence(text, tokens, [span]) if span else None
+    letters = spelling(text, tokens) if span else None
+    confidence = letters.confidence([span]) if letters and span else None
     return {"probability": confidence.value} if confidence else {}
