@@ -35,20 +35,9 @@ from langchain_core.prompts import (
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from pydantic import BaseModel
 
+from langchain_judges.asking import faults
 from langchain_judges.asking.adapter import ModelAdapter, ReplyRequest, Sampling, beginnings
-from langchain_judges.asking.faults import (
-    can_pass,
-    complaint_of,
-    diagnosis,
-    in_a_line,
-    paid_error,
-    rejects,
-    status_of,
-    usage_despite,
-    wait_after,
-)
 from langchain_judges.asking.limiter import ROW_COST, TokenUsage, token_usage
-from langchain_judges.asking.models import model_name
 from langchain_judges.asking.reading import (
     OwnPrompt,
     Parse,
@@ -189,10 +178,7 @@ class Asking:
     cache_key: str = ""
 
     def reply(
-        self,
-        data: ReplyData | None,
-        problem: Problem | None,
-        message: AIMessage | None = None,
+        self, data: ReplyData | None, problem: Problem | None, message: AIMessage | None = None
     ) -> Reply:
         """Return the reply with what it cost."""
         if problem is None:
@@ -309,10 +295,10 @@ def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
             outcome = yield from _call(asking, request, messages, sampling)
             if isinstance(outcome, AIMessage):
                 return Sent(outcome, request, None)
-            if problem := paid_error(outcome):
+            if problem := faults.paid_error(outcome):
                 return Sent(None, request, problem)
-            if rejects(outcome):
-                complaint = complaint_of(outcome, [message.text for message in messages])
+            if faults.rejects(outcome):
+                complaint = faults.complaint_of(outcome, [message.text for message in messages])
                 has_learnt = adapter.learn(request, complaint)
         finally:
             if trials:
@@ -321,19 +307,16 @@ def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
         if has_learnt:
             continue
         attempts -= 1
-        if not attempts or not can_pass(outcome):
-            return Sent(None, request, diagnosis(outcome))
-        seconds = wait_after(outcome, back_off)
+        if not attempts or not faults.can_pass(outcome):
+            return Sent(None, request, faults.diagnosis(outcome))
+        seconds = faults.wait_after(outcome, back_off)
         in_run = (row_cost := ROW_COST.get()) and row_cost.end_run
         yield row_cost.limiter.pause(seconds) if row_cost and in_run else pause(seconds)
         back_off *= 2
 
 
 def _call(
-    asking: Asking,
-    request: ReplyRequest,
-    messages: list[BaseMessage],
-    sampling: Sampling,
+    asking: Asking, request: ReplyRequest, messages: list[BaseMessage], sampling: Sampling
 ) -> Steps[AIMessage | Exception]:
     """Make one call, once the limiter allows it, and book its cost."""
     config, adapter = asking.config(sampling), asking.question.adapter
@@ -361,7 +344,7 @@ def _call(
         if denied := _denied(exc, adapter):
             # The provider's own words may hold the key: a traceback would show them.
             raise denied from None
-        paid = usage_despite(exc)
+        paid = faults.usage_despite(exc)
         return exc
     finally:
         if paid is not None:
@@ -375,11 +358,11 @@ def _call(
 
 def _denied(error: Exception, adapter: ModelAdapter) -> ModelAccessError | None:
     """Return the exception for an error that no other request of the model can escape."""
-    status = status_of(error)
+    status = faults.status_of(error)
     if status != 401 and (status not in {403, 404} or adapter.answered):
         return None
-    reason = f"The model {model_name(adapter.model)!r} refuses every call: {in_a_line(error)}"
-    return ModelAccessError(reason, status)
+    name, reason = adapter.identity["name"], faults.in_a_line(error)
+    return ModelAccessError(f"The model {name!r} refuses every call: {reason}", status)
 
 
 def _message(result: Any) -> AIMessage:

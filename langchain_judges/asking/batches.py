@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import itertools
 import json
 import threading
 import uuid
@@ -49,7 +48,7 @@ PASSING = {408, 409, 429, 500, 502, 503, 504, 529}
 ATTEMPTS = 3
 # Of one job: OpenAI takes 50,000 requests and 200 MB, Anthropic 100,000 and 256 MB.
 MOST_REQUESTS, MOST_BYTES = 50_000, 190_000_000
-_TRIES, _FIRST_WAIT, _LONGEST_WAIT = 9, 1.0, 60.0
+_TRIES, _LONGEST_WAIT = 9, 60.0
 _ANSWERS, _RECORD = "answers", "job"
 # An object of JSON that a server sent or is sent.
 Json = dict[str, Any]
@@ -58,30 +57,25 @@ Answers = AsyncIterator[tuple[str, int, Json]]
 
 
 class Job(NamedTuple):
-    """A job of a batch API; its status is what the server calls it."""
-
-    name: str
-    status: str
-    requests: int
-    completed: int
-
-
-class State(NamedTuple):
-    """Where a job stands.
+    """A job of a batch API.
 
     Attributes:
+        name: The server's name for it.
         status: As the server calls it: `validating`, `in_progress`, `completed`, `expired` …
         completed: Requests that have an answer.
         ended: Whether there is nothing more to come.
         files: Of OpenAI's results.
         problem: Why it brought nothing, if the job itself was refused.
+        requests: How many it is of.
     """
 
+    name: str
     status: str
     completed: int
     ended: bool
     files: Sequence[str] = ()
     problem: str = ""
+    requests: int = 0
 
 
 class OpenAIJobs:
@@ -125,18 +119,18 @@ class OpenAIJobs:
                 return None
             page = await page.get_next_page()
 
-    async def look(self, name: str) -> State:
+    async def look(self, name: str) -> Job:
         """Return where a job stands."""
         job = (await self.batches.retrieve(name)).to_dict()
         status, counts = job["status"], job.get("request_counts") or {}
         ended = status in {"completed", "failed", "expired", "cancelled"}
         files = [job[name] for name in ("output_file_id", "error_file_id") if job.get(name)]
         problem = json.dumps(job.get("errors")) if status == "failed" else ""
-        return State(status, counts.get("completed", 0), ended, files, problem)
+        return Job(name, status, counts.get("completed", 0), ended, files, problem)
 
-    async def results(self, name: str, state: State) -> Answers:
+    async def results(self, job: Job) -> Answers:
         """Yield what a job brought."""
-        for file in state.files:
+        for file in job.files:
             async with self.client.files.with_streaming_response.content(file) as reply:
                 async for text in reply.iter_lines():
                     if text.strip():
@@ -176,15 +170,15 @@ class AnthropicJobs(OpenAIJobs):
         sizes = ((job.id, sum(job.request_counts.to_dict().values())) for job in jobs)
         return next((name for name, size in sizes if size == requests), None)
 
-    async def look(self, name: str) -> State:
+    async def look(self, name: str) -> Job:
         """Return where a job stands."""
         job = await self.batches.retrieve(name)
         ended = job.processing_status == "ended"
-        return State(job.processing_status, job.request_counts.succeeded or 0, ended)
+        return Job(name, job.processing_status, job.request_counts.succeeded or 0, ended)
 
-    async def results(self, name: str, state: State) -> Answers:
+    async def results(self, job: Job) -> Answers:
         """Yield what a job brought."""
-        async for line in await self.batches.results(name):
+        async for line in await self.batches.results(job.name):
             yield self.read(line.to_dict())
 
     def read(self, line: Json) -> tuple[str, int, Json]:
@@ -350,18 +344,18 @@ class Batcher:
 
     async def _made_once(self, content: Json, mark: str, requests: int) -> str:
         """Make a job; where no answer comes, look first whether it was made all the same."""
-        for tries in itertools.count():
+        wait = min(self._poll, 1.0)
+        while True:
             try:
                 return await self._api.make(content, mark)
             except Exception as exc:
                 lost = status_of(exc) is None
                 if lost and (name := await self._api.find(mark, requests)):
                     return name
-                if tries == _TRIES or not can_pass(exc):
+                if wait > _LONGEST_WAIT or not can_pass(exc):
                     raise
-                wait = min(_FIRST_WAIT * 2**tries, self._poll, _LONGEST_WAIT)
                 await asyncio.sleep(wait_after(exc, wait))
-        raise AssertionError  # the last attempt returned or raised
+                wait = 2 * wait + 0.01
 
     def _name(self, mark: str, name: str) -> None:
         """Write down a job, with the server's name for it once it is known."""
@@ -390,26 +384,27 @@ class Batcher:
 
     async def _follow(self, mark: str) -> None:
         """Wait for a job's end, and hand out what it brought."""
-        job, before = self._jobs[mark], None
+        name, keys = self._jobs[mark]["name"], self._jobs[mark]["keys"]
+        before = None
         while True:
-            state = await self._api.look(job["name"])
-            now = Job(job["name"], state.status, len(job["keys"]), state.completed)
-            if now != before:
-                self._report(now)
-            before = now
-            if state.ended:
+            job = (await self._api.look(name))._replace(requests=len(keys))
+            if job != before:
+                self._report(job)
+            before = job
+            if job.ended:
                 break
             await asyncio.sleep(self._poll)
-        nothing = BatchAnswer(400 if state.problem else 503, state.problem or state.status)
-        left = dict.fromkeys(job["keys"], nothing)
-        async for key, status, body in self._api.results(job["name"], state):
+        nothing = BatchAnswer(400 if job.problem else 503, job.problem or job.status)
+        left = dict.fromkeys(keys, nothing)
+        async for key, status, body in self._api.results(job):
             left[key] = result = BatchAnswer(status, body)
-            if result.status not in PASSING:
-                del left[key]
-                # A refusal costs nothing, and a later run may ask again.
-                if result.status == 200:
-                    self._store.keep(_ANSWERS, key, result.body)
-                self._settle(key, result)
+            if status in PASSING:
+                continue
+            del left[key]
+            # A refusal costs nothing, and a later run may ask again.
+            if status == 200:
+                self._store.keep(_ANSWERS, key, body)
+            self._settle(key, result)
         self._forget(mark)
         for key, result in left.items():
             self._ask_again(key, result)

@@ -138,19 +138,14 @@ def identity_of(embeddings: Embeddings) -> str:
     inner: Any = embeddings
     while isinstance(below := getattr(inner, "underlying_embeddings", None), Embeddings):
         inner = below
-    values = ((name, getattr(inner, name, None)) for name in _MODEL_FIELDS)
-    fields = ", ".join(
-        f"{name}={_short(value)!r}"
-        for name, value in values
-        if isinstance(value, str | int) and value != ""
-    )
-    return f"{type(inner).__name__}({fields})"
-
-
-def _short(value: str | int) -> str | int:
-    if isinstance(value, str) and (os.path.isabs(value) or os.path.isdir(value)):
-        return os.path.basename(os.path.normpath(value))
-    return value
+    fields = []
+    for name in _MODEL_FIELDS:
+        value = getattr(inner, name, None)
+        if isinstance(value, str) and (os.path.isabs(value) or os.path.isdir(value)):
+            value = os.path.basename(os.path.normpath(value))
+        if isinstance(value, str | int) and value != "":
+            fields.append(f"{name}={value!r}")
+    return f"{type(inner).__name__}({', '.join(fields)})"
 
 
 def _encoder(model: str | None) -> Encoder:
@@ -254,22 +249,19 @@ class MiniLM:
         for layer in range(LAYERS):
             states = self._layer(states, padding, f"encoder.layer.{layer}.")
         pooled = (states * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
-        unit: Floats = pooled / np.linalg.norm(pooled, axis=1, keepdims=True)
-        return unit
+        return np.asarray(pooled / np.linalg.norm(pooled, axis=1, keepdims=True))
 
     def _layer(self, states: Floats, padding: Floats, name: str) -> Floats:
         # scipy comes with scikit-learn, which clusters what is embedded; loaded when needed.
         from scipy.special import erf
 
-        attended = self._linear(
-            self._attend(states, padding, name), name + "attention.output.dense"
-        )
+        attended = self._attend(states, padding, name)
+        attended = self._linear(attended, name + "attention.output.dense")
         states = self._normalize(states + attended, name + "attention.output")
         wide = self._linear(states, name + "intermediate.dense")
         wide *= np.float32(0.5) * (1 + erf(wide * np.float32(0.5**0.5)))  # GELU
-        return self._normalize(
-            states + self._linear(wide, name + "output.dense"), name + "output"
-        )
+        narrow = self._linear(wide, name + "output.dense")
+        return self._normalize(states + narrow, name + "output")
 
     def _attend(self, states: Floats, padding: Floats, name: str) -> Floats:
         texts, length, _ = states.shape
@@ -283,23 +275,17 @@ class MiniLM:
         weights = query @ key.transpose(0, 1, 3, 2) / scale + padding
         weights = np.exp(weights - weights.max(-1, keepdims=True))
         weights /= weights.sum(-1, keepdims=True)
-        mixed: Floats = (weights @ value).transpose(0, 2, 1, 3).reshape(texts, length, WIDTH)
-        return mixed
+        return np.asarray((weights @ value).transpose(0, 2, 1, 3).reshape(texts, length, WIDTH))
 
     def _linear(self, states: Floats, name: str) -> Floats:
-        product: Floats = (
-            states @ self._weights[name + ".weight"].T + self._weights[name + ".bias"]
-        )
-        return product
+        weight, bias = self._weights[name + ".weight"], self._weights[name + ".bias"]
+        return np.asarray(states @ weight.T + bias)
 
     def _normalize(self, states: Floats, name: str) -> Floats:
         centred = states - states.mean(-1, keepdims=True)
         deviation = np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-12)
-        normal: Floats = (
-            centred / deviation * self._weights[name + ".LayerNorm.weight"]
-            + self._weights[name + ".LayerNorm.bias"]
-        )
-        return normal
+        gain = self._weights[name + ".LayerNorm.weight"]
+        return np.asarray(centred / deviation * gain + self._weights[name + ".LayerNorm.bias"])
 
 
 def read_safetensors(path: Path) -> dict[str, NDArray[Any]]:

@@ -16,15 +16,7 @@ from email.utils import parsedate_to_datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from langchain_core.exceptions import (
-    ContextOverflowError,
-    ModelAuthenticationError,
-    ModelError,
-    ModelInvalidRequestError,
-    ModelNotFoundError,
-    ModelPermissionDeniedError,
-    ModelTimeoutError,
-)
+from langchain_core import exceptions
 
 from langchain_judges.asking.limiter import TokenUsage
 from langchain_judges.asking.reading import Problem
@@ -43,11 +35,11 @@ _PASSING = re.compile(
 
 
 # What LangChain's own errors mean where they carry no status.
-_STATUSES: dict[type[ModelError], int] = {
-    ModelInvalidRequestError: 400,
-    ModelAuthenticationError: 401,
-    ModelPermissionDeniedError: 403,
-    ModelNotFoundError: 404,
+_STATUSES: dict[type[exceptions.ModelError], int] = {
+    exceptions.ModelInvalidRequestError: 400,
+    exceptions.ModelAuthenticationError: 401,
+    exceptions.ModelPermissionDeniedError: 403,
+    exceptions.ModelNotFoundError: 404,
 }
 
 
@@ -159,7 +151,7 @@ def can_pass(error: Exception) -> bool:
     """Say whether the same request may succeed a little later."""
     if redirects_in_circles(error):
         return False
-    if isinstance(error, ModelError):
+    if isinstance(error, exceptions.ModelError):
         return error.is_retryable
     if (status := status_of(error)) is not None:
         return status in {408, 409, 425, 429} or status >= 500
@@ -174,12 +166,12 @@ def can_pass(error: Exception) -> bool:
 def diagnosis(error: Exception) -> Problem:
     """Return the failure that an error comes to when it is final."""
     message = in_a_line(error)
-    if isinstance(error, ContextOverflowError) or _OVERFLOW.search(str(error)):
+    if isinstance(error, exceptions.ContextOverflowError) or _OVERFLOW.search(str(error)):
         return Problem("context_overflow", message)
     if status_of(error) == 400 and "content_filter" in str(error):
         return Problem("refusal", message)
-    late = isinstance(error, TimeoutError | ModelTimeoutError) or status_of(error) in {408, 504}
-    if late or _TIMEOUT.search(type(error).__name__):
+    late = isinstance(error, TimeoutError | exceptions.ModelTimeoutError)
+    if late or status_of(error) in {408, 504} or _TIMEOUT.search(type(error).__name__):
         return Problem("timeout", message)
     return Problem("provider_error", message)
 

@@ -94,17 +94,12 @@ class CallLimiter:
     def __post_init__(self) -> None:
         """Begin with every place free."""
         self._in_flight = 0
-        self._closed: RunStopped | None = None
+        self.closed: RunStopped | None = None
         self._at_once = False
         self._stop = unfinished()
         self._waiting: list[tuple[int, int, Future[None]]] = []
         self._ticket = itertools.count()
         self._lock = threading.Lock()
-
-    @property
-    def closed(self) -> bool:
-        """Whether no more places are handed out."""
-        return self._closed is not None
 
     def enter(self, rank: int = 0, model: BaseChatModel | None = None) -> Steps[None]:
         """Take a place, waiting for one if need be; lower ranks are served first.
@@ -167,7 +162,7 @@ class CallLimiter:
         the calls in flight are lost.
         """
         with self._lock:
-            self._closed = why
+            self.closed = why
             self._at_once = at_once
             self._serve()
             if not self._stop.done():
@@ -201,8 +196,8 @@ class CallLimiter:
             place.set_result(None)
 
     def _refusal(self) -> RunStopped | None:
-        if self._closed:
-            return type(self._closed)(str(self._closed))
+        if self.closed:
+            return type(self.closed)(str(self.closed))
         budgets = (
             (self.calls + self._in_flight, self.max_calls, f"{self.max_calls} calls"),
             (self.tokens, self.max_tokens, f"{self.max_tokens} tokens"),

@@ -74,8 +74,6 @@ def resolve_model(
         ModelSetupError: The name is unknown, or a package, key or file is missing.
         OptionError: `model` is neither a name nor a chat model.
     """
-    from langchain_core.language_models import BaseChatModel
-
     if isinstance(model, BaseChatModel):
         addresses = (getattr(model, name, None) for name in _SERVERS)
         if any(isinstance(each, str) and _PASSWORD.search(each) for each in addresses):
@@ -116,18 +114,12 @@ def model_of_spec(spec: ModelSpec) -> BaseChatModel:
             "the `model` of a spec is a name, or an object of "
             f"{', '.join(ModelSpec.__annotations__)}; got {sorted(map(str, fields))}"
         )
-    key = None
-    if variable := spec.get("api_key_env"):
-        key = os.environ.get(variable)
-        if key is None:
-            raise ModelSetupError(f"The key's environment variable {variable} is not set.")
-    return resolve_model(
-        spec["name"],
-        base_url=spec.get("base_url"),
-        api_key=key,
-        timeout=spec.get("timeout", 120.0),
-        settings=spec.get("settings"),
-    )
+    options: dict[str, Any] = {**spec}
+    name, variable = options.pop("name"), options.pop("api_key_env", None)
+    if variable and variable not in os.environ:
+        raise ModelSetupError(f"The key's environment variable {variable} is not set.")
+    key = os.environ[variable] if variable else None
+    return resolve_model(name, api_key=key, **options)
 
 
 def is_decision_model(model: object) -> bool:
@@ -162,13 +154,11 @@ def _named_model(
         model = model.removeprefix("openai:")
     try:
         chat: BaseChatModel = init_chat_model(model, **options)
-    except ImportError as exc:
-        raise ModelSetupError(f"The model {model!r} cannot be loaded: {exc}") from exc
     except ValueError as exc:
         reason = str(exc).split("\n")[0]
         raise ModelSetupError(f"The model {model!r} is not known: {reason}") from exc
-    except Exception as exc:  # each provider's package raises its own
-        raise ModelSetupError(f"The model {model!r} cannot be used: {exc}") from exc
+    except Exception as exc:  # a package is missing; or it raises its own
+        raise ModelSetupError(f"The model {model!r} cannot be loaded: {exc}") from exc
     return resolve_model(chat)
 
 
@@ -253,8 +243,7 @@ def _settings(settings: Mapping[str, object]) -> dict[str, object]:
 
     An unknown one may decide the replies, and may be a secret that nobody should read.
     """
-    plain: dict[str, object] = {}
-    unknown: dict[str, object] = {}
+    plain, unknown = dict[str, object](), dict[str, object]()
     for name, value in settings.items():
         if name in _WITHIN and isinstance(value, Mapping):
             value = _settings(value)

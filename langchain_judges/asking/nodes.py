@@ -6,19 +6,9 @@ What is gathered, blank and streamed follows from the type of the state.
 from __future__ import annotations
 
 import types
+import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import (
-    Annotated,
-    Any,
-    NamedTuple,
-    NotRequired,
-    Required,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.types import Overwrite, Send
@@ -82,9 +72,8 @@ def event_names(state: type, result: type) -> dict[str, str]:
     for key, hint in _hints(state).items():
         marks = getattr(hint, "__metadata__", ())
         default = key.removesuffix("s") if joined in marks and key in returned else ""
-        if name := next((mark.name for mark in marks if isinstance(mark, Emits)), default):
-            names[key] = name
-    return names
+        names[key] = next((mark.name for mark in marks if isinstance(mark, Emits)), default)
+    return {key: name for key, name in names.items() if name}
 
 
 def blank_state(state: type, given: Collection[str]) -> dict[str, Any]:
@@ -104,11 +93,9 @@ def blank_state(state: type, given: Collection[str]) -> dict[str, Any]:
 
 
 def _hints(state: type) -> dict[str, Any]:
-    hints = get_type_hints(state, include_extras=True)
-    return {
-        key: get_args(hint)[0] if get_origin(hint) in (NotRequired, Required) else hint
-        for key, hint in hints.items()
-    }
+    hints = typing.get_type_hints(state, include_extras=True)
+    marks = (typing.NotRequired, typing.Required)
+    return {k: get_args(h)[0] if get_origin(h) in marks else h for k, h in hints.items()}
 
 
 def _blank(state: type, key: str, hint: Any) -> object:
@@ -116,7 +103,7 @@ def _blank(state: type, key: str, hint: Any) -> object:
     if joined in marks:
         return Overwrite([])
     plain = get_args(hint)[0] if marks else hint
-    if get_origin(plain) in (Union, types.UnionType) and type(None) in get_args(plain):
+    if get_origin(plain) in (typing.Union, types.UnionType) and type(None) in get_args(plain):
         return None
     kind = get_origin(plain) or plain
     if kind not in (list, dict) or any(map(callable, marks)):
@@ -244,9 +231,7 @@ def plain(function: Callable[[S], Update], events: Mapping[str, str]) -> Node:
 
 
 def asks(
-    call: Callable[[S], Call],
-    read: Callable[[S, Reply], Update],
-    events: Mapping[str, str],
+    call: Callable[[S], Call], read: Callable[[S, Reply], Update], events: Mapping[str, str]
 ) -> Node:
     """Return a node that asks once.
 

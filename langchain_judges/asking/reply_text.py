@@ -409,21 +409,14 @@ def spelling(text: str, tokens: Sequence[object]) -> Spelling | None:
     Returns:
         None if there are no tokens, if they are broken or do not spell the reply.
     """
-    pieces, logprobs = [], []
-    for token in tokens:
-        piece, number = (
-            (_piece(token), token.get("logprob"))
-            if isinstance(token, Mapping)
-            else (None, None)
-        )
-        # Not a number compares as false; a hair above zero is rounding.
-        if piece is None or type(number) not in (int, float) or not number <= _ROUNDING:
-            return None
-        pieces.append(piece)
-        logprobs.append(number)
+    read = [_read_token(token) for token in tokens]
+    known = [each for each in read if each is not None]
+    if not read or len(known) < len(read):
+        return None
+    pieces = [piece for piece, _ in known]
     start = b"".join(pieces).find(_bytes(text))
     edges = list(accumulate(map(len, pieces), initial=0))
-    return Spelling(text, pieces, logprobs, start, edges) if tokens and start >= 0 else None
+    return Spelling(text, pieces, [n for _, n in known], start, edges) if start >= 0 else None
 
 
 def _bytes(text: str) -> bytes:
@@ -437,18 +430,20 @@ def reply_tokens(message: AIMessage) -> list[Any]:
     return content if isinstance(content, list) else []
 
 
-_ROUNDING = 1e-3
-
-
-def _piece(token: Mapping[str, object]) -> bytes | None:
-    """Return the bytes that a token spells; not every server fills every field."""
-    data, piece = token.get("bytes"), token.get("token")
+def _read_token(token: Any) -> tuple[bytes, float] | None:
+    """Return the bytes that a token spells and its log-probability, as far as it has them."""
+    parts: Mapping[str, Any] = token if isinstance(token, Mapping) else {}
+    data: Any = parts.get("bytes")
+    text: Any = parts.get("token")
+    logprob: Any = parts.get("logprob")
+    # Not a number compares as false; a hair above zero is rounding.
+    if type(logprob) not in (int, float) or not logprob <= 1e-3:
+        return None
     try:
-        return (
-            bytes(data) if isinstance(data, list) else _bytes(piece) if data is None else None
-        )
+        piece = bytes(data) if isinstance(data, list) else _bytes(text)
     except (TypeError, ValueError, AttributeError):  # no numbers, or not of bytes; no text
         return None
+    return piece, logprob
 
 
 def json_spans(

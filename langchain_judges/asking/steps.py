@@ -151,9 +151,11 @@ class Event(TypedDict):
 
 def emit(kind: str, step: str, data: object, unit: str = "") -> None:
     """Send an event to the stream of the graph that is running, if there is one."""
-    if writer := _writer():
-        event: Event = {"kind": kind, "step": step, "unit": unit, "data": data}
-        writer(event)
+    try:
+        writer = get_stream_writer()
+    except (RuntimeError, KeyError):  # not inside a graph
+        return
+    writer(Event(kind=kind, step=step, unit=unit, data=data))
 
 
 def emit_update(step: str, update: Mapping[str, object], events: Mapping[str, str]) -> None:
@@ -164,23 +166,12 @@ def emit_update(step: str, update: Mapping[str, object], events: Mapping[str, st
         update: What it changed.
         events: State keys whose items are told one by one, and what an item is called.
     """
-    parts = [
-        (events[key], part)
-        for key, value in update.items()
-        if key in events and isinstance(value, list)
-        for part in value
-    ]
-    if update.get("verdict"):
-        parts.append(("verdict", update["verdict"]))
-    for kind, part in parts:
-        emit(kind, step, part)
-
-
-def _writer() -> Callable[[Event], None] | None:
-    try:
-        return get_stream_writer()
-    except (RuntimeError, KeyError):  # not inside a graph
-        return None
+    for key, kind in events.items():
+        if isinstance(parts := update.get(key), list):
+            for part in parts:
+                emit(kind, step, part)
+    if verdict := update.get("verdict"):
+        emit("verdict", step, verdict)
 
 
 def unfinished() -> Future[None]:

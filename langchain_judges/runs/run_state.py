@@ -325,7 +325,7 @@ class RunState:
     @property
     def stopped(self) -> bool:
         """Whether the run has been stopped."""
-        return self.limiter.closed
+        return self.limiter.closed is not None
 
     def finish(self) -> None:
         """Complete the summary and close the files."""
