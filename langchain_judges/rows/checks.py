@@ -94,15 +94,11 @@ def check_text(value: object, field: str) -> None:
     for message in value:
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):
             raise InputError(f"{rule}, got the message {str(message)[:60]!r}")
-        _check_message(message, field)
-
-
-def _check_message(message: Mapping[str, Any], field: str) -> None:
-    calls = message.get("tool_calls")
-    if calls or message["role"] == "tool":
-        _check_characters(f"{plain(message.get('content'))}{calls or ''}", field)
-    else:
-        _check_words(plain(message.get("content")), field)
+        text, calls = plain(message.get("content")), message.get("tool_calls")
+        if calls or message["role"] == "tool":
+            _check_characters(f"{text}{calls or ''}", field)
+        else:
+            _check_words(text, field)
 
 
 def _check_texts(row: Mapping[str, object], fields: Sequence[str]) -> None:
@@ -158,14 +154,19 @@ def _check_characters(text: str, field: str) -> None:
         raise InputError(f"the field `{field}` has a broken character: {exc.reason}") from exc
 
 
-def check_task(task: object) -> None:
+def _check_is(value: object, kinds: Any, what: str, rule: str) -> None:
+    if not isinstance(value, kinds):
+        got = f"{type(value).__name__} {str(value)[:40]!r}"
+        raise InputError(f"{what} must be {rule}, got {got}")
+
+
+def check_task(task: Any) -> None:
     """Check that a writing task has concepts, and that its instruction, if any, is a text.
 
     Raises:
         InputError: `concepts` is not a list of words, or empty; `instruction` is not a text.
     """
-    if not isinstance(task, dict):
-        raise InputError(f"a writing task must be an object, got {type(task).__name__}")
+    _check_is(task, dict, "a writing task", "an object")
     concepts = task.get("concepts")
     if not isinstance(concepts, list) or not concepts:
         raise InputError(
@@ -173,47 +174,38 @@ def check_task(task: object) -> None:
             f"got {str(concepts)[:40]!r}"
         )
     for concept in concepts:
-        if not isinstance(concept, str):
-            kind = f"{type(concept).__name__} {str(concept)[:40]!r}"
-            raise InputError(f"`concepts` must be a list of texts, got {kind} in it")
+        _check_is(concept, str, "each of `concepts`", "a text")
         _check_words(concept, "concepts")
     _check_optional(task, "instruction")
 
 
 def _check_optional(row: Mapping[str, object], field: str) -> None:
-    text = row.get(field)
-    if text is None:
-        return
-    if not isinstance(text, str):
-        raise InputError(f"`{field}` must be a text, got {type(text).__name__}")
-    check_text(text, field)
+    if (text := row.get(field)) is not None:
+        _check_is(text, str, f"`{field}`", "a text")
+        check_text(text, field)
 
 
-def check_pair(pair: object) -> None:
+def check_pair(pair: Any) -> None:
     """Check that `pair` has the fields and types of `Pair`.
 
     Raises:
         InputError: A field is missing, empty or of the wrong type.
     """
-    if not isinstance(pair, dict):
-        raise InputError(f"a pair must be an object, got {type(pair).__name__}")
+    _check_is(pair, dict, "a pair", "an object")
     _check_texts(pair, ("input", "output_a", "output_b"))
     _check_optional(pair, "reference")
 
 
-def check_item(item: object) -> None:
+def check_item(item: Any) -> None:
     """Check that `item` has the fields and types of `Item`.
 
     Raises:
         InputError: A field is missing, empty or of the wrong type.
     """
-    if not isinstance(item, dict):
-        raise InputError(f"an item must be an object, got {type(item).__name__}")
+    _check_is(item, dict, "an item", "an object")
     _check_texts(item, ("input", "output"))
     for field in ("source", "rubric", "family", "group"):
-        value = item.get(field)
-        if value is not None and not isinstance(value, str):
-            raise InputError(f"`{field}` must be a text, got {type(value).__name__}")
+        _check_is(item.get(field), str | None, f"`{field}`", "a text")
     if item.get("source"):
         check_text(item["source"], "source")
     expected = item.get("expected")
@@ -321,13 +313,12 @@ def check_annotations(row: Mapping[str, Any]) -> None:
     if kind_in(row) != "pair":
         return
     votes = row.get("human_votes") or []
-    for field, labels in (("label", [row.get("label")]), ("human_votes", votes)):
-        for label in labels:
-            if label not in (None, "", *SIDES):
-                raise InputError(
-                    f"`{field}` must be A, B or tie, or a usual spelling of them such as "
-                    f"model_a or A>B, got {label!r}"
-                )
+    for field, label in (("label", row.get("label")), *(("human_votes", v) for v in votes)):
+        if label not in (None, "", *SIDES):
+            raise InputError(
+                f"`{field}` must be A, B or tie, or a usual spelling of them such as model_a "
+                f"or A>B, got {label!r}"
+            )
 
 
 def check_countable(row: Mapping[str, Any]) -> None:
@@ -336,23 +327,12 @@ def check_countable(row: Mapping[str, Any]) -> None:
     Raises:
         InputError: One of them is something else.
     """
-    for field in ("group", "category", "label"):
-        _check_label(row.get(field), field)
-    labels = row.get("labels")
-    if labels is not None and not isinstance(labels, Mapping):
-        raise InputError(
-            "`labels` must name a label for each criterion, such as "
-            f'{{"accuracy": 4}}, got {str(labels)[:40]!r}'
-        )
-    for name, label in (labels or {}).items():
-        _check_label(label, f"labels.{name}")
-    votes = row.get("human_votes")
-    if votes is not None and not isinstance(votes, list):
-        raise InputError(f"`human_votes` must be a list of labels, got {str(votes)[:40]!r}")
-    for vote in votes or []:
-        _check_label(vote, "human_votes")
-
-
-def _check_label(value: object, field: str) -> None:
-    if value is not None and not isinstance(value, str | int | float):
-        raise InputError(f"`{field}` must be a text or a number, got {str(value)[:40]!r}")
+    labels, votes = row.get("labels"), row.get("human_votes")
+    by_criterion = 'a label for each criterion, such as {"accuracy": 4}'
+    _check_is(labels, Mapping | None, "`labels`", by_criterion)
+    _check_is(votes, list | None, "`human_votes`", "a list of labels")
+    counted = [(field, row.get(field)) for field in ("group", "category", "label")]
+    counted += [(f"labels.{name}", label) for name, label in (labels or {}).items()]
+    counted += [("human_votes", vote) for vote in votes or ()]
+    for field, value in counted:
+        _check_is(value, str | int | float | None, f"`{field}`", "a text or a number")
