@@ -139,17 +139,16 @@ class _Contest:
         judged = self._judged_by(task, expected, source, texts)
         play = self._by_label if self.takes_items else self._knockout
         winner, bracket = yield from play([*texts], judged)
-        for match in bracket:
-            failures += match["verdict"].get("failures") or []
-        usages = [match["verdict"].get("usage") or no_usage() for match in bracket]
-        return {
-            "output": texts[winner],
-            "index": winner,
-            "answers": answers,
-            "bracket": bracket,
-            "failures": failures,
-            "usage": add_usage(usages),
-        }
+        verdicts = [match["verdict"] for match in bracket]
+        failures += [f for verdict in verdicts for f in verdict.get("failures") or []]
+        return Best(
+            output=texts[winner],
+            index=winner,
+            answers=answers,
+            bracket=bracket,
+            failures=failures,
+            usage=add_usage([verdict.get("usage") or no_usage() for verdict in verdicts]),
+        )
 
     def _judged_by(
         self,
@@ -170,13 +169,7 @@ class _Contest:
             verdict = (yield from outcome_of(self.judge, case, run_name=name))["verdict"]
             lost = b is None and decision(verdict) is None
             winner = b if decision(verdict) == "B" else None if lost else a
-            match: AnswerMatch = {
-                "round": number,
-                "a": a,
-                "b": b,
-                "winner": winner,
-                "verdict": verdict,
-            }
+            match = AnswerMatch(round=number, a=a, b=b, winner=winner, verdict=verdict)
             emit("match", "best_of", match, name)
             return match
 
@@ -185,8 +178,7 @@ class _Contest:
     def _by_label(
         self, players: list[int], judged: _Judged
     ) -> Steps[tuple[int, list[AnswerMatch]]]:
-        scored = [judged(1, i, None, "") for i in players]
-        bracket = yield from together(scored)
+        bracket = yield from together([judged(1, i, None, "") for i in players])
         scores = {match["a"]: score_of(match["verdict"]) for match in bracket}
         labelled = [i for i in players if scores[i] is not None]
         return max(labelled or players[:1], key=lambda i: (scores[i] or 0, -i)), bracket
@@ -200,12 +192,11 @@ class _Contest:
         while len(players) > 1:
             number += 1
             sides = list(zip(players[::2], players[1::2], strict=False))
-            matches = yield from together(
-                [
-                    judged(number, a, b, f"match {number}.{place}")
-                    for place, (a, b) in enumerate(sides, 1)
-                ]
-            )
+            names = [f"match {number}.{place}" for place in range(1, len(sides) + 1)]
+            calls = [
+                judged(number, *side, name) for side, name in zip(sides, names, strict=True)
+            ]
+            matches = yield from together(calls)
             bracket += matches
             winners = [i for match in matches if (i := match["winner"]) is not None]
             players = winners + players[2 * len(sides) :]
@@ -247,10 +238,5 @@ def _sample(
         )
         return work_in(reply, task=prompt), []
     except Exception as exc:  # noqa: BLE001 - a sample fails, whatever its writer raises
-        failure: Failure = {
-            "step": "sample",
-            "unit": unit,
-            "reason": "provider_error",
-            "detail": f"{type(exc).__name__}: {exc}"[:500],
-        }
-        return None, [failure]
+        detail = f"{type(exc).__name__}: {exc}"[:500]
+        return None, [Failure(step="sample", unit=unit, reason="provider_error", detail=detail)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from langchain_judges.asking.steps import Steps, arun, run
@@ -57,13 +56,18 @@ class _JudgeEvaluator:
     def evaluation_name(self) -> str:
         return str(marks_of(self.judge)["method"])
 
-    def _judged(
-        self, case: Mapping[str, object], settings: Mapping[str, Any]
-    ) -> Steps[dict[str, object]]:
-        case = plain_row(case)
+    def _case(self, *, input: Any, prediction: Any, **fields: Any) -> dict[str, object]:
+        reference = fields.get("reference")
+        if kind_of(self.judge) == "pair":
+            return pair_for(input, prediction, fields["prediction_b"], reference=reference)
+        source = context_in(fields.get("context"))
+        return item_for(self.judge, input, prediction, expected=reference, source=source)
+
+    def _steps(self, **fields: Any) -> Steps[dict[str, object]]:
+        case = plain_row(self._case(**fields))
         for field in case:
             check_text(case[field], field)
-        passed_on = {name: settings[name] for name in _PASSED_ON if settings.get(name)}
+        passed_on = {name: fields[name] for name in _PASSED_ON if fields.get(name)}
         verdict = (yield from outcome_of(self.judge, case, **passed_on))["verdict"]
         value = decision(verdict)
         return {
@@ -73,37 +77,18 @@ class _JudgeEvaluator:
             "verdict": verdict,
         }
 
-
-class _OfTexts(_JudgeEvaluator, StringEvaluator):
-    def _evaluate_strings(self, **fields: Any) -> dict[str, object]:
+    def _now(self, **fields: Any) -> dict[str, object]:
         return run(self._steps(**fields))
 
-    async def _aevaluate_strings(self, **fields: Any) -> dict[str, object]:
+    async def _later(self, **fields: Any) -> dict[str, object]:
         return await arun(self._steps(**fields))
 
-    def _steps(
-        self, *, prediction: Any, input: Any, reference: Any = None, **settings: Any
-    ) -> Steps[dict[str, object]]:
-        source = context_in(settings.get("context"))
-        case = item_for(self.judge, input, prediction, expected=reference, source=source)
-        return (yield from self._judged(case, settings))
+
+class _OfTexts(_JudgeEvaluator, StringEvaluator):
+    _evaluate_strings = _JudgeEvaluator._now
+    _aevaluate_strings = _JudgeEvaluator._later
 
 
 class _OfPairs(_JudgeEvaluator, PairwiseStringEvaluator):
-    def _evaluate_string_pairs(self, **fields: Any) -> dict[str, object]:
-        return run(self._steps(**fields))
-
-    async def _aevaluate_string_pairs(self, **fields: Any) -> dict[str, object]:
-        return await arun(self._steps(**fields))
-
-    def _steps(
-        self,
-        *,
-        prediction: Any,
-        prediction_b: Any,
-        input: Any,
-        reference: Any = None,
-        **settings: Any,
-    ) -> Steps[dict[str, object]]:
-        case = pair_for(input, prediction, prediction_b, reference=reference)
-        return (yield from self._judged(case, settings))
+    _evaluate_string_pairs = _JudgeEvaluator._now
+    _aevaluate_string_pairs = _JudgeEvaluator._later

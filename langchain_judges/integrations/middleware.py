@@ -54,8 +54,7 @@ REVISER = "judge"
 
 def task_of(messages: Sequence[AnyMessage]) -> PlainText:
     """Return the agent's task, without its drafts and the judge's reasons."""
-    places = [i for i, m in enumerate(messages) if m.type == "human" and m.name != REVISER]
-    until = messages[: places[-1] + 1] if places else messages[:-1]
+    until = messages[: _beginning(messages)] or messages[:-1]
     rejected = drafts_in(until)
     request = [m for m in until if m.type != "system" and str(m.id) not in rejected]
     try:
@@ -69,10 +68,14 @@ def task_of(messages: Sequence[AnyMessage]) -> PlainText:
 
 def work_of(messages: Sequence[AnyMessage]) -> PlainText:
     """Return an agent's work since the user's last message, without rejected drafts."""
-    rejected = drafts_in(messages)
-    places = [i for i, m in enumerate(messages) if m.type == "human" and m.name != REVISER]
-    since = messages[places[-1] + 1 :] if places else messages
+    rejected, since = drafts_in(messages), messages[_beginning(messages) :]
     return work_in([message for message in since if str(message.id) not in rejected])
+
+
+def _beginning(messages: Sequence[AnyMessage]) -> int:
+    """Return where the work after the user's last message begins."""
+    users = (i for i, m in enumerate(messages, 1) if m.type == "human" and m.name != REVISER)
+    return max(users, default=0)
 
 
 def drafts_in(messages: Sequence[AnyMessage]) -> set[str]:
