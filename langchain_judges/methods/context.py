@@ -38,24 +38,27 @@ if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
 
 NodeInput = TypeVar("NodeInput")
+# The graph of any method, to which nodes are still added.
 MethodGraph: TypeAlias = "StateGraph[Any, Any, Any, Any]"
-"""The graph of any method, to which nodes are still added."""
+# Threads of a synchronous run beyond its branches: the same pool writes the checkpoints and
+# waits for what is streamed.
 SPARE_THREADS = 8
-"""Threads of a synchronous run beyond its branches: the same pool writes the checkpoints and
-waits for what is streamed."""
 
 
 @dataclass(frozen=True)
 class StateSchema:
-    """The types of a graph's state, and what follows from them."""
+    """The types of a graph's state, and what follows from them.
+
+    Attributes:
+        result: The keys of the state that the graph returns.
+        source: The keys of the state that the graph is given.
+        initial: Keys that begin as something else than nothing.
+    """
 
     state: type
     result: type
-    """The keys of the state that the graph returns."""
     source: type = RememberedPair
-    """The keys of the state that the graph is given."""
     initial: Mapping[str, Any] = field(default_factory=dict)
-    """Keys that begin as something else than nothing."""
 
     @cached_property
     def blank(self) -> Mapping[str, Any]:
@@ -81,25 +84,28 @@ class StateSchema:
         return StateGraph(self.state, input_schema=self.source, output_schema=self.result)
 
 
+# State keys that every run of a judge with a memory sets, and no run of another.
 _OF_MEMORY = ("shown", "recalled")
-"""State keys that every run of a judge with a memory sets, and no run of another."""
 
 
 @dataclass(frozen=True)
 class JudgeContext:
-    """What the steps of a judge work with: checked options, prompts, models, memory."""
+    """What the steps of a judge work with: checked options, prompts, models, memory.
+
+    Attributes:
+        version: Hash of the prompts.
+        adapters: The model of each step.
+        model: The judge's own model, as the caller named it.
+        replies: Where every reply is written that a thread of the judge has paid for.
+    """
 
     options: GraphOptions
     prompts: Mapping[str, ChatPromptTemplate]
     version: str
-    """Hash of the prompts."""
     adapters: Mapping[str, ModelAdapter]
-    """The model of each step."""
     recaller: Recaller | None
     model: str | BaseChatModel
-    """The judge's own model, as the caller named it."""
     replies: ThreadReplies
-    """Where every reply is written that a thread of the judge has paid for."""
     schema: StateSchema
 
     @classmethod

@@ -34,18 +34,22 @@ from langchain_judges.rows.checks import Kind
 
 @dataclass(frozen=True)
 class Budget:
-    """How a method spends a budget: `fixed + each · n` calls for a pair, n as large as fits."""
+    """How a method spends a budget: `fixed + each · n` calls for a pair, n as large as fits.
+
+    Attributes:
+        option: The option that n sets; dots reach into groups and lists of `also`:
+            `panel.dynamic`.
+        spare: The option that gets what n leaves over, plus one.
+        also: Options that go with it.
+    """
 
     fixed: int
     each: int = 0
     option: str = ""
-    """The option that n sets; dots reach into groups and lists of `also`: `panel.dynamic`."""
     least: int = 1
     most: int | None = None
     spare: str = ""
-    """The option that gets what n leaves over, plus one."""
     also: Mapping[str, object] = field(default_factory=dict)
-    """Options that go with it."""
 
 
 class BudgetError(OptionError):
@@ -94,11 +98,14 @@ def _spend(rule: Budget, budget: int) -> dict[str, Any]:
 
 
 class JudgeSpec(TypedDict):
-    """A judge as plain JSON, from which `load_judge` makes it."""
+    """A judge as plain JSON, from which `load_judge` makes it.
+
+    Attributes:
+        model: By name or as a `ModelSpec`; of a judge made of judges the specs of its members.
+    """
 
     method: str
     model: Any
-    """By name or as a `ModelSpec`; of a judge made of judges the specs of its members."""
     options: NotRequired[dict[str, Any]]
     preset: NotRequired[str | None]
 
@@ -149,9 +156,10 @@ def _check_text(text: str) -> str:
     return text
 
 
+# A text with something in it.
 Written = Annotated[str, AfterValidator(_check_text), Rule("a text that is not empty")]
-"""A text with something in it."""
 
+# A model for one step, instead of the judge's own.
 OtherModel = Annotated[
     Written | InstanceOf[BaseChatModel] | None,
     Owner(),
@@ -160,10 +168,9 @@ OtherModel = Annotated[
         "name such as 'openai:gpt-5-mini'"
     ),
 ]
-"""A model for one step, instead of the judge's own."""
 
+# Of random choices.
 Seed = Annotated[int, Ge(0)]
-"""Of random choices."""
 
 
 TableCells = Mapping[str, object]
@@ -174,15 +181,18 @@ def _own(_: Mapping[str, object], rows: Sequence[TableCells]) -> Sequence[TableC
 
 
 class EvidenceTable(NamedTuple):
-    """One key of a result as a table."""
+    """One key of a result as a table.
+
+    Attributes:
+        key: The key of the result.
+        columns: Where each column's cell stands in a row, such as `scores.A`, and its name.
+        rows: From the result and the value of the key to the rows; default the value itself.
+    """
 
     key: str
-    """The key of the result."""
     title: str
     columns: tuple[tuple[str, str], ...]
-    """Where each column's cell stands in a row, such as `scores.A`, and its name."""
     rows: Callable[[Mapping[str, object], Any], Sequence[TableCells]] = _own
-    """From the result and the value of the key to the rows; default the value itself."""
 
 
 class AskingOptions(Options):

@@ -46,14 +46,15 @@ class WorkedExample(TypedDict):
     reasoning: NotRequired[str]
 
 
+# Five worked examples; `shots=3` shows the first three.
 WORKED: tuple[WorkedExample, ...] = tuple(
     yaml.load(
         (files(__package__) / "worked_examples.yaml").read_text("utf-8"),
         getattr(yaml, "CSafeLoader", yaml.SafeLoader),  # noqa: S506 - safe, and fast where it can
     )
 )
-"""Five worked examples; `shots=3` shows the first three."""
 
+# Put before the material where there are worked examples.
 EXAMPLES = """Worked examples of how this is done:
 
 {examples}
@@ -61,14 +62,13 @@ EXAMPLES = """Worked examples of how this is done:
 Now the comparison that is wanted.
 
 """
-"""Put before the material where there are worked examples."""
 
+# One worked example, with the reply in the form that is asked for.
 EXAMPLE = """Example {number}
 Request: {input}
 Response 1: {response_1}
 Response 2: {response_2}
 {table}Reply: {reply}"""
-"""One worked example, with the reply in the form that is asked for."""
 
 
 def shown_examples(shots: Sequence[tuple[WorkedExample, str, Mapping[str, str]]]) -> str:

@@ -87,14 +87,17 @@ def _fields(schema: Any) -> tuple[list[str], list[str]]:
 
 
 class Bounds(NamedTuple):
-    """What the owner of a server allows; None: anything."""
+    """What the owner of a server allows; None: anything.
+
+    Attributes:
+        characters: Of a run's input; a longer one is refused.
+        calls: Replies that one run may receive; the next call is refused.
+        settable: The options that a client may set.
+    """
 
     characters: int | None = None
-    """Of a run's input; a longer one is refused."""
     calls: int | None = None
-    """Replies that one run may receive; the next call is refused."""
     settable: Sequence[str] | None = None
-    """The options that a client may set."""
 
 
 class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
@@ -103,6 +106,11 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
     Messages become dictionaries, so that the state is plain JSON. What is left out becomes
     None: a checkpointed thread keeps every key that its next run is not given, and a pair
     would be judged by the texts or the reference of the pair before it.
+
+    Attributes:
+        bounds: What a run may take and cost.
+        replies: Closed when a run of the graph has ended well.
+        prompts: What is asked, by the name under which `prompts=` replaces it.
     """
 
     options: GraphOptions
@@ -113,11 +121,8 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         return client_schema(type(self.options), self.bounds.settable)
 
     bounds: Bounds
-    """What a run may take and cost."""
     replies: ThreadReplies | None
-    """Closed when a run of the graph has ended well."""
     prompts: Mapping[str, ChatPromptTemplate]
-    """What is asked, by the name under which `prompts=` replaces it."""
 
     def __init__(
         self,
@@ -233,8 +238,8 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         return row
 
 
+# Behind the last part of a stream.
 _END = object()
-"""Behind the last part of a stream."""
 
 
 @contextmanager

@@ -18,46 +18,52 @@ from langchain_judges.rows.fences import fence
 from langchain_judges.rows.texts import shown, shown_task
 from langchain_judges.verdict import Failure, Item, LabelVerdict, Usage, no_usage, not_labelled
 
+# Added where the item has an expected answer.
 EXPECTED = """
 <expected-answer-{fence}>
 {expected}
 </expected-answer-{fence}>"""
-"""Added where the item has an expected answer."""
+# Added where the item has several expected answers.
 ANY_OF = """
 <expected-answers-{fence}>
 Any of these is right:
 {expected}
 </expected-answers-{fence}>"""
-"""Added where the item has several expected answers."""
+# Added where the item has a source that is not its task.
 SOURCE = """
 <source-{fence}>
 {source}
 </source-{fence}>"""
-"""Added where the item has a source that is not its task."""
+# Added where its source is its task.
 SAME = "\nThe request is the source as well."
-"""Added where its source is its task."""
 
 
 class ItemState(Item, total=False):
-    """What the state of every judge of one text holds; every value is plain JSON."""
+    """What the state of every judge of one text holds; every value is plain JSON.
+
+    Attributes:
+        shown: What the memory recalled, in the order in which it is shown; only with a memory.
+        usages: What each question cost.
+    """
 
     shown: list[Example]
-    """What the memory recalled, in the order in which it is shown; only with a memory."""
     recalled: RecallReport
     failures: Silent[Failure]
     usages: Silent[Usage]
-    """What each question cost."""
     verdict: LabelVerdict | None
 
 
 class ItemResult(TypedDict):
-    """What every judge of one text returns."""
+    """What every judge of one text returns.
+
+    Attributes:
+        id: The id that was given, if there was one.
+        recalled: Which examples were shown, and which of them leak; only with a memory.
+    """
 
     id: str | None
-    """The id that was given, if there was one."""
     verdict: LabelVerdict
     recalled: NotRequired[RecallReport]
-    """Which examples were shown, and which of them leak; only with a memory."""
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,16 @@ from langchain_judges.verdict import Preference
 
 
 class Opinion(TypedDict):
-    """What one member decided."""
+    """What one member decided.
+
+    Attributes:
+        preference: Of a judge of pairs; None: not judged.
+        label: Of a judge of one text; None: not judged.
+    """
 
     member: str
     preference: NotRequired[Preference | None]
-    """Of a judge of pairs; None: not judged."""
     label: NotRequired[int | float | str | None]
-    """Of a judge of one text; None: not judged."""
     score: float | None
     confidence: float | None
     flipped: NotRequired[bool | None]
@@ -53,16 +56,16 @@ def opinion_table(key: str, title: str, *more: tuple[str, str]) -> EvidenceTable
     return EvidenceTable(key, title, columns, _cells)
 
 
+# A judge, a model by name, as an object or as JSON, or the spec of a judge.
 MemberLike = str | BaseChatModel | Runnable[Any, Any] | Mapping[str, Any]
-"""A judge, a model by name, as an object or as JSON, or the spec of a judge."""
+# Members in a list; or one model for several methods.
 MembersLike = MemberLike | Sequence[MemberLike]
-"""Members in a list; or one model for several methods."""
+# Options that go to each member which is made here; a ready judge has its own.
 SHARED = ("instructions", "temperature", "repairs", "cache", "memory", "recall", "allow_leak")
-"""Options that go to each member which is made here; a ready judge has its own."""
 
 _UNSET = {"methods": None, "repairs": 1, "allow_leak": False}
+# A method by name, or as a spec without a model: `{"method", "options"?, "preset"?}`.
 Named = str | Mapping[str, object]
-"""A method by name, or as a spec without a model: `{"method", "options"?, "preset"?}`."""
 
 
 def _is_list(methods: Sequence[Named] | None) -> Sequence[Named] | None:

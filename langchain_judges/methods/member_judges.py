@@ -38,10 +38,13 @@ from langchain_judges.verdict import Failure, FailureReason, Item, Usage, even_v
 
 
 class Member(NamedTuple):
-    """A judge that another judge asks."""
+    """A judge that another judge asks.
+
+    Attributes:
+        name: How results and traces call it.
+    """
 
     name: str
-    """How results and traces call it."""
     judge: Runnable[Any, Any]
 
 
@@ -142,15 +145,18 @@ def _with_names(judges: Sequence[Runnable[Any, Any]]) -> tuple[Member, ...]:
 
 
 class MemberJudgment(NamedTuple):
-    """What became of one member's judgment."""
+    """What became of one member's judgment.
+
+    Attributes:
+        verdict: Its verdict as it gave it.
+        subscores: What it found by each criterion, where it judges by several.
+    """
 
     opinion: Opinion
     verdict: dict[str, Any]
-    """Its verdict as it gave it."""
     failures: list[Failure]
     usage: Usage
     subscores: list[Any]
-    """What it found by each criterion, where it judges by several."""
 
 
 def ask_member(member: Member, kind: Kind, row: Mapping[str, object]) -> Steps[MemberJudgment]:

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+# Methods by name; a method is the class of its options.
 Methods = Mapping[str, "type[GraphOptions]"]
-"""Methods by name; a method is the class of its options."""
 
 OwnOptions = TypeVar("OwnOptions", bound="JudgeOptions")
+# Makes a judge of checked options and a model.
 Builder = Callable[[Any, Any], "JudgeGraph"]
-"""Makes a judge of checked options and a model."""
 
 _METHODS = {
     "allure": "allure.judge:ALLURE",
@@ -52,12 +52,14 @@ def _in_full(homes: Mapping[str, str]) -> dict[str, Any]:
     return {name: f"{__package__}.{home}" for name, home in homes.items()}
 
 
+# Each name, and the module and class of its options, loaded when they are asked for.
 METHODS: Lazy[type[JudgeOptions]] = Lazy(_in_full(_METHODS))
-"""Each name, and the module and class of its options, loaded when they are asked for."""
 
+# Judges made of other judges, by name; wherever a judge is named, they can be named too.
 COMBINATIONS: Lazy[type[JudgeOptions]] = Lazy(_in_full(_COMBINATIONS))
-"""Judges made of other judges, by name; wherever a judge is named, they can be named too."""
 
+# By the same names what makes a judge of checked options and a model, or of members: `build` in
+# the `judge.py` of the method's folder.
 BUILDERS: Lazy[Builder] = Lazy(
     _in_full(
         {
@@ -66,8 +68,6 @@ BUILDERS: Lazy[Builder] = Lazy(
         }
     )
 )
-"""By the same names what makes a judge of checked options and a model, or of members: `build`
-in the `judge.py` of the method's folder."""
 
 
 def method_of(name: str) -> type[JudgeOptions]:

@@ -28,12 +28,15 @@ class ForcedChoice(BaseModel):
 
 
 class PlanLine(TypedDict):
-    """One line of a plan."""
+    """One line of a plan.
+
+    Attributes:
+        order: Only where each order has a plan of its own (`reuse_plan=False`).
+    """
 
     name: str
     description: str
     order: NotRequired[Order]
-    """Only where each order has a plan of its own (`reuse_plan=False`)."""
 
 
 class PlannedCriterion(BaseModel):
@@ -43,8 +46,8 @@ class PlannedCriterion(BaseModel):
     description: str
 
 
+# A criterion as callers write it: a name, `"name: description"`, or both by key.
 PlanLineLike = str | Mapping[str, Any]
-"""A criterion as callers write it: a name, `"name: description"`, or both by key."""
 
 
 def read_criteria(criteria: Sequence[PlanLineLike] | None) -> tuple[PlanLine, ...] | None:
@@ -100,13 +103,16 @@ def distinct_criteria(planned: Sequence[Mapping[str, Any]]) -> list[PlanLine]:
 
 
 class PlanScore(TypedDict):
-    """What one solve call found, by identity of the texts."""
+    """What one solve call found, by identity of the texts.
+
+    Attributes:
+        scores: Whole numbers on the scale of the judge.
+    """
 
     criterion: str
     order: Order
     sample: int
     scores: dict[str, float]
-    """Whole numbers on the scale of the judge."""
     explanation: str
 
 
@@ -131,6 +137,7 @@ def scores_shape(scale: tuple[int, int], explain_first: bool = False) -> type[Ba
     return create_model("Scores", **fields)
 
 
+# Of methods that score by a plan of criteria.
 SUBSCORES = EvidenceTable(
     "subscores",
     "Scores by criterion",
@@ -146,4 +153,3 @@ SUBSCORES = EvidenceTable(
         ("reason", "Reason"),
     ),
 )
-"""Of methods that score by a plan of criteria."""

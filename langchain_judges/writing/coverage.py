@@ -23,11 +23,14 @@ from langchain_judges.errors import OptionError, needs
 
 
 class Missing(TypedDict):
-    """A concept that a text does not use, and the step that lost it."""
+    """A concept that a text does not use, and the step that lost it.
+
+    Attributes:
+        lost_in: `merge` if the draft that had to use it did.
+    """
 
     concept: str
     lost_in: Literal["solve", "merge"]
-    """`merge` if the draft that had to use it did."""
 
 
 class Counting(TypedDict):
@@ -51,10 +54,10 @@ _SIGNS = str.maketrans({"’": "'", "ʼ": "'", "‐": "-", "‑": "-", "\xad": "
 # Thai to Burmese, Khmer, and the scripts of Chinese and Japanese.
 _UNSPACED = re.compile("[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 _LOCK = threading.Lock()
+# Irregular plurals that the dictionary has as words of their own only.
 _LACKING = {"oxen": "ox", "people": "person"}
-"""Irregular plurals that the dictionary has as words of their own only."""
+# Letters of a word that the rules for unknown words may take endings from.
 _SHORTEST_GUESS = 3
-"""Letters of a word that the rules for unknown words may take endings from."""
 
 
 def fold(text: str) -> str:

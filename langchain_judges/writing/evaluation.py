@@ -39,7 +39,11 @@ class TextRow(TypedDict):
 
 
 class Quality(TypedDict):
-    """How texts fared against others of the same tasks; a win needs both orders to agree."""
+    """How texts fared against others of the same tasks; a win needs both orders to agree.
+
+    Attributes:
+        not_compared: Tasks for which one side has no text.
+    """
 
     compared: int
     win: int
@@ -47,28 +51,31 @@ class Quality(TypedDict):
     loss: int
     not_judged: int
     not_compared: int
-    """Tasks for which one side has no text."""
     flips: int
 
 
 class Writing(TypedDict):
-    """The quality of texts; shares are None if nothing was written."""
+    """The quality of texts; shares are None if nothing was written.
+
+    Attributes:
+        written: The shares below are over these, but for `all_present`.
+        all_present: The share of all tasks with a text that uses every concept; a task without
+            a text has none.
+        missing: The mean over texts of the share of concepts that are missing.
+        lost_in: Missing concepts by the step that lost them, over texts that come with their
+            drafts.
+        failing: The share of texts with something missing, by its source: `solve` if any
+            concept was lost there, else `merge`; None if a text comes without its drafts.
+        quality: None where the texts were compared with none.
+    """
 
     tasks: int
     written: int
-    """The shares below are over these, but for `all_present`."""
     all_present: float | None
-    """The share of all tasks with a text that uses every concept; a task without a text has
-    none."""
     missing: float | None
-    """The mean over texts of the share of concepts that are missing."""
     lost_in: dict[str, int]
-    """Missing concepts by the step that lost them, over texts that come with their drafts."""
     failing: dict[str, float] | None
-    """The share of texts with something missing, by its source: `solve` if any concept was
-    lost there, else `merge`; None if a text comes without its drafts."""
     quality: Quality | None
-    """None where the texts were compared with none."""
 
 
 def evaluate_writing(
@@ -222,6 +229,8 @@ def _quality(tasks: int, verdicts: list[Verdict]) -> Quality:
     }
 
 
+# Asks which of two stories reads better, and shows the stories alone (Saha et al. 2023, section
+# 4.2; our words).
 STORY = ChatPromptTemplate.from_messages(
     [
         ("system", "You compare how two texts read. " + FAIR),
@@ -243,8 +252,6 @@ the preference: 1, 2, or tie if neither reads better.""",
         ),
     ]
 )
-"""Asks which of two stories reads better, and shows the stories alone (Saha et al. 2023,
-section 4.2; our words)."""
 
 
 def create_story_judge(model: str | BaseChatModel, **options: Any) -> JudgeGraph:

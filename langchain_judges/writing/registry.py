@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 WRITERS: dict[str, type[WriterOptions]] = {
     kind.method: kind for kind in (branch.BranchWriter, single_prompt.SinglePromptWriter)
 }
+# By the same names what makes a writer of checked options and a model.
 BUILDERS: dict[str, Builder] = {"branch": branch.build, "single_prompt": single_prompt.build}
-"""By the same names what makes a writer of checked options and a model."""
 
 
 def load_writer(

@@ -32,29 +32,38 @@ from langchain_judges.writing.coverage import (
 
 
 class WritingTask(TypedDict):
-    """What a text has to use, and what it is to be."""
+    """What a text has to use, and what it is to be.
+
+    Attributes:
+        instruction: What is written; default a story of one paragraph.
+    """
 
     concepts: list[str]
     instruction: NotRequired[str | None]
-    """What is written; default a story of one paragraph."""
     id: NotRequired[str]
 
 
 class Piece(TypedDict):
-    """What one call wrote: the draft of a group, or a sample."""
+    """What one call wrote: the draft of a group, or a sample.
+
+    Attributes:
+        text: None: the call failed.
+    """
 
     unit: str
     text: str | None
-    """None: the call failed."""
 
 
 class WriteState(WritingTask, total=False):
-    """State of the graph; every value is plain JSON."""
+    """State of the graph; every value is plain JSON.
+
+    Attributes:
+        turns: Repair turns made.
+    """
 
     topic: str | None
     pieces: Annotated[list[Piece], Emits("draft"), joined]
     turns: int
-    """Repair turns made."""
     text: str | None
     groups: Annotated[list[list[str]], Emits("group")]
     drafts: list[str | None]
@@ -65,19 +74,22 @@ class WriteState(WritingTask, total=False):
 
 
 class WriteResult(TypedDict):
-    """What a writer returns."""
+    """What a writer returns.
+
+    Attributes:
+        id: The id that was given, if there was one.
+        concepts: The concepts asked for, repetitions left out.
+        text: None: nothing usable was written, see `failures`.
+        groups: The concepts by the draft that had to use them.
+        drafts: The drafts, in the order of `groups`; None for one that failed.
+    """
 
     id: str | None
-    """The id that was given, if there was one."""
     concepts: list[str]
-    """The concepts asked for, repetitions left out."""
     text: str | None
-    """None: nothing usable was written, see `failures`."""
     topic: str | None
     groups: list[list[str]]
-    """The concepts by the draft that had to use them."""
     drafts: list[str | None]
-    """The drafts, in the order of `groups`; None for one that failed."""
     missing: list[Missing]
     usage: Usage
     failures: list[Failure]
@@ -91,16 +103,19 @@ class GivenPart(TypedDict):
 
 
 class WriteWork(TypedDict):
-    """Input of one node that writes."""
+    """Input of one node that writes.
+
+    Attributes:
+        place: Which part of the text is written, as the prompt says it; empty for all of it.
+        sample: Which sample of the whole text.
+    """
 
     unit: str
     concepts: list[str]
     instruction: str | None
     topic: str | None
     place: str
-    """Which part of the text is written, as the prompt says it; empty for all of it."""
     sample: NotRequired[int]
-    """Which sample of the whole text."""
 
 
 class Draft(BaseModel):
@@ -136,11 +151,11 @@ def pick_shape(texts: int) -> type[BaseModel]:
     return create_model("Pick", **fields)
 
 
+# The types of a writer's graph.
 SCHEMA = StateSchema(WriteState, WriteResult, WritingTask, {"turns": 0, "usage": add_usage([])})
-"""The types of a writer's graph."""
+# Characters of a text by a local model, whose strings are kept short elsewhere. Even if each is
+# a token of its own, as where it repeats itself, the reply is not cut.
 LONGEST_TEXT = 360
-"""Characters of a text by a local model, whose strings are kept short elsewhere. Even if
-each is a token of its own, as where it repeats itself, the reply is not cut."""
 
 
 class WriterOptions(GraphOptions):
@@ -168,8 +183,8 @@ class WriterOptions(GraphOptions):
         return {"strict": self.strict, "language": self.language}
 
 
+# What the reply of each step must look like.
 Shapes = dict[str, type[BaseModel]]
-"""What the reply of each step must look like."""
 
 
 def writer_context(
@@ -185,12 +200,12 @@ def writer_context(
     return context
 
 
+# Where an instruction says how long a text is to be.
 _LENGTH = re.compile(
     r"(\b(one|two|three|four|five|six|seven|eight|ten|single|half)|\d)\W{0,3}(a |or so )?"
     r"(words?|sentences?|paragraphs?|lines?|pages?|characters?|verses?|stanzas?|minutes?)\b",
     re.IGNORECASE,
 )
-"""Where an instruction says how long a text is to be."""
 
 Own = TypeVar("Own", bound=WriterOptions)
 

@@ -42,10 +42,13 @@ from langchain_judges.verdict import Item, Label, add_usage
 
 @dataclass(frozen=True)
 class Reach:
-    """Which items a remembered example may change the label of."""
+    """Which items a remembered example may change the label of.
+
+    Attributes:
+        everywhere: Whether the judge may be shown examples of any family.
+    """
 
     everywhere: bool
-    """Whether the judge may be shown examples of any family."""
 
     def touched(self, items: Sequence[Item], families: set[str | None]) -> list[Item]:
         """Return the items that may be shown examples of some families.
@@ -63,11 +66,14 @@ class Reach:
 
 @dataclass(frozen=True)
 class Admission:
-    """The steps from accepted examples to remembered ones."""
+    """The steps from accepted examples to remembered ones.
+
+    Attributes:
+        reach: On dev.
+    """
 
     memory: Memory
     reach: Reach
-    """On dev."""
     labels: tuple[Label, ...]
     options: AuditOptions
 

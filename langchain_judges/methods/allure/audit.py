@@ -179,8 +179,8 @@ def _across(recall: object) -> bool:
     return isinstance(recall, Mapping) and bool(recall.get("any_family"))
 
 
+# Told to the auditor of a label that was drawn.
 UNDOUBTED = "no rule doubts this label; it was drawn to see whether the judge is right"
-"""Told to the auditor of a label that was drawn."""
 
 
 def proposals_of(
@@ -277,24 +277,27 @@ def alone(judge: Runnable[Any, Any]) -> Runnable[Any, Any]:
     return judge
 
 
+# What any judge of one text returns: `{"verdict": …}`.
 JudgeOutput = Mapping[str, Any]
-"""What any judge of one text returns: `{"verdict": …}`."""
+# What a verdict of another runnable may leave out.
 _BLANK = {"label": None, "score": None, "rationale": "", "usage": no_usage()}
-"""What a verdict of another runnable may leave out."""
 
 
 @dataclass(frozen=True)
 class Loop:
-    """The steps of the loop and its settings."""
+    """The steps of the loop and its settings.
+
+    Attributes:
+        mark: What decides the judge's verdicts beside the memory.
+        reach: Of the items that are audited.
+    """
 
     judge: Runnable[Any, Any]
     mark: Mapping[str, object]
-    """What decides the judge's verdicts beside the memory."""
     memory: Memory
     paid: ThreadReplies
     admission: Admission
     reach: Reach
-    """Of the items that are audited."""
     check: Check
     audit_by: Audit
     modes: tuple[Mode, ...]

@@ -33,19 +33,19 @@ from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.prompts import criterion_words, label_words
 from langchain_judges.verdict import Label, Usage
 
+# `"human"`, `"labels"`, a model, or a function from a proposal to an answer.
 Auditor = str | BaseChatModel | Callable[[AuditProposal], Any]
-"""`"human"`, `"labels"`, a model, or a function from a proposal to an answer."""
 
+# Decisions, and what they cost.
 Audited = tuple[list[AuditDecision], list[Usage]]
-"""Decisions, and what they cost."""
+# Decides proposals.
 Audit = Callable[[Sequence[AuditProposal]], Steps[Audited]]
-"""Decides proposals."""
 
+# Proposals that a model audits at the same time.
 _AT_A_TIME = 8
-"""Proposals that a model audits at the same time."""
 
+# Says by what the audited judge labels an item; empty where that is not known.
 Standard = Callable[[Mapping[str, Any]], str]
-"""Says by what the audited judge labels an item; empty where that is not known."""
 
 
 def standard_of(judge: object) -> Standard:

@@ -13,17 +13,17 @@ from langchain_judges.rows.checks import expected_answers
 from langchain_judges.rows.texts import judged
 from langchain_judges.verdict import Label
 
+# Words that carry no answer in the paper's planning tasks: "the rose field" means "rose".
 NOUNS = frozenset(
     "a an the answer room rooms field fields zone zones".split()  # noqa: SIM905 - a word list
 )
-"""Words that carry no answer in the paper's planning tasks: "the rose field" means "rose"."""
 
 ANSWER = re.compile(r"answer\s*:", re.IGNORECASE)
 WORD = re.compile(r"\w+")
+# A minus that follows a word is a hyphen: "pages 3-4".
 _NUMBER = re.compile(
     r"(?:(?<![\w.])[-+])?(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?"
 )
-"""A minus that follows a word is a hyphen: "pages 3-4"."""
 
 
 def squeezed(text: str) -> str:
@@ -59,35 +59,41 @@ def compiled(expression: str) -> re.Pattern[str]:
         raise OptionError(f"{expression!r} is no regular expression: {exc}") from exc
 
 
+# Says whether a response is an expected answer; None: it cannot say.
 TextComparison = Callable[[str, str], bool | None]
-"""Says whether a response is an expected answer; None: it cannot say."""
 
 
 class Doubt(NamedTuple):
-    """Why a label looks wrong, and which one would not."""
+    """Why a label looks wrong, and which one would not.
+
+    Attributes:
+        label: The label that the check would have given.
+        why: One line for the person who audits.
+    """
 
     label: Label
-    """The label that the check would have given."""
     why: str
-    """One line for the person who audits."""
 
 
+# Takes an item, the judge's label, and the labels that it may give, worst first.
 CheckRule = Callable[[Mapping[str, Any], Label, Sequence[Label]], Doubt | None]
-"""Takes an item, the judge's label, and the labels that it may give, worst first."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """A rule that doubts labels; made by the functions of `checks.py`."""
+    """A rule that doubts labels; made by the functions of `checks.py`.
+
+    Attributes:
+        name: Its name in reports.
+        needs: The fields of an item without all of which it says nothing; empty: it needs none.
+        truth: Reads what a person said of an item, where that decides.
+    """
 
     name: str
-    """Its name in reports."""
     rule: CheckRule
     needs: tuple[str, ...] = ()
-    """The fields of an item without all of which it says nothing; empty: it needs none."""
 
     truth: Callable[[Mapping[str, Any], Sequence[Label]], object] | None = None
-    """Reads what a person said of an item, where that decides."""
 
     def require(self, items: Sequence[Mapping[str, Any]], labels: Sequence[Label]) -> None:
         """Refuse items that the check cannot judge, before anything is paid.
@@ -119,8 +125,8 @@ class Check:
         return self.rule(item, label, labels)
 
 
+# A check, the name of one, or a function from item and label; see `checks.resolve_check`.
 CheckLike = Check | str | Callable[[Mapping[str, Any], Label], Any]
-"""A check, the name of one, or a function from item and label; see `checks.resolve_check`."""
 
 
 def is_on_scale(truth: object, labels: Sequence[Label]) -> bool:
@@ -365,6 +371,7 @@ def custom(function: Callable[[Mapping[str, Any], Label], Any]) -> Check:
     return Check(name, rule)
 
 
+# Every check that needs nothing but its name.
 CHECKS: dict[str, Callable[[], Check]] = {
     "answer_or_label": answer_or_label,
     "annotated": annotated,
@@ -375,7 +382,6 @@ CHECKS: dict[str, Callable[[], Check]] = {
     "pattern": pattern,
     "set": word_set,
 }
-"""Every check that needs nothing but its name."""
 
 
 def resolve_check(check: CheckLike) -> Check:

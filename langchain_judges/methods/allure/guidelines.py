@@ -42,27 +42,30 @@ from langchain_judges.methods.context import prompt_set
 from langchain_judges.methods.items import item_of
 from langchain_judges.verdict import Failure, Item, Label, LabelVerdict, Usage, add_usage
 
+# Share of bootstrap resamples in which dev may have fallen, as in the audit.
 RISK = 0.5
-"""Share of bootstrap resamples in which dev may have fallen, as in the audit."""
 _AT_ONCE = 8
 
 
 class Guidelines(TypedDict):
-    """What was drawn from a memory, and what it does to the judge on held-out items."""
+    """What was drawn from a memory, and what it does to the judge on held-out items.
+
+    Attributes:
+        guidelines: Pass them as `instructions`; empty where none could be drawn.
+        before: The judge without them; None without guidelines.
+        after: The judge with them; None without guidelines.
+        risk: How likely it is that balanced accuracy fell, by a paired bootstrap.
+        admitted: Whether accuracy and balanced accuracy are no lower, the risk is small enough,
+            and the judge with them has judged.
+        failures: Of the drawing, and of what was not judged on dev.
+    """
 
     guidelines: str
-    """Pass them as `instructions`; empty where none could be drawn."""
     before: Measured | None
-    """The judge without them; None without guidelines."""
     after: Measured | None
-    """The judge with them; None without guidelines."""
     risk: float | None
-    """How likely it is that balanced accuracy fell, by a paired bootstrap."""
     admitted: bool
-    """Whether accuracy and balanced accuracy are no lower, the risk is small enough, and the
-    judge with them has judged."""
     failures: list[Failure]
-    """Of the drawing, and of what was not judged on dev."""
     usage: Usage
 
 

@@ -24,12 +24,12 @@ from langchain_judges.rows.texts import group_by_task
 from langchain_judges.verdict import Label, LabelVerdict
 
 HeldOut = TypeVar("HeldOut", bound=Mapping[str, object])
+# A group, the true label, and the judge's label (None: not judged).
 Case = tuple[Hashable, Label, Label | None]
-"""A group, the true label, and the judge's label (None: not judged)."""
 
 _RESAMPLES = 2000
+# What two sums of the same numbers may differ by.
 ROUNDING = 1e-12
-"""What two sums of the same numbers may differ by."""
 
 
 def split_by_group(

@@ -27,19 +27,19 @@ from langchain_judges.verdict import Item
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
 
+# What the prompt contains besides the labels: nothing, the criteria, or also steps.
 Instruct = Literal["bare", "criteria", "steps"]
-"""What the prompt contains besides the labels: nothing, the criteria, or also steps."""
 
 
 _PAPER = {"recall": "all", "explain": "none", "show_task": False}
 
 
+# Of the paper's first experiment, whose prompt shows no task.
 _STEPS = (
     "Read the expected answer.",
     "Find the final answer of the response, and compare it with the expected one.",
     "Give the label.",
 )
-"""Of the paper's first experiment, whose prompt shows no task."""
 
 
 class ALLURE(LabelOptions):

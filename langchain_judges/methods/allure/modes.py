@@ -21,16 +21,16 @@ from langchain_judges.methods.allure.checks import ANSWER, NOUNS, WORD
 from langchain_judges.rows.checks import expected_answers
 from langchain_judges.rows.texts import judged, transcript
 
+# Share of a response's n-grams that stand in the task, from which it parrots.
 _COMMON_SHARE = 0.6
-"""Share of a response's n-grams that stand in the task, from which it parrots."""
+# Share of known words below which a response is gibberish.
 _VOCABULARY_SHARE = 0.5
-"""Share of known words below which a response is gibberish."""
+# Compression ratios outside of which a long text is no prose: repeated, or random.
 _SQUEEZED = (0.12, 0.85)
-"""Compression ratios outside of which a long text is no prose: repeated, or random."""
+# Characters from which a compression ratio says anything.
 _LONG_ENOUGH = 200
-"""Characters from which a compression ratio says anything."""
+# Words more than the expected answer from which a response that reasons argues at length.
 _ARGUED = 40
-"""Words more than the expected answer from which a response that reasons argues at length."""
 _REASONS = re.compile(
     r"\b(because|since|therefore|thus|hence|so that|which means|first|then|finally|however)\b",
     re.IGNORECASE,
@@ -39,27 +39,33 @@ _REASONS = re.compile(
 
 @dataclass(frozen=True)
 class Corpus:
-    """What is usual among the responses of a round."""
+    """What is usual among the responses of a round.
+
+    Attributes:
+        long: Characters of the 95th percentile.
+        vocabulary: Words that tasks hold, or that occur in several responses.
+    """
 
     long: float
-    """Characters of the 95th percentile."""
     vocabulary: frozenset[str]
-    """Words that tasks hold, or that occur in several responses."""
 
 
+# Says whether an item's response looks like a failure mode.
 Suspect = Callable[[Mapping[str, Any], Corpus], bool]
-"""Says whether an item's response looks like a failure mode."""
 
 
 @dataclass(frozen=True)
 class Mode:
-    """A kind of mistake."""
+    """A kind of mistake.
+
+    Attributes:
+        description: One sentence, shown to the auditor and to the judge.
+        suspect: Suggests the mode; None: only people name it.
+    """
 
     name: str
     description: str
-    """One sentence, shown to the auditor and to the judge."""
     suspect: Suspect | None = None
-    """Suggests the mode; None: only people name it."""
 
 
 def corpus_of(items: Sequence[Mapping[str, Any]]) -> Corpus:
@@ -193,6 +199,7 @@ def _names_keywords(item: Mapping[str, Any], corpus: Corpus) -> bool:
     return False
 
 
+# The paper's modes, in the order in which they are suggested.
 FIVE = tuple(
     Mode(name, MEANINGS[name], suspect)
     for name, suspect in (
@@ -203,4 +210,3 @@ FIVE = tuple(
         ("keywords", _names_keywords),
     )
 )
-"""The paper's modes, in the order in which they are suggested."""

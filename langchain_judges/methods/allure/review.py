@@ -13,67 +13,79 @@ from langchain_judges.rows.checks import expected_answers
 from langchain_judges.rows.texts import judged, with_source
 from langchain_judges.verdict import Item, Label
 
+# What an auditor answers: the proposed label is right; nothing to learn here; the judge was
+# wrong, with a label of the auditor's own; with a failure mode of the auditor's own; the judge
+# was right, so the check was wrong.
 AuditAnswer = Literal["accept", "reject", "label", "mode", "check_wrong"]
-"""What an auditor answers: the proposed label is right; nothing to learn here;
-the judge was wrong, with a label of the auditor's own; with a failure mode of the auditor's
-own; the judge was right, so the check was wrong."""
 
 
 class AuditItem(Item):
-    """An item of an audit, which has an id by then, and may have its true label."""
+    """An item of an audit, which has an id by then, and may have its true label.
+
+    Attributes:
+        label: The true label.
+        note: Why it is right, by the person who gave it.
+        auditor: Who gave it.
+    """
 
     label: NotRequired[Label]
-    """The true label."""
     note: NotRequired[str]
-    """Why it is right, by the person who gave it."""
     auditor: NotRequired[str]
-    """Who gave it."""
 
 
 class AuditProposal(TypedDict):
-    """A label that a check doubts, or one drawn among the others, for an auditor to decide."""
+    """A label that a check doubts, or one drawn among the others, for an auditor to decide.
+
+    Attributes:
+        id: The item's id.
+        item: The item, with what people know of it.
+        label: What the judge said.
+        rationale: The judge's reason.
+        proposed: What the check would say; the judge's own label where no rule doubts it.
+        mode: The failure mode that a rule suggests.
+    """
 
     id: str
-    """The item's id."""
     round: int
     item: AuditItem
-    """The item, with what people know of it."""
     label: Label
-    """What the judge said."""
     score: float | None
     rationale: str
-    """The judge's reason."""
     proposed: Label
-    """What the check would say; the judge's own label where no rule doubts it."""
     why: str
     check: str
     mode: str | None
-    """The failure mode that a rule suggests."""
 
 
 class AuditRequest(TypedDict):
-    """What an interrupted audit asks of people."""
+    """What an interrupted audit asks of people.
+
+    Attributes:
+        proposals: Those without an answer.
+        modes: Names and descriptions of the failure modes.
+        problems: Why answers given before could not be taken.
+    """
 
     round: int
     proposals: list[AuditProposal]
-    """Those without an answer."""
     labels: list[Label]
     modes: list[dict[str, str]]
-    """Names and descriptions of the failure modes."""
     problems: list[str]
-    """Why answers given before could not be taken."""
 
 
 class AuditDecision(TypedDict):
-    """An auditor's answer to a proposal, resolved."""
+    """An auditor's answer to a proposal, resolved.
+
+    Attributes:
+        wrong: What the judge said.
+        label: The audited label; None where the proposal was rejected.
+    """
 
     id: str
     round: int
     answer: AuditAnswer
     wrong: Label
-    """What the judge said."""
     label: Label | None
-    """The audited label; None where the proposal was rejected."""
     mode: str | None
     note: str
     auditor: str

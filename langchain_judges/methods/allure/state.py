@@ -23,8 +23,8 @@ from langchain_judges.methods.rubric.criteria import read_labels
 from langchain_judges.options import NotSerialisable, Owner, Rule
 from langchain_judges.verdict import Item, Label, LabelVerdict, Usage
 
+# The items that are held out, or their share.
 Dev = float | Sequence[Mapping[str, Any]]
-"""The items that are held out, or their share."""
 
 
 def _labels(labels: Sequence[Label] | None) -> tuple[Label, ...] | None:
@@ -116,11 +116,11 @@ class AuditOptions(GraphOptions):
         return self.max_concurrency
 
 
+# Why a loop ended: its last round, a round that taught nothing, or no gain on dev.
 Stopped = Literal["max_rounds", "nothing_new", "no_gain"]
-"""Why a loop ended: its last round, a round that taught nothing, or no gain on dev."""
 
+# Verdicts by the id of their item.
 VerdictsById = dict[str, LabelVerdict]
-"""Verdicts by the id of their item."""
 
 
 def _both(old: VerdictsById, new: VerdictsById) -> VerdictsById:
@@ -128,80 +128,94 @@ def _both(old: VerdictsById, new: VerdictsById) -> VerdictsById:
 
 
 class Measured(TypedDict):
-    """What a judge is worth on labelled items; rates are in [0, 1]."""
+    """What a judge is worth on labelled items; rates are in [0, 1].
+
+    Attributes:
+        not_judged: Items without a label from the judge; they count as wrong.
+        majority: The accuracy of always giving the most frequent label.
+        balanced_accuracy: The mean of the recalls of the labels that occur; it is the AUC of
+            two hard labels.
+        high: The 95 % interval of the balanced accuracy; None for fewer than five groups of
+            items.
+    """
 
     n: int
     not_judged: int
-    """Items without a label from the judge; they count as wrong."""
     accuracy: float
     majority: float
-    """The accuracy of always giving the most frequent label."""
     balanced_accuracy: float
-    """The mean of the recalls of the labels that occur; it is the AUC of two hard labels."""
     low: float | None
     high: float | None
-    """The 95 % interval of the balanced accuracy; None for fewer than five groups of items."""
 
 
 class Round(TypedDict):
-    """The result of one round."""
+    """The result of one round.
+
+    Attributes:
+        evaluated: Items judged in this round, those of dev included.
+        doubted: Labels that the check doubts, decided ones of earlier rounds included.
+        right: Of those that entered the memory: cases that the judge got right.
+        remembered: Examples that entered the memory.
+        waiting: Accepted examples that have not, by the end of the round.
+        unmeasured: Families of waiting examples that no item of dev can be shown.
+        pool: The judge on the items that are audited, where people labelled them.
+        dev_before: The judge on items that the memory never holds, as the round began.
+        dev: The same, with what it now remembers.
+    """
 
     round: int
     evaluated: int
-    """Items judged in this round, those of dev included."""
     not_judged: int
     doubted: int
-    """Labels that the check doubts, decided ones of earlier rounds included."""
     proposed: int
     accepted: int
     right: int
-    """Of those that entered the memory: cases that the judge got right."""
     rejected: int
     check_wrong: int
     remembered: int
-    """Examples that entered the memory."""
     waiting: int
-    """Accepted examples that have not, by the end of the round."""
     unmeasured: list[str]
-    """Families of waiting examples that no item of dev can be shown."""
     memory_version: str
     memory_size: int
     pool: Measured | None
-    """The judge on the items that are audited, where people labelled them."""
     dev_before: Measured | None
-    """The judge on items that the memory never holds, as the round began."""
     dev: Measured | None
-    """The same, with what it now remembers."""
     usage: Usage
 
 
 class AdmissionTrial(TypedDict):
-    """Examples tried on dev, and what became of them."""
+    """Examples tried on dev, and what became of them.
+
+    Attributes:
+        examples: Their ids, if they were admitted.
+        sources: The ids of the items that they come from.
+        before: Balanced accuracy on dev without them.
+        accuracy_before: Plain accuracy on dev without them.
+        risk: How likely it is that it fell, by a paired bootstrap.
+    """
 
     round: int
     examples: list[str]
-    """Their ids, if they were admitted."""
     sources: list[str]
-    """The ids of the items that they come from."""
     before: float
-    """Balanced accuracy on dev without them."""
     after: float
     accuracy_before: float
-    """Plain accuracy on dev without them."""
     accuracy_after: float
     risk: float
-    """How likely it is that it fell, by a paired bootstrap."""
     admitted: bool
 
 
 class Waiting(TypedDict):
-    """An accepted example that has not entered the memory."""
+    """An accepted example that has not entered the memory.
+
+    Attributes:
+        why: Dev fell with it; or no item of dev can be shown it.
+        memory_version: Of the memory it was last tried with.
+    """
 
     example: AuditedExample
     why: Literal["fell", "unmeasured"]
-    """Dev fell with it; or no item of dev can be shown it."""
     memory_version: str
-    """Of the memory it was last tried with."""
 
 
 class PlainDoubt(TypedDict):
@@ -219,30 +233,42 @@ class EvaluationWork(TypedDict):
 
 
 class Batch(TypedDict):
-    """Input of a part of a trial, judged one after the other."""
+    """Input of a part of a trial, judged one after the other.
+
+    Attributes:
+        examples: What is on trial.
+    """
 
     items: list[Item]
     examples: list[AuditedExample]
-    """What is on trial."""
 
 
 class AuditInput(TypedDict):
-    """What the loop takes."""
+    """What the loop takes.
+
+    Attributes:
+        items: Items to judge and audit: `Item`, with `label` and whatever else people know.
+    """
 
     items: list[dict[str, Any]]
-    """Items to judge and audit: `Item`, with `label` and whatever else people know."""
 
 
 class AuditState(AuditInput, total=False):
-    """State of the graph."""
+    """State of the graph.
+
+    Attributes:
+        pool: What is audited; every item has an id.
+        dev: What is held out.
+        stale: Ids whose verdicts the last round may have changed.
+        queue: Accepted examples that are still to be tried, in batches.
+        batch: What is on trial.
+        learnt: What entered the memory in this round.
+    """
 
     pool: list[AuditItem]
-    """What is audited; every item has an id."""
     dev: list[AuditItem]
-    """What is held out."""
     round: int
     stale: list[str]
-    """Ids whose verdicts the last round may have changed."""
     verdicts: Annotated[VerdictsById, _both]
     dev_verdicts: Annotated[VerdictsById, _both]
     trial_verdicts: Annotated[VerdictsById, _both]
@@ -251,11 +277,8 @@ class AuditState(AuditInput, total=False):
     proposals: list[AuditProposal]
     decisions: list[AuditDecision]
     queue: list[list[AuditedExample]]
-    """Accepted examples that are still to be tried, in batches."""
     batch: list[AuditedExample]
-    """What is on trial."""
     learnt: list[AuditedExample]
-    """What entered the memory in this round."""
     trials: list[AdmissionTrial]
     examples: list[str]
     waiting: list[Waiting]
@@ -266,17 +289,21 @@ class AuditState(AuditInput, total=False):
 
 
 class AuditResult(TypedDict):
-    """What the loop returns."""
+    """What the loop returns.
+
+    Attributes:
+        decisions: Every answer of every round; those with `check_wrong` show where to fix the
+            check.
+        examples: Ids of what entered the memory.
+        waiting: Accepted examples that did not.
+    """
 
     verdicts: VerdictsById
     dev_verdicts: VerdictsById
     decisions: list[AuditDecision]
-    """Every answer of every round; those with `check_wrong` show where to fix the check."""
     trials: list[AdmissionTrial]
     examples: list[str]
-    """Ids of what entered the memory."""
     waiting: list[Waiting]
-    """Accepted examples that did not."""
     history: list[Round]
     stopped: Stopped | None
     leak_allowed: bool

@@ -15,21 +15,27 @@ from langchain_judges.verdict import Preference
 
 
 class OrderResult(TypedDict):
-    """The result of one order: totals of the mean scores, and the text they prefer."""
+    """The result of one order: totals of the mean scores, and the text they prefer.
+
+    Attributes:
+        explanation: The merging model's reason; empty where scores were summed.
+    """
 
     totals: dict[str, float]
     preference: Preference | None
     explanation: str
-    """The merging model's reason; empty where scores were summed."""
 
 
 class BSMState(PairState, total=False):
-    """State of the graph."""
+    """State of the graph.
+
+    Attributes:
+        criteria: The plan, best first.
+        written_reference: The pair's own reference, or the one that `reference_model` wrote.
+    """
 
     criteria: Annotated[list[PlanLine], Emits("criterion")]
-    """The plan, best first."""
     written_reference: str | None
-    """The pair's own reference, or the one that `reference_model` wrote."""
     subscores: Gathered[PlanScore]
     by_order: dict[Order, OrderResult]
 

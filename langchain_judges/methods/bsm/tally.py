@@ -26,8 +26,8 @@ from langchain_judges.verdict import (
     Verdict,
 )
 
+# The mean scores `{"A", "B"}` of each criterion in each order.
 ScoreCells = Mapping[tuple[str, Order], dict[str, float]]
-"""The mean scores `{"A", "B"}` of each criterion in each order."""
 
 
 def mean_scores(

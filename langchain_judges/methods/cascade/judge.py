@@ -47,21 +47,27 @@ class Stage(Opinion):
 
 
 class CascadeState(PairState, total=False):
-    """State of a cascade on pairs."""
+    """State of a cascade on pairs.
+
+    Attributes:
+        answer: The verdict of the judge that was asked last.
+    """
 
     stages: Annotated[list[Stage], Emits("opinion"), joined]
     stage: str | None
     answer: dict[str, Any] | None
-    """The verdict of the judge that was asked last."""
 
 
 class CascadeResult(PairResult):
-    """What a cascade on pairs returns."""
+    """What a cascade on pairs returns.
+
+    Attributes:
+        stages: What each judge said that was asked.
+        stage: The judge that decided; None: none of them.
+    """
 
     stages: list[Stage]
-    """What each judge said that was asked."""
     stage: str | None
-    """The judge that decided; None: none of them."""
 
 
 class ItemCascadeState(ItemState, total=False):
@@ -74,25 +80,33 @@ class ItemCascadeState(ItemState, total=False):
 
 
 class ItemCascadeResult(ItemResult):
-    """What a cascade on single texts returns."""
+    """What a cascade on single texts returns.
+
+    Attributes:
+        subscores: What the judge that decided found by each criterion; empty without several
+            criteria.
+    """
 
     stages: list[Stage]
     stage: str | None
     subscores: list[Any]
-    """What the judge that decided found by each criterion; empty without several criteria."""
 
 
 @dataclass(frozen=True)
 class CascadeSteps:
-    """What each node does."""
+    """What each node does.
+
+    Attributes:
+        calibrated: Whether the thresholds were found on labelled rows, so that a lead of scores
+            counts.
+        open_agreement: The agreement for which thresholds are still to be found.
+    """
 
     members: tuple[Member, ...]
     kind: Kind
     gates: Sequence[float | None]
     calibrated: bool
-    """Whether the thresholds were found on labelled rows, so that a lead of scores counts."""
     open_agreement: float | None = None
-    """The agreement for which thresholds are still to be found."""
 
     def ask(self, state: CascadeState | ItemCascadeState) -> Steps[Update]:
         """Ask the judge whose turn it is.

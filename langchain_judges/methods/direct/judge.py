@@ -253,8 +253,8 @@ def _described(criterion: PlanLine) -> str:
     return f"{criterion['name']}: {described}" if described else criterion["name"]
 
 
+# The shape of a reply that is a label.
 LABELS: dict[str, type[BaseModel]] = {"label": Choice, "forced_label": ForcedChoice}
-"""The shape of a reply that is a label."""
 
 
 _NO_LOGPROBS: Failure = {

@@ -43,30 +43,33 @@ ANSWERS = EvidenceTable(
 )
 
 
+# What a reply holds: one of three labels, one of two, or scores for both texts.
 Reads = Literal["label", "forced_label", "scores"]
-"""What a reply holds: one of three labels, one of two, or scores for both texts."""
 
 
 class Form(NamedTuple):
-    """What a baseline asks in each order; most fields are options of some baselines."""
+    """What a baseline asks in each order; most fields are options of some baselines.
+
+    Attributes:
+        reads: What a reply holds.
+        samples: How many replies each order is asked for.
+        min_valid: The fewest of them that must be valid; None: more than half.
+        coin: Whether a coin decides where the replies of one order are even.
+        task: What the judgment is about; None where the prompt has its own question.
+        max_criteria: Most criteria of the plan; 0 where nothing is planned.
+    """
 
     reads: Reads = "forced_label"
-    """What a reply holds."""
     samples: int = 1
-    """How many replies each order is asked for."""
     min_valid: int | None = None
-    """The fewest of them that must be valid; None: more than half."""
     coin: bool = False
-    """Whether a coin decides where the replies of one order are even."""
     seed: int = 0
     adaptive: bool = False
     task: str | Mapping[str, str] | None = None
-    """What the judgment is about; None where the prompt has its own question."""
     aspects: Sequence[str] | None = None
     scale: tuple[int, int] = (1, 10)
     explain_first: bool = True
     max_criteria: int = 0
-    """Most criteria of the plan; 0 where nothing is planned."""
 
     @property
     def labels(self) -> tuple[Preference, ...]:

@@ -27,26 +27,33 @@ from langchain_judges.verdict import Failure, Preference
 
 
 class DirectBallot(TypedDict):
-    """What one reply decided, by identity of the texts."""
+    """What one reply decided, by identity of the texts.
+
+    Attributes:
+        preference: The label that was said; of two scores, the text with the higher one.
+        scores: The two scores, where the judge asks for scores.
+        probability: Of the label's tokens; None where the model gave no log-probabilities.
+        confidence: Length-normalised probability of explanation and label together (DRPE,
+            equation 3).
+    """
 
     order: Order
     sample: int
     preference: Preference | None
-    """The label that was said; of two scores, the text with the higher one."""
     scores: dict[str, float] | None
-    """The two scores, where the judge asks for scores."""
     explanation: str
     probability: float | None
-    """Of the label's tokens; None where the model gave no log-probabilities."""
     confidence: float | None
-    """Length-normalised probability of explanation and label together (DRPE, equation 3)."""
 
 
 class DirectState(PairState, total=False):
-    """State of the graph."""
+    """State of the graph.
+
+    Attributes:
+        criteria: The plan; empty for all but plan & solve.
+    """
 
     criteria: Annotated[list[PlanLine], Emits("criterion")]
-    """The plan; empty for all but plan & solve."""
     ballots: Annotated[list[DirectBallot], Emits("vote"), joined]
     subscores: Gathered[PlanScore]
     llm_score: float | None
@@ -66,10 +73,13 @@ class PlanSolveResult(DirectResult):
 
 
 class LLMScoreResult(DirectResult):
-    """What the judge without roles returns."""
+    """What the judge without roles returns.
+
+    Attributes:
+        llm_score: `1(A preferred) · P` in [0, 1], the number to correlate with people's.
+    """
 
     llm_score: float | None
-    """`1(A preferred) · P` in [0, 1], the number to correlate with people's."""
 
 
 class JudgeWork(TypedDict):
@@ -136,8 +146,8 @@ def read_sheet(
     return lines, failures
 
 
+# Of a preference in plain words; with more words around it the line is about one aspect.
 _FORMS = SLOTS._replace(slack=20)
-"""Of a preference in plain words; with more words around it the line is about one aspect."""
 
 
 def spoken_choice(text: str) -> dict[str, object] | None:

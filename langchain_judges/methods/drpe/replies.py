@@ -24,10 +24,13 @@ from langchain_judges.verdict import ConfidenceSource, Pair, Preference, Role, V
 
 
 class RoleBallot(TypedDict):
-    """One role's vote in one order and sample, before they are summed."""
+    """One role's vote in one order and sample, before they are summed.
+
+    Attributes:
+        position: Of the role in the panel.
+    """
 
     position: int
-    """Of the role in the panel."""
     role: str
     order: Order
     sample: int
@@ -39,12 +42,15 @@ class RoleBallot(TypedDict):
 
 
 class DRPEState(PairState, total=False):
-    """State of the graph; every value is plain JSON."""
+    """State of the graph; every value is plain JSON.
+
+    Attributes:
+        proposed: The roles a model named, coarse before fine, before any were chosen.
+        roles: The panel.
+    """
 
     proposed: list[Role]
-    """The roles a model named, coarse before fine, before any were chosen."""
     roles: Annotated[list[Role], Emits("role")]
-    """The panel."""
     ballots: Annotated[list[RoleBallot], Emits("vote"), joined]
     votes: list[Vote]
     score_norm: float | None
@@ -54,19 +60,22 @@ class DRPEState(PairState, total=False):
 
 
 class DRPEResult(PairResult):
-    """What the graph returns."""
+    """What the graph returns.
+
+    Attributes:
+        score_norm: The sum for A over its number of valid votes: what the protocol correlates.
+        roles_key: Equal keys mean that the roles may be used again.
+        task: What was judged: the name of a task, or `"own"`.
+        not_asked: The roles whose votes could not change the verdict (`Voting(adaptive=True)`).
+    """
 
     roles: list[Role]
     proposed: list[Role]
     votes: list[Vote]
     score_norm: float | None
-    """The sum for A over its number of valid votes: what the protocol correlates."""
     roles_key: str
-    """Equal keys mean that the roles may be used again."""
     task: str
-    """What was judged: the name of a task, or `"own"`."""
     not_asked: list[str]
-    """The roles whose votes could not change the verdict (`Voting(adaptive=True)`)."""
 
 
 class VoteWork(TypedDict):
@@ -120,8 +129,8 @@ def votes_shape(count: int) -> type[BaseModel]:
     return shape_of("Votes", dict.fromkeys(unit_names(count), RoleVote))
 
 
+# Of a role's reply whose tokens count.
 PARTS = ("reason", "vote")
-"""Of a role's reply whose tokens count."""
 
 
 def slot_vote(data: object) -> RoleVote | None:

@@ -19,8 +19,8 @@ import yaml
 from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.verdict import Role
 
+# A role as callers write it: `"type: description"`, or `{"type", "description"}`.
 RoleLike = str | Mapping[str, str]
-"""A role as callers write it: `"type: description"`, or `{"type", "description"}`."""
 
 RoleKind = Literal["static", "coarse", "fine", "manual"]
 
@@ -34,13 +34,13 @@ def _roles(kind: RoleKind, described: Mapping[str, str]) -> tuple[Role, ...]:
 
 _WRITTEN = yaml.safe_load((files(__package__) / "roles.yaml").read_text("utf-8"))
 
+# Manual roles with a point of view: the first version's three, and three of ours, so that their
+# number can be varied up to six.
 SUBJECTIVE = _roles("manual", _WRITTEN["subjective"])
-"""Manual roles with a point of view: the first version's three, and three of ours, so that
-their number can be varied up to six."""
 
 
+# Manual roles with a point of view for other tasks than summaries.
 VIEWS = _roles("manual", _WRITTEN["views"])
-"""Manual roles with a point of view for other tasks than summaries."""
 
 
 def manual_roles(panel: str) -> tuple[Role, ...]:
@@ -57,11 +57,11 @@ def manual_roles(panel: str) -> tuple[Role, ...]:
     return (*VIEWS, *_roles("manual", _WRITTEN["static"][panel]))
 
 
+# The sets of roles by name.
 SETS: Mapping[str, tuple[Role, ...]] = {
     **{name: _roles("static", described) for name, described in _WRITTEN["static"].items()},
     "manual": manual_roles("summary"),
 }
-"""The sets of roles by name."""
 
 
 def sets_mark() -> str:
@@ -135,9 +135,9 @@ if TYPE_CHECKING:
     Indices = NDArray[np.intp]
 
 
+# Held during a fit: scikit-learn lowers the threads of the whole process and sets them back,
+# and two fits at a time would leave them low.
 _FITS = threading.Lock()
-"""Held during a fit: scikit-learn lowers the threads of the whole process and sets them back,
-and two fits at a time would leave them low."""
 
 
 def kmeans_medoids(vectors: Sequence[Sequence[float]], k: int, seed: int) -> list[int]:

@@ -45,13 +45,13 @@ from langchain_judges.verdict import (
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
 
+# Claims of one text that are checked.
 MOST_CLAIMS = 50
-"""Claims of one text that are checked."""
+# Claims that a rationale quotes.
 MOST_QUOTED = 5
-"""Claims that a rationale quotes."""
 
+# Whose claims: those of the response, or of the expected answer.
 ClaimSide = Literal["response", "expected"]
-"""Whose claims: those of the response, or of the expected answer."""
 
 
 class _Side(NamedTuple):
@@ -71,14 +71,17 @@ _SIDES: Mapping[ClaimSide, _Side] = {
 
 
 class Claim(TypedDict):
-    """One atomic claim, and whether it holds."""
+    """One atomic claim, and whether it holds.
+
+    Attributes:
+        of: Whose claim: one of the response is looked up in the source or the expected answer,
+            one of the expected answer in the response.
+        supported: None: not checked, see the verdict's failures.
+    """
 
     claim: str
     of: ClaimSide
-    """Whose claim: one of the response is looked up in the source or the expected answer, one
-    of the expected answer in the response."""
     supported: bool | None
-    """None: not checked, see the verdict's failures."""
     reason: str
 
 
@@ -90,10 +93,13 @@ class ClaimState(ItemState, total=False):
 
 
 class ClaimResult(RubricResult):
-    """What the judge returns."""
+    """What the judge returns.
+
+    Attributes:
+        claims: Those of the response, then those of the expected answer.
+    """
 
     claims: NotRequired[list[Claim]]
-    """Those of the response, then those of the expected answer."""
 
 
 CLAIM_SCHEMA = StateSchema(ClaimState, ClaimResult, Item)

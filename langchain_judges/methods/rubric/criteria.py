@@ -19,20 +19,20 @@ from langchain_judges.methods.declaration import Written
 from langchain_judges.options import Options, Rule, Scale
 from langchain_judges.verdict import Label
 
+# Labels from lowest to highest, or each with what it means.
 LabelsLike = Sequence[Label] | Mapping[Label, str]
-"""Labels from lowest to highest, or each with what it means."""
+# Whether a reply gives its reason before the label, or not at all.
 Explain = Literal["first", "none"]
-"""Whether a reply gives its reason before the label, or not at all."""
 
+# What 0 and 1 mean of a criterion that says nothing else.
 YES_NO: Mapping[Label, str] = {
     0: "no, the response does not meet it",
     1: "yes, the response meets it",
 }
-"""What 0 and 1 mean of a criterion that says nothing else."""
+# What they mean of a question.
 ASKED: Mapping[Label, str] = {0: "no", 1: "yes"}
-"""What they mean of a question."""
+# From the lowest to the highest number of a scale: every one of them is a label.
 _WIDEST = 100
-"""From the lowest to the highest number of a scale: every one of them is a label."""
 _LABELS = "two or more distinct numbers or texts from lowest to highest, or a mapping of them \
 to what each means"
 
@@ -74,8 +74,8 @@ def _scale(ends: tuple[int, int] | None) -> tuple[int, int] | None:
     return ends
 
 
+# The type of an option that holds labels.
 Labels = Annotated[LabelsLike, BeforeValidator(read_labels), Rule(_LABELS)]
-"""The type of an option that holds labels."""
 
 
 class Criterion(Options):
@@ -193,10 +193,10 @@ class Criterion(Options):
         return Criterion(**{**dict(self), "labels": labels})
 
 
+# A criterion as callers write it: a name or `"name: description"`, or its fields by name.
 CriterionLike = str | Criterion | Mapping[str, object]
-"""A criterion as callers write it: a name or `"name: description"`, or its fields by name."""
+# One criterion as a text or several: a list, or a mapping of names to descriptions.
 RubricLike = CriterionLike | Sequence[CriterionLike]
-"""One criterion as a text or several: a list, or a mapping of names to descriptions."""
 
 
 def read_rubric(rubric: RubricLike) -> tuple[Criterion, ...]:
@@ -254,8 +254,8 @@ def _criterion(criterion: object) -> Criterion:
     )
 
 
+# What a row must bring beside task and output.
 Needs = Literal["expected", "source"]
-"""What a row must bring beside task and output."""
 _FOLDER = files("langchain_judges.methods.rubric") / "ready"
 
 
@@ -285,8 +285,8 @@ _RESOLVERS = {
     for first, forms in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 _SAFE_LOADER: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the first is much faster
+# Reads `yes`, `no`, `on` and `off` as the words they are: labels may be called so.
 _LOADER = type("Loader", (_SAFE_LOADER,), {"yaml_implicit_resolvers": _RESOLVERS})
-"""Reads `yes`, `no`, `on` and `off` as the words they are: labels may be called so."""
 
 
 def load_rubric(path: str | PathLike[str]) -> Rubric:
@@ -341,11 +341,11 @@ def ready_text(name: str) -> str | None:
     return _text_of(name) if name in ready_names() else None
 
 
+# Where prompts of other packages put texts.
 _PLACES = re.compile(
     r"\{\{?\s*(?:inputs?|outputs?|reference(?:_outputs?)?|context|expected|question|answer)"
     r"\s*\}?\}"
 )
-"""Where prompts of other packages put texts."""
 
 
 _WORD = re.compile(r"[a-z]+(_[a-z]+)*")

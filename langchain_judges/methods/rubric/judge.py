@@ -101,23 +101,26 @@ def shaped_as(item: Item, example: Example) -> Example | ShownExample:
     return {**example, "input": task, "source_text": example_task.removeprefix(beginning)}
 
 
+# Characters of a token, by a cautious guess, where examples may not fit.
 _CHARACTERS = 3
-"""Characters of a token, by a cautious guess, where examples may not fit."""
+# Tokens kept free for the instructions and the reply.
 _RESERVE = 1000
-"""Tokens kept free for the instructions and the reply."""
+# Tokens asked for beside each one, from which the probability of a label is summed.
 _ALTERNATIVES = 20
-"""Tokens asked for beside each one, from which the probability of a label is summed."""
 
 
 @dataclass(frozen=True)
 class LabelSteps(ItemSteps):
-    """The steps of the judge."""
+    """The steps of the judge.
+
+    Attributes:
+        each: Whether each criterion is asked in a call of its own.
+        min_valid: Fewest criteria that must be judged; default more than half.
+    """
 
     options: LabelOptions
     each: bool = False
-    """Whether each criterion is asked in a call of its own."""
     min_valid: int | None = None
-    """Fewest criteria that must be judged; default more than half."""
 
     def check(self, item: Item) -> None:
         """Check that an item brings what its rubric needs."""

@@ -36,8 +36,8 @@ from langchain_judges.rows.lookup import CONTEXTS, OF_OUTPUT
 from langchain_judges.rows.record import last_turn
 from langchain_judges.verdict import Label
 
+# What is judged where nobody says it, by what a row brings.
 BASES: Mapping[str, str] = {"expected": "correctness", "source": "groundedness"}
-"""What is judged where nobody says it, by what a row brings."""
 _NEEDED: Mapping[Needs | None, str] = {
     None: "a reference to compare with, or a source to check against, or a `rubric` of its own "
     "(`expected`, `source`, `rubric`)",
@@ -192,12 +192,12 @@ def _nothing(needs: Needs | None, names: str = "") -> InputError:
     return InputError(f"there is nothing to judge by: the judge needs {_NEEDED[needs]}{seen}")
 
 
+# The claims on a page.
 CLAIMS = EvidenceTable(
     "claims",
     "Claims",
     (("claim", "Claim"), ("of", "Of"), ("supported", "Supported"), ("reason", "Reason")),
 )
-"""The claims on a page."""
 
 
 class RubricOptions(LabelOptions):

@@ -29,16 +29,19 @@ from langchain_judges.verdict import ConfidenceSource, Item, Label
 
 
 class CriterionScore(TypedDict):
-    """What was found by one criterion."""
+    """What was found by one criterion.
+
+    Attributes:
+        label: None: not judged by it, see the verdict's failures.
+        score: From 0, its lowest label, to 1, the highest; words stand at even distances.
+        holds: Whether the text meets the criterion, by its label.
+    """
 
     criterion: str
     label: Label | None
-    """None: not judged by it, see the verdict's failures."""
     score: float | None
-    """From 0, its lowest label, to 1, the highest; words stand at even distances."""
     weight: float
     holds: bool | None
-    """Whether the text meets the criterion, by its label."""
     required: bool
     reason: str
     confidence: float | None
@@ -52,18 +55,24 @@ class RubricState(ItemState, total=False):
 
 
 class RubricResult(ItemResult):
-    """What the judge returns."""
+    """What the judge returns.
+
+    Attributes:
+        subscores: In the order of the criteria.
+    """
 
     subscores: NotRequired[list[CriterionScore]]
-    """In the order of the criteria."""
 
 
 class CriteriaWork(TypedDict):
-    """Input of a node that asks for some criteria."""
+    """Input of a node that asks for some criteria.
+
+    Attributes:
+        positions: Which of the criteria.
+    """
 
     item: Item
     positions: list[int]
-    """Which of the criteria."""
     examples: list[Example]
 
 

@@ -79,22 +79,25 @@ def by_frequency(lists: Iterable[Sequence[str]]) -> list[str]:
 
 
 class AspectSet(TypedDict):
-    """Aspects of one kind of texts, and what they were learned from."""
+    """Aspects of one kind of texts, and what they were learned from.
+
+    Attributes:
+        model: The identity of the model; never an address or a key.
+        corpus: Hash of the texts, in their order.
+    """
 
     aspects: list[str]
     task: str
     prompt_version: str
     model: dict[str, object]
-    """The identity of the model; never an address or a key."""
     corpus: str
-    """Hash of the texts, in their order."""
     texts: int
     failures: list[Failure]
     usage: Usage
 
 
+# Aspects as callers give them: a list, what `learn_aspects` returned, or the file of it.
 AspectsLike = Sequence[str] | AspectSet | str | os.PathLike[str]
-"""Aspects as callers give them: a list, what `learn_aspects` returned, or the file of it."""
 
 
 def check_savable(path: str | os.PathLike[str]) -> None:
@@ -157,5 +160,5 @@ def read_aspects(
     return phrases, learned
 
 
+# What is kept of learned aspects beside their names.
 _SOURCE = ("corpus", "prompt_version", "model")
-"""What is kept of learned aspects beside their names."""

@@ -36,18 +36,21 @@ from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.texts import judged, transcript
 from langchain_judges.verdict import Failure, FailureReason, add_usage
 
+# Phrases that are merged: the most frequent of those that were found.
 MERGED = 400
-"""Phrases that are merged: the most frequent of those that were found."""
 
+# A text, or a pair, both of whose texts are read beside the request they answer.
 TextLike = str | Mapping[str, Any]
-"""A text, or a pair, both of whose texts are read beside the request they answer."""
 
 
 class Passage(NamedTuple):
-    """One text of a corpus."""
+    """One text of a corpus.
+
+    Attributes:
+        request: What it answers; empty for a text by itself.
+    """
 
     request: str
-    """What it answers; empty for a text by itself."""
     text: str
 
 

@@ -25,12 +25,12 @@ def _plain_aspects(aspects: AspectsLike | None) -> object:
     return phrases or None if learned is None else {"aspects": list(phrases), **learned}
 
 
+# What texts are compared in; a file of learned aspects is the owner's to set.
 AspectsOption = Annotated[
     AspectsLike | None,
     PlainValidator(_plain_aspects),
     Owner(but=list),
 ]
-"""What texts are compared in; a file of learned aspects is the owner's to set."""
 
 
 class SC2(FewShot):

@@ -23,16 +23,16 @@ from langchain_judges.methods.pairs import PairResult, PairState, ShownPair
 from langchain_judges.orders import Order, Slot
 from langchain_judges.verdict import Preference
 
+# Strings of full length for which a table has room, where a model's replies are cut soon.
 _STRINGS = 3
-"""Strings of full length for which a table has room, where a model's replies are cut soon."""
+# Characters of a cell, at least.
 _SHORTEST = 24
-"""Characters of a cell, at least."""
+# Aspects of one text that a reply may name.
 MOST_ASPECTS = 8
-"""Aspects of one text that a reply may name."""
 
 
+# How the best table is found; `create_sc2_judge` explains each.
 Inference = Literal["tournament", "exact", "random"]
-"""How the best table is found; `create_sc2_judge` explains each."""
 
 DecidedBy = Literal["comparator", "coin", "bye", "validity", "identical"]
 
@@ -47,14 +47,17 @@ class TableRow(TypedDict):
 
 
 class ComparisonTable(TypedDict):
-    """A sampled table, by identity of the texts."""
+    """A sampled table, by identity of the texts.
+
+    Attributes:
+        number: From 1, as traces and brackets call it.
+        rows: One for each aspect, in their order; cells that say nothing hold `none`.
+        valid: Whether more than half of its rows say something; others lose without a call.
+    """
 
     number: int
-    """From 1, as traces and brackets call it."""
     rows: list[TableRow]
-    """One for each aspect, in their order; cells that say nothing hold `none`."""
     valid: bool
-    """Whether more than half of its rows say something; others lose without a call."""
 
 
 class AspectProposal(TypedDict):
@@ -65,51 +68,63 @@ class AspectProposal(TypedDict):
 
 
 class TableMatch(TypedDict):
-    """A meeting of two tables, or a bye."""
+    """A meeting of two tables, or a bye.
+
+    Attributes:
+        tables: Their numbers, in the order in which the comparator sees them; one for a bye.
+        winner: None while it is not decided.
+        asked: Whether the comparator was asked.
+    """
 
     round: int
     match: int
     tables: list[int]
-    """Their numbers, in the order in which the comparator sees them; one for a bye."""
     winner: int | None
-    """None while it is not decided."""
     decided_by: DecidedBy
     why: str
     asked: bool
-    """Whether the comparator was asked."""
 
 
 class Comparisons(TypedDict):
-    """What the search for the best table took."""
+    """What the search for the best table took.
+
+    Attributes:
+        spent: Comparisons asked of the comparator.
+    """
 
     mode: Inference
     spent: int
-    """Comparisons asked of the comparator."""
     rounds: int
 
 
 class PreferenceReply(TypedDict):
-    """What one preference call said, by identity of the texts."""
+    """What one preference call said, by identity of the texts.
+
+    Attributes:
+        probability: Of the label's own tokens, where log-probabilities came.
+    """
 
     order: Order
     preference: Preference
     probability: float | None
-    """Of the label's own tokens, where log-probabilities came."""
     comparison: str
 
 
 class SC2State(PairState, total=False):
-    """State of the graph."""
+    """State of the graph.
+
+    Attributes:
+        bracket: Who met whom, who won, and why.
+        pending: Matches of this round that the comparator has to decide.
+        table: The table that won; None where there is none.
+    """
 
     proposals: Gathered[AspectProposal]
     aspects: Annotated[list[str], Emits("aspect")]
     tables: Gathered[ComparisonTable]
     bracket: Annotated[list[TableMatch], Emits("match"), joined]
-    """Who met whom, who won, and why."""
     pending: list[TableMatch]
-    """Matches of this round that the comparator has to decide."""
     table: ComparisonTable | None
-    """The table that won; None where there is none."""
     comparisons: Comparisons | None
     choices: Gathered[PreferenceReply]
 
@@ -230,9 +245,9 @@ def parse_decision(text: str) -> dict[str, str] | None:
     return choice and {"more_consistent": choice.label, "justification": choice.before}
 
 
+# Least probability that a chosen label counts with: where a reply's format forced it, its own
+# tokens may have had less, and still it is what the model prefers of the two.
 FORCED = 0.51
-"""Least probability that a chosen label counts with: where a reply's format forced it, its own
-tokens may have had less, and still it is what the model prefers of the two."""
 
 
 def label_weight(probability: float | None) -> float:

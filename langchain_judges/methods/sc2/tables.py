@@ -15,13 +15,13 @@ from langchain_judges.methods.sc2.replies import (
 )
 from langchain_judges.orders import Order, in_slots, naming_identities, naming_slots
 
+# What a cell holds that has nothing to say.
 NOTHING = "none"
-"""What a cell holds that has nothing to say."""
 SLOTS = ("common", "only_1", "only_2")
 _CELLS = ("common", "only_a", "only_b")
 _EMPTY = {"", "none", "n/a", "na", "nil", "null", "nothing", "-", "–", "—"}
+# Characters of a cell.
 MOST_CHARACTERS = 800
-"""Characters of a cell."""
 
 
 def read_rows(data: Mapping[str, object], aspects: Sequence[str]) -> list[TableRow]:
