@@ -8,6 +8,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -92,7 +93,8 @@ def blank_state(state: type, given: Collection[str]) -> dict[str, Any]:
     }
 
 
-def _hints(state: type) -> dict[str, Any]:
+@cache
+def _hints(state: type) -> Mapping[str, Any]:
     hints = typing.get_type_hints(state, include_extras=True)
     marks = (typing.NotRequired, typing.Required)
     return {k: get_args(h)[0] if get_origin(h) in marks else h for k, h in hints.items()}

@@ -113,6 +113,7 @@ class _Contract:
         self.chosen = dict(kind.few)
         if "embeddings" in kind.model_fields:
             self.chosen.setdefault("embeddings", DeterministicFakeEmbedding(size=8))
+        self.made: dict[tuple[tuple[str, Any], ...], tuple[FakeChatModel, JudgeGraph]] = {}
 
     def judge(self, model: FakeChatModel, **more: Any) -> JudgeGraph:
         return self.build(self.kind(**{**self.chosen, **more}), model)
@@ -121,9 +122,14 @@ class _Contract:
         self, script: Script = fitting_reply, row: Any = None, **more: Any
     ) -> tuple[dict[str, Any], list[str]]:
         """Return the verdict on a row, and the prompts that were sent for it."""
-        model = FakeChatModel(replies=script)
-        result = self.judge(model, **more).invoke(row or self.row)
-        return result["verdict"], model.prompts
+        if (key := tuple(more.items())) not in self.made:
+            model = FakeChatModel(replies=script)
+            self.made[key] = model, self.judge(model, **more)
+        model, judge = self.made[key]
+        model.replies = script
+        before = len(model.prompts)
+        result = judge.invoke(row or self.row)
+        return result["verdict"], model.prompts[before:]
 
     def declaration(self) -> None:
         kind, name = self.kind, self.kind.method
