@@ -6,9 +6,9 @@ decides, and what was accepted is shown to the judge in the next round.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel, BaseLanguageModel
 from langchain_core.runnables import Runnable
@@ -28,7 +28,6 @@ from langchain_judges.methods.allure.holdout import held_out, identified
 from langchain_judges.methods.allure.judge import create_allure_judge
 from langchain_judges.methods.allure.modes import Mode, corpus_of, read_modes, suggest_mode
 from langchain_judges.methods.allure.review import (
-    AuditItem,
     AuditProposal,
     drawn_beside,
     example_of,
@@ -115,7 +114,8 @@ def _loop(
     modes = read_modes(options.modes)
     labels = tuple(options.labels or judge_options.get("labels") or (0, 1))
     # What a judge that is not ours may be shown, nobody knows.
-    everywhere = _across((judge_options.get("memory") or {}).get("recall"))
+    recall = (judge_options.get("memory") or {}).get("recall")
+    everywhere = isinstance(recall, Mapping) and bool(recall.get("any_family"))
     judge_reach = Reach(everywhere or metadata.get("method") != "allure")
     paid = ThreadReplies(options.checkpointer)
     return Loop(
@@ -174,11 +174,6 @@ def _graph(loop: Loop) -> StateGraph[AuditState, None, AuditInput, AuditResult]:
     return graph
 
 
-def _across(recall: object) -> bool:
-    """Say whether a judge's choice of examples, as its options tell it, crosses families."""
-    return isinstance(recall, Mapping) and bool(recall.get("any_family"))
-
-
 # Told to the auditor of a label that was drawn.
 UNDOUBTED = "no rule doubts this label; it was drawn to see whether the judge is right"
 
@@ -187,45 +182,29 @@ def proposals_of(
     state: AuditState, check: str, modes: Sequence[Mode]
 ) -> tuple[list[AuditProposal], list[AuditProposal]]:
     """Return the proposals of the labels that the check doubts, and those of all others."""
-    decisions = {(each["id"], each["wrong"]) for each in state["decisions"]}
+    decided = {(each["id"], each["wrong"]) for each in state["decisions"]}
     corpus = corpus_of(state["pool"])
     doubts: list[AuditProposal] = []
     others: list[AuditProposal] = []
     for item in state["pool"]:
-        label = state["verdicts"][item["id"]]["label"]
-        if label is None or (item["id"], label) in decisions:
+        verdict, doubt = state["verdicts"][item["id"]], state["doubts"].get(item["id"])
+        label = verdict["label"]
+        if label is None or (item["id"], label) in decided:
             continue
-        if doubt := state["doubts"].get(item["id"]):
-            mode = suggest_mode(item, corpus, modes)
-            doubts.append(_proposal(state, item, doubt, check, mode))
-        else:
-            others.append(
-                _proposal(state, item, {"label": label, "why": UNDOUBTED}, check, None)
-            )
+        proposal: AuditProposal = {
+            "id": item["id"],
+            "round": state["round"],
+            "item": item,
+            "label": label,
+            "score": verdict["score"],
+            "rationale": verdict["rationale"],
+            "proposed": doubt["label"] if doubt else label,
+            "why": doubt["why"] if doubt else UNDOUBTED,
+            "check": check,
+            "mode": suggest_mode(item, corpus, modes) if doubt else None,
+        }
+        (doubts if doubt else others).append(proposal)
     return doubts, others
-
-
-def _proposal(
-    state: AuditState,
-    item: AuditItem,
-    doubt: PlainDoubt,
-    check: str,
-    mode: str | None,
-) -> AuditProposal:
-    verdict = state["verdicts"][item["id"]]
-    assert verdict["label"] is not None  # noqa: S101 - what was not judged is not audited
-    return {
-        "id": item["id"],
-        "round": state["round"],
-        "item": item,
-        "label": verdict["label"],
-        "score": verdict["score"],
-        "rationale": verdict["rationale"],
-        "proposed": doubt["label"],
-        "why": doubt["why"],
-        "check": check,
-        "mode": mode,
-    }
 
 
 def judge_to_audit(
@@ -333,18 +312,13 @@ class Loop:
     def stale_items(self, state: AuditState) -> list[Send] | str:
         """Send every item whose verdict is not known, or may have changed."""
         stale = set(state["stale"])
-        work = [
-            *self._work("verdicts", state["pool"], stale),
-            *self._work("dev_verdicts", state["dev"], stale),
-        ]
-        return [Send("evaluate", part) for part in work] or "check"
-
-    def _work(
-        self, part: Literal["verdicts", "dev_verdicts"], items: Sequence[Item], ids: set[str]
-    ) -> Iterator[EvaluationWork]:
-        for item in items:
-            if item["id"] in ids:
-                yield {"part": part, "item": item_of(item)}
+        parts = {"verdicts": state["pool"], "dev_verdicts": state["dev"]}
+        return [
+            Send("evaluate", {"part": part, "item": item_of(item)})
+            for part, items in parts.items()
+            for item in items
+            if item["id"] in stale
+        ] or "check"
 
     def evaluate(self, work: EvaluationWork) -> Steps[Update]:
         """Judge one item with what the memory now holds."""
