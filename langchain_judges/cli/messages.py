@@ -100,7 +100,9 @@ def refusals_as_exits() -> Iterator[None]:
     try:
         yield
     except JudgeError as exc:
-        say(_with_address(_in_flags(exc)), "red")
+        text = _in_flags(exc)
+        # What cannot be written to, such as LangSmith, is at no address of a model.
+        say(text if isinstance(exc, OutputError) else _with_address(text), "red")
         raise typer.Exit(MISUSED) from exc
 
 
