@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
@@ -58,10 +58,6 @@ class Disagreement:
     rationale: str
     evidence: list[TextTable] = field(default_factory=list)
 
-    def to_dict(self) -> dict[str, object]:
-        """Return plain JSON data."""
-        return asdict(self)
-
 
 def costliest(sample: Sample) -> list[Disagreement]:
     """Return the disagreements that weigh most: sure of the wrong answer, people of one mind.
@@ -109,7 +105,7 @@ def _disagreement(row: JudgedRow) -> Disagreement:
         id=str(row.place if row.row.get("id") is None else row.row["id"]),
         category=row.category,
         task=shown(labels.get("input") or ""),
-        texts=_texts(row),
+        texts=[(name, shown(labels[key])) for key, name in _TEXTS if labels.get(key)],
         people=people,
         judge=str(row.answer),
         score=_score(row),
@@ -117,11 +113,6 @@ def _disagreement(row: JudgedRow) -> Disagreement:
         rationale=str(verdict.get("rationale") or ""),
         evidence=evidence(row.row),
     )
-
-
-def _texts(row: JudgedRow) -> list[tuple[str, str]]:
-    """Return what each judged text of a row is called, and the text."""
-    return [(name, shown(row.data_row[key])) for key, name in _TEXTS if row.data_row.get(key)]
 
 
 def shown(text: object) -> str:

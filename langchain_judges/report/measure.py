@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.inputs import Judgment, value_of
-from langchain_judges.report.answers import ERRORS, Number
-from langchain_judges.report.rows import preference_points
+from langchain_judges.report.answers import ERRORS, Number, NumberUnit
 from langchain_judges.report.sample import Sample
 from langchain_judges.verdict import Label, is_abstention
 
@@ -187,22 +186,19 @@ def _position(sample: Sample) -> list[Number]:
         return [Number("bias.flips", title, rate)]
     orders = sample.in_orders()
     bias = metrics.position_bias(*orders, **sample.settings)
-    kinds: dict[str, list[float | None]] = {"other": [], "undecided": []}
-    for pair in zip(*orders, strict=True):
-        differ = None not in pair and pair[0] != pair[1]
-        for kind, own in kinds.items():
-            is_kind = differ and ("tie" in pair) == (kind == "undecided")
-            own.append(None if None in pair else float(is_kind))
-    titles = {
-        "other": "… of these, each order names another text",
-        "undecided": "… of these, one order names none",
+    pairs = [None if None in pair else pair for pair in zip(*orders, strict=True)]
+    kinds = {
+        "other": ("… of these, each order names another text", False),
+        "undecided": ("… of these, one order names none", True),
     }
+    numbers = []
+    for kind, (named, has_tie) in kinds.items():
+        hits = [pair and pair[0] != pair[1] and ("tie" in pair) == has_tie for pair in pairs]
+        rate = metrics.rate(hits, **sample.settings)
+        numbers.append(Number(f"bias.flips.{kind}", named, rate))
     return [
         Number("bias.flips", title, bias.flip_rate),
-        *(
-            Number(f"bias.flips.{kind}", titles[kind], metrics.rate(own, **sample.settings))
-            for kind, own in kinds.items()
-        ),
+        *numbers,
         Number(
             "bias.first_slot_rate",
             "Winners that were shown first",
@@ -291,32 +287,24 @@ def _calibration(sample: Sample) -> list[Number]:
 
 def _corrected(sample: Sample) -> list[Number]:
     """Return what people would say of all rows, where only some of them have a label."""
-    judge = [_points(sample, [] if a is None else [a]) for a in sample.answers]
-    people = [_points(sample, target) for target in sample.targets]
-    both = [i for i, value in enumerate(people) if value is not None]
-    alone = [i for i, value in enumerate(people) if value is None]
-    labels, rest = (sum(judge[i] is not None for i in own) for own in (both, alone))
-    if min(labels, rest) < LEAST_ROWS:
+    if not any(sample.targets):
+        return []
+    judge, people, what, scale = sample.points
+    judged = [i for i, value in enumerate(judge) if value is not None]
+    both = [i for i in judged if people[i] is not None]
+    alone = [judge[i] for i in judged if people[i] is None]
+    if min(len(both), len(alone)) < LEAST_ROWS:
         return []
     result: Result = metrics.ppi_mean(
         [people[i] for i in both],
         [judge[i] for i in both],
-        [judge[i] for i in alone],
-        groups=sample.groups and [sample.groups[i] for i in both],
-        confidence=sample.confidence,
+        alone,
+        **sample.settings_of(both),
     )
-    what = "A's win rate" if sample.pairs else "Share of label 1"
     title = f"{what} on all rows, as people would say"
-    note = f"judgments of all rows, corrected by the {labels:,} labels (PPI++)"
-    return [Number("people.corrected", title, result, note=note)]
-
-
-def _points(sample: Sample, answers: Sequence[object]) -> float | None:
-    if sample.pairs:
-        return preference_points(answers)
-    if len(answers) == 1 and isinstance(answers[0], int | float) and answers[0] in (0, 1):
-        return float(answers[0])
-    return None
+    note = f"judgments of all rows, corrected by the {len(both):,} labels (PPI++)"
+    unit: NumberUnit = "share" if scale == 1 else "number"
+    return [Number("people.corrected", title, result, unit, note)]
 
 
 def _failures(sample: Sample) -> list[Number]:

@@ -7,13 +7,13 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 from io import StringIO
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from typing_extensions import TypedDict
 
@@ -177,7 +177,7 @@ class TrustReport(WrittenReport):
             "numbers": [number.to_dict() for number in self.numbers.values()],
             "confusion": self.confusion.to_dict(),
             "n_disagreements": self.n_disagreements,
-            "disagreements": [each.to_dict() for each in self.disagreements],
+            "disagreements": [asdict(each) for each in self.disagreements],
             "usage": self.usage,
             "dollars": self.dollars,
             "provenance": self.provenance,
@@ -286,8 +286,7 @@ def _provenance(row: JudgedRow) -> dict[str, str]:
     return {name: str(text) for name, text in parts.items() if text}
 
 
-@dataclass(frozen=True)
-class BarCheck:
+class BarCheck(NamedTuple):
     """One bar.
 
     Attributes:

@@ -172,31 +172,24 @@ class JudgedRow:
         return (len(judged(a)), len(judged(b))) if a and b else None
 
     @cached_property
-    def _preferences(self) -> dict[Order, Any]:
+    def by_order(self) -> dict[Order, Any]:
         """The preference in each order that was asked, by identity."""
         if by_order := self.row.get("by_order"):
             return {order: (each or {}).get("preference") for order, each in by_order.items()}
         votes: dict[Order, list[Preference | None]] = {}
-        for ballot in self._ballots:
+        for ballot in next(filter(_are_ballots, self.row.values()), ()):
             votes.setdefault(ballot["order"], []).append(ballot["preference"])
         return {order: majority_vote(own) for order, own in votes.items()}
 
     @property
-    def _ballots(self) -> list[Any]:
-        """The items of the list, whatever its name, that says what each order preferred."""
-        for items in self.row.values():
-            if isinstance(items, list) and items and all(map(_is_ballot, items)):
-                return items
-        return []
-
-    def in_order(self, order: Order) -> Preference | None:
-        """Return what the judge said in one order, by identity; None: nothing, or unknown."""
-        return self._preferences.get(order)
-
-    @property
     def has_orders(self) -> bool:
         """Whether both orders were asked and the preference in each is known."""
-        return {"AB", "BA"} <= self._preferences.keys()
+        return {"AB", "BA"} <= self.by_order.keys()
+
+
+def _are_ballots(items: object) -> bool:
+    """Say whether a list, whatever its name, says what each order preferred."""
+    return bool(items) and isinstance(items, list) and all(map(_is_ballot, items))
 
 
 def _is_ballot(item: object) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import InputError
-from langchain_judges.report.rows import POINTS, JudgedRow
+from langchain_judges.report.rows import POINTS, JudgedRow, preference_points
 from langchain_judges.rows.checks import SIDES, kind_of_verdict
 from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import Label, Preference
@@ -142,7 +142,28 @@ class Sample:
     @property
     def settings(self) -> MetricSettings:
         """The keywords of every metric."""
-        return {"groups": self.groups, "confidence": self.confidence}
+        return self.settings_of(range(len(self.rows)))
+
+    def settings_of(self, places: Iterable[int]) -> MetricSettings:
+        """Return the keywords of a metric of some rows."""
+        groups = self.groups and [self.groups[i] for i in places]
+        return {"groups": groups, "confidence": self.confidence}
+
+    @cached_property
+    def points(self) -> tuple[list[Any], list[Any], str, float]:
+        """By row what judge and people count for, what is counted, and its range."""
+        if self.pairs:
+            judge = [preference_points([a] if a is not None else []) for a in self.answers]
+            people = [preference_points(target) for target in self.targets]
+            return judge, people, "A's win rate", 1.0
+        if self.rated:
+            return self.answers, self.labels, "The mean rating", self.scale
+        rare = self.rare_label
+        ours, theirs = (
+            [None if value is None else float(value == rare) for value in side]
+            for side in (self.answers, self.labels)
+        )
+        return ours, theirs, f"The share of {rare}", 1.0
 
     @property
     def whom(self) -> str:
@@ -160,8 +181,8 @@ class Sample:
     def in_orders(self) -> tuple[list[Preference | None], list[Preference | None]]:
         """Return what the judge said with A first and with B first."""
         return (
-            [row.in_order("AB") for row in self.rows],
-            [row.in_order("BA") for row in self.rows],
+            [row.by_order.get("AB") for row in self.rows],
+            [row.by_order.get("BA") for row in self.rows],
         )
 
     def part(self, places: Sequence[int]) -> Sample:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from langchain_judges.escaping import clean, shortened
 from langchain_judges.report.evidence import TextTable, own_evidence
-from langchain_judges.rows.checks import kind_of_result
+from langchain_judges.rows.checks import SIDES, kind_of_result
 from langchain_judges.rows.texts import judged, transcript
 from langchain_judges.runs.summary import counted
 
@@ -167,27 +167,12 @@ def _by_kind(counts: Counter[str]) -> str:
 def comparison_table(comparison: Comparison) -> Table:
     """Render a comparison: one column for each method, one line for each number."""
     methods = comparison["methods"]
-    standings = methods.values()
     table = Table(box=None, pad_edge=False)
     table.add_column("")
     for method in methods:
         table.add_column(method, justify="right")
-    lines = {
-        "calls a pair": [f"{each['calls_each']:,}" for each in standings],
-        **{
-            side: [f"{each['verdicts'][side]:,}" for each in standings]
-            for side in ("A", "B", "tie")
-        },
-        "not judged": [f"{each['not_judged']:,}" for each in standings],
-        "flips": [_flips(each) for each in standings],
-        "failures": [_failures(each["failures"]) for each in standings],
-        "calls": [f"{each['calls']:,}" for each in standings],
-        "tokens": [f"{each['tokens']:,}" for each in standings],
-        "dollars": [
-            "-" if each["dollars"] is None else f"{each['dollars']:,.4f}" for each in standings
-        ],
-        "as labelled": [_rate(each["labelled"]) for each in standings],
-    }
+    columns = list(map(_cells, methods.values()))
+    lines = {name: [column[name] for column in columns] for name in columns[0]}
     # Each two methods stand once, above the diagonal.
     for other, rates in list(comparison["agreement"].items())[:-1]:
         lines[f"as {other}"] = [_rate(rates[m]) if m in rates else "" for m in methods]
@@ -197,14 +182,20 @@ def comparison_table(comparison: Comparison) -> Table:
     return table
 
 
-def _flips(standing: Standing) -> str:
-    both = standing["both_orders"]
-    return f"{standing['flips']:,} of {both:,}" if both else "-"
-
-
-def _failures(failures: Mapping[str, int]) -> str:
+def _cells(own: Standing) -> dict[str, str]:
+    both, failures = own["both_orders"], own["failures"]
     reasons = [f"{n} {reason}" for reason, n in sorted(failures.items())]
-    return "\n".join([f"{sum(failures.values()):,}", *reasons])
+    return {
+        "calls a pair": f"{own['calls_each']:,}",
+        **{side: f"{own['verdicts'][side]:,}" for side in SIDES},
+        "not judged": f"{own['not_judged']:,}",
+        "flips": f"{own['flips']:,} of {both:,}" if both else "-",
+        "failures": "\n".join([f"{sum(failures.values()):,}", *reasons]),
+        "calls": f"{own['calls']:,}",
+        "tokens": f"{own['tokens']:,}",
+        "dollars": "-" if own["dollars"] is None else f"{own['dollars']:,.4f}",
+        "as labelled": _rate(own["labelled"]),
+    }
 
 
 def _rate(rate: Rate | None) -> str:

@@ -34,7 +34,6 @@ from langchain_judges.report.answers import (
     value_text,
     with_range,
 )
-from langchain_judges.report.rows import preference_points
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.single import AHEAD, single
 from langchain_judges.runs.summary import counted
@@ -103,7 +102,7 @@ def _together(answers: Mapping[str, UseAnswer]) -> UseAnswer:
 
 
 def _averages(sample: Sample, margin: float) -> UseAnswer:
-    judge, people, what, scale = _points(sample)
+    judge, people, what, scale = sample.points
     limit = (-margin * scale, margin * scale)
     unit: Any = "number" if scale != 1 else "points"
     title = f"{what}: the judge minus {sample.whom}"
@@ -111,14 +110,9 @@ def _averages(sample: Sample, margin: float) -> UseAnswer:
     def gap(
         places: Sequence[int], level: float, one: Any = judge, other: Any = people
     ) -> Result:
-        groups = sample.groups
-        return metrics.paired_difference(
-            [one[i] for i in places],
-            [other[i] for i in places],
-            groups=groups and [groups[i] for i in places],
-            confidence=level,
-            spread=scale,
-        )
+        settings: Any = {**sample.settings_of(places), "confidence": level, "spread": scale}
+        sides = [one[i] for i in places], [other[i] for i in places]
+        return metrics.paired_difference(*sides, **settings)
 
     places = range(len(sample.rows))
     whole = Number("averages.all", title, gap(places, sample.confidence), unit)
@@ -142,23 +136,6 @@ def _averages(sample: Sample, margin: float) -> UseAnswer:
         reason += f". Too far off for {names}"
     brief = with_range(whole)
     return settled(UseAnswer("averages", word, reason, whole, limit, None, brief, tuple(parts)))
-
-
-def _points(sample: Sample) -> tuple[list[Any], list[Any], str, float]:
-    """Return by row what judge and people count for, what is counted, and its range."""
-    if sample.pairs:
-        judge = [None if a is None else preference_points([a]) for a in sample.answers]
-        people = [preference_points(target) for target in sample.targets]
-        return judge, people, "A's win rate", 1.0
-    labels, answers = sample.labels, sample.answers
-    if sample.rated:
-        return answers, labels, "The mean rating", sample.scale
-    rare = sample.rare_label
-    ours, theirs = (
-        [None if value is None else float(value == rare) for value in side]
-        for side in (answers, labels)
-    )
-    return ours, theirs, f"The share of {rare}", 1.0
 
 
 LEAST_OF_A_PART = 8
@@ -274,7 +251,7 @@ def _of_systems(sample: Sample) -> UseAnswer:
 
 def _system_order(sample: Sample) -> SystemOrder:
     """Return the systems in the order of the judge and of people."""
-    judge, people, _, _ = _points(sample)
+    judge, people, *_ = sample.points
     names = [[name for name in own if name is not None] for own in sample.systems]
     named = [i for i, own in enumerate(names) if own]
     columns = [
@@ -285,8 +262,7 @@ def _system_order(sample: Sample) -> SystemOrder:
         for side in (judge, people)
     ]
     rows = [[column[i] for i in named] for column in (names, *columns)]
-    groups = sample.groups and [sample.groups[i] for i in named]
-    return metrics.system_order(*rows, groups=groups, confidence=sample.confidence)
+    return metrics.system_order(*rows, **sample.settings_of(named))
 
 
 def _apart(gap: Result) -> bool:

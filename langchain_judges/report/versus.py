@@ -12,12 +12,7 @@ from typing_extensions import Unpack
 from langchain_judges import metrics
 from langchain_judges.errors import InputError
 from langchain_judges.report.answers import Contest
-from langchain_judges.report.report import (
-    TrustOptions,
-    TrustReport,
-    WrittenReport,
-    trust,
-)
+from langchain_judges.report.report import TrustOptions, TrustReport, WrittenReport, trust
 from langchain_judges.report.rows import rows_in
 
 
@@ -29,10 +24,10 @@ class ComparisonReport(WrittenReport):
         contests: The tests, pair by pair.
     """
 
-    def __init__(self, reports: Sequence[TrustReport], confidence: float) -> None:
+    def __init__(self, reports: Sequence[TrustReport]) -> None:
         """Test every judge against every other."""
         self.reports = sorted(reports, key=_rank)
-        self.contests = contests(self.reports, confidence)
+        self.contests = contests(self.reports)
 
     def __getitem__(self, name: str) -> TrustReport:
         """Return the report on a judge by its name."""
@@ -80,7 +75,7 @@ def compare(
         raise InputError("there is no judge to report on")
     if len({report.sample.pairs for report in reports}) > 1:
         raise InputError("judges of pairs and of single texts cannot be compared")
-    return ComparisonReport(reports, options.get("confidence", 0.95))
+    return ComparisonReport(reports)
 
 
 def _rank(report: TrustReport) -> float:
@@ -88,9 +83,9 @@ def _rank(report: TrustReport) -> float:
     return -sum(rights) / len(rights) if rights else math.inf
 
 
-def contests(reports: Sequence[TrustReport], confidence: float) -> list[Contest]:
+def contests(reports: Sequence[TrustReport]) -> list[Contest]:
     """Test every judge against every other, Holm's adjustment included."""
-    drafts = [_contest(a, b, confidence) for a, b in combinations(reports, 2)]
+    drafts = [_contest(a, b) for a, b in combinations(reports, 2)]
     adjusted = _adjusted([draft["p"] for draft in drafts])
     return [Contest(**draft, holm_p=p) for draft, p in zip(drafts, adjusted, strict=True)]
 
@@ -105,7 +100,7 @@ def _adjusted(p_values: Sequence[float]) -> list[float]:
     return [max((step for own, step in steps if own <= p), default=p) for p in p_values]
 
 
-def _contest(first: TrustReport, second: TrustReport, confidence: float) -> dict[str, Any]:
+def _contest(first: TrustReport, second: TrustReport) -> dict[str, Any]:
     theirs = {row.place: i for i, row in enumerate(second.sample.rows)}
     shared = [
         (i, theirs[row.place])
@@ -116,10 +111,9 @@ def _contest(first: TrustReport, second: TrustReport, confidence: float) -> dict
     gap = metrics.paired_difference(
         [ours[i] for i, _ in shared],
         [others[j] for _, j in shared],
-        groups=first.sample.groups and [first.sample.groups[i] for i, _ in shared],
-        confidence=confidence,
+        **first.sample.settings_of(i for i, _ in shared),
     )
     if gap < 0:
-        return _contest(second, first, confidence)
+        return _contest(second, first)
     names = {"first": first.name, "second": second.name}
     return {**names, "n": len(shared), "difference": gap, "p": gap.p}

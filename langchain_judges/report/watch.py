@@ -24,7 +24,7 @@ from langchain_judges.report.answers import (
     value_text,
     with_range,
 )
-from langchain_judges.report.sample import MetricSettings, Sample
+from langchain_judges.report.sample import Sample
 from langchain_judges.verdict import Label
 
 
@@ -115,10 +115,7 @@ def drift(sample: Sample, uses: Mapping[Use, UseAnswer], earlier: Mapping[str, A
     ]
     if not pairs:
         raise InputError("no row of the baseline is in this run")
-    settings: MetricSettings = {
-        "groups": sample.groups and [sample.groups[i] for i, _, _ in pairs],
-        "confidence": sample.confidence,
-    }
+    settings = sample.settings_of(i for i, *_ in pairs)
     rights = [[each["right"] for each in side] for side in list(zip(*pairs, strict=True))[1:]]
     moved = [float(new["answer"] != old["answer"]) for _, new, old in pairs]
     return Drift(
