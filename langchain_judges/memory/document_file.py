@@ -25,15 +25,13 @@ from typing import NamedTuple
 
 from langchain_judges.errors import OptionError, OutputError
 
+# The `application_id` in the header of our files.
 _OURS = 1818454637
-"""The `application_id` in the header of our files."""
 _FORMAT = 1
-_PATIENCE = 30.0
-"""Seconds that a writer waits for another one."""
-_LOOK = 0.01
-"""Seconds between attempts where SQLite does not wait by itself."""
+# Seconds that a writer waits for another one, and between attempts where SQLite does not wait.
+_PATIENCE, _LOOK = 30.0, 0.01
+# Rows that are read at once, so that a large file is not in memory twice.
 _PART = 1000
-"""Rows that are read at once, so that a large file is not in memory twice."""
 _SCHEMA = """
 PRAGMA page_size = 16384;
 PRAGMA application_id = 1818454637;
@@ -46,10 +44,6 @@ CREATE TABLE documents (
 CREATE TABLE removed (number INTEGER PRIMARY KEY AUTOINCREMENT, key INTEGER);
 INSERT INTO facts VALUES (0, 0, '', 0);
 """
-
-
-Row = tuple[bytes, bytes]
-"""A document as JSON, and its vector: 32-bit floats, little-endian."""
 
 
 class Facts(NamedTuple):
@@ -171,20 +165,26 @@ class DocumentFile:
         query = "SELECT number, key FROM removed WHERE number > ? ORDER BY number"
         return self._database.execute(query, (last,)).fetchall()
 
-    def add(self, rows: Iterable[Row], embedder: str, width: int) -> None:
-        """Add rows; within a transaction that writes."""
-        before = self.facts()
+    def add(self, rows: Iterable[tuple[bytes, bytes]], embedder: str, width: int) -> None:
+        """Add rows; within a transaction that writes.
+
+        Args:
+            rows: Each a document as JSON, and its vector: 32-bit floats, little-endian.
+            embedder: What made the vectors.
+            width: Numbers in a vector.
+        """
         added = self._database.executemany(
             "INSERT INTO documents (document, vector, checksum) VALUES (?, ?, ?)",
             ((*row, _checksum(*row)) for row in rows),
         ).rowcount
-        self._state(before._replace(rows=before.rows + added, embedder=embedder, width=width))
+        self._database.execute(
+            "UPDATE facts SET changes = changes + 1, rows = rows + ?, embedder = ?, width = ?",
+            (added, embedder, width),
+        )
 
     def remove(self, keys: Sequence[int]) -> None:
         """Remove rows; within a transaction that writes."""
-        if not keys:
-            return
-        before, marked = self.facts(), [(key,) for key in keys]
+        marked = [(key,) for key in keys]
         # Of the same length, so that SQLite writes it in the place of what was there.
         self._database.executemany(
             "UPDATE documents SET document = zeroblob(length(document)),"
@@ -192,7 +192,9 @@ class DocumentFile:
             marked,
         )
         self._database.executemany("INSERT INTO removed (key) VALUES (?)", marked)
-        self._state(before._replace(rows=before.rows - len(keys)))
+        if marked:
+            removal = "UPDATE facts SET changes = changes + 1, rows = rows - ?"
+            self._database.execute(removal, (len(marked),))
 
     def erase(self) -> None:
         """Take what was removed out of SQLite's log too.
@@ -211,12 +213,6 @@ class DocumentFile:
                     )
                 time.sleep(_LOOK)
 
-    def _state(self, facts: Facts) -> None:
-        self._database.execute(
-            "UPDATE facts SET changes = ?, rows = ?, embedder = ?, width = ?",
-            facts._replace(changes=facts.changes + 1),
-        )
-
     @contextmanager
     def _errors(self) -> Iterator[None]:
         """Name the file in every error of SQLite and of the disk."""
@@ -234,8 +230,8 @@ class DocumentFile:
             raise OutputError(f"{self.path} cannot be used: {exc.strerror}") from exc
 
 
+# Connections of a parent process: to close one would touch the parent's file.
 _ABANDONED: list[sqlite3.Connection] = []
-"""Connections of a parent process: to close one would touch the parent's file."""
 
 
 def _close(database: sqlite3.Connection, process: int) -> None:
@@ -249,8 +245,7 @@ def _connection(name: str) -> sqlite3.Connection:
     database = sqlite3.connect(
         name, _PATIENCE, isolation_level=None, check_same_thread=False, uri="?" in name
     )
-    database.execute("PRAGMA secure_delete = ON")
-    database.execute("PRAGMA cell_size_check = ON")
+    database.executescript("PRAGMA secure_delete = ON; PRAGMA cell_size_check = ON;")
     return database
 
 
@@ -269,8 +264,7 @@ def _opened(path: Path) -> sqlite3.Connection:
         # SQLite wants to write beside the file, which nobody can do here.
         return _connection(f"{path.absolute().as_uri()}?immutable=1")
     database = _connection(str(path))
-    database.execute("PRAGMA synchronous = FULL")
-    database.execute("PRAGMA busy_timeout = 0")
+    database.executescript("PRAGMA synchronous = FULL; PRAGMA busy_timeout = 0;")
     with suppress(sqlite3.OperationalError):
         # A deletion that was killed may have left its text in the log.
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -305,8 +299,7 @@ def _check_ours(path: Path) -> None:
     if path.is_file():  # to read a device or a pipe might never end
         with path.open("rb") as file:
             header = file.read(100)
-    ours = header[:16] == b"SQLite format 3\0" and header[68:72] == _OURS.to_bytes(4, "big")
-    if not ours:
+    if header[:16] != b"SQLite format 3\0" or header[68:72] != _OURS.to_bytes(4, "big"):
         raise OutputError(f"{path} is not a store of this package; choose another name")
     if (version := int.from_bytes(header[60:64], "big")) != _FORMAT:
         raise OutputError(f"{path} is of format {version}; this version reads {_FORMAT}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, NotRequired, cast
@@ -13,6 +12,7 @@ from typing_extensions import TypedDict
 from langchain_judges.errors import InputError
 from langchain_judges.rows.checks import kind_in, kind_of_example
 from langchain_judges.rows.fields import plain_row
+from langchain_judges.rows.files import whole_file
 from langchain_judges.rows.texts import Text, judged, transcript, with_source
 from langchain_judges.verdict import Label
 
@@ -237,12 +237,10 @@ def write_lines(path: Path, examples: Iterable[Mapping[str, object]]) -> None:
         InputError: The file cannot be written.
     """
     lines = [f"{json.dumps(example, ensure_ascii=False)}\n" for example in examples]
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        draft.write_bytes("".join(lines).encode("utf-8", "surrogatepass"))
-        draft.replace(path)
+        with whole_file(path) as draft:
+            draft.write_bytes("".join(lines).encode("utf-8", "surrogatepass"))
     except OSError as exc:
-        draft.unlink(missing_ok=True)
         raise InputError(f"{path} cannot be written: {exc.strerror}") from exc
 
 

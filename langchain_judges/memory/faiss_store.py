@@ -7,7 +7,6 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,19 +18,15 @@ from numpy.typing import NDArray
 from langchain_judges.asking.embeddings import SentenceEmbeddings, identity_of
 from langchain_judges.busy import busy
 from langchain_judges.errors import InputError, OutputError
-from langchain_judges.memory.document_file import (
-    DocumentFile,
-    file_of,
-    without_collection,
-)
+from langchain_judges.memory.document_file import DocumentFile, file_of, without_collection
 
 Filter = Mapping[str, object]
 """Metadata that a document must have, such as `{"family": "maps"}`."""
 Metadata = dict[str, Any]
 Vectors = NDArray[np.float32]
 Mask = NDArray[np.bool_]
+# Conditions of filters that are kept.
 _MASKS = 64
-"""Conditions of filters that are kept."""
 
 
 def unit(vectors: Sequence[Sequence[float]] | Vectors) -> Vectors:
@@ -49,10 +44,6 @@ def unit(vectors: Sequence[Sequence[float]] | Vectors) -> Vectors:
         raise InputError("vectors must be lists of finite numbers")
     rows /= np.where(norms == 0, 1, norms)[:, None]
     return rows
-
-
-Place = tuple[int, int]
-"""How far somebody has read the additions and the removals of a store."""
 
 
 class _Index:
@@ -194,6 +185,9 @@ class FaissStore(VectorStore):
         path: The file, made if it is missing; None or `":memory:"` keeps all in memory. While
             it is open, SQLite keeps its log beside it (`-wal`, `-shm`).
 
+    Attributes:
+        path: The store's file.
+
     Raises:
         OptionError: `path` is not the name of a file.
         OutputError: The file is not a store, is damaged, or cannot be opened.
@@ -212,15 +206,11 @@ class FaissStore(VectorStore):
     ) -> None:
         """Open the store, or make it."""
         self._file, self._index = DocumentFile(file_of(path)), _Index()
+        self.path = self._file.path
         self._embedding = embedding or SentenceEmbeddings()
         self._embedder = identity_of(self._embedding)
         with self._following():
             pass
-
-    @property
-    def path(self) -> Path | None:
-        """The store's file."""
-        return self._file.path
 
     @property
     def embeddings(self) -> Embeddings:
@@ -237,12 +227,13 @@ class FaissStore(VectorStore):
         return True
 
     def changes_since(
-        self, place: Place
-    ) -> tuple[Place, list[tuple[str, Metadata]], list[str]]:
+        self, place: tuple[int, int]
+    ) -> tuple[tuple[int, int], list[tuple[str, Metadata]], list[str]]:
         """Return what has changed in the store, for those who follow it.
 
         Args:
-            place: Of the last answer; (0, 0) at first.
+            place: Of the last answer, how far the additions and the removals were read; (0, 0)
+                at first.
 
         Returns:
             The place for the next question, ids and metadata of what was added, and ids of what
@@ -279,7 +270,7 @@ class FaissStore(VectorStore):
 
     def _add(self, documents: Mapping[str, Document]) -> None:
         texts = [each.page_content for each in documents.values()]
-        rows = [(id, each.metadata, each.page_content) for id, each in documents.items()]
+        rows = ((id, each.metadata, each.page_content) for id, each in documents.items())
         try:
             data = [json.dumps(row).encode() for row in rows]
         except (TypeError, ValueError, RecursionError) as exc:
@@ -305,10 +296,8 @@ class FaissStore(VectorStore):
             OutputError: The file cannot be written, or another process keeps reading its log.
         """
         with self._following(write=True) as index:
-            known = dict.fromkeys(index.ids if ids is None else ids)
-            keys = sorted(index.ids[id] for id in known if id in index.ids)
-            if keys:
-                self._file.remove(keys)
+            known = index.ids if ids is None else ids
+            self._file.remove(sorted({index.ids[id] for id in known if id in index.ids}))
         self._file.erase()  # what a killed process deleted too
         return True
 

@@ -1,14 +1,39 @@
-"""What is shown of remembered examples: their texts, and the lesson of each."""
+"""What a judge shows of its memory: how much of it, in which words, and its report of it."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NotRequired, TypeGuard, TypeVar
 
+from typing_extensions import TypedDict
+
+from langchain_judges.asking.steps import Steps, Wait
 from langchain_judges.memory.example import MEANINGS, Example, meaning_of, texts_of
+from langchain_judges.memory.recall import Recall, Recalled
 from langchain_judges.orders import Order, in_slots
 from langchain_judges.rows.fences import fence
-from langchain_judges.verdict import Label
+from langchain_judges.verdict import Failure, Label, Pair
+
+if TYPE_CHECKING:
+    from langchain_judges.memory.failure_memory import FailureMemory
+
+    Memory = FailureMemory
+else:
+
+    class Memory:
+        """Stands for `FailureMemory`, which judges without a memory need not load."""
+
+
+T = TypeVar("T")
+
+BUDGET = 24_000
+"""Default for the characters of examples shown to a judge of pairs."""
+# Characters per token, by a cautious guess.
+_CHARACTERS = 3
+# Tokens of a model's context reserved for instructions and the reply.
+_RESERVED = 1500
 
 BLOCK = """
 
@@ -117,3 +142,124 @@ def _label_words(label: Label | None, order: Order | None, noun: str) -> str:
     if order is None or label not in ("A", "B"):
         return f"{label}"
     return f"{noun} {1 if in_slots(order, 'A', 'B')[0] == label else 2} is better"
+
+
+def is_memory(value: object) -> TypeGuard[Memory]:
+    """Return whether an object is a `Memory`, by its methods; its version may be slow."""
+    needed = ("recall", "arecall", "remember", "aremember", "trial", "hold")
+    return all(callable(getattr(type(value), name, None)) for name in needed)
+
+
+class RememberedPair(Pair):
+    """A pair with the fields that decide what is asked and recalled; no model sees them."""
+
+    family: NotRequired[str]
+    group: NotRequired[str]
+    task_kind: NotRequired[str | None]
+
+
+class RecallReport(TypedDict):
+    """What a judge reports about its examples, in addition to the verdict.
+
+    Attributes:
+        ids: Ids of the examples shown, in order.
+        left_out: Number of recalled examples that did not fit.
+        leaked: Ids of shown examples that are the item itself or of its group
+            (`allow_leak=True`).
+        version: Version of the memory.
+    """
+
+    ids: list[str]
+    left_out: int
+    leaked: list[str]
+    allow_leak: bool
+    version: str
+
+
+@dataclass(frozen=True)
+class Recaller:
+    """A judge's memory, and how the judge recalls from it.
+
+    Attributes:
+        context: Tokens of the model's context, if known.
+    """
+
+    memory: Memory
+    how: Recall
+    allow_leak: bool
+    context: int | None = None
+
+    def mark(self) -> dict[str, object]:
+        """Return the settings of the memory that belong to the judge's mark.
+
+        The memory's content is not among them, because it changes.
+        """
+        return {
+            "recall": self.how.as_json(),
+            "allow_leak": self.allow_leak,
+            "wording": WORDING[:12],
+            "budget": self._budget,
+        }
+
+    @property
+    def _budget(self) -> int:
+        return BUDGET if self.memory.budget is None else self.memory.budget
+
+    def recall(self, item: Mapping[str, object]) -> Steps[Recalled]:
+        """Recall examples for an item, whether they fit or not."""
+        query = {name: value for name, value in item.items() if value is not None}
+        memory, how, leak = self.memory, self.how, self.allow_leak
+        recalled: Recalled = yield Wait(
+            lambda: memory.recall(query, how, allow_leak=leak),
+            lambda: memory.arecall(query, how, allow_leak=leak),
+        )
+        return recalled
+
+    def fitting(self, recalled: Recalled, item: Mapping[str, object]) -> list[Example]:
+        """Return the examples that fit, in the order in which they are shown."""
+        room = self._budget
+        if self.context:
+            own = texts_of(item)
+            size = sum(map(len, (own.task, *own.outputs, own.expected)))
+            room = min(room, _CHARACTERS * (self.context - _RESERVED) - size)
+        return fitting(recalled, room, length_of, self.how)
+
+    def report(self, recalled: Recalled, examples: Sequence[Example]) -> RecallReport:
+        """Return the report on what was recalled, of which some examples are shown."""
+        ids = [example["id"] for example in examples]
+        return {
+            "ids": ids,
+            "left_out": len(recalled) - len(examples),
+            "leaked": [name for name in recalled.leaked if name in ids],
+            "allow_leak": self.allow_leak,
+            "version": recalled.version or self.memory.version,
+        }
+
+
+def fitting(
+    examples: Sequence[T], room: float, size: Callable[[T], int], how: Recall
+) -> list[T]:
+    """Return the examples that fit: the first of a choice, or the newest if it is `all`.
+
+    They stand in the order in which they are shown: the nearest last, next to the item.
+    """
+    newest = how.kind == "all"
+    chosen: list[T] = []
+    for example in reversed(examples) if newest else examples:
+        room -= size(example)
+        if room < 0:
+            break
+        chosen.append(example)
+    return chosen[::-1] if newest or how.kind in {"near", "knn"} else chosen
+
+
+def cut_failures(report: RecallReport) -> list[Failure]:
+    """Return a failure for examples that are not shown, so that the cut is visible."""
+    if not report["left_out"]:
+        return []
+    count = len(report["ids"]) + report["left_out"]
+    detail = (
+        f"{report['left_out']} of {count} recalled examples are left out: there is no room, or "
+        "they carry other labels"
+    )
+    return [{"step": "recall", "unit": "examples", "reason": "input_cut", "detail": detail}]

@@ -26,7 +26,8 @@ from langchain_judges.asking.reading import PIECE, OwnPrompt, own_prompt, read_p
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.asking.store import ThreadReplies
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.recall import Recalled, Recaller, RememberedPair
+from langchain_judges.memory.recall import Recalled
+from langchain_judges.memory.shown import Recaller, RememberedPair
 from langchain_judges.methods.declaration import GraphOptions, JudgeOptions
 from langchain_judges.rows.media import kind_of_block, media_in
 from langchain_judges.rows.texts import RESULT_CHARACTERS, cut_results

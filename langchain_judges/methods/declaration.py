@@ -26,7 +26,8 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.reading import read_prompts
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.recall import Memory, Recall, Recaller, is_memory, read_recall
+from langchain_judges.memory.recall import Recall, read_recall
+from langchain_judges.memory.shown import Memory, Recaller, is_memory
 from langchain_judges.options import NotSerialisable, Options, Owner, Rule
 from langchain_judges.orders import Order, OrderRule, orders_of
 from langchain_judges.rows.checks import Kind

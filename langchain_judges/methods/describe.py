@@ -10,7 +10,7 @@ from langchain_core.runnables.base import RunnableBindingBase
 
 from langchain_judges.asking.models import ModelSpec
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.recall import Memory, is_memory
+from langchain_judges.memory.shown import Memory, is_memory
 from langchain_judges.methods.declaration import checked_spec
 from langchain_judges.methods.registry import COMBINATIONS, METHODS, options_of
 from langchain_judges.rows.checks import Kind, kind_in

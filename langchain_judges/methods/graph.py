@@ -23,7 +23,7 @@ from langchain_judges.asking.signals import stoppable
 from langchain_judges.asking.steps import arun, run
 from langchain_judges.asking.store import ThreadReplies
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.memory.recall import Memory
+from langchain_judges.memory.shown import Memory
 from langchain_judges.methods.declaration import GraphOptions, JudgeSpec
 from langchain_judges.options import client_schema
 from langchain_judges.rows.checks import fields_of

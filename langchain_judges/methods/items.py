@@ -11,7 +11,8 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.nodes import Silent
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.example import Example
-from langchain_judges.memory.recall import Recalled, RecallReport, cut_failures
+from langchain_judges.memory.recall import Recalled
+from langchain_judges.memory.shown import RecallReport, cut_failures
 from langchain_judges.methods.context import RowSteps
 from langchain_judges.rows.checks import check_basis, check_item, expected_answers
 from langchain_judges.rows.fences import fence

@@ -14,8 +14,7 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.nodes import Silent
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.example import Example
-from langchain_judges.memory.recall import RecallReport, RememberedPair, cut_failures
-from langchain_judges.memory.shown import block
+from langchain_judges.memory.shown import RecallReport, RememberedPair, block, cut_failures
 from langchain_judges.methods.context import RowSteps
 from langchain_judges.methods.declaration import JudgeOptions
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, in_slots, prefer

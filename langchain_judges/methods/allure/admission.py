@@ -14,7 +14,7 @@ from typing import Literal
 from langgraph.types import Overwrite, Send
 
 from langchain_judges.asking.steps import Steps, Update, Wait
-from langchain_judges.memory.recall import Memory
+from langchain_judges.memory.shown import Memory
 from langchain_judges.methods.allure.checks import is_on_scale
 from langchain_judges.methods.allure.holdout import (
     ROUNDING,

@@ -20,7 +20,7 @@ from langchain_judges.asking.nodes import Node, Route, plain
 from langchain_judges.asking.steps import Steps, Update, Wait, emit
 from langchain_judges.asking.store import ThreadReplies, key_of
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.recall import Memory, is_memory
+from langchain_judges.memory.shown import Memory, is_memory
 from langchain_judges.methods.allure.admission import Admission, Reach, Rounds
 from langchain_judges.methods.allure.auditors import Audit, resolve_auditor, standard_of
 from langchain_judges.methods.allure.checks import Check, require_labels, resolve_check

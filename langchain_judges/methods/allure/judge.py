@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from langchain_core.language_models import BaseChatModel
 from pydantic import model_validator
 
-from langchain_judges.memory.recall import Recaller
+from langchain_judges.memory.shown import Recaller
 from langchain_judges.methods.context import StateSchema
 from langchain_judges.methods.items import ItemResult
 from langchain_judges.methods.rubric.criteria import Labels, LabelsLike, Rubric, check_name

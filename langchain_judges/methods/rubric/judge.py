@@ -19,8 +19,8 @@ from langchain_judges.asking.reading import Problem, check, lax_shape
 from langchain_judges.asking.steps import Update
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example
-from langchain_judges.memory.recall import Recalled, Recaller, fitting
-from langchain_judges.memory.shown import block, length_of
+from langchain_judges.memory.recall import Recalled
+from langchain_judges.memory.shown import Recaller, block, fitting, length_of
 from langchain_judges.methods.context import JudgeContext, StateSchema, begin
 from langchain_judges.methods.items import SOURCE, ItemSteps, item_of, material
 from langchain_judges.methods.pairs import examples_in, instructions_block
