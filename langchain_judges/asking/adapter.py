@@ -28,17 +28,8 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel
 
+from langchain_judges.asking import models
 from langchain_judges.asking.faults import Complaint
-from langchain_judges.asking.models import (
-    is_openai_compatible,
-    masked,
-    model_identity,
-    model_name,
-    resolve_model,
-    with_own_connections,
-    with_plain_json,
-    without_own_retries,
-)
 from langchain_judges.asking.reading import json_schema
 from langchain_judges.asking.steps import FirstCalls
 from langchain_judges.errors import OptionError
@@ -76,7 +67,7 @@ def prompt_cache_of(model: BaseChatModel) -> Literal["by prefix", "by marks"] | 
     classes = {base.__name__ for base in type(model).__mro__}
     if "ChatAnthropic" in classes:
         return "by marks"
-    return "by prefix" if is_openai_compatible(model) or classes & _GEMINI else None
+    return "by prefix" if models.is_openai_compatible(model) or classes & _GEMINI else None
 
 
 def beginnings(messages: Sequence[BaseMessage], shape: type[BaseModel]) -> Beginnings | None:
@@ -139,12 +130,7 @@ _LOG = logging.getLogger(__name__)
 Rung = Literal["response_format", "structured_output", "tools", "text"]
 
 # What a model's profile says of each kind of content.
-_MEDIA = {
-    "image": "image_inputs",
-    "audio": "audio_inputs",
-    "video": "video_inputs",
-    "file": "pdf_inputs",
-}
+_MEDIA = {"image": "image", "audio": "audio", "video": "video", "file": "pdf"}
 _AS_JSON = (
     "Reply with one JSON object and nothing else. It must fit this JSON schema:\n{schema}"
 )
@@ -208,14 +194,14 @@ class ModelAdapter:
         number = isinstance(temperature, int | float) and not isinstance(temperature, bool)
         if temperature is not None and not (number and 0 <= temperature <= 2):
             raise OptionError(f"`temperature` must be between 0 and 2, got {temperature!r}")
-        self.model = masked(without_own_retries(resolve_model(model)))
+        self.model = models.masked(models.without_own_retries(models.resolve_model(model)))
         self.deadline = deadline_of(self.model)
-        self.openai_compatible = is_openai_compatible(self.model)
+        self.openai_compatible = models.is_openai_compatible(self.model)
         self.prompt_cache = prompt_cache_of(self.model)
         # The first of calls that begin alike goes ahead.
         self.first_calls = FirstCalls()
         self._names_caches = self.openai_compatible and _is_openai(self.model)
-        self.identity = model_identity(self.model)
+        self.identity = models.model_identity(self.model)
         self.temperature = temperature
         if temperature is not None:
             self.identity["temperature"] = temperature
@@ -226,7 +212,7 @@ class ModelAdapter:
         self.context: int | None = profile.get("max_input_tokens")
         # Kinds of content that its profile says it does not take.
         self.refused_media = [
-            kind for kind, inputs in _MEDIA.items() if profile.get(inputs) is False
+            kind for kind, name in _MEDIA.items() if profile.get(f"{name}_inputs") is False
         ]
         self.rungs = _rungs(self.model, self.openai_compatible)
         self._best = self.rungs[0]
@@ -239,7 +225,7 @@ class ModelAdapter:
         self._lock = threading.Lock()
         # One request finds out whether the model refuses what none before it carried.
         self.trials = None if marks.get("batch") else FirstCalls()
-        self._outside = _Place(with_plain_json(self.model), {})
+        self._outside = _Place(models.with_plain_json(self.model), {})
         self._places: dict[asyncio.AbstractEventLoop, _Place] = {}
 
     def sampling(self, sampled: bool, seed: int | None) -> Sampling:
@@ -287,9 +273,7 @@ class ModelAdapter:
         unseeded = sampled and "seed" not in sampling
         key = (shape, rung, unseeded, *sorted(sampling.items()))
         if key not in place.requests:
-            model, settings = self._with(place.model, sampling, unseeded)
-            request = self._request(rung, shape, model, settings)
-            place.requests[key] = request._replace(sent=tuple(sampling))
+            place.requests[key] = self._prepared(place.model, shape, sampling, unseeded)
         request, name = place.requests[key], "prompt_cache_key"
         if not cache_key or not self._names_caches or name in self.refused:
             return request
@@ -317,38 +301,50 @@ class ModelAdapter:
             return self._outside
         if loop not in self._places:
             # With a closed loop go its connections.
-            self._places = {
-                other: p for other, p in self._places.items() if not other.is_closed()
-            }
-            model = with_own_connections(self.model) if self.openai_compatible else self.model
-            self._places[loop] = _Place(with_plain_json(model), {})
+            places = self._places.items()
+            self._places = {other: p for other, p in places if not other.is_closed()}
+            own = self.openai_compatible
+            model = models.with_own_connections(self.model) if own else self.model
+            self._places[loop] = _Place(models.with_plain_json(model), {})
         return self._places[loop]
 
-    def _request(
+    def _prepared(
         self,
-        rung: Rung,
-        shape: type[BaseModel] | None,
         model: BaseChatModel,
-        settings: dict[str, Any],
+        shape: type[BaseModel] | None,
+        sampling: Sampling,
+        unseeded: bool,
     ) -> ReplyRequest:
+        """Return a request on the model's rung.
+
+        ChatOpenAI takes any sampling parameter as a keyword of the call. Other classes differ,
+        but those that declare a field honour it.
+        """
+        # Without a seed LangChain's cache would answer every sample with the first.
+        changes: dict[str, object] = {"cache": False} if unseeded else {}
+        fields = () if self.openai_compatible else type(model).model_fields
+        changes |= {key: value for key, value in sampling.items() if key in fields}
+        settings: dict[str, Any] = {k: v for k, v in sampling.items() if k not in fields}
+        model = model.model_copy(update=changes) if changes else model
+        sent = tuple(sampling)
         if shape is None:
-            return ReplyRequest(model, settings, "text", None, None)
+            return ReplyRequest(model, settings, "text", None, None, sent)
+        rung, name = self.rungs[0], shape.__name__
         schema = json_schema(shape, self.text_limit)
-        name = shape.__name__
-        tool = {"type": "function", "function": {"name": name, "parameters": schema}}
+        if rung == "text":
+            note = _AS_JSON.format(schema=json.dumps(schema))
+            return ReplyRequest(model, settings, rung, None, note, sent)
         if rung == "response_format":
             form = {"name": name, "strict": True, "schema": schema}
             settings["response_format"] = {"type": "json_schema", "json_schema": form}
-            return ReplyRequest(model, settings, rung, None, None)
+            return ReplyRequest(model, settings, rung, None, None, sent)
         if rung == "structured_output":
             titled = {"title": name, "description": f"Reply as {name}.", **schema}
-            structured = model.with_structured_output(titled, include_raw=True)
-            return ReplyRequest(structured, {}, rung, name, None)
-        if rung == "tools":
-            bound = model.bind_tools([tool], tool_choice="any", **settings)
-            return ReplyRequest(bound, {}, rung, name, None)
-        note = _AS_JSON.format(schema=json.dumps(schema))
-        return ReplyRequest(model, settings, rung, None, note)
+            runnable = model.with_structured_output(titled, include_raw=True)
+            return ReplyRequest(runnable, {}, rung, name, None, sent)
+        tool = {"type": "function", "function": {"name": name, "parameters": schema}}
+        bound = model.bind_tools([tool], tool_choice="any", **settings)
+        return ReplyRequest(bound, {}, rung, name, None, sent)
 
     def learn(self, request: ReplyRequest, complaint: Complaint) -> bool:
         """Learn from a rejected request; True if asking another way may work.
@@ -372,25 +368,8 @@ class ModelAdapter:
         return self.rungs[0] != request.rung
 
     def _note(self, refused: str, instead: str) -> None:
-        name = model_name(self.model)
+        name = models.model_name(self.model)
         _LOG.warning("The model %r does not take %r: it is asked %s.", name, refused, instead)
-
-    def _with(
-        self, model: BaseChatModel, sampling: Sampling, unseeded: bool
-    ) -> tuple[BaseChatModel, dict[str, Any]]:
-        """Split sampling parameters into what is set on the model and what is passed along.
-
-        ChatOpenAI takes any of them as a keyword of the call. Other classes differ, but
-        those that declare a field honour it.
-        """
-        changes: dict[str, object] = {}
-        if unseeded:
-            # Without a seed LangChain's cache would answer every sample with the first.
-            changes["cache"] = False
-        fields = () if self.openai_compatible else type(model).model_fields
-        changes |= {key: value for key, value in sampling.items() if key in fields}
-        others = {key: value for key, value in sampling.items() if key not in fields}
-        return (model.model_copy(update=changes) if changes else model), others
 
 
 def deadline_of(model: BaseChatModel) -> float | None:

@@ -23,31 +23,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
+from langchain_core import prompts
 from langchain_core.caches import BaseCache
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.outputs import Generation
-from langchain_core.prompts import (
-    ChatPromptTemplate,
-    HumanMessagePromptTemplate,
-    PromptTemplate,
-    SystemMessagePromptTemplate,
-)
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from pydantic import BaseModel
 
-from langchain_judges.asking import faults
+from langchain_judges.asking import faults, reading
 from langchain_judges.asking.adapter import ModelAdapter, ReplyRequest, Sampling, beginnings
 from langchain_judges.asking.limiter import ROW_COST, TokenUsage, token_usage
-from langchain_judges.asking.reading import (
-    OwnPrompt,
-    Parse,
-    Problem,
-    Reading,
-    ReplyData,
-    check,
-    json_schema,
-    read,
-)
+from langchain_judges.asking.reading import Problem, ReplyData
 from langchain_judges.asking.signals import check_stop, pause
 from langchain_judges.asking.steps import NODE_INPUT, Steps, Wait, emit, end_of, unfinished
 from langchain_judges.asking.store import ThreadReplies, key_of
@@ -95,11 +81,11 @@ class Question:
     method: str
     step: str
     adapter: ModelAdapter
-    prompt: ChatPromptTemplate
+    prompt: prompts.ChatPromptTemplate
     shape: type[BaseModel]
     version: str
     label: str = ""
-    parse: Parse | None = None
+    parse: reading.Parse | None = None
     partial: type[BaseModel] | None = None
     measure: Callable[[AIMessage, ReplyData], Measurements] | None = None
     measured_as: str = ""
@@ -113,10 +99,10 @@ class Question:
     replies: ThreadReplies | None = None
 
     @property
-    def own(self) -> OwnPrompt | None:
+    def own(self) -> reading.OwnPrompt | None:
         """The prompt, if it is the caller's own and says how its replies are read."""
         prompt = self.prompt
-        return prompt if isinstance(prompt, OwnPrompt) and prompt.reply else None
+        return prompt if isinstance(prompt, reading.OwnPrompt) and prompt.reply else None
 
 
 # A `Reply` as a store holds it: plain JSON, without its message.
@@ -223,14 +209,15 @@ def sample_seed(seed: int, number: int) -> int:
     return _SPREAD * seed + number
 
 
-def chat_prompt(system: str, *human: str) -> ChatPromptTemplate:
+def chat_prompt(system: str, *human: str) -> prompts.ChatPromptTemplate:
     """Return a prompt of two messages.
 
     Args:
         system: The template of the system message.
         *human: The template of the human one, in parts that are joined as they are.
     """
-    return ChatPromptTemplate.from_messages([("system", system), ("human", "".join(human))])
+    messages = [("system", system), ("human", "".join(human))]
+    return prompts.ChatPromptTemplate.from_messages(messages)
 
 
 # How often a request is sent if errors that can pass keep it from being answered.
@@ -421,8 +408,8 @@ _REPAIR = (
 )
 _NO_REPAIR = {"refusal", "truncated"}
 _KINDS: dict[type, type[HumanMessage | SystemMessage]] = {
-    HumanMessagePromptTemplate: HumanMessage,
-    SystemMessagePromptTemplate: SystemMessage,
+    prompts.HumanMessagePromptTemplate: HumanMessage,
+    prompts.SystemMessagePromptTemplate: SystemMessage,
 }
 # Variables of prompts that hold what other people wrote, and a reply may quote.
 _MATERIAL = (
@@ -499,7 +486,7 @@ def _filled(part: Any, variables: Mapping[str, object]) -> list[BaseMessage]:
     if isinstance(part, BaseMessage):
         return [part]
     kind, text = _KINDS.get(type(part)), vars(part).get("prompt")
-    is_plain = isinstance(text, PromptTemplate) and text.template_format == "f-string"
+    is_plain = isinstance(text, prompts.PromptTemplate) and text.template_format == "f-string"
     if not kind or not is_plain or text.partial_variables:
         messages: list[BaseMessage] = part.format_messages(**variables)
         return messages
@@ -569,7 +556,7 @@ def cache_key(asking: Asking, messages: list[BaseMessage]) -> tuple[str, str]:
         # What the model refuses is learnt anew by each process.
         "sampling": question.adapter.wanted_sampling(question.sampled, asking.seed),
         "seed": asking.seed,
-        "reply": json_schema(question.shape),
+        "reply": reading.json_schema(question.shape),
         # A reply that was kept without log-probabilities is no answer where they are wanted.
         "measured": [question.logprobs, question.measured_as],
     }
@@ -582,7 +569,7 @@ def _fitting(text: str, asking: Asking) -> Reply | None:
     """Return the reply that a cache has for a call, if it still fits."""
     try:
         entry = json.loads(text)
-        data, _ = check(entry["data"], asking.question.shape)
+        data, _ = reading.check(entry["data"], asking.question.shape)
     except (ValueError, TypeError, KeyError):
         return None
     if data is None:
@@ -603,27 +590,28 @@ def _checked(
     repairs_to_go = 0 if own else question.repairs
     material = sealed([str(variables[name]) for name in _MATERIAL if variables.get(name)])
 
-    def reading(sent: Sent, message: AIMessage, shape: type[BaseModel]) -> Reading:
+    def read(sent: Sent, message: AIMessage, shape: type[BaseModel]) -> reading.Reading:
         parse = partial(own.parse, shape=question.shape) if own else question.parse
         tool = sent.request.tool
-        return read(message, shape, parse, tool, material, words_alone=own is not None)
+        alone = own is not None
+        return reading.read(message, shape, parse, tool, material, words_alone=alone)
 
     while True:
         sent = yield from send(asking, messages)
         message = sent.message
         if message is None:
             return asking.reply(None, sent.problem)
-        data, problem = reading(sent, message, question.shape)
+        data, problem = read(sent, message, question.shape)
         if problem and problem.reason not in _NO_REPAIR:
             if repairs_to_go:
                 repairs_to_go -= 1
-                schema = json.dumps(json_schema(question.shape))
+                schema = json.dumps(reading.json_schema(question.shape))
                 repair = _REPAIR.format(detail=problem.detail, schema=schema)
                 unusable = AIMessage(message.text.strip() or "(no text)")
                 messages = [*messages, unusable, HumanMessage(repair)]
                 continue
             if question.partial:
-                data, _ = reading(sent, message, question.partial)
+                data, _ = read(sent, message, question.partial)
         if data is None:
             return asking.reply(None, problem)
         reply = asking.reply(data, None, message)

@@ -18,15 +18,7 @@ import json
 import threading
 import uuid
 from collections import Counter
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -73,7 +65,7 @@ class Job(NamedTuple):
     status: str
     completed: int
     ended: bool
-    files: Sequence[str] = ()
+    files: tuple[str, ...] = ()
     problem: str = ""
     requests: int = 0
 
@@ -124,7 +116,8 @@ class OpenAIJobs:
         job = (await self.batches.retrieve(name)).to_dict()
         status, counts = job["status"], job.get("request_counts") or {}
         ended = status in {"completed", "failed", "expired", "cancelled"}
-        files = [job[name] for name in ("output_file_id", "error_file_id") if job.get(name)]
+        found = (job.get(each) for each in ("output_file_id", "error_file_id"))
+        files = tuple(filter(None, found))
         problem = json.dumps(job.get("errors")) if status == "failed" else ""
         return Job(name, status, counts.get("completed", 0), ended, files, problem)
 
@@ -334,12 +327,11 @@ class Batcher:
         # Written first: a process that dies after the next line finds the job again.
         self._name(mark, "")
         try:
-            name = await self._made_once(content, mark, len(part))
+            self._name(mark, await self._made_once(content, mark, len(part)))
         except Exception as exc:
             if status_of(exc) is not None:  # there is no such job
                 self._forget(mark)
             raise
-        self._name(mark, name)
         await self._follow(mark)
 
     async def _made_once(self, content: Json, mark: str, requests: int) -> str:
@@ -372,15 +364,14 @@ class Batcher:
         """Follow a job of an earlier run."""
         job = self._jobs[mark]
         if not job["name"]:
-            name = await self._api.find(mark, len(job["keys"]))
-            if name is None:  # the process died before it was: nothing was paid
-                self._forget(mark)
-                for key in job["keys"]:
-                    if pending := self._open.pop(key, None):
-                        self._enter(pending)
-                return
-            self._name(mark, name)
-        await self._follow(mark)
+            self._name(mark, await self._api.find(mark, len(job["keys"])) or "")
+        if job["name"]:
+            await self._follow(mark)
+            return
+        self._forget(mark)  # the process died before it was made: nothing was paid
+        for key in job["keys"]:
+            if pending := self._open.pop(key, None):
+                self._enter(pending)
 
     async def _follow(self, mark: str) -> None:
         """Wait for a job's end, and hand out what it brought."""

@@ -241,10 +241,7 @@ class MinuteLimiter(BaseRateLimiter):
 
     async def aacquire(self, *, blocking: bool = True) -> bool:
         """Wait for the turn of a call; without `blocking`, say whether it is now."""
-        wait = self.turn(blocking=blocking)
-        if blocking:
-            await asyncio.sleep(wait)
-        return blocking or not wait
+        return await asyncio.to_thread(self.acquire, blocking=blocking)
 
     def spend(self, tokens: int) -> None:
         """Count the tokens of a reply."""

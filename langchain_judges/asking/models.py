@@ -331,9 +331,8 @@ def with_own_connections(model: BaseChatModel) -> BaseChatModel:
     from openai import DefaultAsyncHttpxClient
 
     own = root.with_options(http_client=DefaultAsyncHttpxClient())
-    return model.model_copy(
-        update={"root_async_client": own, "async_client": own.chat.completions}
-    )
+    changes = changed_clients(model, lambda client: own if client is root else client)
+    return model.model_copy(update=changes)
 
 
 def with_plain_json(model: BaseChatModel) -> BaseChatModel:

@@ -284,13 +284,10 @@ def in_one(
         works = [send for send in first(state) if isinstance(send, Send)]
         updates = yield from together([each.drive(send.arg, send.node) for send in works])
         for key in lists:
-            state[key] = [*state[key], *_added(updates, key)]
+            added = (one for update in updates for one in update.get(key, ()))
+            state[key] = [*state[key], *added]
         sums = {key: Overwrite(state[key]) for key in lists}
         return {**first_update, **sums, **end(state)}
 
     steps.__name__ = each.name
     return steps
-
-
-def _added(updates: Sequence[Update], key: str) -> list[object]:
-    return [one for update in updates for one in update.get(key, ())]

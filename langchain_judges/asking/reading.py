@@ -59,11 +59,7 @@ _ENDINGS = ("finish_reason", "stop_reason", "stopReason", "done_reason", "status
 # Words after the one object of a reply: more may take back what it says.
 _WORDS_AFTER = 12
 _LABEL_ERRORS = {
-    "enum",
-    "greater_than_equal",
-    "int_from_float",
-    "less_than_equal",
-    "literal_error",
+    *("enum", "greater_than_equal", "int_from_float", "less_than_equal", "literal_error")
 }
 
 

@@ -10,7 +10,6 @@ equation 3: `P = exp(mean of the log-probabilities of the part's K tokens)`.
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import re
@@ -462,20 +461,12 @@ def json_spans(
     >>> json_spans('{"role_1": {"vote": "1"}}')
     {('role_1', 'vote'): (21, 22), ('role_1',): (11, 24), (): (0, 25)}
     """
-    spans: dict[tuple[str | int, ...], Span] = {}
-    for one in _candidates(text):
-        if data is None or _says(one.value, data):
-            _walk(text, one.start, (), spans)
-            break
-    return spans
-
-
-def _candidates(text: str) -> list[TextObject]:
-    """Return the objects that may be what was read, in the order in which they count."""
-    if whole := whole_object(text):
-        return [whole]
-    thoughts = answer_start(text) or 0
-    return objects(text, thoughts).complete + (objects(text).complete if thoughts else [])
+    whole = whole_object(text)
+    thoughts = 0 if whole else answer_start(text) or 0
+    found = [whole] if whole else objects(text, thoughts).complete
+    found += objects(text).complete if thoughts else []
+    fitting = (one for one in found if data is None or _says(one.value, data))
+    return next((_spans(text, one.start) for one in fitting), {})
 
 
 def _says(value: object, data: object) -> bool:
@@ -485,33 +476,33 @@ def _says(value: object, data: object) -> bool:
     return bool(value == data)
 
 
-def _walk(
-    text: str, at: int, path: tuple[str | int, ...], spans: dict[tuple[str | int, ...], Span]
-) -> int:
-    """Note the spans of the value that starts at `at`; return where it ends."""
-    start = at
-    if text[at] not in "{[":
-        _, end = DECODER.raw_decode(text, at)
-        spans.setdefault(path, (start + 1, end - 1) if text[start] == '"' else (start, end))
-        return end
-    closing = "}" if text[at] == "{" else "]"
-    at = _skip(text, at + 1)
-    for position in itertools.count():
-        if text[at] == closing:
-            break
-        key: str | int = position
-        if closing == "}":
-            key, at = DECODER.raw_decode(text, at)
-            at = _skip(text, _skip(text, at) + 1)  # behind its colon
-        at = _skip(text, _walk(text, at, (*path, key), spans))
-        if text[at] == ",":
-            at = _skip(text, at + 1)
-    spans.setdefault(path, (start, at + 1))
-    return at + 1
+# A string, the rest of a value, or a mark between values.
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[^\s{}\[\],:"]+|[{}\[\],]', re.DOTALL)
 
 
-def _skip(text: str, at: int) -> int:
-    """Return the next place that is no white space."""
-    while text[at] in " \t\r\n":
-        at += 1
-    return at
+def _spans(text: str, at: int) -> dict[tuple[str | int, ...], Span]:
+    """Return the spans of the values of the object that begins at a place."""
+    spans: dict[tuple[str | int, ...], Span] = {}
+    # Of each object or list that is open: where it begins, and the key or number of its value.
+    opened: list[tuple[int, str | int | None]] = []
+    for token in _TOKEN.finditer(text, at):
+        mark, start, end = token[0], *token.span()
+        if mark in "{[":
+            opened.append((start, None if mark == "{" else 0))
+            continue
+        begin, key = opened.pop()
+        path = tuple(str(name) if isinstance(name, str) else name or 0 for _, name in opened)
+        if mark in "}]":
+            spans.setdefault(path, (begin, end))
+            if not opened:
+                break
+            continue
+        if mark == ",":
+            key = key + 1 if isinstance(key, int) else None
+        elif key is None:
+            key = str(json.loads(mark, strict=False))
+        else:
+            quotes = mark.startswith('"')
+            spans.setdefault((*path, key), (start + quotes, end - quotes))
+        opened.append((begin, key))
+    return spans
