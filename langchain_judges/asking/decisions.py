@@ -16,6 +16,7 @@ from typing import Any
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 
@@ -85,18 +86,12 @@ def _request(messages: Sequence[BaseMessage], settings: Mapping[str, Any]) -> di
 
     if "schema" not in settings:
         raise OptionError("a decision model answers closed questions only")
-    questions = {
-        ".".join(path): Choice(
-            instructions=f"Which {path[-1]} fits{_within(path)}, by what the text asks for?",
-            choices=dict.fromkeys(answers),
-        )
-        for path, answers in _questions(settings["schema"])
-    }
+    questions = {}
+    for path, answers in _questions(settings["schema"]):
+        within = f" {', '.join(path[:-1])}" if len(path) > 1 else ""
+        ask = f"Which {path[-1]} fits{within}, by what the text asks for?"
+        questions[".".join(path)] = Choice(instructions=ask, choices=dict.fromkeys(answers))
     return {"input": "\n\n".join(each.text for each in messages), "questions": questions}
-
-
-def _within(path: Path) -> str:
-    return f" {', '.join(path[:-1])}" if len(path) > 1 else ""
 
 
 def _questions(schema: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Path, list[str]]]:
@@ -118,19 +113,15 @@ def _questions(schema: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Pat
 
 
 def _result(response: Any, schema: Mapping[str, Any]) -> ChatResult:
-    refused = [name for name in response.refusals]
-    tokens = list(_tokens(response, schema)) if not refused else []
-    usage = response.usage
-    sizes = usage.input_tokens or 0, usage.output_tokens or 0
+    refused = list(response.refusals)
+    tokens = [] if refused else list(_tokens(response, schema))
+    read, written = response.usage.input_tokens or 0, response.usage.output_tokens or 0
+    usage = UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)
     message = AIMessage(
         "".join(str(token["token"]) for token in tokens),
         additional_kwargs={"refusal": f"no answer to {refused[0]}"} if refused else {},
         response_metadata={"model_name": response.model, "logprobs": {"content": tokens}},
-        usage_metadata={
-            "input_tokens": sizes[0],
-            "output_tokens": sizes[1],
-            "total_tokens": sum(sizes),
-        },
+        usage_metadata=usage,
     )
     return ChatResult(generations=[ChatGeneration(message=message)])
 

@@ -158,7 +158,11 @@ class ReplyStore:
             with self._using:
                 return self._file.execute(query, values).fetchall()
         except sqlite3.DatabaseError as exc:
-            self._replace(exc)
+            if self.path is None or isinstance(exc, sqlite3.OperationalError):
+                raise self._error(exc) from exc
+            with self._using:
+                self._file.close()
+                self._file = self._replaced(self.path, exc)
             return []
 
     def _opened(self) -> sqlite3.Connection:
@@ -173,29 +177,19 @@ class ReplyStore:
         except sqlite3.OperationalError:
             raise
         except sqlite3.DatabaseError as exc:
-            self._set_aside(exc)
-            return self._opened()
+            return self._replaced(self.path, exc)
 
-    def _replace(self, error: sqlite3.DatabaseError) -> None:
+    def _replaced(self, path: Path, error: sqlite3.DatabaseError) -> sqlite3.Connection:
         """Begin a new file in place of a damaged one."""
-        if self.path is None or isinstance(error, sqlite3.OperationalError):
-            raise self._error(error) from error
-        with self._using:
-            self._file.close()
-            self._set_aside(error)
-            self._file = self._opened()
-
-    def _set_aside(self, error: sqlite3.DatabaseError) -> None:
-        path = cast("Path", self.path)
-        free = (Path(f"{path}.damaged{n or ''}") for n in itertools.count())
-        aside = next(each for each in free if not each.exists())
-        path.rename(aside)
+        names = (Path(f"{path}.damaged{n or ''}") for n in itertools.count())
+        aside = path.rename(next(each for each in names if not each.exists()))
         for end in _SIDE_FILES:
             Path(f"{path}{end}").unlink(missing_ok=True)
         _LOG.warning(
             "%s is damaged (%s) and was moved to %s; its replies are asked for again.",
             *(path, error, aside.name),
         )
+        return self._opened()
 
     def _error(self, exc: Exception) -> OutputError:
         return OutputError(f"Replies cannot be written to {self.path}: {exc}")
