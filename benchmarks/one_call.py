@@ -42,7 +42,9 @@ def serve() -> None:
         verdict: dict[str, Any] = {"explanation": WHY, "preference": "1"}
         if call.shape == "Scores":
             verdict = {"score_1": 4, "score_2": 2, "explanation": WHY}
-        if call.shape not in {"Scores", "Choice"}:
+        if call.shape == "Labelled":
+            verdict = {"explanation": WHY, "label": "1"}
+        if call.shape not in {"Scores", "Choice", "Labelled"}:
             verdict = {"reasoning": WHY, "score": True}
         text = json.dumps(verdict)
         result = reply(text)
@@ -135,6 +137,19 @@ async def judged(url: str, method: str) -> None:
         assert row["judged"], row
 
 
+async def labelled(url: str) -> None:
+    from langchain_judges import ajudge_many, create_rubric_judge
+
+    judge = create_rubric_judge(chat(url), rubric="The answer is right.")
+    items = [
+        {"input": pair["input"], "output": pair[side], "id": f"{number} {side}"}
+        for number, pair in enumerate(tide_pairs(JUDGMENTS // 2))
+        for side in ("output_a", "output_b")
+    ]
+    async for row in ajudge_many(judge, items, max_concurrency=IN_FLIGHT, progress=False):
+        assert row["judged"], row
+
+
 def judged_threads(url: str) -> None:
     from langchain_judges import judge_many, load_judge
 
@@ -152,6 +167,7 @@ CONTESTANTS: dict[str, Callable[[str], Any]] = {
     "openevals, `create_async_llm_as_judge`": openevals,
     "`ajudge_many`, `relative`": lambda url: judged(url, "relative"),
     "`ajudge_many`, `absolute`": lambda url: judged(url, "absolute"),
+    "`ajudge_many`, `rubric`": labelled,
     "`judge_many`, `relative`": judged_threads,
 }
 
