@@ -431,7 +431,7 @@ def reply_tokens(message: AIMessage) -> list[Any]:
 
 def _read_token(token: Any) -> tuple[bytes, float] | None:
     """Return the bytes that a token spells and its log-probability, as far as it has them."""
-    parts: Mapping[str, Any] = token if isinstance(token, Mapping) else {}
+    parts: dict[str, Any] = token if isinstance(token, dict) else {}
     data: Any = parts.get("bytes")
     text: Any = parts.get("token")
     logprob: Any = parts.get("logprob")
