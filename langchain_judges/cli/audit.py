@@ -252,17 +252,15 @@ def _run(
         elif not state.next:
             step = {"items": items}
         while step or state.next:
+            file = None
             if state.interrupts:
-                request = state.interrupts[0].value
-                name = f"{path.name}.review-{thread}-{request['round']}.jsonl"
-                file = AnswerFile(path.with_name(name), "answer")
-                if not _review(request, file):
+                draft = path.with_name(f"{path.name}.review-{thread}")
+                if (file := _review(state.interrupts[0].value, draft)) is None:
                     return None
                 step = Command(resume={answer["id"]: answer for answer in file.answers})
-                _work(loop, step, config)
+            _work(loop, step, config)
+            if file:
                 file.path.unlink(missing_ok=True)
-            else:
-                _work(loop, step, config)
             state, step = loop.get_state(config), None
     return {key: state.values.get(key) for key in loop.output_channels}
 
@@ -279,17 +277,26 @@ def _work(audit: JudgeGraph, start: Any, config: RunnableConfig) -> None:
                     status.update(f"judged {items:,} items, {calls:,} calls")
 
 
-def _review(request: AuditRequest, file: AnswerFile) -> bool:
-    """Have the proposals answered at the terminal; False if the person stops before."""
-    desk = AuditDesk(InertConsole(highlight=False), read_key, file, request)
+def _review(request: AuditRequest, draft: Path) -> AnswerFile | None:
+    """Have the proposals of a round answered at the terminal, and each answer kept in a file.
+
+    Returns:
+        The file, None if the person stops before the end.
+    """
+    file = AnswerFile(draft.with_name(f"{draft.name}-{request['round']}.jsonl"), "answer")
     proposals = {proposal["id"]: proposal for proposal in request["proposals"]}
+    # A killed run may have taken those that are no longer asked.
+    file.answers = [answer for answer in file.answers if answer["id"] in proposals]
+    desk = AuditDesk(InertConsole(highlight=False), read_key, file, request)
     answered = [proposals.pop(answer["id"]) for answer in file.answers]
-    if left := desk.go_through(proposals.values(), answered):
-        say(
-            f"Proposals without an answer: {left} of {len(request['proposals'])}. "
-            "The same command resumes here."
-        )
-    return not left
+    left = desk.go_through(proposals.values(), answered)
+    if not left:
+        return file
+    say(
+        f"Proposals without an answer: {left} of {len(request['proposals'])}. "
+        "The same command resumes here."
+    )
+    return None
 
 
 _PLAIN = {"a": "accept", "r": "reject", "w": "check_wrong"}

@@ -140,8 +140,7 @@ def trust(
         langchain-judges trust rows.csv --verdicts verdicts.csv -o report.html
     """
     # Loaded here: help needs nothing of it.
-    from langchain_judges.report import compare, trust_columns
-    from langchain_judges.report import trust as report_on
+    from langchain_judges.report import trust_columns
     from langchain_judges.rows.files import read_table
 
     path, results = Path(data) if data else None, judge.verdicts or []
@@ -166,12 +165,7 @@ def trust(
                 records = report.records or report.paths[0].with_suffix(".verdicts.jsonl")
                 runs, summary = _judged(spec, rows, records, run)
             with busy("Computing the report"):
-                ((name, first), *others) = runs.items()
-                answer = (
-                    compare(runs, rows, **options)
-                    if others
-                    else report_on(first, rows, name=name, **options)
-                )
+                answer = _report_on(runs, rows, options)
         text, passed = _tell(answer, report.min_agreement)
         with busy("Drawing the report"):
             report.write(answer, text)
@@ -271,6 +265,18 @@ def _read_runs(paths: Sequence[Path]) -> tuple[Runs, Summary]:
             for row in filter(was_asked, rows):
                 summary.add(row)
     return runs, summary
+
+
+def _report_on(
+    runs: Runs, rows: Sequence[Mapping[str, object]] | None, options: dict[str, Any]
+) -> TrustReport | ComparisonReport:
+    from langchain_judges.report import compare
+    from langchain_judges.report import trust as report_on
+
+    if len(runs) > 1:
+        return compare(runs, rows, **options)
+    ((name, verdicts),) = runs.items()
+    return report_on(verdicts, rows, name=name, **options)
 
 
 def _tell(
