@@ -54,33 +54,37 @@ def tournament(points: Floats) -> Tournament:
     precision 0.1 on each strength. Intervals take comparisons for independent.
 
     Args:
-        points: (systems, systems): what the one of the row won from the one of the column, 1
-            for a win and 0.5 for a tie.
+        points: (..., systems, systems): what the one of the row won from the one of the column,
+            1 for a win and 0.5 for a tie; of several tournaments at once all results have
+            their shape before them.
 
     Source: Bradley & Terry 1952; the maximum by Newton's steps.
     """
     points = np.asarray(points, dtype=float)
-    played, theta = points + points.T, np.zeros(len(points))
+    played, theta = points + points.swapaxes(-1, -2), np.zeros(points.shape[:-1])
+    diagonal = np.eye(points.shape[-1])
     for _ in range(100):
-        p = 1 / (1 + np.exp(-np.subtract.outer(theta, theta)))
-        gradient = (points - played * p).sum(axis=1) - PRIOR * theta
-        information = -played * p * (1 - p)
-        np.fill_diagonal(information, 0.0)
-        np.fill_diagonal(information, PRIOR - information.sum(axis=1))
-        step = np.linalg.solve(information, gradient)
-        theta = theta + step * min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))
-        if float(np.abs(step).max()) < 1e-9:
+        p = 1 / (1 + np.exp(-_leads(theta)))
+        gradient = (points - played * p).sum(axis=-1) - PRIOR * theta
+        information = -played * p * (1 - p) * (1 - diagonal)
+        information += diagonal * (PRIOR - information.sum(axis=-1))[..., None]
+        step = np.linalg.solve(information, gradient[..., None])[..., 0]
+        longest = np.abs(step).max(axis=-1, keepdims=True)
+        theta = theta + step * np.minimum(1.0, 2.0 / np.maximum(longest, 1e-300))
+        if longest.max() < 1e-9:
             break
-    covariance = np.linalg.inv(information)
-    theta = theta - theta.mean()
     # Only differences matter: errors are those of strengths around their mean.
-    centre = np.eye(len(theta)) - 1 / len(theta)
-    covariance = centre @ covariance @ centre
-    own = np.diag(covariance)
-    spread = np.sqrt(np.maximum(own[:, None] + own[None, :] - 2 * covariance, 1e-12))
-    doubt = scipy.special.ndtr(-np.abs(np.subtract.outer(theta, theta)) / spread)
-    np.fill_diagonal(doubt, 0.0)
+    centre = diagonal - 1 / len(diagonal)
+    covariance = centre @ np.linalg.inv(information) @ centre
+    own = np.diagonal(covariance, axis1=-2, axis2=-1)
+    spread = np.maximum(own[..., :, None] + own[..., None, :] - 2 * covariance, 1e-12)
+    doubt = scipy.special.ndtr(-np.abs(_leads(theta)) / np.sqrt(spread)) * (1 - diagonal)
+    theta = theta - theta.mean(axis=-1, keepdims=True)
     return Tournament(theta, np.sqrt(own), doubt)
+
+
+def _leads(strengths: Floats) -> Floats:
+    return strengths[..., :, None] - strengths[..., None, :]
 
 
 def comparisons_to_settle(
@@ -105,13 +109,10 @@ def comparisons_to_settle(
         wins = chances[:, :more].sum(axis=1)
         draws[:, pair[0], pair[1]] += wins
         draws[:, pair[1], pair[0]] += more - wins
-        ends = [tournament(draw) for draw in draws]
-        done = [
-            end.strengths[pair[0]] > end.strengths[pair[1]]
-            and end.doubt[pair] <= end.allowed(confidence)
-            for end in ends
-        ]
-        return bool(sum(done) >= _POWER * _DRAWS)
+        ends, (best, second) = tournament(draws), pair
+        ahead = ends.strengths[:, best] > ends.strengths[:, second]
+        sure = ends.doubt[:, best, second] <= state.allowed(confidence)
+        return bool((ahead & sure).sum() >= _POWER * _DRAWS)
 
     most = 1
     while not settles(most):
