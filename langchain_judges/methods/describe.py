@@ -67,7 +67,8 @@ def kind_of(judge: object) -> Kind:
     """
     if not isinstance(judge, Runnable):
         raise OptionError(f"`judge` must be a judge, got {type(judge).__name__}")
-    takes = metadata_of(judge).get("takes")
+    options = getattr(unwrapped(judge), "options", None)
+    takes = metadata_of(judge).get("takes") or getattr(options, "takes", None)
     if takes in {"pair", "item"}:
         return takes  # type: ignore[no-any-return]
     # What is wrapped around a graph may not know the graph's own schema.
