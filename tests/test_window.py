@@ -3,12 +3,12 @@
 from concurrent.futures import Future
 from typing import Any
 
-from langchain_judges.runs import budget
+from langchain_judges.runs import many
 
 
 def test_no_row_is_started_while_too_many_results_are_held_back(monkeypatch):
-    monkeypatch.setattr(budget, "HELD_BACK", 3)
-    rows: budget.Window[Future[Any]] = budget.Window(2, lambda _: None)
+    monkeypatch.setattr(many, "HELD_BACK", 3)
+    rows: many.Window[Future[Any]] = many.Window(2, lambda _: None)
     slow: Future[Any] = Future()
     rows.start(slow)
     for _ in range(3):

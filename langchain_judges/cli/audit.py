@@ -231,7 +231,7 @@ def _run(
     from langchain_judges.methods.allure.audit import create_allure_audit
     from langchain_judges.methods.describe import metadata_of
     from langchain_judges.methods.registry import load_judge
-    from langchain_judges.runs.budget import places_of
+    from langchain_judges.runs.run_state import places_of
 
     memory = FailureMemory(path=path)
     judge = load_judge({**spec, "options": {**spec["options"], "memory": memory}})

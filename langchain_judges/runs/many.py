@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import deque
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
+    Callable,
     Collection,
     Generator,
     Iterator,
@@ -19,13 +21,12 @@ from contextvars import copy_context
 from inspect import GEN_CREATED, getgeneratorstate
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from langchain_judges.asking.ask import GRACE
 from langchain_judges.asking.steps import arun, run
 from langchain_judges.errors import JudgeError, RunStopped, needs
 from langchain_judges.options import with_options
-from langchain_judges.runs.budget import Window
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.rows import ResultRow, RunRow
 from langchain_judges.runs.run_state import Judge, Rows, RunState
@@ -85,6 +86,61 @@ def ajudge_many(judge: Judge, rows: Rows, options: RunOptions) -> AsyncRun:
         options: Each by its name.
     """
     return AsyncRun(RunState(judge, rows, options))
+
+
+HELD_BACK = 1_000
+"""Finished results that may wait for a slower row; no row is started while so many do."""
+
+
+F = TypeVar("F", bound=Future[Any] | asyncio.Future[Any])
+
+
+class Window(Generic[F]):
+    """Futures in the order of their rows, with bounds on unfinished and on finished ones.
+
+    Only the thread or event loop that owns it may call its methods.
+
+    Args:
+        places: The most unfinished rows.
+        report: Is called with the name of a future when it is done, from any thread.
+    """
+
+    def __init__(self, places: int, report: Callable[[Any], object]) -> None:
+        """Create an empty window."""
+        self._places = places
+        self._report = report
+        self.rows: deque[F] = deque()
+        self.unfinished = 0
+
+    def has_room(self) -> bool:
+        """Return whether another row may be started.
+
+        Rows are started far ahead only past a slow row, not past a slow caller.
+        """
+        if self.unfinished >= self._places:
+            return False
+        held_back = len(self.rows) - self.unfinished
+        ahead = held_back < HELD_BACK and not self.next_is_there()
+        return ahead or len(self.rows) < self._places
+
+    def start(self, row: F) -> None:
+        """Append a row."""
+        self.rows.append(row)
+        if not row.done():
+            self.unfinished += 1
+            row.add_done_callback(self._report)
+
+    def finished(self) -> None:
+        """Count one row as finished, whichever it is."""
+        self.unfinished -= 1
+
+    def next_is_there(self) -> bool:
+        """Return whether the next result in order is finished."""
+        return bool(self.rows) and self.rows[0].done()
+
+    def pop(self) -> F:
+        """Remove and return the next row in order."""
+        return self.rows.popleft()
 
 
 class _Judging:

@@ -17,7 +17,7 @@ from typing import Any, cast
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from langchain_judges.asking.limiter import ROW_COST, RowCost
+from langchain_judges.asking.limiter import ROW_COST, CallLimiter, RowCost
 from langchain_judges.asking.steps import Steps, Wait
 from langchain_judges.errors import (
     InputError,
@@ -26,9 +26,9 @@ from langchain_judges.errors import (
     RepeatedFailureError,
     RunStopped,
 )
-from langchain_judges.methods.describe import kind_of, memories_of, unwrapped
-from langchain_judges.runs.budget import BUSY, RowBudget, limiter_of, places_of, prices_of
+from langchain_judges.methods.describe import is_local, kind_of, memories_of, unwrapped
 from langchain_judges.runs.options import RunOptions
+from langchain_judges.runs.prices import Prices
 from langchain_judges.runs.rows import (
     ResultRow,
     RunRow,
@@ -53,6 +53,16 @@ _LOG = logging.getLogger(__name__)
 
 ALIKE = 10
 """The run stops if this many first rows all fail with the same permanent error."""
+# Unfinished rows per call in flight: some rows plan or merge and wait for no call.
+BUSY = 2
+# Default number of calls in flight; a local model generates two replies at a time, and more
+# calls would only wait there.
+PLACES, LOCAL_PLACES = 16, 4
+
+
+def places_of(judge: object) -> int:
+    """Return the default number of calls in flight for a judge."""
+    return LOCAL_PLACES if is_local(judge) else PLACES
 
 
 class FirstRows:
@@ -130,8 +140,17 @@ class RunState:
         self._options = options
         places = options.max_concurrency or places_of(judge)
         self.open_rows = options.open_rows or BUSY * places
-        prices = prices_of(options)
-        self.limiter = limiter_of(options, places, prices)
+        if options.max_cost is not None and options.prices is None:
+            raise OptionError("`max_cost` needs `prices`")
+        prices = None if options.prices is None else Prices.read(options.prices)
+        self.limiter = CallLimiter(
+            places,
+            max_calls=options.max_calls,
+            max_tokens=options.max_tokens,
+            max_cost=options.max_cost,
+            rate_limiter=options.rate_limiter,
+            price=prices.cost if prices else None,
+        )
         self.fatal: BaseException | None = None
         self.when_stopped: Callable[[], object] | None = None
         self._shard = Shard.parse(options.shard) if options.shard is not None else None
@@ -139,7 +158,8 @@ class RunState:
         # All rows see the memories as they are now.
         memories = {id(each): each for each in memories_of(judge)}.values()
         self._memories = [each.hold() for each in memories]
-        marks, calls_each = marks_of(judge, " ".join(each.version for each in self._memories))
+        version = " ".join(each.version for each in self._memories)
+        marks, self._calls_each = marks_of(judge, version)
         if self._files.records and "method" not in marks:
             raise OptionError(
                 "results are stored for a judge with metadata that identify it, so that a "
@@ -170,10 +190,10 @@ class RunState:
         # The user's own columns of the rows that are not returned yet, by index.
         self._own: dict[int, Mapping[str, object]] = {}
         self.delivered: Mapping[str, object] = {}
-        self._budget = RowBudget(self.limiter, self.summary, calls_each)
+        self._spent = False
         self._next: RunRow | None = None
+        # What the rows in progress have spent, by index.
         self._active: dict[int, RowCost] = {}
-        """What the rows in progress have spent, by index."""
         self._first_rows = FirstRows()
         self._lock = threading.Lock()
         self._show: Callable[[], None] = lambda: None
@@ -191,15 +211,42 @@ class RunState:
         if row is None:
             return None
         if not row.problem and row.key not in self._files:
-            if self._budget.allows(list(self._active.values())):
+            if self._has_means():
                 self._start(row)
             elif self._active:
                 return None
             else:
-                row.over_budget = self._budget.exhausted = True
+                row.over_budget = self._spent = True
         self._next = None
         self._own[row.index] = row.own
         return row
+
+    def _has_means(self) -> bool:
+        """Return whether one more row can be finished in addition to the active ones."""
+        limiter, each, active = self.limiter, self._calls_each, list(self._active.values())
+        if self._spent:
+            return False
+        if limiter.max_calls is not None:
+            promised = sum(max(0, each - row_cost.usage["calls"]) for row_cost in active)
+            if limiter.calls + promised + max(each, 1) > limiter.max_calls:
+                return False
+        new_rows = self.summary.rows - self.summary.resumed
+        limits = (limiter.tokens, limiter.max_tokens), (limiter.cost, limiter.max_cost)
+        for usage, limit in limits:
+            if limit is None:
+                continue
+            # The cost of a row is not known before the first is finished.
+            mean = usage / new_rows if new_rows else limit * len(active)
+            if usage + mean * (len(active) + bool(new_rows)) >= limit:
+                return False
+        return True
+
+    def _why_not(self) -> str:
+        """Return why a row is not started."""
+        most, each = self.limiter.max_calls, self._calls_each
+        if most is not None and most < each and not self.limiter.calls:
+            return f"a pair may need {each} calls, and the budget is {most}"
+        return "the budget is spent"
 
     def _start(self, row: RunRow) -> None:
         replies = self._files.replies_to(row.key)
@@ -233,7 +280,7 @@ class RunState:
                 self.summary.add(result)
             return result
         if row.over_budget:
-            outcome = failed_outcome(row, "over_budget", self._budget.why_not())
+            outcome = failed_outcome(row, "over_budget", self._why_not())
         elif row.problem:
             outcome = self._refused(row)
         else:
@@ -346,7 +393,7 @@ class RunState:
             and self.summary.rows == self._reader.own_rows
         )
         receipt = None
-        if self._shard and complete and not self._budget.exhausted:
+        if self._shard and complete and not self._spent:
             rows = self._reader.read_rows
             receipt = Receipt(self.name["mark"], rows, self._reader.own_rows)
         # A table is whole where every row has a result that was returned.
