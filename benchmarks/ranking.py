@@ -19,7 +19,7 @@ import numpy as np
 from langchain_core.runnables import Runnable, RunnableLambda
 
 from langchain_judges.metrics.tournament import tournament
-from langchain_judges.runs.ranking import rank
+from langchain_judges.runs.comparison import rank
 from langchain_judges.verdict import even_verdict
 
 SYSTEMS, TASKS, TIES = 10, 100, 0.1

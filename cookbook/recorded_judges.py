@@ -40,7 +40,7 @@ from langchain_judges.orders import (
     preferred_slot,
 )
 from langchain_judges.rows.checks import kind_of_verdict
-from langchain_judges.runs.columns import SourceRecord
+from langchain_judges.runs.sources import SourceRecord
 from langchain_judges.verdict import (
     Failure,
     LabelVerdict,

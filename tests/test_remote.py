@@ -7,9 +7,8 @@ import pytest
 
 from langchain_judges import judge_many
 from langchain_judges.errors import OptionError, OutputError
-from langchain_judges.runs import remote
-from langchain_judges.runs.remote import Remote
-from langchain_judges.runs.shards import merge
+from langchain_judges.runs import shards
+from langchain_judges.runs.shards import Remote, merge
 from tests.fakes import FakeChatModel
 from tests.judges import of_method
 
@@ -71,7 +70,7 @@ def test_a_copy_is_due_once_a_period(store):
     (place.folder / "part").touch()
     place.push_when_due("part")
     assert not store.exists("/bucket/out/part")
-    now[0] = remote.PERIOD
+    now[0] = shards.PERIOD
     place.push_when_due("part")
     place.close()
     assert store.exists("/bucket/out/part")

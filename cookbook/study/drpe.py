@@ -37,7 +37,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.methods.drpe.roles import SETS as ROLES
 from langchain_judges.methods.drpe.roles import SUBJECTIVE
 from langchain_judges.metrics import correlate, williams_test
-from langchain_judges.runs.columns import shuffled
+from langchain_judges.runs.sources import shuffled
 
 SETS = ("cnn2022", "summeval", "bbc2022")
 RIVAL = "llm_score"

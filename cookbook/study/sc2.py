@@ -29,7 +29,7 @@ from langchain_judges.asking.models import model_identity
 from langchain_judges.methods.registry import METHODS, within_budget
 from langchain_judges.methods.sc2 import learn_aspects
 from langchain_judges.metrics import accuracy
-from langchain_judges.runs.columns import NO_TEXT
+from langchain_judges.runs.sources import NO_TEXT
 from langchain_judges.verdict import add_usage, no_usage
 
 TASKS = {"hh_helpful_test": "helpful", "summeval12": "summary"}

@@ -120,7 +120,7 @@ def judge(
 def _batched(chat: BaseChatModel, out: Path | None) -> BaseChatModel:
     """Return the model with its calls turned into jobs, remembered in a file beside `out`."""
     from langchain_judges.asking.batches import batch_model
-    from langchain_judges.runs.remote import url_of
+    from langchain_judges.runs.shards import url_of
 
     if out is None or url_of(out):
         raise OptionError(

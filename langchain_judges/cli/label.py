@@ -150,7 +150,7 @@ class FirstToLabel:
 
     def tell(self, summary: Summary) -> None:
         """Write the rows if a run of pairs settles nothing, or its labels are doubtful."""
-        from langchain_judges.runs.remote import url_of
+        from langchain_judges.runs.shards import url_of
         from langchain_judges.runs.summary import is_open
 
         wanted = summary.labels and {*self.kinds} - {"", SURE}

@@ -157,7 +157,7 @@ def _table_of_systems(
     paths: Sequence[str], systems: str | None, rows: RowFlags
 ) -> tuple[Source, list[str]]:
     """Return one table with a column for each system, and the names of these columns."""
-    from langchain_judges.runs.ranking import joined
+    from langchain_judges.runs.comparison import joined
 
     names = [name.strip() for name in (systems or "").split(",") if name.strip()]
     if len(paths) == 1:
@@ -270,7 +270,7 @@ def _order(
     """Rank several systems; leave with 1 where nothing was judged, or not all that must be."""
     from langchain_judges.report.systems import Order
     from langchain_judges.report.terminal import ranking_table
-    from langchain_judges.runs.ranking import rank
+    from langchain_judges.runs.comparison import rank
 
     tasks = (
         {**row, "outputs": {name: record[name] for name in names if record.get(name)}}

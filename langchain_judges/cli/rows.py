@@ -28,8 +28,8 @@ from langchain_judges.rows.checks import (
 )
 from langchain_judges.rows.files import nearest_file
 from langchain_judges.rows.lookup import CONTEXTS
-from langchain_judges.runs.columns import FIELDS
 from langchain_judges.runs.sources import (
+    FIELDS,
     Records,
     Source,
     UnreadableTable,

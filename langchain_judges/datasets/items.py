@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from langchain_judges.datasets.source import Source
-from langchain_judges.runs.columns import NO_TEXT, RowStream, SourceRecord
+from langchain_judges.runs.sources import NO_TEXT, RowStream, SourceRecord
 
 
 def answer_matches(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from langchain_judges.datasets.source import Source, by_number, digest, numbered, plurality
-from langchain_judges.runs.columns import NO_TEXT, RowStream, SourceRecord, shuffled
+from langchain_judges.runs.sources import NO_TEXT, RowStream, SourceRecord, shuffled
 
 
 def llmbar(source: Source, seed: int) -> RowStream:

@@ -11,7 +11,7 @@ from typing import Any
 
 from langchain_judges.errors import OptionError
 from langchain_judges.rows.files import read_table
-from langchain_judges.runs.columns import SourceRecord
+from langchain_judges.runs.sources import SourceRecord
 from langchain_judges.verdict import Preference
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from langchain_judges.datasets.source import Source
 from langchain_judges.errors import OptionError
-from langchain_judges.runs.columns import RowStream, SourceRecord, shuffled
+from langchain_judges.runs.sources import RowStream, SourceRecord, shuffled
 
 SUMMARIZE = "Summarize the article."
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from langchain_judges.errors import needs
-from langchain_judges.runs.ranking import Ranked, Ranking
+from langchain_judges.runs.comparison import Ranked, Ranking
 from langchain_judges.runs.summary import Summary, counted, decision, interval_of, rate_text
 
 MOST_SHOWN = 3

@@ -19,8 +19,7 @@ from langchain_judges.rows.texts import judged, transcript
 from langchain_judges.runs.summary import counted
 
 if TYPE_CHECKING:
-    from langchain_judges.runs.comparison import Comparison, Rate, Standing
-    from langchain_judges.runs.ranking import Ranking
+    from langchain_judges.runs.comparison import Comparison, Ranking, Rate, Standing
     from langchain_judges.runs.summary import Summary
 
 

@@ -16,10 +16,10 @@ from langchain_judges.lazy import exports
 if TYPE_CHECKING:
     from langchain_judges.asking.batches import batch_model as batch_model
     from langchain_judges.asking.limiter import MinuteLimiter as MinuteLimiter
-    from langchain_judges.runs.assertion import assert_judged as assert_judged
     from langchain_judges.runs.calibration import calibrate_cascade as calibrate_cascade
+    from langchain_judges.runs.comparison import rank as rank
     from langchain_judges.runs.many import ajudge_many as ajudge_many
+    from langchain_judges.runs.many import assert_judged as assert_judged
     from langchain_judges.runs.many import judge_many as judge_many
-    from langchain_judges.runs.ranking import rank as rank
 
 __getattr__, __dir__, __all__ = exports(__name__)

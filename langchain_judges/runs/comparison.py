@@ -1,4 +1,4 @@
-"""Methods side by side: who takes part, the same rows and budget of calls, one table."""
+"""Methods compared on the same rows, and systems ranked by their outputs on the same tasks."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from dataclasses import dataclass, field
+from itertools import combinations, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NotRequired
 
+from annotated_types import Ge, Gt, Lt
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.models import resolve_model
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.declaration import BudgetError, read_spec
 from langchain_judges.methods.describe import kind_of, metadata_of
 from langchain_judges.methods.registry import COMBINATIONS, METHODS, load_judge, within_budget
@@ -24,9 +26,14 @@ from langchain_judges.runs.many import Run, judge_many
 from langchain_judges.runs.options import FilePath, RunLimits
 from langchain_judges.runs.rows import judged_row
 from langchain_judges.runs.run_state import Judge, Rows
+from langchain_judges.runs.sources import Columns, Records, Source
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+    from numpy.random import Generator
+
+    from langchain_judges.metrics.inputs import Floats
+    from langchain_judges.metrics.tournament import Tournament
 
 
 def line_up(
@@ -269,3 +276,297 @@ def save(comparison: Comparison, path: str | os.PathLike[str]) -> None:
     """Write a comparison as JSON, atomically."""
     with whole_file(Path(path)) as draft:
         draft.write_text(json.dumps(comparison, indent=2, ensure_ascii=False) + "\n", "utf-8")
+
+
+def joined(
+    systems: Mapping[str, Source], columns: Columns | None = None
+) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """Join files of outputs by `id`, or by `input` where a row has none.
+
+    Args:
+        systems: Rows with `input` and `output` by the name of the system.
+        columns: Field → column, where names are unusual.
+
+    Returns:
+        A row for each input of all systems: the first system's own fields but its output, and
+        the output of each under its name; and how many rows of each system have no partner.
+
+    Raises:
+        InputError: A row has no output, stands twice, or no row has a partner.
+    """
+    rows = {name: _by_key(name, source, columns) for name, source in systems.items()}
+    first, *others = rows.values()
+    shared = [key for key in first if all(key in other for other in others)]
+    if not shared:
+        raise InputError(f"no row of {' and '.join(rows)} has the same `id` or `input`")
+    table = [
+        {field: value for field, value in first[key].items() if field != "output"}
+        | {name: own[key]["output"] for name, own in rows.items()}
+        for key in shared
+    ]
+    return table, {name: len(own) - len(shared) for name, own in rows.items()}
+
+
+def _by_key(name: str, source: Source, columns: Columns | None) -> dict[str, dict[str, Any]]:
+    records, rows = Records(source, columns, "item"), dict[str, dict[str, Any]]()
+    own_id = (columns or {}).get("id", "id")
+    for index, record in enumerate(source.records):
+        row = records.row(record, index)
+        if not row.get("output"):
+            problem = "the field `output` is missing or empty"
+            raise InputError(f"{name}, row {index + 1}: {problem}")
+        # A table without ids numbers its rows: numbers of two tables must not meet.
+        if record.get(own_id) in (None, ""):
+            row.pop("id", None)
+        key = f"id {row['id']}" if "id" in row else json.dumps(row.get("input"), sort_keys=True)
+        if key in rows:
+            raise InputError(f"{name}, row {index + 1}: {key} stands twice")
+        rows[key] = row
+    return rows
+
+
+FIRST_ROUNDS = 2
+"""Rounds in which each system meets neighbours, before pairs are chosen by uncertainty."""
+_SHARES = {"A": 1.0, "tie": 0.5, "B": 0.0}
+
+
+class RankOptions(RunLimits):
+    """How `rank` works.
+
+    Attributes:
+        budget: The most comparisons; None: until the order is settled or all pairs are
+            compared.
+        confidence: The order is settled when the intervals of all neighbours' differences,
+            jointly at this level, exclude 0.
+        batch: Comparisons between two checks of the order.
+        seed: Seed of the drawn tasks, and of which system is A.
+        records: A JSONL file for the verdicts; the same call resumes from it.
+    """
+
+    called: ClassVar[str] = "rank"
+
+    budget: Annotated[int, Ge(1)] | None = None
+    confidence: Annotated[float, Gt(0), Lt(1)] = 0.95
+    batch: Annotated[int, Ge(1)] = 32
+    seed: Annotated[int, Ge(0)] = 0
+    records: FilePath = None
+
+
+class RankedTask(TypedDict):
+    """A task, and what each system wrote for it.
+
+    Attributes:
+        outputs: Texts or messages by the name of the system.
+    """
+
+    id: str
+    input: object
+    outputs: dict[str, object]
+    reference: NotRequired[object]
+
+
+class Ranked(TypedDict):
+    """A system and its strength.
+
+    Attributes:
+        strength: log π; the mean is 0, and a lead of 1 gives odds of e.
+        parted: Whether its lead over the next system is settled; None for the last one.
+        more: About how many more comparisons with the next system would settle a lead of
+            this size; None where it is settled or too small.
+    """
+
+    system: str
+    strength: float
+    low: float
+    high: float
+    comparisons: int
+    parted: bool | None
+    more: int | None
+
+
+class Ranking(TypedDict):
+    """The result of a ranking; plain JSON.
+
+    Attributes:
+        systems: Strongest first.
+        settled: Whether the order of all neighbours is settled.
+        possible: Comparisons of all pairs of systems on all tasks.
+    """
+
+    systems: list[Ranked]
+    settled: bool
+    comparisons: int
+    possible: int
+    not_judged: int
+
+
+@with_options(RankOptions)
+def rank(outputs: Rows, judge: Judge, options: RankOptions) -> Ranking:
+    """Rank systems by a judge's preferences between their outputs on the same tasks.
+
+    After a first round in which each system meets some others, pairs are drawn by the
+    uncertainty of their order (Bradley–Terry), until each system's lead over the next is
+    settled, the budget is spent or all pairs are compared. Because the order is checked many
+    times, a lead just outside its interval is less certain than after a single check.
+
+    Args:
+        outputs: One row for each task: `{"input", "outputs": {system: text}}`, optionally with
+            `id` and `reference`.
+        judge: A judge of pairs.
+        options: Each by its name.
+
+    Raises:
+        InputError: A row has another form, or there are fewer than two systems.
+        OptionError: `judge` judges single texts.
+
+    Source: Bradley & Terry 1952; pairs are chosen by uncertainty sampling.
+    """
+    if kind_of(judge) != "pair":
+        raise OptionError("`rank` needs a judge of pairs")
+    return _Contest(tasks_of(outputs), judge, options).run()
+
+
+def tasks_of(rows: Rows) -> list[RankedTask]:
+    """Return one task for each input, with the outputs of all systems.
+
+    Raises:
+        InputError: A row has no `input` or `outputs`.
+    """
+    tasks: dict[str, RankedTask] = {}
+    for number, row in enumerate(rows):
+        outputs = row.get("outputs")
+        if not isinstance(outputs, Mapping) or not outputs or not row.get("input"):
+            raise InputError(
+                f"row {number} needs `input` and `outputs` by system; it has "
+                f"{', '.join(map(repr, row))}"
+            )
+        task_id = str(row.get("id") or len(tasks))
+        new: RankedTask = {"id": task_id, "input": row["input"], "outputs": {}}
+        if row.get("reference"):
+            new["reference"] = row["reference"]
+        tasks.setdefault(repr(row["input"]), new)["outputs"] |= outputs
+    return list(tasks.values())
+
+
+@dataclass
+class _Contest:
+    """The comparisons made so far.
+
+    Attributes:
+        pools: The tasks on which each pair can still be compared.
+    """
+
+    tasks: Sequence[RankedTask]
+    judge: Judge
+    options: RankOptions
+    comparisons: int = 0
+    not_judged: int = 0
+    pools: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+
+    def run(self) -> Ranking:
+        # Loaded on use, for the metrics load scipy.
+        import numpy as np
+
+        from langchain_judges.metrics.tournament import first_pairs, next_pairs, tournament
+
+        self.names = list(dict.fromkeys(s for task in self.tasks for s in task["outputs"]))
+        size = len(self.names)
+        if size < 2:
+            raise InputError(f"a ranking needs two systems or more, got {self.names!r}")
+        generator = np.random.default_rng(self.options.seed)
+        for i, j in combinations(range(size), 2):
+            both = {self.names[i], self.names[j]}
+            common = [n for n, task in enumerate(self.tasks) if both <= task["outputs"].keys()]
+            self.pools[i, j] = [int(n) for n in generator.permutation(common)]
+        possible = sum(map(len, self.pools.values()))
+        points = np.zeros((size, size))
+        pairs = first_pairs(size, FIRST_ROUNDS, self._remaining(size))
+        budget = self.options.budget or possible
+        while pairs := pairs[: max(0, budget - self.comparisons)]:
+            for (i, j), share in self._outcomes(pairs, generator):
+                points[i, j] += share
+                points[j, i] += 1 - share
+            state = tournament(points)
+            if not state.unsettled(self.options.confidence):
+                break
+            remaining, options = self._remaining(size), self.options
+            pairs = next_pairs(state, remaining, options.batch, generator, options.confidence)
+        return self._ranking(tournament(points), points, possible)
+
+    def _remaining(self, size: int) -> Floats:
+        import numpy as np
+
+        counts = np.zeros((size, size))
+        for (i, j), pool in self.pools.items():
+            counts[i, j] = counts[j, i] = len(pool)
+        return counts
+
+    def _outcomes(
+        self, pairs: Sequence[tuple[int, int]], generator: Generator
+    ) -> list[tuple[tuple[int, int], float]]:
+        """Compare pairs of systems, each on its own task; return the first one's share."""
+        orders = [pair if generator.random() < 0.5 else pair[::-1] for pair in pairs]
+        drawn = zip(pairs, orders, strict=True)
+        run = judge_many(
+            self.judge,
+            [self._row(self.pools[pair].pop(), *order) for pair, order in drawn],
+            records=self.options.records,
+            max_concurrency=self.options.max_concurrency,
+            progress=self.options.progress,
+        )
+        with run:
+            answers = [row["verdict"]["preference"] for row in run]
+        self.comparisons += len(pairs)
+        self.not_judged += answers.count(None)
+        return [
+            (pair, _SHARES[answer] if order == pair else 1 - _SHARES[answer])
+            for pair, order, answer in zip(pairs, orders, answers, strict=True)
+            if answer is not None
+        ]
+
+    def _row(self, place: int, first: int, second: int) -> dict[str, object]:
+        """Return the row that compares two systems on a task."""
+        task, systems = self.tasks[place], [self.names[first], self.names[second]]
+        given = {"reference": task["reference"]} if "reference" in task else {}
+        return {
+            "input": task["input"],
+            "output_a": task["outputs"][systems[0]],
+            "output_b": task["outputs"][systems[1]],
+            **given,
+            "id": f"{task['id']}: {' / '.join(systems)}",
+            "group": task["id"],
+            "systems": systems,
+        }
+
+    def _ranking(self, state: Tournament, points: Floats, possible: int) -> Ranking:
+        from scipy.special import ndtri
+
+        from langchain_judges.metrics.tournament import comparisons_to_settle
+
+        level = self.options.confidence
+        width = float(ndtri((1 + level) / 2))
+        open_pairs = set(state.unsettled(level))
+        following = dict(pairwise(state.order))
+        systems: list[Ranked] = []
+        for own in state.order:
+            strength, error = float(state.strengths[own]), float(state.errors[own])
+            pair = (own, following[own]) if own in following else None
+            more = comparisons_to_settle(points, pair, level) if pair in open_pairs else None
+            systems.append(
+                {
+                    "system": self.names[own],
+                    "strength": strength,
+                    "low": strength - width * error,
+                    "high": strength + width * error,
+                    "comparisons": round(float(points[own].sum() + points[:, own].sum())),
+                    "parted": None if pair is None else pair not in open_pairs,
+                    "more": more,
+                }
+            )
+        return {
+            "systems": systems,
+            "settled": not open_pairs,
+            "comparisons": self.comparisons,
+            "possible": possible,
+            "not_judged": self.not_judged,
+        }

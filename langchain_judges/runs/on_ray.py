@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_judges.asking.limiter import MinuteLimiter
 from langchain_judges.errors import JudgeError, OptionError, needs
-from langchain_judges.runs.remote import url_of
 from langchain_judges.runs.results import ResultsInUse
 from langchain_judges.runs.run_state import Rows
-from langchain_judges.runs.shards import merge
+from langchain_judges.runs.shards import merge, url_of
 from langchain_judges.runs.summary import Summary
 
 if TYPE_CHECKING:

@@ -9,10 +9,9 @@ from pathlib import Path
 
 from langchain_judges.asking.store import ReplyStore, ScopeReplies
 from langchain_judges.errors import OptionError
-from langchain_judges.runs.remote import Remote, url_of
 from langchain_judges.runs.results import Results
 from langchain_judges.runs.rows import ResultRow
-from langchain_judges.runs.shards import Receipt, Shard
+from langchain_judges.runs.shards import Receipt, Remote, Shard, url_of
 from langchain_judges.runs.tables import FORMS, TableOut
 
 Place = str | os.PathLike[str]
