@@ -46,9 +46,8 @@ from langchain_judges.methods.registry import COMBINATIONS, METHODS, load_judge,
 from langchain_judges.options import check_client, settable
 from langchain_judges.writing.registry import WRITERS, load_writer
 
-Graph = JudgeGraph
-GraphEntry = Callable[[RunnableConfig, ServerRuntime[Any]], Awaitable[Graph]]
-Make = Callable[..., Graph]
+GraphEntry = Callable[[RunnableConfig, ServerRuntime[Any]], Awaitable[JudgeGraph]]
+Make = Callable[..., JudgeGraph]
 """Takes a model and options, and returns a compiled graph without checkpointer."""
 
 
@@ -78,18 +77,18 @@ def serve(
     elif name == "write":
         make, kinds = partial(load_writer, "branch"), (WRITERS["branch"],)
     else:
-        make, kinds = _maker(name), (named(METHODS | COMBINATIONS, name, "graph"),)
+        make, kinds = (
+            partial(_make_judge, name),
+            (named(METHODS | COMBINATIONS, name, "graph"),),
+        )
     client = _Client(kinds, settable)
     return _entry(make, client, max_calls, several=name in COMBINATIONS)
 
 
-def _maker(name: str) -> Make:
-    def make(model: str | BaseChatModel, **options: Any) -> Graph:
-        if name == "allure" or os.environ.get("JUDGES_MEMORY"):
-            options["memory"] = _memory()
-        return load_judge(name, model, **options)
-
-    return make
+def _make_judge(name: str, model: str | BaseChatModel, **options: Any) -> JudgeGraph:
+    if name == "allure" or os.environ.get("JUDGES_MEMORY"):
+        options["memory"] = _memory()
+    return load_judge(name, model, **options)
 
 
 class _Client:
@@ -133,7 +132,7 @@ class _Client:
         return next((each for each in others if name in each.model_fields), last)
 
 
-def _make_audit(model: str | BaseChatModel, **options: Any) -> Graph:
+def _make_audit(model: str | BaseChatModel, **options: Any) -> JudgeGraph:
     judge_options = {
         name: value for name, value in options.items() if name in ALLURE.model_fields
     }
@@ -157,16 +156,19 @@ def _entry(
     """
 
     @lru_cache(maxsize=64)
-    def build(options: str) -> Graph:
+    def build(options: str) -> JudgeGraph:
         models = _models(os.environ.get("JUDGES_MODEL", "local"))
         model = list(models) if several and len(models) > 1 else models[0]
         own = json.loads(options)
         most = _number("JUDGES_MAX_CALLS", 500) if max_calls is None else max_calls
         graph = make(model, **own)
-        _check_calls(graph, own.get("repairs", 1), most)
+        calls = metadata_of(graph).get("calls", 0) * (1 + own.get("repairs", 1))
+        if calls > most:
+            rule = f"may make {calls:,} calls; this server allows {most:,}"
+            raise OptionError(f"a run with these options {rule}")
         return graph.copy({"bounds": Bounds(_most_characters(), most, client.names)})
 
-    async def entry(config: RunnableConfig, runtime: ServerRuntime[Any]) -> Graph:
+    async def entry(config: RunnableConfig, runtime: ServerRuntime[Any]) -> JudgeGraph:
         execution = runtime.execution_runtime
         if execution is None:
             # Drawing a graph or reading a thread needs no model.
@@ -179,19 +181,6 @@ def _entry(
         return await asyncio.to_thread(build, json.dumps(options, sort_keys=True))
 
     return entry
-
-
-def _check_calls(graph: Graph, repairs: int, most: int) -> None:
-    """Check how many calls a run may make, before it starts.
-
-    Raises:
-        OptionError: There are more than the owner allows.
-    """
-    calls = metadata_of(graph).get("calls", 0) * (1 + repairs)
-    if calls > most:
-        raise OptionError(
-            f"a run with these options may make {calls:,} calls; this server allows {most:,}"
-        )
 
 
 def _most_characters() -> int:

@@ -225,32 +225,14 @@ SIDES = ("A", "B", "tie")
 """What a label of a pair may be."""
 
 LABELS: Mapping[str, str] = {
-    "a": "A",
-    "model_a": "A",
-    "output_a": "A",
-    "a>b": "A",
-    "b": "B",
-    "model_b": "B",
-    "output_b": "B",
-    "b>a": "B",
-    "tie": "tie",
-    "a=b": "tie",
-    "c": "tie",
-    "tie (inconsistent)": "tie",
-    "tie (bothbad)": "tie",
+    **dict.fromkeys(("a", "model_a", "output_a", "a>b"), "A"),
+    **dict.fromkeys(("b", "model_b", "output_b", "b>a"), "B"),
+    **dict.fromkeys(("tie", "a=b", "c", "tie (inconsistent)", "tie (bothbad)"), "tie"),
 }
 """How labels of pairs are read if no map of labels is given; case does not matter."""
 
 
-ANNOTATIONS = (
-    "label",
-    "labels",
-    "group",
-    "category",
-    "systems",
-    "turn",
-    "human_votes",
-)
+ANNOTATIONS = ("label", "labels", "group", "category", "systems", "turn", "human_votes")
 """Fields of a row that no judge sees: what people know of it."""
 
 

@@ -165,14 +165,10 @@ def asked_in(outputs: object, source: TextSource = None) -> PlainText | None:
 
 def _spoken(record: list[Message], field: Field) -> list[Message]:
     """Return the messages of a record that have something to show."""
-    spoken = [m for m in record if _acts(m) or _has_words(m)]
+    spoken = [m for m in record if _acts(m) or plain(m["content"]).strip()]
     if record and not spoken:
         raise InputError(f"`{field}`: the text is empty")
     return spoken
-
-
-def _has_words(message: Message) -> bool:
-    return bool(plain(message["content"]).strip())
 
 
 def work_in(
@@ -226,6 +222,7 @@ def outputs_of(run: Any) -> object:
     loaded child run used a tool.
     """
     tools = [] if any(map(_acts, record_in(run.outputs))) else _tool_runs(run)
+    tools.sort(key=lambda tool: str(tool.dotted_order or tool.start_time))
     if not run.outputs or not (tools or run.error):
         return run.outputs
     try:
@@ -233,7 +230,7 @@ def outputs_of(run: Any) -> object:
     except InputError:  # reported by whoever reads the outputs
         return run.outputs
     kept = {name: run.outputs[name] for name in USUAL["context"] if name in run.outputs}
-    used = [message for tool in sorted(tools, key=_started) for message in _of_tool(tool)]
+    used = [message for tool in tools for message in _of_tool(tool)]
     return {**kept, "messages": [*used, *_said(said), *_failure(run)]}
 
 
@@ -277,10 +274,6 @@ def _tool_runs(run: Any) -> list[Any]:
         for child in children
         for tool in ([child] if child.run_type == "tool" else _tool_runs(child))
     ]
-
-
-def _started(run: Any) -> str:
-    return str(run.dotted_order or run.start_time)
 
 
 def _of_tool(tool: Any) -> list[Message]:

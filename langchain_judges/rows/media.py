@@ -16,16 +16,10 @@ from langchain_core.messages import HumanMessage
 
 # What a content block holds, by its type, in the forms of LangChain and of providers.
 _KINDS = {
-    "image": "image",
-    "image_url": "image",
-    "input_image": "image",
-    "audio": "audio",
-    "input_audio": "audio",
+    **dict.fromkeys(("image", "image_url", "input_image"), "image"),
+    **dict.fromkeys(("audio", "input_audio"), "audio"),
+    **dict.fromkeys(("file", "input_file", "document", "media"), "file"),
     "video": "video",
-    "file": "file",
-    "input_file": "file",
-    "document": "file",
-    "media": "file",
 }
 _MARK = re.compile(r"\[(?:image|audio|video|file) [0-9a-f]{10}\]")
 

@@ -89,7 +89,11 @@ def value_of(schema: Mapping[str, Any], key: str, leaning: Leaning | None = None
     leaning = leaning or Leaning()
     draw = int(hashlib.sha256(key.encode()).hexdigest()[:12], 16)
     if choices := schema.get("enum") or ([schema["const"]] if "const" in schema else []):
-        return _choice(choices, draw, leaning)
+        if leaning.slot and set(_SLOTS) <= set(choices):
+            return leaning.slot
+        if leaning.high is not None:
+            return choices[-1 if leaning.high else 0]
+        return choices[draw % len(choices)]
     if parts := schema.get("anyOf"):
         return value_of(parts[0], key, leaning)
     kind = schema.get("type")
@@ -113,23 +117,18 @@ def _reply(prompt: str, key: str, leaning: Leaning) -> str:
     return json.dumps(value_of(json.loads(prompt.rpartition("\n")[2]), key, leaning))
 
 
-def _choice(choices: list[Any], draw: int, leaning: Leaning) -> Any:
-    if leaning.slot and set(_SLOTS) <= set(choices):
-        return leaning.slot
-    if leaning.high is not None:
-        return choices[-1 if leaning.high else 0]
-    return choices[draw % len(choices)]
-
-
 def _object(
     properties: Mapping[str, Mapping[str, Any]], key: str, leaning: Leaning
 ) -> dict[str, Any]:
-    return {
-        name: _of_slot(part, slot, leaning)
-        if leaning.slot and (slot := _slot_of(name, properties))
-        else value_of(part, key + name, leaning)
-        for name, part in properties.items()
-    }
+    values: dict[str, Any] = {}
+    for name, part in properties.items():
+        slot = _slot_of(name, properties) if leaning.slot else ""
+        if slot and part["type"] == "string":
+            values[name] = leaning.words[_SLOTS.index(slot)]
+        else:
+            own = Leaning(high=slot == leaning.slot) if slot else leaning
+            values[name] = value_of(part, key + name, own)
+    return values
 
 
 def _slot_of(name: str, properties: Mapping[str, Mapping[str, Any]]) -> str:
@@ -139,10 +138,3 @@ def _slot_of(name: str, properties: Mapping[str, Mapping[str, Any]]) -> str:
     is_plain = properties[name].get("type") in {"integer", "number", "string"}
     is_pair = siblings == [f"{stem}_{each}" for each in _SLOTS]
     return slot if stem and is_pair and is_plain else ""
-
-
-def _of_slot(schema: Mapping[str, Any], slot: str, leaning: Leaning) -> Any:
-    if schema["type"] == "string":
-        return leaning.words[_SLOTS.index(slot)]
-    low, high = schema.get("minimum", 0), schema.get("maximum", 10)
-    return high if slot == leaning.slot else low
