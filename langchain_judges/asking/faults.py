@@ -29,9 +29,7 @@ _OVERFLOW = re.compile(r"context (length|window|size)|maximum context|too many t
 # What looks like a key, by the beginnings that providers give theirs.
 _KEYLIKE = re.compile(r"\b(sk-|pk-|gsk_|xai-|AIza|hf_|Bearer )[\w.*+/=-]{3,}")
 _TIMEOUT = re.compile(r"time(d )?out", re.I)
-_PASSING = re.compile(
-    r"ConnectError|ConnectionError|ReadError|WriteError|RemoteProtocolError|Timeout"
-)
+_PASSING = re.compile("ConnectError|ConnectionError|ReadError|WriteError|ProtocolError|Timeout")
 
 
 # What LangChain's own errors mean where they carry no status.
@@ -46,9 +44,7 @@ _STATUSES: dict[type[exceptions.ModelError], int] = {
 # Errors that the OpenAI client raises for a reply that came and was paid for.
 _PAID = {
     "LengthFinishReasonError": Problem("truncated", "the reply was cut at its greatest length"),
-    "ContentFilterFinishReasonError": Problem(
-        "refusal", "the provider's content filter stopped the reply"
-    ),
+    "ContentFilterFinishReasonError": Problem("refusal", "a content filter stopped the reply"),
 }
 
 

@@ -45,6 +45,7 @@ class ModelSpec(TypedDict):
 
 
 _PASSWORD = re.compile(r"//[^/@\s]*:[^/@\s]*@")
+_PLAIN = str | int | float | None
 _ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 
 
@@ -89,9 +90,10 @@ def resolve_model(
     if base_url and not base_url.startswith(("http://", "https://")):
         raise OptionError(f"`base_url` must begin with http:// or https://, got {base_url!r}")
     if not isinstance(model, str) or not model.strip():
+        kind = f"a {type(model).__name__} (give the chat model without `bind` or `with_retry`)"
         raise OptionError(
-            "`model` must be a chat model, 'local', 'local:/path/to.gguf' or a name such "
-            f"as 'openai:gpt-5-mini', got {_description(model)}"
+            "`model` must be a chat model, 'local', 'local:/path/to.gguf' or a name such as "
+            f"'openai:gpt-5-mini', got {repr(model) if isinstance(model, _PLAIN) else kind}"
         )
     if model == "local" or model.startswith("local:"):
         from langchain_judges.asking.local import local_model
@@ -127,12 +129,6 @@ def is_decision_model(model: object) -> bool:
     return any(base.__name__ == "OpenAIDecisions" for base in type(model).__mro__)
 
 
-def _description(model: object) -> str:
-    if isinstance(model, str | int | float | None):
-        return repr(model)
-    return f"a {type(model).__name__} (give the chat model without `bind` or `with_retry`)"
-
-
 def _named_model(
     model: str, base_url: str | None, settings: Mapping[str, Any]
 ) -> BaseChatModel:
@@ -144,13 +140,9 @@ def _named_model(
         base_url = base_url or own_address()
     if base_url:
         # A compatible server speaks chat completions, whatever the model's name suggests.
-        options = {
-            "model_provider": "openai",
-            "base_url": base_url,
-            "api_key": os.environ.get("OPENAI_API_KEY") or "none",
-            "use_responses_api": False,
-            **options,
-        }
+        key = os.environ.get("OPENAI_API_KEY") or "none"
+        server = {"model_provider": "openai", "base_url": base_url, "api_key": key}
+        options = {**server, "use_responses_api": False, **options}
         model = model.removeprefix("openai:")
     try:
         chat: BaseChatModel = init_chat_model(model, **options)
@@ -230,12 +222,9 @@ def model_identity(model: BaseChatModel) -> dict[str, object]:
     if not is_openai_compatible(model):
         # Of a class that we do not know, whatever was set may decide what it replies.
         names |= model.model_fields_set
-    return {
-        "class": type(model).__name__,
-        "name": model_name(model),
-        **_settings({name: getattr(model, name, None) for name in sorted(names)}),
-        **({"file": file_hash} if file_hash else {}),
-    }
+    settings = _settings({name: getattr(model, name, None) for name in sorted(names)})
+    file = {"file": file_hash} if file_hash else {}
+    return {"class": type(model).__name__, "name": model_name(model), **settings, **file}
 
 
 def _settings(settings: Mapping[str, object]) -> dict[str, object]:
@@ -269,10 +258,8 @@ def is_openai_compatible(model: object) -> bool:
     Read from the class names, because importing `langchain_openai` only to ask costs more
     than the rest of the package.
     """
-    return any(
-        base.__name__ == "BaseChatOpenAI" and base.__module__.startswith("langchain_openai.")
-        for base in type(model).__mro__
-    )
+    bases = (base for base in type(model).__mro__ if base.__name__ == "BaseChatOpenAI")
+    return any(base.__module__.startswith("langchain_openai.") for base in bases)
 
 
 def changed_clients(model: BaseChatModel, change: Callable[[Any], Any]) -> dict[str, Any]:
@@ -407,10 +394,8 @@ def _is_common(body: object) -> TypeGuard[dict[str, Any]]:
         return False
     messages = [one.get("message") if isinstance(one, dict) else None for one in choices]
     return all(
-        isinstance(message, dict)
-        and message.get("role") == "assistant"
-        and not message.get("refusal")
-        for message in messages
+        isinstance(each, dict) and each.get("role") == "assistant" and not each.get("refusal")
+        for each in messages
     )
 
 
@@ -553,12 +538,7 @@ def _masked_response(response: Any, secrets: Secrets) -> Any:
     """Return a server's answer without secrets: LangChain puts a refusal into traces."""
     if not response.is_closed:  # nobody has read it
         return response
-    headers = {
-        name: value
-        for name, value in response.headers.items()
-        if name in {"content-type", "retry-after", "retry-after-ms"}
-    }
-    content = secrets.mask(response.text).encode()
-    return type(response)(
-        response.status_code, headers=headers, content=content, request=response.request
-    )
+    kept = ("content-type", "retry-after", "retry-after-ms")
+    headers = {name: response.headers[name] for name in kept if name in response.headers}
+    parts = {"headers": headers, "content": secrets.mask(response.text).encode()}
+    return type(response)(response.status_code, request=response.request, **parts)

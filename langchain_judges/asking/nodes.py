@@ -88,9 +88,8 @@ def blank_state(state: type, given: Collection[str]) -> dict[str, Any]:
         OptionError: A key has a type without a blank: it is gathered by another reducer than
             that of `Gathered`, or is neither a list, a dictionary nor None.
     """
-    return {
-        key: _blank(state, key, hint) for key, hint in _hints(state).items() if key not in given
-    }
+    hints = _hints(state).items()
+    return {key: _blank(state, key, hint) for key, hint in hints if key not in given}
 
 
 @cache

@@ -23,10 +23,9 @@ from langchain_judges.asking.reply_text import (
     TextObject,
     answer_start,
     has_wrappers,
-    letters,
+    is_quotation,
     objects,
     own_words,
-    repeats,
     too_deep,
     whole_object,
     without,
@@ -190,7 +189,7 @@ def _read_answer(
     found = objects(answer)
     if found.broken:
         return _unread("not the JSON object that was asked for", answer[:200])
-    own = [one for one in found.complete if not _is_quotation(one, answer, material)]
+    own = [one for one in found.complete if not is_quotation(one, answer, material)]
     words = own_words(without(answer, found.complete), material)
     prose_data = parse(words) if parse else None
     if own:
@@ -216,16 +215,6 @@ def _only_object(
     return data, None
 
 
-def _is_quotation(one: TextObject, answer: str, material: Sequence[str]) -> bool:
-    """Say whether an object stands in what the model was shown, reformatted even."""
-    written = letters(answer[one.start : one.end])
-    return any(
-        written in letters(text)
-        or any(repeats(one.value, other.value) for other in objects(text).complete)
-        for text in material
-    )
-
-
 def _unread(what: str, part: str = "") -> Reading:
     return None, Problem("unparsable", f"{what}: {part!r}" if part else what)
 
@@ -233,13 +222,9 @@ def _unread(what: str, part: str = "") -> Reading:
 def _contradicts(prose_data: ReplyData, data: ReplyData, shape: type[BaseModel]) -> bool:
     """Say whether two readings differ in more than explanations."""
     value, _ = check(prose_data, shape)
-    decisive = [
-        name for name, field in shape.model_fields.items() if field.annotation is not str
-    ]
-    return value is not None and any(
-        value[name] != data[name] and not isinstance(data[name], dict | list)
-        for name in decisive
-    )
+    labels = [name for name, field in shape.model_fields.items() if field.annotation is not str]
+    decisive = [name for name in labels if not isinstance(data[name], dict | list)]
+    return value is not None and any(value[name] != data[name] for name in decisive)
 
 
 def check(data: object, shape: type[BaseModel]) -> Reading:
@@ -369,11 +354,8 @@ class OwnPrompt(ChatPromptTemplate):
 
 def _whole(fields: Mapping[str, Any], text: str) -> dict[str, str]:
     """Return the fields of free text, each with the same text."""
-    return {
-        name: text.strip()
-        for name, field in fields.items()
-        if field.get("type") == "string" and "enum" not in field
-    }
+    free = (n for n, f in fields.items() if f.get("type") == "string" and "enum" not in f)
+    return dict.fromkeys(free, text.strip())
 
 
 def read_prompts(value: Any) -> Any:
@@ -412,9 +394,8 @@ def own_prompt(step: str, prompt: object) -> ChatPromptTemplate:
             f"`prompt` and, as one likes, `system`, `reply` and `values`, got {prompt!r} for "
             f"{step!r}"
         )
-    messages = [("human", str(prompt["prompt"]))]
-    if system := prompt.get("system"):
-        messages.insert(0, ("system", str(system)))
+    parts = ("system", prompt.get("system")), ("human", prompt["prompt"])
+    messages = [(role, str(text)) for role, text in parts if text or role == "human"]
     reply = prompt.get("reply")
     try:
         template = OwnPrompt.from_messages(messages)

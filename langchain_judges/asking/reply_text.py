@@ -155,10 +155,8 @@ def answer_start(text: str) -> int | None:
 def wrappers(text: str) -> list[re.Match[str]]:
     """Return what may open or close thoughts outside of JSON objects."""
     found = list(_WRAPPER.finditer(text))
-    spans = objects(text).complete if found else []
-    return [
-        each for each in found if not any(one.start <= each.start() < one.end for one in spans)
-    ]
+    spans = [(one.start, one.end) for one in objects(text).complete] if found else []
+    return [m for m in found if not any(start <= m.start() < end for start, end in spans)]
 
 
 def has_wrappers(text: str) -> bool:
@@ -166,16 +164,20 @@ def has_wrappers(text: str) -> bool:
     return any("think" in each[0].casefold() for each in _WRAPPER.finditer(text))
 
 
-def repeats(value: Mapping[str, object], other: object) -> bool:
+def repeats(value: Mapping[str, object], other: Mapping[str, object]) -> bool:
     """Say whether an object says nothing, by letters and digits, that another does not."""
-    return (
-        isinstance(other, Mapping)
-        and bool(value)
-        and all(
-            name in other and (part == other[name] or letters(part) in letters(other[name]))
-            for name, part in value.items()
-        )
+    return bool(value) and all(
+        name in other and (part == other[name] or letters(part) in letters(other[name]))
+        for name, part in value.items()
     )
+
+
+def is_quotation(one: TextObject, answer: str, material: Sequence[str]) -> bool:
+    """Say whether an object stands in what the model was shown, reformatted even."""
+    written = letters(answer[one.start : one.end])
+    shown = (other.value for text in material for other in objects(text).complete)
+    is_shown = any(written in letters(text) for text in material)
+    return is_shown or any(repeats(one.value, other) for other in shown)
 
 
 def letters(data: object) -> str:

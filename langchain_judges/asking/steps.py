@@ -17,6 +17,7 @@ from contextvars import ContextVar, copy_context
 from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_config, get_stream_writer
 from typing_extensions import TypedDict
 
@@ -78,18 +79,18 @@ def together(parts: list[Steps[T]], most: int | None = None) -> Steps[list[T]]:
     """
     if len(parts) == 1:
         return [(yield from parts[0])]
-    places = most or _places() or len(parts)
-    results: list[T] = yield Wait(
-        lambda: _in_threads(parts, places), lambda: _in_tasks(parts, places)
-    )
+    places = most or running_config().get("max_concurrency") or len(parts)
+    work = parts, places
+    results: list[T] = yield Wait(lambda: _in_threads(*work), lambda: _in_tasks(*work))
     return results
 
 
-def _places() -> int | None:
+def running_config() -> RunnableConfig:
+    """Return the config of the graph that is running; empty outside of one."""
     try:
-        return get_config().get("max_concurrency")
-    except RuntimeError:  # not inside a graph
-        return None
+        return get_config()
+    except RuntimeError:
+        return {}
 
 
 def _in_threads(parts: list[Steps[T]], places: int) -> list[T]:
@@ -183,10 +184,11 @@ def unfinished() -> Future[None]:
 
 def end_of(work: Future[None], seconds: float | None = None) -> Wait:
     """Return the effect that waits for the work of another, for some seconds at most."""
-    return Wait(
-        lambda: wait([work], seconds),
-        lambda: asyncio.wait([asyncio.wrap_future(work)], timeout=seconds),
-    )
+
+    async def later() -> object:
+        return await asyncio.wait([asyncio.wrap_future(work)], timeout=seconds)
+
+    return Wait(lambda: wait([work], seconds), later)
 
 
 class Lock:

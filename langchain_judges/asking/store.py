@@ -24,9 +24,8 @@ from weakref import WeakKeyDictionary, finalize
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.config import get_config
 
-from langchain_judges.asking.steps import Steps, Wait
+from langchain_judges.asking.steps import Steps, Wait, running_config
 from langchain_judges.errors import OutputError
 
 T = TypeVar("T")
@@ -287,7 +286,7 @@ class ThreadReplies:
 
     def running(self) -> Steps[ScopeReplies | None]:
         """Return the replies of the thread that is running; None where none are kept."""
-        thread = _running()
+        thread = _thread_of(running_config())
         if self.saver is None or thread is None:
             return None
         if thread not in self._threads:
@@ -315,7 +314,7 @@ class ThreadReplies:
         Args:
             config: Names the thread; None: the one that is running.
         """
-        thread = _running() if config is None else _thread_of(config)
+        thread = _thread_of(running_config() if config is None else config)
         if self.saver is None or thread is None:
             return
         self._threads.pop(thread, None)
@@ -348,10 +347,3 @@ def _file_of(saver: BaseCheckpointSaver[Any]) -> Steps[str | None]:
 def _thread_of(config: RunnableConfig | None) -> str | None:
     thread = ((config or {}).get("configurable") or {}).get("thread_id")
     return None if thread is None else str(thread)
-
-
-def _running() -> str | None:
-    try:
-        return _thread_of(get_config())
-    except RuntimeError:  # not inside a graph
-        return None
