@@ -30,9 +30,9 @@ _TYPES = {"user", "assistant", "system", "tool", "chat", *_ROLES}
 
 def messages_in(value: object) -> list[Message]:
     """Return the messages in a list of them, or of one message; [] if a part is none."""
-    parts = value if isinstance(value, list | tuple) and value else [value]
-    if _is_pair(value):
-        parts = [value]
+    # A tuple such as ("user", "Hello") is one message.
+    one = isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)
+    parts = value if isinstance(value, list | tuple) and value and not one else [value]
     messages: list[Message] = []
     for part in parts:
         # JSON has no tuples: in a file ("user", "Hello") is a list.
@@ -41,10 +41,6 @@ def messages_in(value: object) -> list[Message]:
             return []
         messages += read
     return messages
-
-
-def _is_pair(value: object) -> bool:
-    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)
 
 
 def _read(value: object) -> Iterator[Message]:

@@ -107,12 +107,12 @@ def _without_answering_call(messages: list[Message], response: object) -> list[M
         if len(calls) == 1 and (
             calls[0]["name"] == name or as_json(calls[0]["args"]) == as_json(response)
         ):
-            answered = [m for m in messages[place:] if m.get("tool_call_id") == calls[0]["id"]]
             said = messages[place]
-            kept: list[Message] = []
-            if plain(said["content"]).strip():
-                kept = [{"role": said["role"], "content": said["content"]}]
-            after = [m for m in messages[place + 1 :] if m not in answered]
+            text: Message = {"role": said["role"], "content": said["content"]}
+            kept = [text] if plain(said["content"]).strip() else []
+            after = [
+                m for m in messages[place + 1 :] if m.get("tool_call_id") != calls[0]["id"]
+            ]
             return [*messages[:place], *kept, *after]
     if messages and messages[-1]["role"] == "assistant" and not messages[-1].get("tool_calls"):
         try:

@@ -183,30 +183,28 @@ class _Numbers:
     """The numbers of calls, by which their results are told apart."""
 
     def __init__(self, messages: Sequence[Mapping[str, Any]]) -> None:
-        self.calls = [call for message in messages for call in _calls(message)]
-        self.seen: list[ToolCall] = []
-        self.open: list[int] = []
+        self.are_several = sum(len(_calls(message)) for message in messages) > 1
+        self.made = 0
+        self.open: dict[int, ToolCall] = {}
 
     def call(self, call: ToolCall) -> str:
-        self.seen.append(call)
-        self.open.append(len(self.seen) - 1)
+        self.made += 1
+        self.open[self.made] = call
         kind = "invalid call" if call.get("error") is not None else "call"
-        return self._mark(kind, len(self.seen) - 1, call["name"])
+        return self._mark(kind, self.made, call["name"])
 
     def result(self, message: Mapping[str, Any]) -> str:
         kind = "error" if message.get("status") == "error" else "result"
         asked, name = message.get("tool_call_id"), message.get("name")
-        places = [i for i in self.open if asked and self.seen[i]["id"] == asked]
-        if not places and not asked:
-            places = [i for i in self.open if name in (None, self.seen[i]["name"])]
-        if not places:
-            return f"{kind} of {_word(name or 'a tool')}"
-        self.open.remove(places[0])
-        return self._mark(kind, places[0], name or self.seen[places[0]]["name"])
+        for number, call in self.open.items():
+            if call["id"] == asked if asked else name in (None, call["name"]):
+                del self.open[number]
+                return self._mark(kind, number, name or call["name"])
+        return f"{kind} of {_word(name or 'a tool')}"
 
-    def _mark(self, kind: str, place: int, name: str) -> str:
-        number = f" {place + 1}" if len(self.calls) > 1 else ""
-        return f"{kind}{number} of {_word(name)}"
+    def _mark(self, kind: str, number: int, name: str) -> str:
+        place = f" {number}" if self.are_several else ""
+        return f"{kind}{place} of {_word(name)}"
 
 
 def _calls(message: Mapping[str, Any]) -> list[ToolCall]:
