@@ -44,6 +44,7 @@ def test_help_says_what_a_command_takes_its_flags_and_two_examples(name):
     # Help is for a shell: nothing of Python stands in it.
     assert not re.search(r"\bNone\b|max_concurrency|judge_many|`", text)
     for option in GROUP.get_command(None, name).params:
+        assert option.help, option.name
         flag = option.opts[-1]
         if flag.startswith("--"):
             (shown,) = re.findall(rf"(?m)^  (?:-\w, )?{flag}(?: (\S+).*)?$", text) or [""]
