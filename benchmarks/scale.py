@@ -1,9 +1,9 @@
 """One process, shards, Ray and batches beside each other: time, CPU, memory.
 
-Each way is the command a user would type, against a server of its own on loopback (another
-process, 50 ms for each reply; a batch job is done when it is made). The CPU of a run over one
-pair is the fixed start of a way; the CPU of a row is what lies beyond it. What a killed run
-pays twice is counted by `python -m tests.attacks.matrix`. Run with
+Each way is the command a user would type (Ray's is the call in Python), against a server of its
+own on loopback (another process, 50 ms a reply; a batch job is done when it is made). The
+CPU of a run over one pair is the fixed start of a way; the CPU of a row is what lies beyond it.
+What a killed run pays twice is counted by `python -m tests.attacks.matrix`. Run with
 
     python -m benchmarks.scale --pairs 2000
     python -m benchmarks.scale --pairs 200 --method bsm
@@ -165,11 +165,11 @@ def ways(rows: Path, url: str, method: str, folder: Path) -> dict[str, list[list
 
 def _on_ray(rows: Path, spec: object, actors: int, out: Path) -> list[str]:
     code = (
-        "from functools import partial\n"
+        "from functools import partial\nfrom pathlib import Path\n"
         "from langchain_judges.rows.files import read_table\n"
         "from langchain_judges.runs.on_ray import judge_dataset\n"
-        f"judge_dataset(partial(read_table, {str(rows)!r}), {spec!r}, records={str(out)!r}, "
-        f"actors={actors}, max_concurrency=32)"
+        f"judge_dataset(partial(read_table, Path({str(rows)!r})), {spec!r}, "
+        f"records={str(out)!r}, actors={actors}, max_concurrency=32)"
     )
     return [sys.executable, "-c", code]
 
