@@ -136,8 +136,8 @@ def query_of(item: Mapping[str, Any]) -> dict[str, Any]:
 
 FIELDS = tuple(ExampleFields.__annotations__)
 _KEYS = (*FIELDS, "output_a", "output_b", "reference", "version", "at")
+# Fields of data rows that an example does not have and that are ignored.
 _IGNORED_KEYS = {"label", "category", "systems", "turn", "human_votes"}
-"""Fields of data rows that an example does not have and that are ignored."""
 
 
 def check_example(raw: Mapping[str, object]) -> NewExample:
@@ -169,10 +169,7 @@ def check_example(raw: Mapping[str, object]) -> NewExample:
     try:
         plain: NewExample = json.loads(json.dumps(example, allow_nan=False))
         texts_of(plain)
-    except (
-        *(TypeError, ValueError, AttributeError, KeyError, IndexError),
-        RecursionError,
-    ) as exc:
+    except (TypeError, ValueError, AttributeError, LookupError, RecursionError) as exc:
         raise InputError(f"an example must be plain JSON data: {exc}") from exc
     return plain
 
@@ -244,6 +241,7 @@ def write_lines(path: Path, examples: Iterable[Mapping[str, object]]) -> None:
         raise InputError(f"{path} cannot be written: {exc.strerror}") from exc
 
 
+# One sentence for each of the five, by name.
 MEANINGS = {
     "parroting": "The response repeats the task, instead of an answer or around one.",
     "gibberish": "The response or most of it is no meaningful text, or repeats itself without "
@@ -254,14 +252,3 @@ MEANINGS = {
     "keywords": "Words of the task or of the expected answer mislead: they stand around a "
     "right answer, or without being the answer.",
 }
-"""One sentence for each of the five, by name."""
-
-
-def meaning_of(mode: object, own: str | None = None) -> str:
-    """Return what a failure mode means: as its example says, else as the paper's five do.
-
-    Args:
-        mode: The name of the mode.
-        own: The meaning that was remembered with an example.
-    """
-    return (own or MEANINGS.get(str(mode), "")).strip()

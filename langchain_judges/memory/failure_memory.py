@@ -17,10 +17,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar, Token, copy_context
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
+from annotated_types import Ge
 from langchain_core.embeddings import Embeddings
 from langchain_core.example_selectors import BaseExampleSelector
 from langchain_core.vectorstores import VectorStore
@@ -41,6 +43,7 @@ from langchain_judges.memory.faiss_store import FaissStore
 from langchain_judges.memory.recall import Recall, Recalled, read_recall
 from langchain_judges.memory.selection import ExampleSearch, RecallQuery, aside
 from langchain_judges.memory.versions import MemorySnapshot, Record
+from langchain_judges.options import check_value
 
 Views = Mapping["StoredExamples", "View"]
 
@@ -60,11 +63,6 @@ class View:
     snapshot: MemorySnapshot
     records: Sequence[Record] = ()
 
-    @property
-    def version(self) -> str:
-        """The version of the memory as it is seen."""
-        return self.snapshot.version
-
     def show(self) -> Token[Views]:
         """Let what this thread or task does from here on see the memory in this way.
 
@@ -72,16 +70,10 @@ class View:
         """
         return _VIEWS.set({**_VIEWS.get(), self.stored: self})
 
-    def end(self, token: Token[Views]) -> None:
-        """Let the thread or task see what it saw before `show`."""
-        _VIEWS.reset(token)
 
-
-_VIEWS: ContextVar[Views] = ContextVar(
-    "langchain_judges_memory_views", default=MappingProxyType({})
-)
-"""The view of each memory in this thread or task; LangGraph's config reaches a judge, but not
-its memory."""
+# The view of each memory in this thread or task; LangGraph's config reaches a judge, but not
+# its memory.
+_VIEWS: ContextVar[Views] = ContextVar("memory_views", default=MappingProxyType({}))
 
 
 class StoredExamples:
@@ -98,10 +90,8 @@ class StoredExamples:
 
     def snapshot(self) -> Steps[MemorySnapshot]:
         """Return what the store holds, read again if it has changed."""
-        store = self.store
-        if isinstance(store, FaissStore):
-            own_store = store
-            snapshot: MemorySnapshot = yield aside(lambda: self._followed(own_store))
+        if isinstance(self.store, FaissStore):
+            snapshot: MemorySnapshot = yield aside(partial(self._followed, self.store))
             return snapshot
         return self._snapshot or (yield from self._read_all())
 
@@ -226,7 +216,6 @@ def _now() -> str:
 
 T = TypeVar("T")
 How = Recall | str
-"""A choice of examples, or its name."""
 
 
 class FailureMemory(BaseExampleSelector):
@@ -277,9 +266,7 @@ class FailureMemory(BaseExampleSelector):
         self.embeddings: Embeddings = of_store or embeddings or SentenceEmbeddings()
         self.store = store if store is not None else FaissStore(self.embeddings, path=path)
         self.how = read_recall(recall)
-        is_count = isinstance(budget, int) and not isinstance(budget, bool) and budget >= 0
-        if budget is not None and not is_count:
-            raise OptionError(f"`budget` must be a whole number of at least 0, got {budget!r}")
+        check_value("budget", budget, Annotated[int, Ge(0)] | None)
         self.budget, self.name = budget, name
         self._search = ExampleSearch(self.store, self.embeddings, name)
         self._stored = StoredExamples(self.store, self._search, name)
@@ -397,7 +384,7 @@ class FailureMemory(BaseExampleSelector):
         try:
             yield
         finally:
-            view.end(token)
+            _VIEWS.reset(token)
 
     def hold(self) -> View:
         """Return the memory as it is now, for work during which it may change."""

@@ -60,8 +60,8 @@ class _Index:
         self.keys: NDArray[np.int64] = np.zeros(0, np.int64)
         self.ids: dict[str, int] = {}
         self.removed: list[str] = []
+        # Id, metadata and text of each document by its key.
         self.rows: dict[int, tuple[str, Metadata, str]] = {}
-        """Id, metadata and text of each document by its key."""
         self._masks: dict[str, Mask] = {}
 
     def follow(self, file: DocumentFile) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example, copy_of
 
 RecallKind = Literal["none", "all", "uniform", "near", "knn"]
+_NAME = re.compile(r"(none|all)|(near|knn)(?::(\d+))?|(uniform):(\d+)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -61,13 +63,6 @@ def knn(m: int = 8, *, any_family: bool = False) -> Recall:
     return Recall("knn", _check_count(m), any_family=any_family)
 
 
-_FACTORIES: dict[str, Callable[[int], Recall]] = {
-    "uniform": uniform,
-    "near": near,
-    "knn": knn,
-}
-
-
 def read_recall(how: Recall | str) -> Recall:
     """Return a choice from itself or from its name, such as `"all"` or `"knn:8"`.
 
@@ -76,17 +71,14 @@ def read_recall(how: Recall | str) -> Recall:
     """
     if isinstance(how, Recall):
         return how
-    name, _, rest = how.partition(":") if isinstance(how, str) else ("", "", "")
-    if name == "none" and not rest:
-        return none()
-    if name == "all" and not rest:
-        return all_()
-    if name in _FACTORIES and (rest.isdigit() or (not rest and name in {"near", "knn"})):
-        return _FACTORIES[name](int(rest or 8))
-    raise OptionError(
-        "`recall` must be 'none', 'all', 'uniform:m', 'near:m', 'knn:m' or come from a "
-        f"function of `langchain_judges.memory`, got {how!r}"
-    )
+    name = _NAME.fullmatch(how) if isinstance(how, str) else None
+    if name is None:
+        raise OptionError(
+            "`recall` must be 'none', 'all', 'uniform:m', 'near:m', 'knn:m' or come from a "
+            f"function of `langchain_judges.memory`, got {how!r}"
+        )
+    kind = cast("RecallKind", name[1] or name[2] or name[4])
+    return Recall(kind, None if name[1] else _check_count(int(name[3] or name[5] or 8)))
 
 
 def _check_count(m: int) -> int:

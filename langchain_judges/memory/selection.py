@@ -27,8 +27,8 @@ from langchain_judges.memory.recall import Recall, Recalled
 from langchain_judges.memory.versions import ExampleVersions, MemorySnapshot, Record
 from langchain_judges.rows.texts import group_by_task
 
+# Lowest share of common word triples at which two texts count as the same.
 ALIKE = 0.9
-"""Lowest share of common word triples at which two texts count as the same."""
 
 
 class Guard:
@@ -62,12 +62,8 @@ class Guard:
         other, own = texts_of(example), self.texts
         if len(own.outputs) != len(other.outputs) or not same(own.task, other.task):
             return False
-        swapped = other.outputs[::-1]
-        return _all_same(own.outputs, other.outputs) or _all_same(own.outputs, swapped)
-
-
-def _all_same(these: Sequence[str], those: Sequence[str]) -> bool:
-    return all(same(a, b) for a, b in zip(these, those, strict=True))
+        orders = other.outputs, other.outputs[::-1]
+        return any(all(map(same, own.outputs, outputs)) for outputs in orders)
 
 
 def same(a: str, b: str) -> bool:
@@ -174,7 +170,13 @@ class ExampleSearch:
         if how.kind == "all":
             return [each for each in query.pool if query.allows(each)]
         if how.kind == "uniform":
-            return _uniform(query, m, how.seed)
+            # The draw of an example does not depend on the others.
+            def place(own: ExampleVersions) -> str:
+                return hashlib.sha256(f"{how.seed}:{own.last.id}".encode()).hexdigest()
+
+            pool = list(query.pool)
+            drawn = set(islice(filter(query.allows, sorted(pool, key=place)), m))
+            return [each for each in pool if each in drawn]
         if how.kind == "knn":
             return (yield from self._nearest(query, m))
         near = yield from self._nearest(query, 4 * m)
@@ -227,17 +229,6 @@ class ExampleSearch:
             for record, vector in zip(missing, new, strict=True):
                 record.vector = vector
         return [record.vector for record in records if record.vector is not None]
-
-
-def _uniform(query: RecallQuery, m: int, seed: int) -> list[ExampleVersions]:
-    """Return `m` random examples in order; the draw does not depend on the other examples."""
-
-    def rank(own: ExampleVersions) -> str:
-        return hashlib.sha256(f"{seed}:{own.last.id}".encode()).hexdigest()
-
-    pool = list(query.pool)
-    drawn = set(islice(filter(query.allows, sorted(pool, key=rank)), m))
-    return [each for each in pool if each in drawn]
 
 
 def _by_label(examples: Iterable[ExampleVersions], m: int) -> list[ExampleVersions]:

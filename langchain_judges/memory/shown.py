@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NotRequired, TypeGuard, TypeVar
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.steps import Steps, Wait
-from langchain_judges.memory.example import MEANINGS, Example, meaning_of, texts_of
+from langchain_judges.memory.example import MEANINGS, Example, texts_of
 from langchain_judges.memory.recall import Recall, Recalled
 from langchain_judges.orders import Order, in_slots
 from langchain_judges.rows.fences import fence
@@ -28,8 +28,8 @@ else:
 
 T = TypeVar("T")
 
+# Default for the characters of examples shown to a judge of pairs.
 BUDGET = 24_000
-"""Default for the characters of examples shown to a judge of pairs."""
 # Characters per token, by a cautious guess.
 _CHARACTERS = 3
 # Tokens of a model's context reserved for instructions and the reply.
@@ -124,17 +124,15 @@ def _lesson(example: Example, order: Order | None, noun: str) -> str:
     if example["wrong"] == example["corrected"]:
         return CONFIRMED.format(corrected=corrected)
     lesson = WRONG.format(wrong=wrong, corrected=corrected)
-    if not example["mode"]:
-        return lesson
-    meaning = _meaning(example).rstrip(".")
-    return lesson + MISLED.format(
-        mode=f"{example['mode']}: {meaning}" if meaning else example["mode"]
-    )
+    mode = ": ".join(filter(None, (str(example["mode"] or ""), _meaning(example).rstrip("."))))
+    return lesson + MISLED.format(mode=mode) if mode else lesson
 
 
 def _meaning(example: Example) -> str:
-    """Return what an example's failure mode means; empty where nobody said it."""
-    return meaning_of(example["mode"], example.get("mode_meaning")) if example["mode"] else ""
+    """Return what a failure mode means: as its example says, else as the paper's five do."""
+    if not example["mode"]:
+        return ""
+    return (example.get("mode_meaning") or MEANINGS.get(str(example["mode"]), "")).strip()
 
 
 def _label_words(label: Label | None, order: Order | None, noun: str) -> str:
@@ -258,8 +256,6 @@ def cut_failures(report: RecallReport) -> list[Failure]:
     if not report["left_out"]:
         return []
     count = len(report["ids"]) + report["left_out"]
-    detail = (
-        f"{report['left_out']} of {count} recalled examples are left out: there is no room, or "
-        "they carry other labels"
-    )
+    cut = f"{report['left_out']} of {count} recalled examples are left out"
+    detail = f"{cut}: there is no room, or they carry other labels"
     return [{"step": "recall", "unit": "examples", "reason": "input_cut", "detail": detail}]

@@ -174,8 +174,8 @@ OVERHEAD = 300
 REPLY = 150
 """Tokens of a reply."""
 _ORDERS = 2
+# Providers whose prompt caches the calls of a row wait for.
 _CACHING = {"anthropic", "azure_openai", "google_genai", "google_vertexai", "openai"}
-"""Providers whose prompt caches the calls of a row wait for."""
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,8 @@ except ImportError:  # Windows has no such locks; two runs on one file are then 
 
 
 _LOG = logging.getLogger(__name__)
+# The beginning of every row: an incomplete line without it is not a result.
 _START = b'{"index": '
-"""The beginning of every row: an incomplete line without it is not a result."""
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -162,8 +162,8 @@ class Results:
         self.aside = self.path.with_name(f"{self.path.name[-240:]}.damaged")
         self._mark = mark
         self._lock = threading.Lock()
+        # Offset and length of each row.
         self._places: dict[str, tuple[int, int]] = {}
-        """Offset and length of each row."""
         self._file: int | None = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)

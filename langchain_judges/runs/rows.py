@@ -202,8 +202,8 @@ def outcome_of_error(row: RunRow, exc: Exception, usage: Usage) -> Mapping[str, 
     return failed_outcome(row, problem.reason, problem.detail, usage)
 
 
+# What no method's result may name.
 _HEAD = ("index", "key", "kind", "judged", "judge")
-"""What no method's result may name."""
 
 
 def result_row(

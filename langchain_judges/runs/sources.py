@@ -274,8 +274,8 @@ def shown(text: Text) -> Text:
     return NO_TEXT if isinstance(text, str) and not text.strip() else text
 
 
+# Rows of a DataFrame that are turned into records at a time.
 _AT_ONCE = 1_000
-"""Rows of a DataFrame that are turned into records at a time."""
 
 
 @dataclass(frozen=True)
@@ -488,8 +488,8 @@ def kind_of_columns(
     return None
 
 
+# What a prompt may follow from.
 _SHOWN = (*JUDGED, OF_OUTPUT, "concepts", "instruction", "task_kind")
-"""What a prompt may follow from."""
 
 
 def fields_of(judge: object) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -19,8 +19,8 @@ from langchain_judges.rows.files import whole_file
 from langchain_judges.runs.results import line_of, locked_folder
 from langchain_judges.runs.rows import JUDGED, ResultRow, outcome_of
 
+# Rows of a group in a Parquet file.
 _AT_ONCE = 1_000
-"""Rows of a group in a Parquet file."""
 _OWN, _JUDGE = "own.", "judge."
 # Columns of the judge that hold numbers, even where all are missing.
 _NUMBERS = {f"{_JUDGE}{name}" for name in ("score", "confidence", "cost")}
