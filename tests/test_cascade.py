@@ -166,7 +166,7 @@ def test_the_command_runs_a_calibrated_cascade_from_its_spec(tmp_path, serve):
 
 
 def test_the_best_agreement_that_can_be_promised_is_said():
-    rows = [{**PAIR, "id": f"{n}", "label": "AB"[n % 4 == 0]} for n in range(240)]
+    rows = [{**PAIR, "id": f"{n}", "label": "AB"[n % 4 == 0]} for n in range(120)]
     cascade: Any = create_cascade([sure("cheap", "A", 0.6), sure("dear", "A", 0.2)])
     promise = r"the best that can be promised is (6|7)\d%"
     with pytest.raises(OptionError, match=promise) as error:

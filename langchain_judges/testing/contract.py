@@ -84,7 +84,6 @@ def check_method(
     """
     contract = _Contract(kind, build)
     contract.declaration()
-    contract.options()
     contract.calls()
     if contract.pairs:
         contract.sides()
@@ -93,6 +92,7 @@ def check_method(
         contract.ends()
     for salt in range(4):
         _check_verdict(contract.judged(drawn(salt))[0])
+    contract.options()
     contract.failures()
     contract.prompts()
     contract.threads()
