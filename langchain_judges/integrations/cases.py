@@ -132,7 +132,13 @@ class CaseReader:
         self._names_reference = places.reference is not None or compares
 
     def outputs(self, run: Run) -> object:
-        """Return a run's outputs, with the tools it used unless `output` is set."""
+        """Return a run's outputs, with the tools it used unless `output` is set.
+
+        Raises:
+            InputError: The run failed, and has none.
+        """
+        if not run.outputs and run.error:
+            raise InputError(f"the run failed and has no output: {run.error[:300]}")
         return run.outputs if self.places.output else outputs_of(run)
 
     def of_run(self, run: Run) -> dict[str, object]:
@@ -141,8 +147,6 @@ class CaseReader:
         Raises:
             InputError: The run failed, or a text cannot be found.
         """
-        if not run.outputs and run.error:
-            raise InputError(f"the run failed and has no output: {run.error[:300]}")
         case = self.case(EvaluatedRow(run.inputs, self.outputs(run)))
         return {**case, "id": str(run.id)}
 
@@ -152,10 +156,10 @@ class CaseReader:
         Raises:
             InputError: A text cannot be found; the message says what was expected.
         """
-        task = self._task(row)
-        text = None
-        if not self._judges_source:
-            text = self._work(row.outputs, task)
+        # Without inputs the task is what stands at the beginning of the work.
+        asked = asked_in(row.outputs, self.places.output) if row.inputs is None else None
+        task = asked or task_in(row.inputs, self.places.input)
+        text = None if self._judges_source else self._work(row.outputs, task)
         source = context_in(row.context) or self._source(row.inputs, row.outputs)
         if source is None and self._needs_source:
             raise InputError(
@@ -191,12 +195,6 @@ class CaseReader:
 
     def _work(self, outputs: object, task: Text) -> Text:
         return work_in(outputs, self.places.output, task=task)
-
-    def _task(self, row: EvaluatedRow) -> Text:
-        """Return the task; without inputs, what stands at the beginning of the work."""
-        if row.inputs is None and (asked := asked_in(row.outputs, self.places.output)):
-            return asked
-        return task_in(row.inputs, self.places.input)
 
     def _source(self, inputs: object, outputs: object) -> str | None:
         # What a response was made of is no source of its task, unless a judge needs one.
@@ -303,19 +301,12 @@ class CaseScore(NamedTuple):
 def scores_of(outcome: JudgmentResult, key: str) -> list[CaseScore]:
     """Return the total score under `key`, then that of each criterion under its name."""
     verdict = outcome["verdict"]
-    total = CaseScore(
-        key, score_of(verdict), comment_of(verdict), decision(verdict), _extra(verdict)
-    )
-    parts = [
-        CaseScore(
-            part["criterion"],
-            part["score"],
-            "Not judged." if part["label"] is None else part["reason"],
-            part["label"],
-        )
-        for part in criteria_of(outcome, key)
-    ]
-    return [total, *parts]
+    answer = decision(verdict)
+    scores = [CaseScore(key, score_of(verdict), comment_of(verdict), answer, _extra(verdict))]
+    for part in criteria_of(outcome, key):
+        reason = "Not judged." if part["label"] is None else part["reason"]
+        scores.append(CaseScore(part["criterion"], part["score"], reason, part["label"]))
+    return scores
 
 
 def _extra(verdict: CaseVerdict) -> dict[str, object]:

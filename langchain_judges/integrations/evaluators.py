@@ -182,7 +182,7 @@ class JudgeEvaluator(RunEvaluator):
 
     def _call(self, row: EvaluatedRow) -> Steps[Feedback | list[Feedback]]:
         run_id = uuid.uuid4()
-        outcome, ran = yield from self._judge(row, run_id, {})
+        outcome, ran = yield from self._judge(lambda: self._reader.case(row), run_id, {})
         source = str(run_id) if ran and utils.tracing_is_enabled() is True else None
         feedback: list[Feedback] = [
             {
@@ -203,14 +203,12 @@ class JudgeEvaluator(RunEvaluator):
         inputs = example.inputs if example else run.inputs
         reference = example.outputs if example else None
         metadata = {"target_run_id": str(run.id)}
-        outputs = self._reader.outputs(run)
-        row = EvaluatedRow(inputs, outputs, reference)
-        if not run.outputs and run.error:
-            error = InputError(f"the run failed and has no output: {run.error[:300]}")
-            outcome: JudgmentResult = {"verdict": error_verdict(self.judge, error)}
-            ran = False
-        else:
-            outcome, ran = yield from self._judge(row, run_id or uuid.uuid4(), metadata)
+
+        def case() -> dict[str, object]:
+            row = EvaluatedRow(inputs, self._reader.outputs(run), reference)
+            return self._reader.case(row)
+
+        outcome, ran = yield from self._judge(case, run_id or uuid.uuid4(), metadata)
         self._remember(run.id, outcome["verdict"])
         results = [
             EvaluationResult(
@@ -249,13 +247,15 @@ class JudgeEvaluator(RunEvaluator):
                 )
 
     def _judge(
-        self, row: EvaluatedRow, run_id: uuid.UUID, metadata: dict[str, str]
+        self,
+        read: Callable[[], dict[str, object]],
+        run_id: uuid.UUID,
+        metadata: dict[str, str],
     ) -> Steps[tuple[JudgmentResult, bool]]:
-        """Return the judge's outcome, and whether it ran at all."""
+        """Return the judge's outcome on the case that is read, and whether it ran at all."""
         try:
-            case = self._reader.case(row)
             outcome = yield from outcome_of(
-                self.judge, case, run_id=run_id, run_name=self.key, metadata=metadata
+                self.judge, read(), run_id=run_id, run_name=self.key, metadata=metadata
             )
             return outcome, True
         except InputError as exc:

@@ -24,7 +24,7 @@ from langchain_judges.verdict import Label
 
 if TYPE_CHECKING:
     from langsmith import Client
-    from langsmith.schemas import Feedback, Run, RunBase, TracerSession
+    from langsmith.schemas import Feedback, Run, RunBase
 
 T = TypeVar("T")
 _RUN = (
@@ -34,6 +34,8 @@ _RUN = (
 # What is asked of a run, and of a trace of a thread.
 _TRACE = ("TRACE_ID", "NAME", "START_TIME", "END_TIME", "INPUTS", "OUTPUTS", "ERROR")
 _PAGE = 100
+# LangSmith looks back a day at most, unless it is told a time before the first run.
+_A_DAY = timedelta(days=1)
 CLOSED = {"Connection": "close"}
 """A connection that is kept belongs to an event loop that has ended."""
 
@@ -129,12 +131,7 @@ def _of_experiment(client: Client, experiment: str) -> list[Run]:
         project = client.read_project(project_id=uuid.UUID(str(experiment)))
     except ValueError:
         project = client.read_project(project_name=experiment)
-    return runs_of(client, project.id, begun(project), is_root=True)
-
-
-def begun(project: TracerSession) -> datetime:
-    """Return a time before the first run of a project: LangSmith looks back a day at most."""
-    return project.start_time - timedelta(days=1)
+    return runs_of(client, project.id, project.start_time - _A_DAY, is_root=True)
 
 
 def runs_of(client: Client, project: object, since: datetime, **which: Any) -> list[Run]:
