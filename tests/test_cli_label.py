@@ -33,7 +33,7 @@ def test_answers_name_the_text_that_stood_there(tmp_path):
     said = label(data, "-o", out, keys="111tt2")
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     shown = [sides(row) for row in rows]
-    expected = [*(first for first, _ in shown[:3]), "tie", "tie", shown[5][1]]
+    expected = [*(each[0] for each in shown[:3]), "tie", "tie", shown[5][1]]
     assert [row["label"] for row in rows] == expected
     assert set(shown) == {"AB", "BA"}
     assert "6 labelled now" in said
