@@ -18,7 +18,7 @@ from langchain_judges import (
 )
 from langchain_judges.asking.reply_text import SLOTS, spoken_label
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.direct.replies import spoken_choice
+from langchain_judges.methods.direct.replies import CHOICE
 from langchain_judges.testing import reply
 from tests.cases import for_each
 from tests.conftest import chat
@@ -277,5 +277,5 @@ def test_llm_score_is_the_confidence_of_a_choice_for_the_candidate(serve):
 
 def test_a_remark_on_one_aspect_is_no_verdict():
     remark = "Better for readers who like more detail: 1\nOn the whole the second one is right."
-    assert spoken_choice(remark) is None
-    assert spoken_choice("Better: 1") == {"explanation": "", "preference": "1"}
+    assert CHOICE.parse(remark) is None
+    assert CHOICE.parse("Better: 1") == {"explanation": "", "preference": "1"}

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, NamedTuple, NotRequired
 
+from langchain_core.messages import AIMessage
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.reading import ReplyData
+from langchain_judges.asking.reply_text import (
+    SLOTS,
+    LabelForms,
+    Span,
+    json_spans,
+    reply_tokens,
+    spelling,
+    spoken_label,
+)
 from langchain_judges.methods.declaration import EvidenceTable
 from langchain_judges.orders import Order, Slot, SlotOrTie
 
@@ -25,6 +36,50 @@ class ForcedChoice(BaseModel):
 
     explanation: str
     preference: Slot
+
+
+class ChoiceFields(NamedTuple):
+    """How a choice and its reason are read in a reply, as JSON or in plain words.
+
+    Attributes:
+        reason: The field of the reason.
+        label: The field of the choice.
+        forms: How a choice is said in plain words.
+    """
+
+    reason: str = "explanation"
+    label: str = "preference"
+    forms: LabelForms = SLOTS
+
+    def parse(self, text: str) -> ReplyData | None:
+        """Read a reply in plain words into the shape that JSON replies have."""
+        choice = spoken_label(text, self.forms)
+        return {self.reason: choice.before, self.label: choice.label} if choice else None
+
+    def measure(self, message: AIMessage, data: Mapping[str, object]) -> dict[str, float]:
+        """Return the probabilities of a reply's label, and of reason and label together.
+
+        Each is the length-normalised probability of its own tokens; what the model gave no
+        log-probabilities for is left out.
+        """
+        text = str(message.text)
+        letters = spelling(text, reply_tokens(message))
+        if letters is None:
+            return {}
+        spans = self._spans(text, data)
+        measured = {"label": letters.confidence(spans[-1:]), "joint": letters.confidence(spans)}
+        return {name: confidence.value for name, confidence in measured.items() if confidence}
+
+    def _spans(self, text: str, data: Mapping[str, object]) -> list[Span]:
+        """Return where reason and, last, label stand; empty if there is no label."""
+        json_places = json_spans(text, data)
+        if (self.label,) in json_places:
+            paths = ((self.reason,), (self.label,))
+            return [json_places[path] for path in paths if path in json_places]
+        choice = spoken_label(text, self.forms)
+        if choice is None or choice.label != data.get(self.label):
+            return []
+        return [(0, len(choice.before)), choice.span]
 
 
 class PlanLine(TypedDict):

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AIMessage
 from pydantic import BaseModel
 
-from langchain_judges.methods.direct.replies import spoken_choice
+from langchain_judges.methods.direct.replies import CHOICE
 from langchain_judges.methods.replies import Choice, scores_shape
 from langchain_judges.methods.rubric.replies import label_shape, parse_label
-from langchain_judges.methods.sc2.replies import Preferred, parse_preference
+from langchain_judges.methods.sc2.replies import PREFERRED, Preferred
 
 
 class Kind(NamedTuple):
@@ -58,7 +58,7 @@ KINDS = {
     ),
     "choice": Kind(
         Choice,
-        spoken_choice,
+        CHOICE.parse,
         "explanation",
         {"preference": "1"},
         {"preference": "2"},
@@ -67,7 +67,7 @@ KINDS = {
     ),
     "preferred": Kind(
         Preferred,
-        parse_preference,
+        PREFERRED.parse,
         "comparison",
         {"preferred": "1"},
         {"preferred": "2"},

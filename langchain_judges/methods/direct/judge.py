@@ -34,14 +34,13 @@ from langchain_judges.methods.direct.options import (
 )
 from langchain_judges.methods.direct.prompts import render_shots
 from langchain_judges.methods.direct.replies import (
+    CHOICE,
     DirectBallot,
     DirectState,
     JudgeWork,
     line_name,
-    measure,
     read_sheet,
     sheet_shape,
-    spoken_choice,
 )
 from langchain_judges.methods.direct.tally import (
     balloted,
@@ -99,8 +98,8 @@ class BaselineSteps(PairSteps):
             # The name of a sample is the whole name of its run.
             label="{unit}" if several else "",
             logprobs=one_label,
-            measure=measure if one_label else None,
-            parse=None if scores or form.max_criteria else spoken_choice,
+            measure=CHOICE.measure if one_label else None,
+            parse=None if scores or form.max_criteria else CHOICE.parse,
         )
 
     @cached_property

@@ -6,22 +6,14 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any
 
-from langchain_core.messages import AIMessage
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.nodes import Emits, Gathered, joined
 from langchain_judges.asking.reading import check, shape_of
-from langchain_judges.asking.reply_text import (
-    SLOTS,
-    Span,
-    json_spans,
-    reply_tokens,
-    spelling,
-    spoken_label,
-)
+from langchain_judges.asking.reply_text import SLOTS
 from langchain_judges.methods.pairs import PairResult, PairState, ShownPair
-from langchain_judges.methods.replies import PlanLine, PlanScore, score_within
+from langchain_judges.methods.replies import ChoiceFields, PlanLine, PlanScore, score_within
 from langchain_judges.orders import Order, by_identity, naming_identities
 from langchain_judges.verdict import Failure, Preference
 
@@ -146,38 +138,5 @@ def read_sheet(
     return lines, failures
 
 
-# Of a preference in plain words; with more words around it the line is about one aspect.
-_FORMS = SLOTS._replace(slack=20)
-
-
-def spoken_choice(text: str) -> dict[str, object] | None:
-    """Read a reply in plain words into the shape that JSON replies have."""
-    choice = spoken_label(text, _FORMS)
-    return {"explanation": choice.before, "preference": choice.label} if choice else None
-
-
-def measure(message: AIMessage, data: Mapping[str, object]) -> dict[str, float]:
-    """Return the probabilities of a reply's label, and of explanation and label together.
-
-    Each is the length-normalised probability of its own tokens; what the model gave no
-    log-probabilities for is left out.
-    """
-    text = str(message.text)
-    letters = spelling(text, reply_tokens(message))
-    if letters is None:
-        return {}
-    spans = _spans(text, data)
-    measured = {"label": letters.confidence(spans[-1:]), "joint": letters.confidence(spans)}
-    return {name: confidence.value for name, confidence in measured.items() if confidence}
-
-
-def _spans(text: str, data: Mapping[str, object]) -> list[Span]:
-    """Return where the explanation and, last, the label stand; empty if there is none."""
-    json_places = json_spans(text, data)
-    if ("preference",) in json_places:
-        parts = (("explanation",), ("preference",))
-        return [json_places[part] for part in parts if part in json_places]
-    choice = spoken_label(text, _FORMS)
-    if choice is None or choice.label != data.get("preference"):
-        return []
-    return [(0, len(choice.before)), choice.span]
+# With more words around it a preference in plain words is about one aspect.
+CHOICE = ChoiceFields(forms=SLOTS._replace(slack=20))

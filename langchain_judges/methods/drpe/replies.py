@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Any
 
 from langchain_core.messages import AIMessage
 from pydantic import BaseModel, Field, ValidationError, create_model
@@ -97,18 +97,17 @@ class Reader(BaseModel):
 
 
 @cache
-def readers_shape(pool: int) -> type[BaseModel]:
-    """Return the shape of a list of `pool` readers; more or fewer are no error."""
-    limit = Field(min_length=1, json_schema_extra={"maxItems": pool, "minItems": pool})
-    return create_model("Readers", readers=(list[Reader], limit))
+def readers_shape(pool: int, merged: bool = False) -> type[BaseModel]:
+    """Return the shape of a list of `pool` readers; more or fewer are no error.
 
-
-@cache
-def both_readers_shape(pool: int) -> type[BaseModel]:
-    """Return the shape of the reply to the merged prompt."""
+    Args:
+        pool: Readers.
+        merged: Whether the reply is to the merged prompt, which asks for two lists.
+    """
     limit = Field(min_length=1, json_schema_extra={"maxItems": pool, "minItems": pool})
-    readers = (list[Reader], limit)
-    return create_model("BothReaders", general=readers, familiarity=readers)
+    names = ("general", "familiarity") if merged else ("readers",)
+    fields: dict[str, Any] = dict.fromkeys(names, (list[Reader], limit))
+    return create_model("BothReaders" if merged else "Readers", **fields)
 
 
 class RoleVote(BaseModel):

@@ -16,7 +16,7 @@ from langchain_judges.asking.ask import Question, Reply, ask
 from langchain_judges.asking.embeddings import embedded
 from langchain_judges.asking.steps import SingleFlight, Steps, Update, Wait, together
 from langchain_judges.methods.drpe.options import DRPE, Panel
-from langchain_judges.methods.drpe.replies import DRPEState, both_readers_shape, readers_shape
+from langchain_judges.methods.drpe.replies import DRPEState, readers_shape
 from langchain_judges.methods.drpe.roles import (
     dbscan_medoids,
     distinct,
@@ -89,10 +89,9 @@ class RoleSteps(DRPESteps):
     @cached_property
     def questions(self) -> Mapping[str, Question]:
         """By the kind of readers that they ask for: `coarse` and `fine`, or `merged`."""
-        shape = both_readers_shape if self.panel.merged_prompt else readers_shape
+        shape = readers_shape(self.panel.readers, self.panel.merged_prompt)
         return {
-            kind: self.context.question("roles", shape(self.panel.readers), kind)
-            for kind in self.options.kinds
+            kind: self.context.question("roles", shape, kind) for kind in self.options.kinds
         }
 
     def begin(self, state: PairState) -> Update:

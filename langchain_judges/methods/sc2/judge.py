@@ -24,6 +24,8 @@ from langchain_judges.methods.sc2 import prompts as texts
 from langchain_judges.methods.sc2.aspects import by_frequency, distinct
 from langchain_judges.methods.sc2.options import SC2
 from langchain_judges.methods.sc2.replies import (
+    DECISION,
+    PREFERRED,
     AspectProposal,
     Aspects,
     ComparisonTable,
@@ -36,9 +38,6 @@ from langchain_judges.methods.sc2.replies import (
     SC2State,
     TableWork,
     aspects_shape,
-    label_probability,
-    parse_decision,
-    parse_preference,
     table_shapes,
 )
 from langchain_judges.methods.sc2.tables import (
@@ -228,7 +227,7 @@ class SC2Steps(PairSteps):
 
     @cached_property
     def _match_question(self) -> Question:
-        return self.context.question("match", Decision, parse=parse_decision, label="{unit}")
+        return self.context.question("match", Decision, parse=DECISION.parse, label="{unit}")
 
     def match(self, work: MatchWork) -> Call:
         """Ask which of two tables is more consistent."""
@@ -259,8 +258,8 @@ class SC2Steps(PairSteps):
         return self.context.question(
             "preference",
             Preferred,
-            parse=parse_preference,
-            measure=label_probability,
+            parse=PREFERRED.parse,
+            measure=PREFERRED.measure,
             logprobs=True,
         )
 
@@ -286,7 +285,7 @@ class SC2Steps(PairSteps):
         choice: PreferenceReply = {
             "order": work["order"],
             "preference": preferred_slot(work["order"], reply.data["preferred"]),
-            "probability": reply.measured.get("probability"),
+            "probability": reply.measured.get("label"),
             "comparison": naming_identities(reply.data["comparison"], work["order"]),
         }
         return {"choices": [choice]}

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from langchain_core.messages import AIMessage
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.nodes import Emits, Gathered, joined
 from langchain_judges.asking.reading import lax_shape, shape_of
-from langchain_judges.asking.reply_text import (
-    SLOTS,
-    json_spans,
-    reply_tokens,
-    spelling,
-    spoken_label,
-)
 from langchain_judges.methods.pairs import PairResult, PairState, ShownPair
+from langchain_judges.methods.replies import ChoiceFields
 from langchain_judges.orders import Order, Slot
 from langchain_judges.verdict import Preference
 
@@ -233,17 +225,9 @@ def merged_shape(n: int) -> type[BaseModel]:
     return shape_of("Merged", dict.fromkeys(aspect_names(n), phrase))
 
 
-def parse_preference(text: str) -> dict[str, str] | None:
-    """Read a preference in plain words."""
-    choice = spoken_label(text, SLOTS)
-    return choice and {"comparison": choice.before, "preferred": choice.label}
-
-
-def parse_decision(text: str) -> dict[str, str] | None:
-    """Read in plain words which table is more consistent."""
-    choice = spoken_label(text, SLOTS)
-    return choice and {"more_consistent": choice.label, "justification": choice.before}
-
+# What names the preferred text, and the better table.
+PREFERRED = ChoiceFields("comparison", "preferred")
+DECISION = ChoiceFields("justification", "more_consistent")
 
 # Least probability that a chosen label counts with: where a reply's format forced it, its own
 # tokens may have had less, and still it is what the model prefers of the two.
@@ -253,21 +237,3 @@ FORCED = 0.51
 def label_weight(probability: float | None) -> float:
     """Return how much a label counts that was chosen of two: 1 where nothing is known."""
     return 1.0 if probability is None else max(FORCED, min(1.0, probability))
-
-
-def label_probability(message: AIMessage, data: Mapping[str, object]) -> dict[str, float]:
-    """Return `{"probability": p}` of the preferred label's own tokens, if the reply has them.
-
-    Args:
-        message: The reply.
-        data: What was read from it.
-    """
-    tokens, text = reply_tokens(message), message.text
-    span = json_spans(text, data).get(("preferred",))
-    if span is None:
-        choice = spoken_label(text, SLOTS)
-        agrees = choice is not None and choice.label == data.get("preferred")
-        span = choice.span if choice and agrees else None
-    letters = spelling(text, tokens) if span else None
-    confidence = letters.confidence([span]) if letters and span else None
-    return {"probability": confidence.value} if confidence else {}
