@@ -34,8 +34,16 @@ from langchain_judges.asking import faults, reading
 from langchain_judges.asking.adapter import ModelAdapter, ReplyRequest, Sampling, beginnings
 from langchain_judges.asking.limiter import ROW_COST, TokenUsage, token_usage
 from langchain_judges.asking.reading import Problem, ReplyData
-from langchain_judges.asking.signals import check_stop, pause
-from langchain_judges.asking.steps import NODE_INPUT, Steps, Wait, emit, end_of, unfinished
+from langchain_judges.asking.steps import (
+    NODE_INPUT,
+    Steps,
+    Wait,
+    check_stop,
+    emit,
+    end_of,
+    pause,
+    unfinished,
+)
 from langchain_judges.asking.store import ThreadReplies, key_of
 from langchain_judges.errors import InputError, ModelAccessError, RunStopped
 from langchain_judges.orders import Order

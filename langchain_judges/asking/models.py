@@ -421,32 +421,19 @@ _CARRIED = re.compile(r"headers?$|query$|cookies?$", re.I)
 _SHORTEST = 6
 
 
-class Secrets:
-    """Masks what a model was configured with: keys, headers, query values."""
+Secrets = tuple[str, ...]
 
-    def __init__(self, model: BaseChatModel) -> None:
-        """Collect the secrets of `model`."""
-        fields = {name: getattr(model, name, None) for name in type(model).model_fields}
-        found = {value for value in _secrets("", fields) if len(value) >= _SHORTEST}
-        forms = found | {quote(value, safe="") for value in found}
-        # The longest first: one may be part of another.
-        self._values = sorted(forms, key=len, reverse=True)
 
-    def __bool__(self) -> bool:
-        """Say whether there are any."""
-        return bool(self._values)
-
-    def mask(self, data: Any) -> Any:
-        """Return JSON data with stars for every secret in its texts."""
-        if isinstance(data, str):
-            for value in self._values:
-                data = data.replace(value, MASK)
-            return data
-        if isinstance(data, list):
-            return [self.mask(part) for part in data]
-        if isinstance(data, dict):
-            return {self.mask(name): self.mask(part) for name, part in data.items()}
-        return data
+def _masked(data: Any, secrets: Secrets) -> Any:
+    """Return JSON data with stars for every secret in its texts."""
+    if isinstance(data, str):
+        for secret in secrets:
+            data = data.replace(secret, MASK)
+    if isinstance(data, list):
+        return [_masked(part, secrets) for part in data]
+    if isinstance(data, dict):
+        return {_masked(k, secrets): _masked(part, secrets) for k, part in data.items()}
+    return data
 
 
 def _secrets(name: str, value: object) -> Iterator[str]:
@@ -464,21 +451,25 @@ def _secrets(name: str, value: object) -> Iterator[str]:
 
 
 def masked(model: BaseChatModel) -> BaseChatModel:
-    """Return a copy of a model that masks its secrets in what it returns and raises."""
-    secrets = Secrets(model)
-    if not secrets:
+    """Return a copy of a model that masks its secrets in what it returns and raises.
+
+    They are what it was configured with: keys, headers, query values.
+    """
+    fields = {name: getattr(model, name, None) for name in type(model).model_fields}
+    found = {value for value in _secrets("", fields) if len(value) >= _SHORTEST}
+    forms = found | {quote(value, safe="") for value in found}
+    if not forms:
         return model
-    hidden = model.model_copy()
-    copy: Any = hidden
+    copy: BaseChatModel = model.model_copy()
     # Not by `update`: they are no settings of the caller's. What is streamed is not masked.
     vars(copy)["disable_streaming"] = True
     if hasattr(copy, "streaming"):
         vars(copy)["streaming"] = False
     copy.__class__ = _class_of(type(model))
-    if copy.__pydantic_private__ is None:
-        copy.__pydantic_private__ = {}
-    copy.__pydantic_private__["_secrets"] = secrets
-    return hidden
+    # The longest first: one may be part of another.
+    secrets = tuple(sorted(forms, key=len, reverse=True))
+    copy.__pydantic_private__ = {**(copy.__pydantic_private__ or {}), "_secrets": secrets}
+    return copy
 
 
 @cache
@@ -508,11 +499,11 @@ def _masked_result(result: ChatResult, secrets: Secrets) -> ChatResult:
         message: BaseMessage = generation.message
         for name in ("content", "tool_calls", "additional_kwargs"):
             part = getattr(message, name, None)
-            if (clean := secrets.mask(part)) != part:
+            if (clean := _masked(part, secrets)) != part:
                 message = message.model_copy(update={name: clean})
         if message is not generation.message:
             generation.message = message
-            generation.text = secrets.mask(generation.text)
+            generation.text = _masked(generation.text, secrets)
     return result
 
 
@@ -524,10 +515,10 @@ def _masked_errors(secrets: Secrets) -> Iterator[None]:
     except Exception as error:
         one: BaseException | None = error
         while one is not None:
-            one.args = tuple(map(secrets.mask, one.args))
+            one.args = tuple(_masked(part, secrets) for part in one.args)
             for name in ("message", "body"):
                 if name in vars(one):
-                    setattr(one, name, secrets.mask(getattr(one, name)))
+                    setattr(one, name, _masked(getattr(one, name), secrets))
             if type(response := getattr(one, "response", None)).__module__.startswith("httpx"):
                 vars(one)["response"] = _masked_response(response, secrets)
             one = one.__cause__ or one.__context__
@@ -540,5 +531,5 @@ def _masked_response(response: Any, secrets: Secrets) -> Any:
         return response
     kept = ("content-type", "retry-after", "retry-after-ms")
     headers = {name: response.headers[name] for name in kept if name in response.headers}
-    parts = {"headers": headers, "content": secrets.mask(response.text).encode()}
+    parts = {"headers": headers, "content": _masked(response.text, secrets).encode()}
     return type(response)(response.status_code, request=response.request, **parts)

@@ -249,20 +249,17 @@ def spoken_label(text: str, forms: LabelForms) -> SpokenLabel | None:
     lines = text.split("\n")
     if len(lines) > _MOST_LINES:
         return None
-    starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
-    stated = [
-        (_label_in(line[at:], forms), starts[number] + at, starts[number])
-        for number, line in enumerate(lines)
-        if (at := _behind_field(line, forms)) is not None
-    ]
+    stated, start = list[SpokenLabel | None](), 0
+    for line in lines:
+        if (at := _behind_field(line, forms)) is not None:
+            stated.append(_label_in(text, start, start + at, start + len(line), forms))
+        start += len(line) + 1
     if not stated and forms.alone and _may_be_label(full := [*filter(str.strip, lines)]):
         start = text.rfind(full[-1])
-        stated = [(_label_in(full[-1], forms), start, start)]
-    found, start, line = stated[-1] if stated else (None, 0, 0)
-    if found is None or any(each is None or each[0] != found[0] for each, _, _ in stated):
-        return None
-    label, (begin, end) = found
-    return SpokenLabel(label, (start + begin, start + end), text[:line].strip())
+        stated = [_label_in(text, start, start, start + len(full[-1]), forms)]
+    found = stated[-1] if stated else None
+    agreed = all(each and found and each.label == found.label for each in stated)
+    return found if agreed else None
 
 
 def _behind_field(line: str, forms: LabelForms) -> int | None:
@@ -276,8 +273,9 @@ def _behind_field(line: str, forms: LabelForms) -> int | None:
     return None if name is None or len(phrase) - len(name) > forms.slack else len(head) + 1
 
 
-def _label_in(piece: str, forms: LabelForms) -> tuple[str, tuple[int, int]] | None:
-    """Return the label that a piece of a line consists of, and where it stands in it."""
+def _label_in(text: str, line: int, at: int, end: int, forms: LabelForms) -> SpokenLabel | None:
+    """Return the label that a piece of a line consists of; None if it says anything else."""
+    piece = text[at:end]
     if len(piece) > _LONGEST or re.search(r"(?<!\d)\.\d", piece):
         return None  # Without its point `.5` would be the label 5.
     words = [word.strip(_AROUND) for word in piece.strip(_AROUND).split()]
@@ -288,8 +286,8 @@ def _label_in(piece: str, forms: LabelForms) -> tuple[str, tuple[int, int]] | No
     label = forms.labels.get(" ".join(words).casefold())
     if label is None:
         return None
-    end = piece.rfind(words[-1]) + len(words[-1])
-    return label, (piece.rfind(words[0], 0, end), end)
+    stop = text.rfind(words[-1], at, end) + len(words[-1])
+    return SpokenLabel(label, (text.rfind(words[0], at, stop), stop), text[:line].strip())
 
 
 def _may_be_label(lines: Sequence[str]) -> bool:

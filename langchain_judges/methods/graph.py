@@ -19,8 +19,7 @@ from pydantic import BaseModel
 
 from langchain_judges.asking.limiter import ROW_COST, CallLimiter, RowCost
 from langchain_judges.asking.models import ModelSpec
-from langchain_judges.asking.signals import stoppable
-from langchain_judges.asking.steps import arun, run
+from langchain_judges.asking.steps import arun, run, stoppable
 from langchain_judges.asking.store import ThreadReplies
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.shown import Memory
