@@ -226,7 +226,7 @@ class _Contract:
             preferred, flipped, rule = "tie", True, "where both orders are asked"
         else:
             a_first = prompts[-1].find(_WORDS["A"]) < prompts[-1].find(_WORDS["B"])
-            preferred, flipped, rule = "AB"[not a_first], None, "of the one order asked"
+            preferred, flipped, rule = "A" if a_first else "B", None, "of the one order asked"
         got = verdict["preference"]
         _expect(got == preferred, f"preferring slot 1 makes {preferred!r} {rule}, not {got!r}")
         got = verdict["flipped"]

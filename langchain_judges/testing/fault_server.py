@@ -90,7 +90,7 @@ def reply(content: ReplyContent, finish: str = "stop", **message: Any) -> Server
 
     Args:
         content: The text; a dictionary is sent as JSON. A message's
-            log-probabilities (`with_logprobs`) come along.
+            log-probabilities come along.
         finish: Why it ended: `stop`, `length` for a reply that was cut, `content_filter`.
         message: Further fields of the message, such as `refusal` or `tool_calls`.
     """
