@@ -150,7 +150,7 @@ class Killed(BaseException):
 @pytest.fixture(scope="module")
 def calm():
     """Return what the loop comes to when nothing kills it."""
-    return loop(memory_of(), dev=planning(3, first=10)).invoke({"items": planning(3)})
+    return loop(memory_of(), dev=planning(2, first=10)).invoke({"items": planning(2)})
 
 
 @pytest.mark.parametrize(
@@ -174,15 +174,15 @@ def test_the_loop_resumes_from_a_kill_at_each_node(node, when, calm, tmp_path, m
     memory, model = memory_of(), fooled_model()
     monkeypatch.setattr(Node, "invoke", dying)
     with SqliteSaver.from_conn_string(str(tmp_path / "audit.sqlite")) as saver:
-        audit = loop(memory, model, dev=planning(3, first=10), checkpointer=saver)
+        audit = loop(memory, model, dev=planning(2, first=10), checkpointer=saver)
         assert set(audit.nodes) == {"__start__", *NODES}
         config: RunnableConfig = {**THREAD, "max_concurrency": 1}
         with pytest.raises(Killed):
-            audit.invoke({"items": planning(3)}, config)
+            audit.invoke({"items": planning(2)}, config)
         result = audit.invoke(None, config)
     assert result["history"] == calm["history"]
     assert result["decisions"] == calm["decisions"]
-    assert len(memory) == 3
+    assert len(memory) == 2
     calls = sum(r["usage"]["calls"] for r in calm["history"])
     # The judge's own step is called `evaluate` too: killed between its reply and the journal.
     repeats = 1 if (when, node) == ("after", "evaluate") else 0
@@ -213,7 +213,7 @@ def test_no_task_stands_on_both_sides_of_a_split_half_of_which_has_groups():
             "group": item["group"] if n % 2 else None,
             "input": f"{' ' * (n % 3)}{item['input']}",
         }
-        for n, item in enumerate(planning(10))
+        for n, item in enumerate(planning(5))
     ]
     own = {row["id"]: row["input"].strip() for row in rows}
     for seed in range(3):

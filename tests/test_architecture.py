@@ -4,6 +4,7 @@ import ast
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from importlib import import_module
@@ -45,11 +46,19 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what stands inside of a node, without expressions: no import is one."""
+    for inner in ast.iter_child_nodes(node):
+        if not isinstance(inner, ast.expr):
+            yield inner
+            yield from statements(inner)
+
+
 @cache
 def own_imports(path: Path) -> set[str]:
     """Return the modules of the package that a module imports, for types alone too."""
     modules = set()
-    for node in ast.walk(tree_of(path)):
+    for node in statements(tree_of(path)):
         if not isinstance(node, ast.ImportFrom) or not node.module:
             continue
         package, _, module = node.module.partition(".")

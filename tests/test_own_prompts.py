@@ -195,15 +195,17 @@ def test_the_tables_of_sc2_are_asked_for_compared_and_judged_in_own_words():
 
 
 def test_own_prompts_come_back_from_json_and_from_a_shell(bsm_file):
-    judge = load_judge("bsm", "local", prompts=str(bsm_file))
+    nobody = "http://127.0.0.1:1/v1"
+    judge = load_judge("bsm", {"name": "m", "base_url": nobody}, prompts=str(bsm_file))
     assert judge.spec["options"]["prompts"] == yaml.safe_load(BSM_FILE)
     assert load_judge(judge.spec).prompts["solve"] == judge.prompts["solve"]
     rows = bsm_file.with_name("rows.jsonl")
     rows.write_text('{"input": "?", "output_a": "a", "output_b": "b"}\n')
-    arguments = ["judge", str(rows), "--model", "local", "--method", "bsm", "--dry-run"]
-    shown = CliRunner().invoke(app, [*arguments, "--set", f"prompts={bsm_file}"])
+    arguments = ["judge", str(rows), "--model", "m", "--base-url", nobody, "--dry-run"]
+    arguments += ["--method", "bsm", "--set"]
+    shown = CliRunner().invoke(app, [*arguments, f"prompts={bsm_file}"])
     assert (shown.exit_code, "1 pair by bsm" in shown.output) == (0, True), shown.output
-    refusal = CliRunner().invoke(app, [*arguments, "--set", "prompts=nowhere.yaml"])
+    refusal = CliRunner().invoke(app, [*arguments, "prompts=nowhere.yaml"])
     assert (refusal.exit_code, "nowhere.yaml cannot be read" in refusal.output) == (2, True)
 
 
