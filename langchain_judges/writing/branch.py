@@ -28,7 +28,6 @@ from langchain_judges.writing.steps import (
     WriteWork,
     piece_of,
     split_shape,
-    writer_context,
 )
 
 Groups = list[list[str]]
@@ -208,19 +207,11 @@ class _BranchSolveMerge(Writer[BranchWriter]):
     def solve_each(self, state: WriteState) -> list[Send]:
         """Send every group."""
         groups = _groups(state)
-        place = texts.PART if len(groups) > 1 else ""
+        part = texts.PART if len(groups) > 1 else ""
         return [
-            Send(
-                "solve",
-                {
-                    "unit": f"group {number}",
-                    "concepts": group,
-                    "instruction": state.get("instruction"),
-                    "topic": state.get("topic"),
-                    "place": place.format(number=number, parts=len(groups)),
-                },
-            )
+            Send("solve", self.work(state, group, f"group {number}", place))
             for number, group in enumerate(groups, 1)
+            for place in [part.format(number=number, parts=len(groups))]
         ]
 
     def solve(self, work: WriteWork) -> Steps[Update]:
@@ -292,9 +283,7 @@ def _drafts(state: WriteState) -> list[str | None]:
 def build(options: BranchWriter, model: str | BaseChatModel) -> JudgeGraph:
     """Return the writer."""
     shapes: Shapes = {"split": Topic, "solve": Draft, "merge": Draft, "repair": Draft}
-    context = writer_context(options, model, shapes)
-    questions = {step: context.question(step, shape) for step, shape in shapes.items()}
-    return _graph(_BranchSolveMerge(options, context, questions))
+    return _graph(_BranchSolveMerge.of(options, model, shapes))
 
 
 create_bsm_writer = factory(BranchWriter, build, "create_bsm_writer")

@@ -28,7 +28,6 @@ from langchain_judges.writing.steps import (
     WriteWork,
     pick_shape,
     piece_of,
-    writer_context,
 )
 
 
@@ -115,20 +114,11 @@ class _SinglePrompt(Writer[SinglePromptWriter]):
 
     def draft_each(self, state: WriteState) -> list[Send]:
         """Send every sample."""
-        several = self.options.samples > 1
+        numbers = range(1, self.options.samples + 1)
+        units = [f"sample {n}" if self.options.samples > 1 else "" for n in numbers]
         return [
-            Send(
-                "draft",
-                {
-                    "unit": f"sample {number}" if several else "",
-                    "sample": number,
-                    "concepts": state["concepts"],
-                    "instruction": state.get("instruction"),
-                    "topic": state.get("topic"),
-                    "place": "",
-                },
-            )
-            for number in range(1, self.options.samples + 1)
+            Send("draft", {**self.work(state, state["concepts"], unit), "sample": number})
+            for number, unit in zip(numbers, units, strict=True)
         ]
 
     def draft(self, work: WriteWork) -> Steps[Update]:
@@ -164,10 +154,10 @@ class _SinglePrompt(Writer[SinglePromptWriter]):
 def build(options: SinglePromptWriter, model: str | BaseChatModel) -> JudgeGraph:
     """Return the writer."""
     shapes: Shapes = {"plan": Topic, "draft": Draft, "choose": Topic}
-    context = writer_context(options, model, shapes)
-    questions = {step: context.question(step, shape) for step, shape in shapes.items()}
+    writer = _SinglePrompt.of(options, model, shapes)
+    questions = writer.questions
     questions["draft"] = replace(questions["draft"], sampled=options.samples > 1)
-    return _graph(_SinglePrompt(options, context, questions))
+    return _graph(writer)
 
 
 create_single_prompt_writer = factory(SinglePromptWriter, build, "create_single_prompt_writer")

@@ -187,19 +187,6 @@ class WriterOptions(GraphOptions):
 Shapes = dict[str, type[BaseModel]]
 
 
-def writer_context(
-    options: WriterOptions,
-    model: str | BaseChatModel,
-    shapes: Shapes,
-) -> JudgeContext:
-    """Choose prompts and models, and let a local model write longer texts than it judges."""
-    context = JudgeContext.of(options, model, dict.fromkeys(shapes), SCHEMA)
-    for adapter in context.adapters.values():
-        if adapter.text_limit:
-            adapter.text_limit = LONGEST_TEXT
-    return context
-
-
 # Where an instruction says how long a text is to be.
 _LENGTH = re.compile(
     r"(\b(one|two|three|four|five|six|seven|eight|ten|single|half)|\d)\W{0,3}(a |or so )?"
@@ -216,7 +203,17 @@ class Writer(Generic[Own]):
 
     options: Own
     context: JudgeContext
-    questions: Mapping[str, Question]
+    questions: dict[str, Question]
+
+    @classmethod
+    def of(cls, options: Own, model: str | BaseChatModel, shapes: Shapes) -> Self:
+        """Choose prompts and models; a local model may write longer texts than it judges."""
+        context = JudgeContext.of(options, model, dict.fromkeys(shapes), SCHEMA)
+        for adapter in context.adapters.values():
+            if adapter.text_limit:
+                adapter.text_limit = LONGEST_TEXT
+        questions = {step: context.question(step, shape) for step, shape in shapes.items()}
+        return cls(options, context, questions)
 
     def start(self, state: WriteState) -> Update:
         """Check the task and empty what an earlier run of the thread left."""
@@ -288,6 +285,18 @@ class Writer(Generic[Own]):
             "parts": len(parts),
             "drafts": "\n".join(drafts),
             **texts_in,
+        }
+
+    def work(
+        self, state: WriteState, concepts: list[str], unit: str, place: str = ""
+    ) -> WriteWork:
+        """Return the input of a node that writes with some of the concepts."""
+        return {
+            "unit": unit,
+            "concepts": concepts,
+            "instruction": state.get("instruction"),
+            "topic": state.get("topic"),
+            "place": place,
         }
 
     def outcome(
