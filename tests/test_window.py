@@ -15,9 +15,9 @@ def test_no_row_is_started_while_too_many_results_are_held_back(monkeypatch):
         assert rows.has_room()
         rows.start(Future())
         rows.rows[-1].set_result(None)
-        rows.finished()
+        rows.unfinished -= 1
     assert not rows.has_room()
     slow.set_result(None)
-    rows.finished()
-    assert [rows.pop() is slow for _ in range(4)] == [True, False, False, False]
+    rows.unfinished -= 1
+    assert [rows.rows.popleft() is slow for _ in range(4)] == [True, False, False, False]
     assert rows.has_room()

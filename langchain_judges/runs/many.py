@@ -16,7 +16,7 @@ from collections.abc import (
     Sequence,
 )
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import closing
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, closing
 from contextvars import copy_context
 from inspect import GEN_CREATED, getgeneratorstate
 from math import ceil
@@ -135,17 +135,9 @@ class Window(Generic[F]):
             self.unfinished += 1
             row.add_done_callback(self._report)
 
-    def finished(self) -> None:
-        """Count one row as finished, whichever it is."""
-        self.unfinished -= 1
-
     def next_is_there(self) -> bool:
         """Return whether the next result in order is finished."""
         return bool(self.rows) and self.rows[0].done()
-
-    def pop(self) -> F:
-        """Remove and return the next row in order."""
-        return self.rows.popleft()
 
 
 class _Judging:
@@ -166,7 +158,7 @@ class _Judging:
         return self._state.records.systems
 
 
-class Run(_Judging, Iterator[ResultRow]):
+class Run(_Judging, Iterator[ResultRow], AbstractContextManager["Run"]):
     """A run in threads; iterate over it to judge, or use it in a `with` block."""
 
     def __init__(self, state: RunState) -> None:
@@ -233,10 +225,6 @@ class Run(_Judging, Iterator[ResultRow]):
             )
         return ((self._state.delivered, judged_cells(result, self.systems)) for result in self)
 
-    def __enter__(self) -> Run:
-        """Return the run; it is closed at the end of the block."""
-        return self
-
     def __exit__(self, *_: object) -> None:
         """Close the run."""
         self.close()
@@ -244,14 +232,24 @@ class Run(_Judging, Iterator[ResultRow]):
     def _judge(self) -> Generator[ResultRow, None, None]:
         state = self._state
         state.open()
-        places = state.open_rows
-        pool = ThreadPoolExecutor(places)
+        pool = ThreadPoolExecutor(state.open_rows)
         finished: SimpleQueue[Future[ResultRow]] = SimpleQueue()
-        window: Window[Future[ResultRow]] = Window(places, finished.put)
+        window: Window[Future[ResultRow]] = Window(state.open_rows, finished.put)
         try:
             with state.display():
-                while self._next_is_there(window, pool, finished):
-                    yield state.deliver(self._result(window))
+                while True:
+                    while window.has_room() and (row := state.take()):
+                        window.start(self._start(row, pool))
+                    if window.next_is_there():
+                        yield state.deliver(self._result(window))
+                    elif window.unfinished:
+                        finished.get()
+                        window.unfinished -= 1
+                    else:
+                        break
+                    while not finished.empty():
+                        finished.get()
+                        window.unfinished -= 1
         except BaseException:
             state.stop()
             wait(window.rows, timeout=GRACE)
@@ -263,24 +261,6 @@ class Run(_Judging, Iterator[ResultRow]):
         if state.fatal:
             raise state.fatal
 
-    def _next_is_there(
-        self,
-        window: Window[Future[ResultRow]],
-        pool: ThreadPoolExecutor,
-        finished: SimpleQueue[Future[ResultRow]],
-    ) -> bool:
-        """Start rows and wait for the next result; False if there is none."""
-        while True:
-            while not finished.empty():
-                finished.get()
-                window.finished()
-            while window.has_room() and (row := self._state.take()):
-                window.start(self._start(row, pool))
-            if window.next_is_there() or not window.unfinished:
-                return bool(window.rows)
-            finished.get()
-            window.finished()
-
     def _start(self, row: RunRow, pool: ThreadPoolExecutor) -> Future[ResultRow]:
         steps = self._state.judge_one(row)
         if self._state.is_active(row):
@@ -291,14 +271,14 @@ class Run(_Judging, Iterator[ResultRow]):
 
     def _result(self, window: Window[Future[ResultRow]]) -> ResultRow:
         try:
-            return window.pop().result()
+            return window.rows.popleft().result()
         except RunStopped:
             if self._state.fatal:
                 raise self._state.fatal from None
             raise
 
 
-class AsyncRun(_Judging, AsyncIterator[ResultRow]):
+class AsyncRun(_Judging, AsyncIterator[ResultRow], AbstractAsyncContextManager["AsyncRun"]):
     """A run in an event loop; iterate over it with `async for` to judge."""
 
     def __init__(self, state: RunState) -> None:
@@ -319,10 +299,6 @@ class AsyncRun(_Judging, AsyncIterator[ResultRow]):
         """Stop the run: calls in flight may finish; unfinished rows are not written."""
         await self._rows.aclose()
 
-    async def __aenter__(self) -> AsyncRun:
-        """Return the run; it is closed at the end of the block."""
-        return self
-
     async def __aexit__(self, *_: object) -> None:
         """Close the run."""
         await self.aclose()
@@ -335,14 +311,14 @@ class AsyncRun(_Judging, AsyncIterator[ResultRow]):
         state.when_stopped = lambda: loop.call_soon_threadsafe(changed.set)
 
         def finished(_: object) -> None:
-            window.finished()
+            window.unfinished -= 1
             changed.set()
 
         window: Window[asyncio.Future[ResultRow]] = Window(state.open_rows, finished)
         try:
             with state.display():
                 while await self._next_is_there(window, changed):
-                    yield state.deliver(window.pop().result())
+                    yield state.deliver(window.rows.popleft().result())
         finally:
             # Each wait may itself be cancelled; the file is closed in any case.
             try:

@@ -202,15 +202,10 @@ def outcome_of_error(row: RunRow, exc: Exception, usage: Usage) -> Mapping[str, 
     return failed_outcome(row, problem.reason, problem.detail, usage)
 
 
-# What no method's result may name.
-_HEAD = ("index", "key", "kind", "judged", "judge")
-
-
 def result_row(
     row: RunRow,
     outcome: Mapping[str, Any],
     judge: Mapping[str, str],
-    *,
     spent: Mapping[str, float | None],
 ) -> ResultRow:
     """Return the result of a row.
@@ -229,16 +224,15 @@ def result_row(
         outcome = {**outcome, "verdict": {**empty, **(outcome.get("verdict") or {})}}
     judged = {**outcome, "kind": row.kind}
     lacking = outcome_of(judged)["usage"].get("asked_without")
+    # No method's result may name these.
+    head = {"index": row.index, "key": row.key, "kind": row.kind, "judged": judged_row(judged)}
+    head |= {"judge": judge}
     return {
-        "index": row.index,
-        "key": row.key,
-        "kind": row.kind,
-        "judged": judged_row(judged),
-        "judge": judge,
+        **head,
         "id": row.data.get("id"),
         **({} if row.kind == "task" else {"content": content_key(row.data)}),
         **row.labels(),
-        **{name: value for name, value in outcome.items() if name not in _HEAD},
+        **{name: value for name, value in outcome.items() if name not in head},
         **spent,
         **({"asked_without": lacking} if lacking else {}),
     }

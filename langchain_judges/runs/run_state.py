@@ -338,12 +338,8 @@ class RunState:
     def _keep(self, row: RunRow, outcome: Mapping[str, object]) -> ResultRow:
         """Store the result of a row and count it."""
         row_cost = self._active.get(row.index)
-        result = result_row(
-            *(row, outcome, self.name),
-            spent={"cost": row_cost.cost} if row_cost else {},
-        )
-        if self.limiter.price is None:
-            result.pop("cost", None)
+        spent = {"cost": row_cost.cost} if row_cost and self.limiter.price else {}
+        result = result_row(row, outcome, self.name, spent)
         with self._lock:
             self._files.append(result)
             self.summary.add(result)
@@ -353,8 +349,7 @@ class RunState:
 
     def deliver(self, result: ResultRow) -> ResultRow:
         """Return a result whose turn has come, and write its row of the table."""
-        own = self._own.pop(result["index"], {})
-        self.delivered = own
+        own = self.delivered = self._own.pop(result["index"], {})
         self._files.tabulate(own, judged_cells(result, self.records.systems))
         return result
 
@@ -386,16 +381,11 @@ class RunState:
         # Where every row failed, the rows are not the cause.
         new_rows = self.summary.rows - self.summary.resumed
         self.fatal = self.fatal or self._first_rows.error_of_all(new_rows)
-        complete = (
-            self._reader.ended
-            and self._next is None
-            and self.fatal is None
-            and self.summary.rows == self._reader.own_rows
-        )
-        receipt = None
-        if self._shard and complete and not self._spent:
-            rows = self._reader.read_rows
-            receipt = Receipt(self.name["mark"], rows, self._reader.own_rows)
+        rows, own_rows = self._reader.read_rows, self._reader.own_rows
+        is_read = self._reader.ended and self._next is None
+        complete = is_read and self.fatal is None and self.summary.rows == own_rows
+        is_done = self._shard and complete and not self._spent
+        receipt = Receipt(self.name["mark"], rows, own_rows) if is_done else None
         # A table is whole where every row has a result that was returned.
         self._files.close(receipt, whole=complete and not self._own)
 
