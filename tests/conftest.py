@@ -129,7 +129,7 @@ def letter_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
     def encode(texts: list[str]) -> list[list[float]]:
         return [[1.0 + text.count(chr(97 + n)) for n in range(26)] for text in texts]
 
-    monkeypatch.setattr("langchain_judges.asking.embeddings._encoder", lambda _: encode)
+    monkeypatch.setattr("langchain_judges.asking.embeddings._encoder", lambda: encode)
 
 
 @pytest.fixture(scope="session")
