@@ -95,12 +95,12 @@ class Group:
 
 Share = Annotated[float, bounds.Ge(0), bounds.Le(1)]
 Count = Annotated[int, bounds.Ge(0)]
+# The lowest and the highest score.
 Scale = Annotated[
     tuple[int, int],
     bounds.Predicate(lambda ends: ends[0] < ends[1]),
     Rule("two whole numbers (low, high)"),
 ]
-"""The lowest and the highest score."""
 
 
 _LISTS = (list, tuple, Sequence)
@@ -491,9 +491,9 @@ def _taking(
     return call
 
 
+# The highest number in what a client sets, unless it is a seed: what a run costs is bounded by
+# its calls, and this bounds what it takes to make the judge that would be asked.
 MOST = 1000
-"""The highest number in what a client sets, unless it is a seed: what a run costs is bounded
-by its calls, and this bounds what it takes to make the judge that would be asked."""
 
 
 def settable(kind: type[Options], names: Sequence[str] | None = None) -> tuple[str, ...]:

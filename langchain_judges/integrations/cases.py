@@ -202,8 +202,8 @@ class CaseReader:
         return source_in(inputs, None if usual else outputs, self.places.context)
 
 
+# The verdict of a judge of either kind; that of another runnable may lack fields.
 CaseVerdict = Verdict | LabelVerdict
-"""The verdict of a judge of either kind; that of another runnable may lack fields."""
 
 
 class JudgmentResult(TypedDict):

@@ -59,8 +59,8 @@ class Feedback(TypedDict):
     source_run_id: str | None
 
 
+# How LangSmith is told to draw every score of this package.
 SCORES: dict[str, object] = {"type": "continuous", "min": 0, "max": 1}
-"""How LangSmith is told to draw every score of this package."""
 # The names of feedback of the row that LangSmith evaluates, and whose they are. It calls the
 # evaluators of an experiment one after another for each row; none knows the others.
 _KEYS: ContextVar[tuple[tuple[str, str], dict[str, JudgeEvaluator]] | None] = ContextVar(

@@ -36,8 +36,8 @@ _TRACE = ("TRACE_ID", "NAME", "START_TIME", "END_TIME", "INPUTS", "OUTPUTS", "ER
 _PAGE = 100
 # LangSmith looks back a day at most, unless it is told a time before the first run.
 _A_DAY = timedelta(days=1)
+# A connection that is kept belongs to an event loop that has ended.
 CLOSED = {"Connection": "close"}
-"""A connection that is kept belongs to an event loop that has ended."""
 
 
 def experiment_rows(client: Client, experiment: str) -> list[dict[str, object]]:
@@ -101,8 +101,8 @@ def feedback_rows(
     return list(rows.values())
 
 
+# Where a correction has its label.
 CORRECTED = ("label", "preference", "value", "score")
-"""Where a correction has its label."""
 
 
 def is_of_people(feedback: Feedback) -> bool:
@@ -227,8 +227,8 @@ def waited_for(work: Coroutine[Any, Any, T]) -> T:
         return thread.submit(asyncio.run, work).result()
 
 
+# Default for how many seconds to wait.
 TRACES_WAIT = 10.0
-"""Default for how many seconds to wait."""
 
 
 def end_traces(seconds: float = TRACES_WAIT) -> bool:

@@ -17,6 +17,7 @@ from langchain.agents.middleware import (
     omit_payload,
 )
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langsmith import Client
 from langsmith.run_helpers import get_current_run_tree
@@ -48,8 +49,8 @@ from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import comment_of, score_of
 
 _LOGGER = logging.getLogger(__name__)
+# Name of the messages that request a revision of the agent's model.
 REVISER = "judge"
-"""Name of the messages that request a revision of the agent's model."""
 
 
 def task_of(messages: Sequence[AnyMessage]) -> PlainText:
@@ -256,9 +257,8 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
     def _after(self, state: JudgedState) -> Steps[Update | None]:
         messages = answered(state)
         last = messages[-1] if messages else None
-        if not isinstance(last, AIMessage) or last.tool_calls:
-            return None
-        if not plain(last.content).strip():
+        is_answer = isinstance(last, AIMessage) and not last.tool_calls
+        if last is None or not is_answer or not plain(last.content).strip():
             return None
         answer = work_in([last])
         work = work_of(messages) if self.trajectory else answer
@@ -290,8 +290,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
     def _ending(self, answers: Sequence[Judged]) -> dict[str, Any]:
         """Return the changes of the state after which it ends with the best answer."""
         best = self._best(answers)
-        answer = best["answer"]
-        if answer == answers[-1]["answer"]:
+        if (answer := best["answer"]) == answers[-1]["answer"]:
             return {}
         content = answer if isinstance(answer, str) else answer[-1]["content"]
         update: dict[str, Any] = {"messages": [AIMessage(content)]}
@@ -304,12 +303,10 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> Steps[JudgmentResult | None]:
         """Return the judge's outcome; None if there is nothing to compare with yet."""
         try:
-            case = self._case(state, task, work)
-            if case is None:
+            if (case := self._case(state, task, work)) is None:
                 return None
-            return (
-                yield from outcome_of(self.judge, case, run_id=judge_run, run_name=self.key)
-            )
+            names: RunnableConfig = {"run_id": judge_run, "run_name": self.key}
+            return (yield from outcome_of(self.judge, case, **names))
         except JudgeError as exc:
             _LOGGER.warning("The answer was not judged: %s", exc)
             return {"verdict": error_verdict(self.judge, exc)}
@@ -342,9 +339,8 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             return "Look at your answer again and give a better one, whole and on its own."
         reasons = comment_of(verdict)
         if self.kind == "pair":
-            other = (
-                "a known answer" if _text_of(self.reference, state) else "your earlier draft"
-            )
+            known = _text_of(self.reference, state)
+            other = "a known answer" if known else "your earlier draft"
             reasons = f"A is your answer and B {other}. {reasons}"
         return (
             f"Your answer was judged and is not good enough yet. {reasons}\n"

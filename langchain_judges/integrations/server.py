@@ -47,8 +47,8 @@ from langchain_judges.options import check_client, settable
 from langchain_judges.writing.registry import WRITERS, load_writer
 
 GraphEntry = Callable[[RunnableConfig, ServerRuntime[Any]], Awaitable[JudgeGraph]]
+# Takes a model and options, and returns a compiled graph without checkpointer.
 Make = Callable[..., JudgeGraph]
-"""Takes a model and options, and returns a compiled graph without checkpointer."""
 
 
 def serve(

@@ -72,14 +72,11 @@ def judge_tool(
         summary |= {"score": score_of(verdict), "rationale": comment_of(verdict)}
         return json.dumps(summary, ensure_ascii=False), verdict
 
-    def now(**arguments: object) -> tuple[str, CaseVerdict]:
-        return run(steps(arguments))
-
     async def later(**arguments: object) -> tuple[str, CaseVerdict]:
         return await arun(steps(arguments))
 
     return StructuredTool.from_function(
-        func=now,
+        func=lambda **arguments: run(steps(arguments)),
         coroutine=later,
         name=name or ("compare_texts" if pairs else "judge_text"),
         description=description or _purpose(judge, pairs),

@@ -12,14 +12,14 @@ from langchain_judges.rows.fields import work_in
 from langchain_judges.rows.lookup import TextSource, check_sources, check_words
 from langchain_judges.rows.texts import PlainText, ToolCall
 
+# How the calls must agree: the same in the same order, the same in any order, only calls of
+# the reference, or at least all of them. Calls that a model makes at once have no order.
 Order = Literal["same", "any", "subset", "superset"]
-"""How the calls must agree: the same in the same order, the same in any order, only calls of
-the reference, or at least all of them. Calls that a model makes at once have no order."""
+# How the arguments of two calls must agree: all, only those of the reference's call, at least
+# those, or not at all.
 Arguments = Literal["equal", "subset", "superset", "ignored"]
-"""How the arguments of two calls must agree: all, only those of the reference's call, at least
-those, or not at all."""
+# Whether the arguments of a call agree, from its name, its arguments and the reference's.
 ArgumentsMatch = Callable[[str, Any, Any], bool]
-"""Whether the arguments of a call agree, from its name, its arguments and the reference's."""
 # Calls; those that were made at once together.
 _Turns = Sequence[Sequence[ToolCall]]
 
@@ -103,13 +103,10 @@ def _compared(
 ) -> tuple[bool, str]:
     all_made, all_wanted = _flat(made), _flat(wanted)
     missing, surplus = _unmatched(all_made, all_wanted, agree)
+    turns = zip(made, wanted, strict=False)
+    in_order = not any(any(_unmatched(*turn, agree)) for turn in turns)
     agrees = {
-        "same": len(made) == len(wanted)
-        and not any(
-            left
-            for each in zip(made, wanted, strict=False)
-            for left in _unmatched(*each, agree)
-        ),
+        "same": in_order and len(made) == len(wanted),
         "any": not missing and not surplus,
         "subset": not surplus,
         "superset": not missing,

@@ -10,10 +10,10 @@ from typing import Any, Literal
 from langchain_judges.errors import InputError
 from langchain_judges.rows.texts import is_blank, plain
 
+# Two texts to compare, one text to label, or concepts that a text must use.
 RowKind = Literal["pair", "item", "task"]
-"""Two texts to compare, one text to label, or concepts that a text must use."""
+# Whether a judge compares two texts or labels one.
 Kind = Literal["pair", "item"]
-"""Whether a judge compares two texts or labels one."""
 
 
 def kind_in(fields: Container[str]) -> RowKind | None:
@@ -221,19 +221,19 @@ def check_item(item: Any) -> None:
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
 _TYPES: Mapping[type, type] = {str: str, int: float, float: float}
 
+# What a label of a pair may be.
 SIDES = ("A", "B", "tie")
-"""What a label of a pair may be."""
 
+# How labels of pairs are read if no map of labels is given; case does not matter.
 LABELS: Mapping[str, str] = {
     **dict.fromkeys(("a", "model_a", "output_a", "a>b"), "A"),
     **dict.fromkeys(("b", "model_b", "output_b", "b>a"), "B"),
     **dict.fromkeys(("tie", "a=b", "c", "tie (inconsistent)", "tie (bothbad)"), "tie"),
 }
-"""How labels of pairs are read if no map of labels is given; case does not matter."""
 
 
+# Fields of a row that no judge sees: what people know of it.
 ANNOTATIONS = ("label", "labels", "group", "category", "systems", "turn", "human_votes")
-"""Fields of a row that no judge sees: what people know of it."""
 
 
 def read_label(value: object, labels: Mapping[Any, str] | None = None) -> Any:

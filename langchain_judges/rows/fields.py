@@ -143,8 +143,8 @@ def task_in(value: object, source: TextSource = None) -> PlainText:
     return _spoken(record_in(part), "input") or _text(part, "input")
 
 
+# The task of a conversation that is judged as a whole.
 CONVERSATION = "(the conversation)"
-"""The task of a conversation that is judged as a whole."""
 
 
 def asked_in(outputs: object, source: TextSource = None) -> PlainText | None:

@@ -15,8 +15,8 @@ from typing import Any
 
 from langchain_judges.errors import InputError, OptionError, did_you_mean, needs
 
+# Characters of a cell of CSV: the most that a C `long` of every system holds.
 LARGEST_CELL = 2**31 - 1
-"""Characters of a cell of CSV: the most that a C `long` of every system holds."""
 
 
 def nearest_file(path: Path, names: Iterable[str] = ()) -> str:

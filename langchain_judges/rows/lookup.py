@@ -19,24 +19,22 @@ from langchain_judges.rows.messages import messages_in
 from langchain_judges.rows.record import is_state, record_in, values_of
 from langchain_judges.rows.texts import plain
 
+# Where a text is found: a key, a path such as `"answer.text"` or `"choices.0"`, a function of
+# the whole value, or None to search the usual keys.
 TextSource = Annotated[
     str | Callable[[Any], object] | None, Rule("a key, a path or a function")
 ]
-"""Where a text is found: a key, a path such as `"answer.text"` or `"choices.0"`, a function
-of the whole value, or None to search the usual keys."""
 
 Field = Literal["input", "output", "reference", "context"]
 
+# The names under which people have what a text is checked against.
 CONTEXTS = (
     *("source", "context", "contexts", "documents", "docs", "sources", "source_documents"),
     *("retrieved", "retrieved_documents", "retrieved_contexts", "passages", "chunks"),
 )
-"""The names under which people have what a text is checked against."""
+# Where a row keeps the documents that stood beside the answer in its `output`. A response is
+# made of them: they are shown to a judge that needs a source, and to no other.
 OF_OUTPUT = "documents_of_output"
-"""Where a row keeps the documents that stood beside the answer in its `output`.
-
-A response is made of them: they are shown to a judge that needs a source, and to no other.
-"""
 # Where a line of a document would read as the beginning of another one.
 _LIKE_A_HEAD = re.compile(r"^(?=(?:> )*\[\d+\](?: |$))", re.MULTILINE)
 

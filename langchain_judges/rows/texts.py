@@ -14,8 +14,8 @@ from typing_extensions import TypedDict
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.media import kind_of_block, mark_of
 
+# A text, or chat messages `{"role", "content"}`.
 Text = str | Sequence[Mapping[str, object]]
-"""A text, or chat messages `{"role", "content"}`."""
 
 
 class ToolCall(TypedDict):
@@ -51,8 +51,8 @@ class Message(TypedDict):
     status: NotRequired[str]
 
 
+# A text as this package reads it from other forms.
 PlainText = str | list[Message]
-"""A text as this package reads it from other forms."""
 
 
 _HALVES = re.compile("[\ud800-\udfff]")
@@ -165,8 +165,8 @@ def steps_of(messages: Sequence[Mapping[str, Any]], *, is_work: bool = True) -> 
     return steps
 
 
+# Roles of messages that nobody wrote: what else is known of an agent's work.
 OUTCOMES = ("structured response", "tools available", "how it ended")
-"""Roles of messages that nobody wrote: what else is known of an agent's work."""
 _ANSWERS = {"assistant", "structured response"}
 
 
@@ -222,8 +222,8 @@ def _arguments(call: ToolCall) -> str:
     return f"{text}\n({call['error']})" if call.get("error") else text
 
 
+# How many characters of each tool result a judge sees.
 RESULT_CHARACTERS = 2000
-"""How many characters of each tool result a judge sees."""
 _LEFT_OUT = re.compile(r"^\[… [\d,]+ characters left out …\]$", re.MULTILINE)
 
 
@@ -365,8 +365,8 @@ def _texts_in(value: object) -> Iterator[str]:
             yield from _texts_in(each)
 
 
+# UTF-8 bytes that make a token, about, in any language: English has 4 to 5, Chinese 3 to 5.
 BYTES = 4
-"""UTF-8 bytes that make a token, about, in any language: English has 4 to 5, Chinese 3 to 5."""
 
 
 def bytes_of(texts: Iterable[str]) -> int:

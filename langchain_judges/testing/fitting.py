@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from langchain_judges.testing.fault_server import ServerCall
 
+# From a prompt to the reply, as `FakeChatModel` takes it.
 Script = Callable[[str], str]
-"""From a prompt to the reply, as `FakeChatModel` takes it."""
 _SLOTS = ("1", "2")
 
 

@@ -77,8 +77,8 @@ def forgeries(per_family: int | None = None) -> list[Forgery]:
     return selection
 
 
+# The family of the same wrong answers without a forged text.
 CONTROL = "control"
-"""The family of the same wrong answers without a forged text."""
 
 
 def forged_rows(

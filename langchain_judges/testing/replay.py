@@ -32,10 +32,10 @@ class NotRecorded(LookupError):
     status_code = 401
 
 
+# A line of a recorded file: `key`, `model`, `date`, `messages` (type and content of each),
+# `settings` (the keywords of the call, such as a seed) and `reply` (`text`, `usage`,
+# `metadata`).
 Recorded = dict[str, Any]
-"""A line of a recorded file: `key`, `model`, `date`, `messages` (type and content of each),
-`settings` (the keywords of the call, such as a seed) and `reply` (`text`, `usage`, `metadata`).
-"""
 
 
 class ReplayChatModel(PlainModel):
