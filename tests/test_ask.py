@@ -13,6 +13,11 @@ from langchain_core.exceptions import (
     ModelPermissionDeniedError,
 )
 from langchain_core.globals import set_llm_cache
+from langchain_core.prompts import (
+    ChatPromptTemplate,
+    HumanMessagePromptTemplate,
+    PromptTemplate,
+)
 
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, ask
@@ -36,7 +41,7 @@ def question(server, **options):
         method="test",
         step="solve",
         adapter=ModelAdapter(chat(server, **settings)),
-        prompt=REFERENCE,
+        prompt=options.pop("prompt", REFERENCE),
         shape=scores_shape((1, 5), explain_first=False),
         version="v",
         **options,
@@ -326,3 +331,21 @@ def test_a_reply_that_never_ends_is_a_time_out(impatient, drive):
         ended.set()
     assert failure["reason"] == "timeout"
     assert failure["detail"] == "TimeoutError: no whole reply within 0.02 seconds"
+
+
+TEMPLATES = (
+    PromptTemplate.from_template("{request}!"),
+    PromptTemplate(
+        template="{request}{end}", input_variables=["request"], partial_variables={"end": "!"}
+    ),
+    PromptTemplate.from_template("{{request}}!", template_format="mustache"),
+)
+
+
+def test_every_kind_of_template_is_filled(serve):
+    server = serve(always(reply(scores(4, 2))))
+    for template in TEMPLATES:
+        human = HumanMessagePromptTemplate(prompt=template)
+        asked(server, prompt=ChatPromptTemplate.from_messages([("system", "Hm"), human]))
+    sent = [[turn["content"] for turn in call.body["messages"]] for call in server.calls]
+    assert sent == [["Hm", "q!"]] * len(TEMPLATES)

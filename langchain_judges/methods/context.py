@@ -229,6 +229,20 @@ class JudgeContext:
         """Return a node that asks several times, or decides while it asks."""
         return Node(steps, self.schema.events)
 
+    def one_round(
+        self,
+        begin: Callable[[Any], Update],
+        first: Callable[[Any], Next],
+        each: Node,
+        end: Callable[[Any], Update],
+    ) -> MethodGraph:
+        """Return the graph of a judge that asks once, all at the same time; see `in_one`."""
+        graph = self.graph()
+        graph.add_node(each.name, self.node(nodes.in_one(begin, first, each, end)))
+        graph.add_edge(START, each.name)
+        graph.add_edge(each.name, END)
+        return graph
+
     def finish(self, builder: MethodGraph, **marks: object) -> JudgeGraph:
         """Compile a graph and mark it with what decides its verdicts.
 

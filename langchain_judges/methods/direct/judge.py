@@ -11,12 +11,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel
-from langgraph.constants import END, START
+from langgraph.constants import END
 from langgraph.types import Overwrite, Send
 from pydantic import BaseModel
 
 from langchain_judges.asking.ask import Question, Reply, sample_seed
-from langchain_judges.asking.nodes import Call, Next, Route, in_one
+from langchain_judges.asking.nodes import Call, Next, Route
 from langchain_judges.asking.reading import lax_shape
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.methods.context import JudgeContext, StateSchema, begin
@@ -265,20 +265,17 @@ _NO_LOGPROBS: Failure = {
 
 
 def _graph(steps: BaselineSteps) -> JudgeGraph:
-    options, graph = steps.options, steps.context.graph()
-    judge = steps.context.asks(steps.judge, steps.judged)
-    form, recaller = options.form, steps.context.recaller
-    if form.samples == 1 and not form.max_criteria and not recaller:
-        steps_in_one = in_one(steps.begin, steps.ask_each, judge, steps.merge)
-        graph.add_node("judge", steps.context.node(steps_in_one))
-        graph.add_edge(START, "judge")
-        graph.add_edge("judge", END)
-        return steps.context.finish(graph, worked=list(options.worked))
-    in_waves = steps.context.node(steps.judge_in_waves)
+    options, context = steps.options, steps.context
+    form, judge = options.form, context.asks(steps.judge, steps.judged)
+    if form.samples == 1 and not form.max_criteria and not context.recaller:
+        graph = context.one_round(steps.begin, steps.ask_each, judge, steps.merge)
+        return context.finish(graph, worked=list(options.worked))
+    graph = context.graph()
+    in_waves = context.node(steps.judge_in_waves)
     graph.add_node("judge", in_waves if form.adaptive else judge)
-    graph.add_node("merge", steps.context.plain(steps.merge))
+    graph.add_node("merge", context.plain(steps.merge))
     if form.max_criteria:
-        graph.add_node("plan", steps.context.asks(steps.plan, steps.planned))
+        graph.add_node("plan", context.asks(steps.plan, steps.planned))
         graph.add_conditional_edges("plan", Route(steps.ask_each), ["judge", "merge"])
         begin(graph, steps, lambda _: "plan", ["plan"])
     else:
@@ -286,7 +283,7 @@ def _graph(steps: BaselineSteps) -> JudgeGraph:
         begin(graph, steps, first, ["judge"])
     graph.add_edge("judge", "merge")
     graph.add_edge("merge", END)
-    return steps.context.finish(graph, worked=list(options.worked))
+    return context.finish(graph, worked=list(options.worked))
 
 
 def build(options: Baseline, model: str | BaseChatModel) -> JudgeGraph:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
-from langgraph.constants import END, START
+from langgraph.constants import END
 from langgraph.types import Overwrite, Send
 
 from langchain_judges.asking.ask import Question, Reply
-from langchain_judges.asking.nodes import Call, Next, in_one
+from langchain_judges.asking.nodes import Call, Next
 from langchain_judges.asking.reading import Problem, check, lax_shape
 from langchain_judges.asking.steps import Update
 from langchain_judges.errors import OptionError
@@ -228,27 +228,21 @@ class LabelSteps(ItemSteps):
             unit: self._names(criterion)
             for unit, criterion in zip(units_of(criteria), criteria, strict=True)
         }
-        question = self.context.question(
-            "evaluate",
-            label_shape(self._names(criteria[0]), explain),
-            measure=partial(parts_probabilities, labels=labels),
-            measured_as="label",
-            logprobs=True,
-            alternatives=_ALTERNATIVES,
-        )
-        if len(criteria) == 1:
-            step = "evaluate" if "task" in self.options.shown else "answer"
-            prompt = self.context.prompts[
-                "each" if self.each and self._is_whole(item) else step
-            ]
-            parse = partial(parse_label, labels=self._names(criteria[0]))
-            return replace(question, parse=parse, prompt=prompt)
-        return replace(
-            question,
-            shape=labels_shape(labels, explain),
-            partial=lax_shape(tuple(labels)),
-            prompt=self.context.prompts["criteria"],
-        )
+        reads: dict[str, Any] = {
+            "measure": partial(parts_probabilities, labels=labels),
+            "measured_as": "label",
+            "logprobs": True,
+            "alternatives": _ALTERNATIVES,
+        }
+        if len(criteria) > 1:
+            shape, reads["partial"] = labels_shape(labels, explain), lax_shape(tuple(labels))
+            return self.context.question("evaluate", shape, "criteria", **reads)
+        names = self._names(criteria[0])
+        prompt = "evaluate" if "task" in self.options.shown else "answer"
+        if self.each and self._is_whole(item):
+            prompt = "each"
+        reads["parse"] = partial(parse_label, labels=names)
+        return self.context.question("evaluate", label_shape(names, explain), prompt, **reads)
 
     def _names(self, criterion: Criterion) -> tuple[Label, ...]:
         """Return what may be said of a criterion: a label, or that nobody can tell."""
@@ -329,15 +323,11 @@ def label_graph(steps: LabelSteps, **marks: object) -> JudgeGraph:
             raise OptionError(
                 f"the prompt {step!r} has no `{place}`, where examples of the memory stand"
             )
-    graph = context.graph()
     evaluate = context.asks(steps.evaluate, steps.evaluated)
     if not context.recaller:
-        # One round of calls is one node: LangGraph would take longer than all else of ours.
-        one_round = in_one(steps.begin, steps.ask, evaluate, steps.total)
-        graph.add_node("evaluate", context.node(one_round))
-        graph.add_edge(START, "evaluate")
-        graph.add_edge("evaluate", END)
+        graph = context.one_round(steps.begin, steps.ask, evaluate, steps.total)
         return context.finish(graph, **marks)
+    graph = context.graph()
     graph.add_node("evaluate", evaluate)
     graph.add_node("total", context.plain(steps.total))
     begin(graph, steps, steps.ask, ["evaluate"])
