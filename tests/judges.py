@@ -30,7 +30,7 @@ REMEMBERING: dict[str, dict[str, Any]] = {"bsm": {"merge": "model"}}
 
 
 _SC2 = (
-    "aspects of the responses",
+    "aspects to compare them by",
     "side by side in a table",
     "You compare two tables",
     '"preferred"',

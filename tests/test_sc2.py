@@ -48,7 +48,7 @@ def rows(prompt, first="polite", second="brief", common="on topic SEED"):
 
 
 def step_of(prompt):
-    if "aspects of the responses" in prompt:
+    if "aspects to compare them by" in prompt:
         return "aspects"
     if "side by side in a table" in prompt:
         return "table"

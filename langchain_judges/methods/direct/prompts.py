@@ -29,7 +29,7 @@ RELATIVE = chat_prompt(
     COMPARES,
     "{examples}",
     MATERIAL,
-    f"Which response is better for the person who made the request? {FAIR} ",
+    f"Which response is better for the person who asked? {FAIR} ",
     CORRECT_FIRST,
     """
 
@@ -41,10 +41,10 @@ matters.""",
 ABSOLUTE = chat_prompt(
     _SCORES,
     MATERIAL,
-    """Score how well each response serves the person who made the request, from {low} to \
-{high}. {anchors} """,
+    """Score how well each response serves the person who asked, from {low} to {high}. \
+{anchors} """,
     BY_ITSELF,
-    """ If the request has a right answer, {right}
+    """ If there is a right answer, {right}
 
 {reply}""",
 )
@@ -67,8 +67,8 @@ COT = chat_prompt(
     CHOOSE,
     """
 
-Think step by step in the explanation: what the request needs, what each response does about \
-it, and which difference decides. Then give the preference: 1 or 2. There is no tie.""",
+Think step by step: what the request needs, what each response does about it, which difference \
+decides. Then give the preference: 1 or 2. There is no tie.""",
 )
 """Asks for steps of reasoning and one of two labels (chain of thought, 0 to 5 shots)."""
 

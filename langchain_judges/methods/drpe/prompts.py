@@ -67,8 +67,8 @@ VOTE = chat_prompt(
     """The judges are:
 {roles}
 
-{question} For each judge, in this order, give one sentence of reason from their own point of \
-view, then their vote: 1 or 2. None may abstain. """
+{question} Give for each judge in turn one sentence of reason from their own point of view, \
+then their vote: 1 or 2. None may abstain. """
     + FAIR,
 )
 """Asks every role at once (section 3.2, batch prompting). Returns one `RoleVote` for each."""

@@ -24,9 +24,8 @@ _NEUTRAL = """neutral noun phrases, no two alike, the weightiest first: "final a
 ASPECTS = chat_prompt(
     COMPARES,
     MATERIAL,
-    """The responses are to be compared for the question: {question}
-Say in two sentences what this turns on, without an answer, then name at most {n_aspects} \
-aspects of the responses, """,
+    """{question} Do not answer that: say in two sentences what it turns on, then name at most \
+{n_aspects} aspects to compare them by, """,
     _NEUTRAL,
 )
 """Asks for aspects of one pair (section 4, online). Returns `Aspects`."""
@@ -68,8 +67,8 @@ Set them side by side in a table of these aspects, in this order:
 
 Each cell holds short entries with semicolons between, or none. For example, of two recipes:
 baking | both: in a hot oven | only 1: 40 minutes | only 2: an hour; no temperature
-Entries say what stands in a response, or is missing though asked for, not whether it is good; \
-no cell repeats another of its row.""",
+Entries say what a response says, or lacks though the request asks for it, not how good that \
+is; no cell repeats another of its row.""",
 )
 """Asks for a whole table (section 3.1). Returns one row of three cells for each aspect."""
 
