@@ -16,18 +16,18 @@ PAIR = {
 BUDGETS = {
     "allure": {"evaluate": 60},
     "rubric": {"evaluate": 60},
-    "bsm": {"branch": 130, "solve": 120},
+    "bsm": {"branch": 125, "solve": 115},
     # Of these the names and descriptions of seven roles are about a hundred.
-    "drpe": {"roles": 85, "vote": 230},
-    "sc2": {"aspects": 110, "table": 130, "match": 255, "preference": 175},
-    "relative": {"judge": 145},
-    "absolute": {"judge": 160},
-    "direct": {"judge": 150},
-    "cot": {"judge": 165},
-    "cot_sc": {"sample": 165},
-    "relative_sc": {"sample": 145},
-    "plan_solve": {"plan": 130, "judge": 210},
-    "llm_score": {"judge": 185},
+    "drpe": {"roles": 85, "vote": 215},
+    "sc2": {"aspects": 95, "table": 130, "match": 250, "preference": 155},
+    "relative": {"judge": 127},
+    "absolute": {"judge": 137},
+    "direct": {"judge": 125},
+    "cot": {"judge": 138},
+    "cot_sc": {"sample": 138},
+    "relative_sc": {"sample": 127},
+    "plan_solve": {"plan": 125, "judge": 198},
+    "llm_score": {"judge": 167},
 }
 """Tokens of instructions, by method and step: at most so many."""
 
