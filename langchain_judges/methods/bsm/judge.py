@@ -176,7 +176,7 @@ class BSMSteps(PairSteps):
         """Ask for the scores of both texts on one criterion, in one order."""
         options, order, criterion = self.options, work["order"], work["criterion"]
         name, words = criterion["name"], criterion["description"] or texts.UNDESCRIBED
-        rule = f"\nFor this criterion, {self.scale['right']}"
+        rule = f"\nWork out first what is right: {self.scale['right']}"
         asks_right = name.casefold().startswith(texts.NAMED_RIGHT)
         variables = {
             **self.material(work["pair"], order),

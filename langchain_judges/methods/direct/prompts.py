@@ -44,7 +44,7 @@ ABSOLUTE = chat_prompt(
     """Score how well each response serves the person who asked, from {low} to {high}. \
 {anchors} """,
     BY_ITSELF,
-    """ If there is a right answer, {right}
+    """ If there is a right answer, work it out first: {right}
 
 {reply}""",
 )
@@ -92,7 +92,7 @@ SOLVE = chat_prompt(
 Take them in this order, and score both responses on each and on nothing else, from {low} to \
 {high}. {anchors} """,
     BY_ITSELF,
-    """ For a criterion of what is right, {right}
+    """ For a criterion of what is right, work that out first: {right}
 
 {reply}""",
 )
