@@ -88,7 +88,7 @@ ENDS = "{low}: it fails; {high}: perfect."
 """What scores mean: of a scale of five, and the ends of any other."""
 BY_ITSELF = "Score each by itself; equal scores are fine."
 RIGHT_SCORES = """a wrong final answer gets {wrong}, a right one {right}, a missing or cut-off \
-one {low}. Of several claims or parts, score the share that holds."""
+one {low}. Of code, lists or open answers, score the share that holds."""
 """How what is right or wrong is scored."""
 
 
