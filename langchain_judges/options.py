@@ -330,7 +330,8 @@ def described(kind: type[Options]) -> dict[str, str]:
     """Return what each option means, a class's own before those that it shares with others."""
     names = [name for each in kind.__mro__ for name in getattr(each, "__annotations__", ())]
     said = attributes(kind)
-    return {name: said.get(name, "") for name in names if name in kind.model_fields}
+    fields = {name: kind.model_fields[name] for name in names if name in kind.model_fields}
+    return {n: said.get(n) or field.description or "" for n, field in fields.items()}
 
 
 def attributes(kind: type[object]) -> Mapping[str, str]:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 from annotated_types import Ge, Le
+from pydantic import Field
 
 from langchain_judges import FailureMemory, create_bsm_judge, load_judge
 from langchain_judges.errors import OptionError
@@ -33,6 +34,7 @@ class Kettle(Options):
     leaf: Literal["green", "black"] = "green"
     steep: Annotated[float, Ge(0)] | None = None
     cups: Scale = (1, 2)
+    milk: bool = Field(default=False, description="Whether with milk.")
 
 
 brew = factory(Kettle, lambda kettle, water: (water, kettle.degrees), "brew", "water")
@@ -58,6 +60,10 @@ def test_a_factory_shows_every_option_to_help_and_editors():
     assert [*signature.parameters][:3] == ["water", "degrees", "leaf"]
     assert signature.parameters["leaf"].annotation == "Literal['green', 'black']"
     assert "    steep: Minutes." in brew.__doc__
+    assert "    milk: Whether with milk." in brew.__doc__
+    assert (
+        Kettle.model_json_schema()["properties"]["milk"]["description"] == "Whether with milk."
+    )
     assert brew.__doc__.index("Args:") < brew.__doc__.index("Returns:")
     make: Any = brew
     assert make("rain", degrees=80) == make(water="rain", degrees=80) == ("rain", 80)
