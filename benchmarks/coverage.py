@@ -19,7 +19,7 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from benchmarks.evidence_page import write_section
 from langchain_judges import metrics
@@ -77,7 +77,7 @@ def normals(rng: Rng, at: Setting, columns: int) -> Floats:
 
 
 def chances(z: Floats) -> Floats:
-    return stats.norm.cdf(z)
+    return scipy.stats.norm.cdf(z)
 
 
 def labels(rng: Rng, at: Setting) -> tuple[Floats, Floats]:
@@ -187,14 +187,14 @@ def auc(rng: Rng, at: Setting) -> tuple[Result, float]:
     truth = (chances(z) < at.positive).astype(int)
     lead = {"fair": 1.2, "perfect": 99.0, "useless": 0.0}[at.skill]
     result = metrics.auc(score + lead * truth, truth, groups=at.groups)
-    return result, float(stats.norm.cdf(lead / math.sqrt(2)))
+    return result, float(scipy.stats.norm.cdf(lead / math.sqrt(2)))
 
 
 def ratings(rng: Rng, at: Setting) -> tuple[Floats, Floats]:
     """Return two columns of ratings from 1 to 5, skewed where positives are rare."""
     x, y = normals(rng, at, 2)
     below = [0.2, 0.4, 0.6, 0.8] if at.positive == 0.5 else [0.6, 0.8, 0.9, 0.95]
-    cuts = stats.norm.ppf(below)
+    cuts = scipy.stats.norm.ppf(below)
     r = {"fair": 0.6, "perfect": 1.0, "useless": 0.0}[at.skill]
     mixed = r * x + math.sqrt(1 - r * r) * y
     return np.searchsorted(cuts, x) + 1, np.searchsorted(cuts, mixed) + 1
@@ -204,8 +204,9 @@ def ratings(rng: Rng, at: Setting) -> tuple[Floats, Floats]:
 def true_correlation(kind: str, positive: float, skill: str) -> float:
     x, y = ratings(np.random.default_rng(0), Setting("", 400_000, positive, skill=skill))
     if kind == "kendall":
-        return float(stats.kendalltau(x[:200_000], y[:200_000]).statistic)
-    return float((stats.pearsonr if kind == "pearson" else stats.spearmanr)(x, y).statistic)
+        return float(scipy.stats.kendalltau(x[:200_000], y[:200_000]).statistic)
+    other = scipy.stats.pearsonr if kind == "pearson" else scipy.stats.spearmanr
+    return float(other(x, y).statistic)
 
 
 def correlation(kind: str) -> Any:
@@ -225,7 +226,7 @@ def concordance(rng: Rng, at: Setting) -> tuple[Result, float]:
 @cache
 def true_concordance(positive: float, skill: str) -> float:
     said, truth = ratings(np.random.default_rng(0), Setting("", 400_000, positive, skill=skill))
-    return (stats.somersd(truth, said).statistic + 1) / 2
+    return (scipy.stats.somersd(truth, said).statistic + 1) / 2
 
 
 def weighted_kappa(rng: Rng, at: Setting) -> tuple[Result, float]:

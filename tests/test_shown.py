@@ -214,14 +214,16 @@ def test_with_nothing_to_judge_by_no_model_is_asked(path):
 
 # ---- each shape on each path is the same record
 
-LISTS = {n for n, v in shapes().items() if isinstance(v, list) and isinstance(v[0], AIMessage)}
-NOT_BY = {middleware: shapes().keys() - LISTS}
-"""An agent has messages alone."""
+
+def is_taken(path, value):
+    """Say whether a path takes a shape: an agent has messages alone."""
+    messages = isinstance(value, list) and isinstance(value[0], AIMessage)
+    return path is not middleware or messages
 
 
 def responses(path, every):
     """Return what a path shows of each shape that it takes, or of one in so many."""
-    names = [name for name in shapes() if name not in NOT_BY.get(path, ())]
+    names = [name for name, value in shapes().items() if is_taken(path, value)]
     names = names[PATHS.index(path) % every :: every]
     model = FakeChatModel(replies=answer)
     judge = create_allure_judge(model, rubric=RUBRIC)
