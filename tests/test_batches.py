@@ -173,6 +173,8 @@ async def test_a_judge_s_calls_are_jobs_of_anthropic_s(server, tmp_path):
     model = batch_model(
         chat, tmp_path / "journal.sqlite", quiet=LONG, poll=0.01, most_requests=2
     )
+    # What a batch answers with 503 was asked in three jobs: its client must not ask again.
+    assert [getattr(model, name).max_retries for name in ("_client", "_async_client")] == [0, 0]
     rows = await run(relative(model), rows_of(2))
     assert sum(server.requests) >= 2
     assert [row["judged"] for row in rows] == [True, True], rows[0]["verdict"]["failures"]

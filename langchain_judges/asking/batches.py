@@ -240,10 +240,9 @@ class Batcher:
         self._times: Counter[str] = Counter()
         self._waiting: dict[str, Pending] = {}  # not in a job yet
         self._open: dict[str, Pending] = {}  # in a job that runs
-        found = {mark: dict(store.entries(mark)) for mark in store.scopes() if mark != _ANSWERS}
-        self._jobs: dict[str, Any] = {
-            mark: each[_RECORD] for mark, each in found.items() if _RECORD in each
-        }
+        marks = (mark for mark in store.scopes() if mark != _ANSWERS)
+        found = ((mark, dict(store.entries(mark, _RECORD))) for mark in marks)
+        self._jobs: dict[str, Any] = {mark: job[_RECORD] for mark, job in found if job}
         self._job_of = {key: mark for mark, job in self._jobs.items() for key in job["keys"]}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -486,13 +485,13 @@ def batch_model(
         copy = chat.model_copy(update=changes)
         # Where the class keeps its clients once they are made; it takes none of a caller's.
         for name, http_client in (("_client", now), ("_async_client", later)):
-            vars(copy)[name] = getattr(chat, name).with_options(http_client=http_client)
+            own_client = getattr(chat, name)
+            vars(copy)[name] = own_client.with_options(http_client=http_client, max_retries=0)
         vars(copy)["default_request_timeout"] = None
         return cast("BaseChatModel", copy)
 
-    def batched(client: Any) -> Any:
-        http_client = later if client is chat.root_async_client else now
-        return client.with_options(http_client=http_client, max_retries=0)
+    def batched(own: Any) -> Any:
+        return own.with_options(http_client=later if own is live else now, max_retries=0)
 
     changes |= changed_clients(chat, batched)
     changes |= {"http_client": now, "http_async_client": later, "request_timeout": None}
