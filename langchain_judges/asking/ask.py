@@ -452,18 +452,21 @@ def ask(
             has answered anything).
         RunStopped: The run of `judge_many` asks nothing more.
     """
-    asking = Asking(question, variables, unit, order, seed)
+    asking, row_cost = Asking(question, variables, unit, order, seed), ROW_COST.get()
     try:
         reply = yield from _paid_once(asking)
         event = {"failures": reply.failures, "usage": reply.usage}
         emit("reply", question.step, event, unit)
         return reply
     except ModelAccessError as exc:
-        yield from _let_others_return(exc)
+        if row_cost and row_cost.end_run and exc.status == 401:
+            row_cost.end_run(exc)
+            # The graph would cancel the calls beside this one.
+            yield from row_cost.limiter.idle(GRACE)
         raise
     finally:
         # Also where the run is stopped midway: what came until then was paid for.
-        if row_cost := ROW_COST.get():
+        if row_cost:
             row_cost.book(asking.usage())
 
 
@@ -620,14 +623,6 @@ def _checked(asking: Asking) -> Steps[Reply]:
         if question.measure:
             reply.measured = question.measure(message, data)
         return reply
-
-
-def _let_others_return(refusal: ModelAccessError) -> Steps[None]:
-    """End the run, and wait for the calls beside this one: its graph would cancel them."""
-    row_cost = ROW_COST.get()
-    if row_cost and row_cost.end_run and refusal.status == 401:
-        row_cost.end_run(refusal)
-        yield from row_cost.limiter.idle(GRACE)
 
 
 def recorded(
