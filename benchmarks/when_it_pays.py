@@ -123,7 +123,7 @@ def measure(skill: float, world: World, number: int) -> Measures:
     rows = pairs(number)
     comparison = compare(judges, rows, progress=False, max_concurrency=1)
     measures: Measures = {}
-    for name, each in comparison["methods"].items():
+    for name, each in comparison.items():
         share = each["labelled"]["share"] if each["labelled"] else None
         measures[name] = (share or 0.0, each["calls"] / each["rows"])
     return measures

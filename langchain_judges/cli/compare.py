@@ -121,11 +121,10 @@ def _print(comparison: Comparison, *, strict: bool) -> None:
     from langchain_judges.report.terminal import comparison_table
 
     table_console().print(comparison_table(comparison))
-    standings = comparison["methods"]
-    for method, each in standings.items():
+    for method, each in comparison.items():
         causes = Counter({f"{method}: {why}": n for why, n in each["causes"].items()})
         tell_undone(each["not_judged"], each["rows"], causes)
-    if all(each["not_judged"] == each["rows"] for each in standings.values()):
+    if all(each["not_judged"] == each["rows"] for each in comparison.values()):
         raise typer.Exit(FAILED)
-    if strict and any(each["failures"] for each in standings.values()):
+    if strict and any(each["failures"] for each in comparison.values()):
         raise typer.Exit(FAILED)

@@ -149,7 +149,7 @@ def _outcomes(summary: Summary) -> Iterator[Line]:
         yield "missing", f"{summary.lost.total():,}", details
         yield "not written", *undone
         return
-    for preference in summary.sides():
+    for preference in sorted(summary.preferences) if summary.labels else SIDES:
         yield preference, f"{summary.preferences[preference]:,}", ""
     yield "not judged", *undone
     if summary.abstained:
@@ -168,13 +168,10 @@ def comparison_table(comparison: Comparison) -> Table:
     methods = comparison["methods"]
     table = Table(box=None, pad_edge=False)
     table.add_column("")
-    for method in methods:
+    for method in comparison:
         table.add_column(method, justify="right")
     columns = list(map(_cells, methods.values()))
     lines = {name: [column[name] for column in columns] for name in columns[0]}
-    # Each two methods stand once, above the diagonal.
-    for other, rates in list(comparison["agreement"].items())[:-1]:
-        lines[f"as {other}"] = [_rate(rates[m]) if m in rates else "" for m in methods]
     for name, cells in lines.items():
         if set(cells) != {"-"}:
             table.add_row(Text(name, style="bold"), *map(Text, cells))

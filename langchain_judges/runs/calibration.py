@@ -144,16 +144,12 @@ def _unreachable(
     """Return an error that says which agreement can be promised."""
     from langchain_judges.metrics import selective_cascade
 
-    steps = (percent / 100 for percent in range(int(wish * 100), 0, -1))
-
-    def is_reached(agreement: float) -> bool:
-        gates = selective_cascade(columns, labels, alpha=1 - agreement, delta=delta)
-        return any(gates.shares)
-
-    best = next(filter(is_reached, steps), None)
     reach = "none can be promised"
-    if best is not None:
-        reach = f"the best that can be promised is {best:.0%}"
+    for percent in range(int(wish * 100), 0, -1):
+        gates = selective_cascade(columns, labels, alpha=1 - percent / 100, delta=delta)
+        if any(gates.shares):
+            reach = f"the best that can be promised is {percent}%"
+            break
     return OptionError(
         f"no judge of the cascade reaches an `agreement` of {wish:.0%} on "
         f"{len(labels):,} rows (chance of error {delta:.0%}): {reach}; lower it, label "

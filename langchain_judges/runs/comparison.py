@@ -24,9 +24,9 @@ from langchain_judges.rows.checks import SIDES
 from langchain_judges.rows.files import whole_file
 from langchain_judges.runs.many import Run, judge_many
 from langchain_judges.runs.options import FilePath, RunLimits
-from langchain_judges.runs.rows import judged_row
 from langchain_judges.runs.run_state import Judge, Rows
 from langchain_judges.runs.sources import Columns, Records, Source
+from langchain_judges.runs.summary import interval_of
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -152,17 +152,8 @@ class Standing(TypedDict):
     labelled: Rate | None
 
 
-class Comparison(TypedDict):
-    """The results of a comparison; plain JSON.
-
-    Attributes:
-        methods: Results by the name of the judge.
-        agreement: How often two judges agree, of the rows that both judged: by the name of the
-            first, then by that of a later one.
-    """
-
-    methods: dict[str, Standing]
-    agreement: dict[str, dict[str, Rate]]
+Comparison = dict[str, Standing]
+"""The results by the name of the judge."""
 
 
 class CompareOptions(RunLimits):
@@ -196,8 +187,7 @@ def compare(judges: Mapping[str, Judge], rows: Rows, options: CompareOptions) ->
         InputError, ModelAccessError, RepeatedFailureError, OutputError: As `judge_many`.
     """
     rows = rows if not hasattr(rows, "__next__") else list(rows)
-    standings: dict[str, Standing] = {}
-    preferences: dict[str, dict[int, str]] = {}
+    standings: Comparison = {}
     for name, judge in judges.items():
         run = judge_many(
             judge,
@@ -207,33 +197,24 @@ def compare(judges: Mapping[str, Judge], rows: Rows, options: CompareOptions) ->
             progress=options.progress,
             prices=options.prices,
         )
-        standings[name], preferences[name] = _standing(judge, run)
-    agreement: dict[str, dict[str, Rate]] = {name: {} for name in judges}
-    for a, b in combinations(judges, 2):
-        agreement[a][b] = _same(preferences[a], preferences[b])
-    return {"methods": standings, "agreement": agreement}
+        standings[name] = _standing(judge, run)
+    return standings
 
 
-def _standing(judge: Judge, run: Run) -> tuple[Standing, dict[int, str]]:
-    """Judge to the end; return the results, and the preference for every judged row.
-
-    Calls, tokens and dollars are those of all rows, of earlier runs too.
-    """
-    preferences: dict[int, str] = {}
+def _standing(judge: Judge, run: Run) -> Standing:
+    """Judge to the end; calls, tokens and dollars are of all rows, of earlier runs too."""
     counts, dollars, summary = Counter[str](), 0.0, run.summary
     with run:
         for row in run:
             verdict, cost = row["verdict"], row.get("cost")
             usage = verdict["usage"]
-            if judged_row(row):
-                preferences[row["index"]] = verdict["preference"]
             counts["labels"] += row.get("label") in SIDES
             counts["calls"] += usage["calls"]
             counts["tokens"] += usage["input_tokens"] + usage["output_tokens"]
             counts["unpriced"] += cost is None and usage["calls"] > 0
             dollars += cost or 0.0
     labels, metadata = counts["labels"], metadata_of(judge)
-    standing: Standing = {
+    return {
         "options": metadata.get("options") or {},
         "calls_each": metadata["calls"],
         "rows": summary.rows,
@@ -248,12 +229,6 @@ def _standing(judge: Judge, run: Run) -> tuple[Standing, dict[int, str]]:
         "dollars": dollars if summary.prices and not counts["unpriced"] else None,
         "labelled": rate(summary.agreed, labels) if labels else None,
     }
-    return standing, preferences
-
-
-def _same(first: Mapping[int, str], second: Mapping[int, str]) -> Rate:
-    common = first.keys() & second.keys()
-    return rate(sum(first[index] == second[index] for index in common), len(common))
 
 
 def rate(count: int, of: int) -> Rate:
@@ -265,10 +240,7 @@ def rate(count: int, of: int) -> Rate:
     """
     if not of:
         return {"count": 0, "of": 0, "share": None, "low": None, "high": None}
-    # Loaded on use, because the metrics load scipy.
-    from langchain_judges.metrics.intervals import wilson_interval
-
-    low, high = wilson_interval(count, of)
+    low, high = interval_of(count, of)
     return {"count": count, "of": of, "share": count / of, "low": low, "high": high}
 
 

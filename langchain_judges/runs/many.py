@@ -369,17 +369,13 @@ class AsyncRun(_Judging, AsyncIterator[ResultRow], AbstractAsyncContextManager["
             await asyncio.wait(tasks, timeout=max(0.0, self._deadline - now))
 
 
-Passes = Callable[[ResultRow], bool]
-"""Whether the result of a row passes."""
-
-
 def assert_judged(
     judge: Judge,
     rows: Rows,
     *,
     min_pass: float = 1.0,
     tries: int = 2,
-    passes: Passes | None = None,
+    passes: Callable[[ResultRow], bool] | None = None,
     max_concurrency: int = 8,
 ) -> list[ResultRow]:
     """Judge rows in a test, and fail it if too few of them pass.
@@ -424,10 +420,11 @@ def assert_judged(
         ]
         if not failures:
             break
-    ordered = [results[i] for i in range(len(data))]
     if len(data) - len(failures) < ceil(min_pass * len(data) - 1e-9):
-        raise AssertionError(_complaint(ordered, failures, min_pass))
-    return ordered
+        count = f"{len(data) - len(failures)} of {len(data)}"
+        reasons = (_reason(i, results[i]) for i in failures)
+        raise AssertionError("\n".join([f"{count} rows pass, {min_pass:.0%} must:", *reasons]))
+    return [results[i] for i in range(len(data))]
 
 
 def _passes(row: ResultRow) -> bool:
@@ -437,12 +434,6 @@ def _passes(row: ResultRow) -> bool:
     if kind_of_verdict(verdict) == "pair":
         return bool(verdict["preference"] == read_label(label))
     return str(verdict["label"]) == str(label)
-
-
-def _complaint(results: list[ResultRow], failures: list[int], min_pass: float) -> str:
-    passes = len(results) - len(failures)
-    lines = [f"{passes} of {len(results)} rows pass, {min_pass:.0%} must:"]
-    return "\n".join([*lines, *(_reason(i, results[i]) for i in failures)])
 
 
 def _reason(place: int, row: ResultRow) -> str:

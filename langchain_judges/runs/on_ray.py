@@ -178,6 +178,7 @@ class _Actor:
             try:
                 async for _ in run:
                     pass
+                return run.summary
             except ResultsInUse as exc:
                 # The process that this one replaces may still be ending.
                 if time.monotonic() > late:
@@ -185,8 +186,6 @@ class _Actor:
                 await asyncio.sleep(0.5)
             except JudgeError as exc:
                 return exc
-            else:
-                return run.summary
 
 
 def _sum_of(summaries: Iterable[Summary]) -> Summary:

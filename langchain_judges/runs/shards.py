@@ -281,8 +281,14 @@ def merge(
     """
     if Path(out).suffix not in FORMS:
         raise OptionError(f"`out` must end in {', '.join(FORMS)}, got {Path(out).name!r}")
-    with _fetched(source) as place, _delivered(out) as target:
-        return _merge(place, target, whole)
+    with _fetched(source) as place:
+        if (url := url_of(out)) is None:
+            return _merge(place, Path(out), whole)
+        remote, name = Remote(url.rpartition("/")[0]), Path(out).name
+        merged = _merge(place, remote.folder / name, whole)
+        remote.push(name)
+        remote.close()
+        return merged
 
 
 @contextmanager
@@ -303,26 +309,13 @@ def _fetched(source: str | os.PathLike[str]) -> Iterator[Path]:
         remote.close()
 
 
-@contextmanager
-def _delivered(out: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give the table to write; it is copied to an object store if it belongs there."""
-    if (url := url_of(out)) is None:
-        yield Path(out)
-        return
-    remote = Remote(url.rpartition("/")[0])
-    yield remote.folder / Path(out).name
-    remote.push(Path(out).name)
-    remote.close()
-
-
 def _merge(place: Path, target: Path, whole: bool) -> Merged:
     if not place.exists():
         raise OutputError(f"There is no {place}.")
-    parts = _check_parts(place, whole) if place.is_dir() else [records_of(place)]
+    parts, mark = _parts(place, whole) if place.is_dir() else ([records_of(place)], None)
     if any(part.resolve() == target.resolve() for part in parts):
         raise OptionError(f"`out` is {target}, which is also read; name another file")
-    receipts = [receipt for part in parts if (receipt := Receipt.read(part))]
-    places, judged = _places(parts, receipts[0].mark if receipts else None)
+    places, judged = _places(parts, mark)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(target) as draft:
@@ -332,30 +325,34 @@ def _merge(place: Path, target: Path, whole: bool) -> Merged:
     return Merged(len(places), judged, len(parts))
 
 
-def _check_parts(folder: Path, whole: bool) -> list[Path]:
-    """Return the parts of one run; if it must be whole, check that each is complete."""
+def _parts(folder: Path, whole: bool) -> tuple[list[Path], str | None]:
+    """Return the parts of one run and the mark of its judge, if a part is complete.
+
+    Args:
+        folder: Where they are.
+        whole: Whether each must be complete.
+    """
     parts = dict(parts_of(folder))
-    shards = set(parts.values())
-    sizes = {shard.of for shard in shards}
+    sizes = {shard.of for shard in parts.values()}
     if len(sizes) != 1:
         raise OutputError(f"{folder} holds the parts of {len(sizes)} runs, and must of one.")
     (of,) = sizes
-    if lacking := [str(s) for n in range(1, of + 1) if (s := Shard(n, of)) not in shards]:
+    shards = [Shard(number, of) for number in range(1, of + 1)]
+    if lacking := [str(shard) for shard in shards if shard not in parts.values()]:
         raise OutputError(f"{folder} lacks the parts {', '.join(lacking)}.")
-    if not whole:
-        return list(parts)
-    receipts = {part: Receipt.read(part) for part in parts}
-    if unfinished := [str(parts[part]) for part, receipt in receipts.items() if not receipt]:
+    receipts = {shard: Receipt.read(part) for part, shard in parts.items()}
+    unfinished = [str(shard) for shard, receipt in receipts.items() if not receipt]
+    if whole and unfinished:
         raise OutputError(
             f"Shards that have not finished: {', '.join(unfinished)}; run them again."
         )
-    finished = [receipt for receipt in receipts.values() if receipt]
-    runs = {(receipt.mark, receipt.rows) for receipt in finished}
-    if len(runs) > 1 or sum(receipt.own for receipt in finished) != finished[0].rows:
+    found = [receipt for receipt in receipts.values() if receipt]
+    runs = {(receipt.mark, receipt.rows) for receipt in found}
+    if whole and (len(runs) > 1 or sum(each.own for each in found) != found[0].rows):
         raise OutputError(
             f"The shards in {folder} are of different rows, judges or settings of a judge."
         )
-    return list(parts)
+    return list(parts), found[0].mark if found else None
 
 
 def _places(

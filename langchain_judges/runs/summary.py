@@ -131,10 +131,6 @@ class Summary:
             self.both_orders += 1
             self.flips += flipped
 
-    def sides(self) -> list[str]:
-        """Return the kinds of verdicts that are counted: the sides, or the labels."""
-        return sorted(self.preferences) if self.labels else ["A", "B", "tie"]
-
 
 def cause_of(verdict: AnyVerdict) -> str:
     """Return the reason why a row could not be judged: its first failure."""

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -22,6 +22,7 @@ from langchain_judges.runs.rows import JUDGED, ResultRow, outcome_of
 # Rows of a group in a Parquet file.
 _AT_ONCE = 1_000
 _OWN, _JUDGE = "own.", "judge."
+_KNOWN = ("id", *JUDGED, *ANNOTATIONS)
 # Columns of the judge that hold numbers, even where all are missing.
 _NUMBERS = {f"{_JUDGE}{name}" for name in ("score", "confidence", "cost")}
 
@@ -34,31 +35,27 @@ def judged_cells(result: ResultRow, systems: Sequence[str] | None = None) -> dic
         systems: Who wrote A and B; None: the row's own `systems`, else A and B.
     """
     outcome: Mapping[str, Any] = outcome_of(result)
-    usage = outcome.get("usage") or {}
-    end = {
-        "failures": "; ".join(map(_failure, outcome.get("failures") or [])) or None,
-        "calls": usage.get("calls"),
-        **({"cost": result["cost"]} if "cost" in result else {}),
-    }
     kind = kind_of_result(result)
     if kind == "task":
-        lost = [each.get("concept") for each in result.get("missing") or []]
-        return {"text": result.get("text"), "missing": ", ".join(map(str, lost)), **end}
-    shared = {
-        "score": outcome.get("score"),
-        "confidence": outcome.get("confidence"),
-        "reason": outcome.get("rationale") or None,
-    }
-    if kind == "item":
-        return {"label": outcome.get("label"), **shared, **_by_criterion(result), **end}
-    names = dict(zip("AB", systems or result.get("systems") or "AB", strict=False))
-    preference = outcome.get("preference")
-    return {
-        "preference": names.get(str(preference), preference),
-        **shared,
-        "flipped": outcome.get("flipped"),
-        **end,
-    }
+        lost = [str(each.get("concept")) for each in result.get("missing") or []]
+        cells = {"text": result.get("text"), "missing": ", ".join(lost)}
+    else:
+        names = dict(zip("AB", systems or result.get("systems") or "AB", strict=False))
+        answer = "label" if kind == "item" else "preference"
+        cells = {
+            answer: outcome.get(answer),
+            "score": outcome.get("score"),
+            "confidence": outcome.get("confidence"),
+            "reason": outcome.get("rationale") or None,
+        }
+        if kind == "item":
+            cells |= _by_criterion(result)
+        else:
+            cells["preference"] = names.get(str(cells["preference"]), cells["preference"])
+            cells["flipped"] = outcome.get("flipped")
+    cells["failures"] = "; ".join(map(_failure, outcome.get("failures") or [])) or None
+    cells["calls"] = (outcome.get("usage") or {}).get("calls")
+    return cells | ({"cost": result["cost"]} if "cost" in result else {})
 
 
 def _failure(failure: Mapping[str, Any]) -> str:
@@ -88,15 +85,6 @@ def _free_name(name: str, own: Collection[str]) -> str:
     while name in own:
         name = f"judge.{name}"
     return name
-
-
-def known_cells(result: ResultRow) -> dict[str, object]:
-    """Return what a stored result knows of its row, in place of the user's own columns."""
-    known = {"id": result.get("id")} if result.get("id") is not None else {}
-    fields = (*JUDGED, *ANNOTATIONS)
-    named = {name: result[name] for name in fields if result.get(name) is not None}
-    # A label of the data must not stand where the judge's is looked for.
-    return {**known, **{"known_label" if n == "label" else n: v for n, v in named.items()}}
 
 
 def _readable(cell: object) -> object:
@@ -266,14 +254,15 @@ def write_results(path: Path, results: Iterable[ResultRow]) -> None:
         with path.open("wb") as lines:
             lines.writelines(map(line_of, results))
         return
-    file = FORMS[path.suffix](path)
-    try:
+    with closing(FORMS[path.suffix](path)) as file:
         for result in results:
-            known = {name: _readable(cell) for name, cell in known_cells(result).items()}
+            # What a stored result knows of its row, in place of the user's own columns.
+            known = {n: result[n] for n in _KNOWN if result.get(n) is not None}
+            # A label of the data must not stand where the judge's is looked for.
+            named = (("known_label" if n == "label" else n, known[n]) for n in known)
             # Nobody's own cells: they are as safe as the judge's.
-            file.write({}, {**known, **named_cells(known, judged_cells(result))})
-    finally:
-        file.close()
+            cells = {name: _readable(cell) for name, cell in named}
+            file.write({}, {**cells, **named_cells(cells, judged_cells(result))})
 
 
 class TableOut:
