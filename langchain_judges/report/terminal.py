@@ -165,12 +165,11 @@ def _by_kind(counts: Counter[str]) -> str:
 
 def comparison_table(comparison: Comparison) -> Table:
     """Render a comparison: one column for each method, one line for each number."""
-    methods = comparison["methods"]
     table = Table(box=None, pad_edge=False)
     table.add_column("")
     for method in comparison:
         table.add_column(method, justify="right")
-    columns = list(map(_cells, methods.values()))
+    columns = list(map(_cells, comparison.values()))
     lines = {name: [column[name] for column in columns] for name in columns[0]}
     for name, cells in lines.items():
         if set(cells) != {"-"}:
