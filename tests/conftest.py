@@ -44,7 +44,7 @@ def pytest_collectstart(collector: pytest.Collector) -> None:
         from hypothesis import settings
 
         gc.disable()
-        settings.register_profile("tests", settings.default, max_examples=40, deadline=None)
+        settings.register_profile("tests", settings.default, max_examples=25, deadline=None)
         settings.load_profile("tests")
 
 
