@@ -181,7 +181,10 @@ def tell_plan(
 
 def warn_local() -> None:
     """Say what a small local model is worth."""
-    warn("A small local model shows how methods work; name a larger one for good answers.")
+    warn(
+        "A small local model shows how methods work; its verdicts are poor. Name a larger one "
+        "for verdicts to rely on."
+    )
 
 
 @dataclass(frozen=True)
