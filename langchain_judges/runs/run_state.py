@@ -30,6 +30,7 @@ from langchain_judges.methods.describe import is_local, kind_of, memories_of, un
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.prices import Prices
 from langchain_judges.runs.rows import (
+    Marks,
     ResultRow,
     RunRow,
     ends_the_run,
@@ -128,7 +129,7 @@ class RunState:
     """The state that a run in threads and a run in an event loop share.
 
     Attributes:
-        delivered: The row that was returned last: the user's own columns, and its result.
+        delivered: The user's own columns of the row that was returned last.
     """
 
     def __init__(self, judge: Judge, rows: Rows, options: RunOptions) -> None:
@@ -155,23 +156,7 @@ class RunState:
         self.when_stopped: Callable[[], object] | None = None
         self._shard = Shard.parse(options.shard) if options.shard is not None else None
         self._files = RunFiles(options.out, options.records, self._shard)
-        # All rows see the memories as they are now.
-        memories = {id(each): each for each in memories_of(judge)}.values()
-        self._memories = [each.hold() for each in memories]
-        version = " ".join(each.snapshot.version for each in self._memories)
-        marks, self._calls_each = marks_of(judge, version)
-        if self._files.records and "method" not in marks:
-            raise OptionError(
-                "results are stored for a judge with metadata that identify it, so that a "
-                f"later run can tell whether it is the same; {judge.get_name()!r} has none. "
-                'Name it and its version by `.with_config(metadata={"method": "my judge, '
-                'version 1"})`'
-            )
-        marks.setdefault("method", judge.get_name())
-        servers = servers_of(judge)
-        if options.same_server:
-            marks["server"] = servers
-        self.name = name_of(marks) | ({"server": servers} if servers else {})
+        marks = self._marks()
         shards = self._shard.of if self._shard else 1
         self.summary = Summary(
             total=(source.size or operator.length_hint(source.records, 0)) // shards or None,
@@ -198,6 +183,32 @@ class RunState:
         self._lock = threading.Lock()
         self._show: Callable[[], None] = lambda: None
         self._start_time = time.monotonic()
+
+    def _marks(self) -> Marks:
+        """Hold the judge's memories, and return what tells its verdicts from those of others.
+
+        Raises:
+            OptionError: Results are stored, and the judge's metadata do not identify it.
+        """
+        judge = self._judge
+        # All rows see the memories as they are now.
+        memories = {id(each): each for each in memories_of(judge)}.values()
+        self._memories = [each.hold() for each in memories]
+        version = " ".join(each.snapshot.version for each in self._memories)
+        marks, self._calls_each = marks_of(judge, version)
+        if self._files.records and "method" not in marks:
+            raise OptionError(
+                "results are stored for a judge with metadata that identify it, so that a "
+                f"later run can tell whether it is the same; {judge.get_name()!r} has none. "
+                'Name it and its version by `.with_config(metadata={"method": "my judge, '
+                'version 1"})`'
+            )
+        marks.setdefault("method", judge.get_name())
+        servers = servers_of(judge)
+        if self._options.same_server:
+            marks["server"] = servers
+        self.name = name_of(marks) | ({"server": servers} if servers else {})
+        return marks
 
     def open(self) -> None:
         """Open the results, and find what earlier runs have finished."""

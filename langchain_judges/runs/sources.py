@@ -145,12 +145,11 @@ class TableForm:
 def _labels_as_one(row: dict[str, Any]) -> dict[str, Any]:
     """Put the labels by each criterion, one column each, into `labels`."""
     columns = [name for name in row if name.startswith(_CRITERION)]
-    if not columns:
-        return row
-    labels = {name.removeprefix(_CRITERION): row[name] for name in columns}
-    filled = {name: label for name, label in labels.items() if label not in (None, "")}
-    rest = {name: value for name, value in row.items() if name not in columns}
-    return {**rest, "labels": {**rest.get("labels", {}), **filled}}
+    labels = {name.removeprefix(_CRITERION): row.pop(name) for name in columns}
+    if columns:
+        filled = {name: label for name, label in labels.items() if label not in (None, "")}
+        row["labels"] = {**row.get("labels", {}), **filled}
+    return row
 
 
 # Two ways to name a pair's texts: naming one leaves columns that have the other's names.
