@@ -1,4 +1,6 @@
 import asyncio
+import os
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -135,6 +137,27 @@ def part(value):
     if value == "bad":
         raise ValueError(value)
     return value
+
+
+def meeting(barrier):
+    yield Wait(lambda: barrier.wait(60), barrier.wait)
+
+
+def two_meet():
+    """Do two parts that end only if both are at work at the same time."""
+    barrier = threading.Barrier(2)
+    run(together([meeting(barrier), meeting(barrier)]))
+
+
+@pytest.mark.system
+def test_a_fork_asks_in_threads_of_its_own():
+    two_meet()
+    pid = os.fork()
+    if not pid:
+        signal.alarm(60)  # who waits for threads of the parent waits for ever
+        two_meet()
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
 
 
 def test_together_raises_what_a_part_raises():
