@@ -189,7 +189,7 @@ class JudgedRow:
 
 def _are_ballots(items: object) -> bool:
     """Say whether a list, whatever its name, says what each order preferred."""
-    return bool(items) and isinstance(items, list) and all(map(_is_ballot, items))
+    return isinstance(items, list) and bool(items) and all(map(_is_ballot, items))
 
 
 def _is_ballot(item: object) -> bool:
