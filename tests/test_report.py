@@ -151,6 +151,12 @@ TWICE = [*run_of(["A", "B"]), *run_of(["B", "B"]), *run_of(["A", "B"])]
             data_of(["A", "B"] * 10 + [None] * 30),
             {"people.corrected": 0.5},
         ),
+        # The same label counts whichever is rare: people say 1 of 15 of 20 texts.
+        (
+            items_of([1] * 50),
+            texts_of([1, 1, 1, 0] * 5 + [None] * 30),
+            {"people.corrected": 0.75},
+        ),
         # The last verdict on a row is the one that counts.
         (TWICE, data_of(["A", "B"]), {"agreement.label.wrong": 1}),
         # Matched by id wherever they stand, and by place where there is none; or without data.
@@ -162,6 +168,28 @@ TWICE = [*run_of(["A", "B"]), *run_of(["B", "B"]), *run_of(["A", "B"])]
 def test_a_number_is_the_one_worked_out_by_hand(run, data, expected):
     trust = report.trust(run, data)
     assert {key: float(trust[key]) for key in expected} == pytest.approx(expected)
+
+
+def test_what_failed_is_counted_where_people_are_spoken_for():
+    trust_report = report.trust(
+        run_of([None, *["A"] * 50]), data_of(["A", "B"] * 10 + [None] * 31)
+    )
+    assert sum(trust_report["people.corrected"].n_failed.values()) == 1
+
+
+def test_divided_people_are_no_sample_of_those_without_a_label():
+    # Whoever leaves out what people disagree on has easier rows.
+    votes = [[1, 0, 1], [0, 1]] * 30
+    data = [
+        {**row, "human_votes": own}
+        for row, own in zip(texts_of([None] * 60), votes, strict=True)
+    ]
+    assert "people.corrected" not in report.trust(items_of([1] * 60), data).numbers
+
+
+def test_a_field_of_any_kind_stands_beside_a_verdict():
+    array = pytest.importorskip("numpy").array([1, 2])
+    assert report.trust(run_of(["A"] * 5, notes=array, label="A"))["agreement.label.wrong"] == 1
 
 
 # ---- biases

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.inputs import Judgment, value_of
-from langchain_judges.report.answers import ERRORS, Number, NumberUnit
+from langchain_judges.report.answers import ERRORS, Number
+from langchain_judges.report.rows import preference_points
 from langchain_judges.report.sample import Sample
 from langchain_judges.verdict import Label, is_abstention
 
@@ -287,24 +288,32 @@ def _calibration(sample: Sample) -> list[Number]:
 
 def _corrected(sample: Sample) -> list[Number]:
     """Return what people would say of all rows, where only some of them have a label."""
-    if not any(sample.targets):
-        return []
-    judge, people, what, scale = sample.points
-    judged = [i for i, value in enumerate(judge) if value is not None]
-    both = [i for i in judged if people[i] is not None]
-    alone = [judge[i] for i in judged if people[i] is None]
-    if min(len(both), len(alone)) < LEAST_ROWS:
+    judge = [_points(sample, [] if a is None else [a]) for a in sample.answers]
+    people = [_points(sample, target) for target in sample.targets]
+    both = [i for i, value in enumerate(people) if value is not None]
+    alone = [i for i, value in enumerate(people) if value is None]
+    labels, rest = (sum(judge[i] is not None for i in own) for own in (both, alone))
+    if min(labels, rest) < LEAST_ROWS:
         return []
     result: Result = metrics.ppi_mean(
         [people[i] for i in both],
         [judge[i] for i in both],
-        alone,
+        [judge[i] for i in alone],
         **sample.settings_of(both),
     )
+    what = "A's win rate" if sample.pairs else "Share of label 1"
     title = f"{what} on all rows, as people would say"
-    note = f"judgments of all rows, corrected by the {len(both):,} labels (PPI++)"
-    unit: NumberUnit = "share" if scale == 1 else "number"
-    return [Number("people.corrected", title, result, unit, note)]
+    note = f"judgments of all rows, corrected by the {labels:,} labels (PPI++)"
+    return [Number("people.corrected", title, result, note=note)]
+
+
+def _points(sample: Sample, answers: Sequence[object]) -> float | None:
+    """Return what answers count for, the same whichever label is rare; None: nothing."""
+    if sample.pairs:
+        return preference_points(answers)
+    if len(answers) == 1 and isinstance(answers[0], int | float) and answers[0] in (0, 1):
+        return float(answers[0])
+    return None
 
 
 def _failures(sample: Sample) -> list[Number]:
