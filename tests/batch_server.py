@@ -173,7 +173,8 @@ class BatchServer:
             if job["status"] == "expired":
                 lines = lines[: len(lines) // 2]
             out = f"file-{len(self.files)}"
-            self.files[out] = b"\n".join(json.dumps(self.done(line)).encode() for line in lines)
+            done = (json.dumps(self.done(line), ensure_ascii=False) for line in lines)
+            self.files[out] = "\n".join(done).encode()
             job["output_file_id"] = out
         return job
 

@@ -5,7 +5,8 @@ import json
 import re
 import threading
 from functools import partial
-from unittest.mock import MagicMock
+from types import SimpleNamespace
+from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 from langchain_openai import ChatOpenAI
@@ -19,7 +20,8 @@ from langchain_judges import (
     resolve_model,
 )
 from langchain_judges.asking import batches
-from langchain_judges.asking.batches import PASSING, AnthropicJobs, batch_model
+from langchain_judges.asking.batches import PASSING, AnthropicJobs, Batcher, Job, batch_model
+from langchain_judges.asking.store import ReplyStore, key_of
 from langchain_judges.cli import app
 from langchain_judges.errors import ModelAccessError, OptionError
 from langchain_judges.runs import many
@@ -224,3 +226,91 @@ def test_what_anthropic_s_job_did_not_answer_is_asked_again_and_what_it_refused_
     ]
     assert set(left) <= PASSING
     assert status(type="errored", **refused) == 400
+
+
+class FewJobs:
+    """A batch API of which a test says what each look and each job brings."""
+
+    def __init__(self, looks, results):
+        self.looks, self.brought, self.made = iter(looks), results, []
+
+    async def upload(self, endpoint, requests):
+        return {"keys": list(requests)}
+
+    async def make(self, content, mark):
+        self.made += content["keys"]
+        return "new"
+
+    async def look(self, name):
+        if error := next(self.looks, None):
+            raise error
+        return Job(name, "completed", 0, ended=True)
+
+    async def results(self, job):
+        for line in self.brought[job.name]:
+            yield await line() if callable(line) else line
+
+
+def in_a_job(tmp_path, jobs, texts):
+    """Return what asks for texts that an earlier run has put into a job, and their keys."""
+    store = ReplyStore(tmp_path / "journal.sqlite", shared=True)
+    path = "/v1/chat/completions"
+    keys = [f"{key_of(path, {'text': text})}-1" for text in texts]
+    store.keep("mark", "job", {"keys": keys, "name": "old"})
+    batcher = Batcher(jobs, store, LONG, 0.0, 1, None)
+
+    def ask(text):
+        content = json.dumps({"text": text}).encode()
+        request = SimpleNamespace(url=SimpleNamespace(path=path), content=content)
+        return batcher.ask(request)
+
+    return ask, keys
+
+
+async def test_who_asks_while_results_are_read_gets_an_answer_too(tmp_path):
+    asked = []
+
+    async def meanwhile():
+        asked.append(ask("refused"))
+        for _ in range(5):  # until it stands among those that wait
+            await asyncio.sleep(0)
+        return keys[1], 200, {"n": 1}
+
+    jobs = FewJobs([], {"old": [], "new": []})
+    ask, keys = in_a_job(tmp_path, jobs, ["refused", "good"])
+    jobs.brought["old"] += [(keys[0], 400, {}), meanwhile]
+    jobs.brought["new"] += [(keys[0], 200, {"n": 2})]
+    assert (await asyncio.to_thread(ask("good").result, 20)).body == {"n": 1}
+    assert (await asyncio.to_thread(asked[0].result, 20)).body == {"n": 2}
+    assert jobs.made == [keys[0]]
+
+
+class OverloadedError(Exception):
+    status_code = 503
+
+
+def test_a_job_that_could_not_be_looked_at_is_looked_at_again_and_not_paid_again(tmp_path):
+    jobs = FewJobs([ConnectionError("down"), OverloadedError()], {"old": []})
+    ask, keys = in_a_job(tmp_path, jobs, ["one", "two"])
+    jobs.brought["old"] += [(key, 200, {}) for key in keys]
+    with pytest.raises(ConnectionError):
+        ask("one").result(20)
+    assert ask("one").result(20).status == 503
+    assert [ask(text).result(20).status for text in ("one", "two")] == [200, 200]
+    assert not jobs.made
+
+
+def test_a_mark_that_ends_lines_elsewhere_is_text_in_a_reply(tmp_path):
+    text = "first\u2028second\x85third"
+    with BatchServer(lambda _: text) as server:
+        assert model_of(server, tmp_path, 1).invoke("Hello").text == text
+
+
+async def test_a_job_whose_results_the_provider_has_no_more_brings_none():
+    shown = SimpleNamespace(succeeded=1)
+    job = SimpleNamespace(processing_status="ended", results_url=None, request_counts=shown)
+    client = MagicMock()
+    client.messages.batches.retrieve = AsyncMock(return_value=job)
+    jobs = AnthropicJobs(client)
+    assert [line async for line in jobs.results(await jobs.look("old"))] == []
+    client.messages.batches.results.assert_not_called()

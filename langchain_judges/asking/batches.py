@@ -40,7 +40,8 @@ PASSING = {408, 409, 429, 500, 502, 503, 504, 529}
 ATTEMPTS = 3
 # Of one job: OpenAI takes 50,000 requests and 200 MB, Anthropic 100,000 and 256 MB.
 MOST_REQUESTS, MOST_BYTES = 50_000, 190_000_000
-_TRIES, _LONGEST_WAIT = 9, 60.0
+# Attempts of the providers' clients, which wait eight seconds at most: some minutes.
+_TRIES, _LONGEST_WAIT = 32, 60.0
 _ANSWERS, _RECORD = "answers", "job"
 # An object of JSON that a server sent or is sent.
 Json = dict[str, Any]
@@ -56,7 +57,7 @@ class Job(NamedTuple):
         status: As the server calls it: `validating`, `in_progress`, `completed`, `expired` …
         completed: Requests that have an answer.
         ended: Whether there is nothing more to come.
-        files: Of OpenAI's results.
+        files: Where its results are; empty where there are none, or none any more.
         problem: Why it brought nothing, if the job itself was refused.
         requests: How many it is of.
     """
@@ -124,10 +125,15 @@ class OpenAIJobs:
     async def results(self, job: Job) -> Answers:
         """Yield what a job brought."""
         for file in job.files:
+            rest = b""
             async with self.client.files.with_streaming_response.content(file) as reply:
-                async for text in reply.iter_lines():
-                    if text.strip():
-                        yield self.read(json.loads(text))
+                async for part in reply.iter_bytes():
+                    # Not by `iter_lines`, which splits at marks that texts may have too.
+                    *lines, rest = (rest + part).split(b"\n")
+                    for line in filter(bytes.strip, lines):
+                        yield self.read(json.loads(line))
+            if rest.strip():
+                yield self.read(json.loads(rest))
 
     def read(self, line: Json) -> tuple[str, int, Json]:
         """Return what a line of results says."""
@@ -167,12 +173,15 @@ class AnthropicJobs(OpenAIJobs):
         """Return where a job stands."""
         job = await self.batches.retrieve(name)
         ended = job.processing_status == "ended"
-        return Job(name, job.processing_status, job.request_counts.succeeded or 0, ended)
+        files = tuple(filter(None, [job.results_url]))
+        counted = job.request_counts.succeeded or 0
+        return Job(name, job.processing_status, counted, ended, files)
 
     async def results(self, job: Job) -> Answers:
-        """Yield what a job brought."""
-        async for line in await self.batches.results(job.name):
-            yield self.read(line.to_dict())
+        """Yield what a job brought; after a month the provider has it no more."""
+        for _ in job.files:
+            async for line in await self.batches.results(job.name):
+                yield self.read(line.to_dict())
 
     def read(self, line: Json) -> tuple[str, int, Json]:
         """Return what a line of results says."""
@@ -238,6 +247,7 @@ class Batcher:
         self._api, self._store, self._quiet, self._poll = jobs, store, quiet, poll
         self._most_requests, self._report = most_requests, report or (lambda _: None)
         self._times: Counter[str] = Counter()
+        self._unanswered: dict[str, list[str]] = {}  # asked, and their jobs may answer still
         self._waiting: dict[str, Pending] = {}  # not in a job yet
         self._open: dict[str, Pending] = {}  # in a job that runs
         marks = (mark for mark in store.scopes() if mark != _ANSWERS)
@@ -257,17 +267,25 @@ class Batcher:
 
     async def _ask(self, endpoint: str, body: Any) -> BatchAnswer:
         digest = key_of(endpoint, body)
-        self._times[digest] += 1
-        key = f"{digest}-{self._times[digest]}"
+        if unanswered := self._unanswered.get(digest):
+            key = unanswered.pop()
+        else:
+            self._times[digest] += 1
+            key = f"{digest}-{self._times[digest]}"
         if stored := dict(self._store.entries(_ANSWERS, key)):
             return BatchAnswer(200, stored[key])
         pending = Pending(key, endpoint, body, asyncio.get_running_loop().create_future())
         self._enter(pending)
+        is_final = False
         try:
-            return await pending.answer
+            answer = await pending.answer
+            is_final = key not in self._job_of
+            return answer
         finally:
             self._waiting.pop(key, None)
             self._open.pop(key, None)
+            if not is_final:
+                self._unanswered.setdefault(digest, []).append(key)
 
     def _enter(self, pending: Pending) -> None:
         """Find the job that a request is in, or put it among those for the next one."""
@@ -307,6 +325,7 @@ class Batcher:
                 # disk or a caller's `report` that raises must end the waits for its answers.
                 for key in keys:
                     self._settle(key, _refusal(exc) or exc)
+                del self._tasks[mark]  # who asks again has the job looked at again
 
         self._tasks[mark] = asyncio.ensure_future(guarded())
 
@@ -391,6 +410,7 @@ class Batcher:
             if status in PASSING:
                 continue
             del left[key]
+            self._job_of.pop(key, None)
             # A refusal costs nothing, and a later run may ask again.
             if status == 200:
                 self._store.keep(_ANSWERS, key, body)
