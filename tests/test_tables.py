@@ -345,6 +345,24 @@ def test_a_table_of_somebody_else_or_edited_is_not_written_over(tmp_path):
     assert out.read_bytes() == edited
 
 
+def test_a_table_is_known_after_two_kills_between_its_receipt_and_itself(tmp_path, monkeypatch):
+    out, put = tmp_path / "s.csv", Path.replace
+
+    def killed(path: Path, target: Path) -> Path:
+        if path.name == "draft.csv":
+            raise KeyboardInterrupt
+        return put(path, target)
+
+    list(judge_many(polite(), REPLIES[:1], out=out, progress=False))
+    for number in (2, 3):
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "replace", killed)
+            with pytest.raises(KeyboardInterrupt):
+                list(judge_many(polite(), REPLIES[:number], out=out, progress=False))
+    list(judge_many(polite(), REPLIES, out=out, progress=False))
+    assert len(label_column(out)) == 3
+
+
 def test_the_table_of_another_judge_or_of_more_rows_is_not_written_over(tmp_path):
     out = tmp_path / "s.csv"
     list(judge_many(polite(), REPLIES, out=out, progress=False))
