@@ -312,7 +312,7 @@ def unknown_option(owner: str, name: str, there: Iterable[str]) -> OptionError:
     meant = [own for own in ("rubric", "instructions") if own in there and name in _RUBRICS]
     hint = f"did you mean {meant[0]!r}? " if meant else did_you_mean(name, there)
     return OptionError(
-        f"{owner!r} has no option {name!r}; {hint}it takes {', '.join(sorted(there))}"
+        f"{owner!r} has no option {name!r}; {hint}it takes {', '.join(sorted(there)) or 'none'}"
     )
 
 

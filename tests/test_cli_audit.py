@@ -137,7 +137,7 @@ def test_dev_is_held_out_and_shown(auditing):
     ("more", "problem"),
     [
         (["--check", "exat"], "there is no check 'exat'; did you mean 'exact'?"),
-        (["--set", "check.colour=red"], "'check' has no option 'colour'"),
+        (["--set", "check.colour=red"], "'check' has no option 'colour'; it takes none"),
         (
             ["--set", "audit.rounds=2"],
             "'audit' has no option 'rounds'; did you mean 'max_rounds'? it",
