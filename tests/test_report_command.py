@@ -11,7 +11,7 @@ from cookbook.recorded_judges import recorded_judge
 from langchain_judges import judge_many, report
 from langchain_judges.cli import app
 from tests.cases import for_each
-from tests.judged_rows import data_of, run_of
+from tests.judged_rows import data_of, items_of, run_of
 from tests.model_server import good, pairs, refusal
 from tests.test_report_page import Page
 
@@ -107,6 +107,39 @@ def test_strict_minds_failures(serve, labelled, tmp_path):
     assert result.exit_code == 1
     assert "4 of 4 not judged" in result.stdout
     assert "no row was judged" in result.stdout
+
+
+def left(tmp_path, verdicts, *flags):
+    """How `trust` leaves verdicts on texts, of which some have a reason in place of a label."""
+    labels = [None if isinstance(each, str) else each for each in verdicts]
+    rows = items_of(labels, output="text", expected="text")
+    for number, (row, said) in enumerate(zip(rows, verdicts, strict=True)):
+        failure = {"step": "s", "unit": "", "reason": said, "detail": ""}
+        row["verdict"]["failures"] = [failure] if isinstance(said, str) else []
+        row |= {"input": f"q {number}", "label": number % 2}
+    file = tmp_path / "v.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    result = invoke("trust", "--verdicts", file, "-o", tmp_path / "r.html", *flags)
+    return result.exit_code, result.stderr
+
+
+@for_each("reason", ["over_budget", "cannot_assess"])
+def test_what_a_finished_run_has_no_verdict_on_is_told(tmp_path, reason):
+    some = left(tmp_path, [1, 0, reason])
+    assert (some[0], "1 of 3 rows could not be judged" in some[1]) == (0, True)
+    assert left(tmp_path, [1, 0, reason], "--strict")[0] == 1
+
+
+def test_no_text_that_could_be_assessed_is_no_row_judged(tmp_path):
+    assert left(tmp_path, ["cannot_assess"] * 4)[0] == 1
+
+
+def test_verdicts_of_other_judges_may_lack_fields(tmp_path):
+    file = tmp_path / "v.jsonl"
+    texts = {"input": "q", "output_a": "x", "output_b": "y", "label": "A"}
+    file.write_text(json.dumps({**texts, "verdict": {"preference": "A"}}) + "\n")
+    result = invoke("trust", "--verdicts", file, "-o", tmp_path / "r.html", "--strict")
+    assert result.exit_code == 0, result.output
 
 
 def test_trust_without_labels_is_refused_before_anything_is_asked(serve, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -15,12 +16,14 @@ from langchain_judges.cli.flags import BoundedRunFlags, Outs, Paths, RowFlags, u
 from langchain_judges.cli.judges import JudgeFlags, judge_spec, tell_plan
 from langchain_judges.cli.label import FIRST, doubts, is_labelled, write_first
 from langchain_judges.cli.messages import (
+    FAILED,
     SPENT,
     UNDER_BAR,
     leave_with,
     refusals_as_exits,
     run_rows,
     say,
+    tell_undone,
     warn,
 )
 from langchain_judges.cli.rows import (
@@ -33,8 +36,8 @@ from langchain_judges.cli.rows import (
 )
 from langchain_judges.errors import InputError, OptionError, OutputError
 from langchain_judges.escaping import InertConsole
-from langchain_judges.runs.rows import ResultRow
-from langchain_judges.runs.summary import Summary
+from langchain_judges.runs.rows import ResultRow, judged_row, outcome_of
+from langchain_judges.runs.summary import cause_of
 
 if TYPE_CHECKING:
     from langchain_judges.report import ComparisonReport, TrustReport
@@ -149,7 +152,7 @@ def trust(
         report.check_paths([*filter(None, [path]), *results])
         options = _options(report, path, len(judge.judge or results))
         rows: list[dict[str, Any]] | None = None
-        runs, summary = _read_runs(results)
+        runs, spent = _read_runs(results), False
         if path and judge.judge:
             cells = list(islice(read_table(path), table.limit))
             answer = trust_columns(cells, judge.judge, judge.label or ["label"], **options)
@@ -163,7 +166,7 @@ def trust(
                 if run.dry_run:
                     return
                 records = report.records or report.paths[0].with_suffix(".verdicts.jsonl")
-                runs, summary = _judged(spec, rows, records, run)
+                runs, spent = _judged(spec, rows, records, run)
             with busy("Computing the report"):
                 answer = _report_on(runs, rows, options)
         text, passed = _tell(answer, report.min_agreement)
@@ -171,7 +174,7 @@ def trust(
             report.write(answer, text)
         if rows is not None:
             _tell_first(answer, rows, list(runs.values()), report.paths[0])
-    leave_with(summary, run.strict)
+    _leave(runs, spent=spent, strict=run.strict)
     if not passed:
         raise typer.Exit(UNDER_BAR)
 
@@ -232,8 +235,8 @@ def _labelled(
 
 def _judged(
     spec: Mapping[str, Any], table: Sequence[dict[str, Any]], out: Path, run: BoundedRunFlags
-) -> tuple[Runs, Summary]:
-    """Judge the rows, and keep the verdicts in `out`."""
+) -> tuple[Runs, bool]:
+    """Judge the rows, keep the verdicts in `out`; return them and whether a budget is spent."""
     from langchain_judges.methods.registry import load_judge
     from langchain_judges.report.rows import judges_of
 
@@ -244,27 +247,41 @@ def _judged(
     summary, interrupted = run_rows(judge, table, options, False, rows.append)
     if interrupted:
         leave_with(summary, run.strict, interrupted=True)
-    if summary.not_judged["over_budget"] == summary.rows:
+    over_budget = summary.not_judged["over_budget"]
+    if over_budget == summary.rows:
         warn("No row was asked: the budget is spent.")
         raise typer.Exit(SPENT)
-    return {next(iter(judges_of(rows))): rows}, summary
+    return {next(iter(judges_of(rows))): rows}, over_budget > 0
 
 
-def _read_runs(paths: Sequence[Path]) -> tuple[Runs, Summary]:
+def _leave(runs: Runs, *, spent: bool, strict: bool) -> None:
+    """Say what has no verdict, and leave with its code where that is not 0.
+
+    Verdicts of other judges may lack fields, and a text that a judge cannot assess has no
+    verdict to trust.
+    """
+    rows = [row for run in runs.values() for row in run]
+    undone = [row for row in rows if not judged_row(row)]
+    tell_undone(len(undone), len(rows), Counter(cause_of(outcome_of(row)) for row in undone))
+    if spent:
+        raise typer.Exit(SPENT)
+    failed = any(outcome_of(row).get("failures") for row in rows)
+    if rows and (len(undone) == len(rows) or (strict and failed)):
+        raise typer.Exit(FAILED)
+
+
+def _read_runs(paths: Sequence[Path]) -> Runs:
     """Read the results of finished runs; two judges of one name are distinguished by file."""
-    from langchain_judges.report.rows import read_verdicts, was_asked
+    from langchain_judges.report import read_verdicts
 
     runs: Runs = {}
-    summary = Summary()
     for path in paths:
         for name, rows in read_verdicts(path).items():
             own = f"{name} ({path.name})" if name in runs else name
             if own in runs:
                 raise OptionError(f"the verdicts of {own} are named twice")
             runs[own] = rows
-            for row in filter(was_asked, rows):
-                summary.add(row)
-    return runs, summary
+    return runs
 
 
 def _report_on(
