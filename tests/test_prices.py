@@ -156,6 +156,13 @@ def test_calls_and_tokens_of_a_minute_are_spread_evenly(monkeypatch):
     assert waits == [0.0, 1.0, 5.0]
 
 
+async def test_a_wait_in_an_event_loop_keeps_no_thread_busy(monkeypatch):
+    monkeypatch.setattr(asyncio, "to_thread", None)
+    limiter = MinuteLimiter(rpm=1e9)
+    assert await limiter.aacquire()
+    assert await limiter.aacquire()
+
+
 async def test_a_wait_for_a_turn_ends_when_the_run_is_stopped(monkeypatch):
     # Calls in flight may take all the time they want: the wait alone is ended.
     monkeypatch.setattr(many, "GRACE", 3600.0)

@@ -241,7 +241,10 @@ class MinuteLimiter(BaseRateLimiter):
 
     async def aacquire(self, *, blocking: bool = True) -> bool:
         """Wait for the turn of a call; without `blocking`, say whether it is now."""
-        return await asyncio.to_thread(self.acquire, blocking=blocking)
+        wait = self.turn(blocking=blocking)
+        if blocking:
+            await asyncio.sleep(wait)  # in no thread: a loop has few of them
+        return blocking or not wait
 
     def spend(self, tokens: int) -> None:
         """Count the tokens of a reply."""
