@@ -5,6 +5,7 @@ import re
 
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.runnables import RunnableLambda
 from typer.testing import CliRunner
 
 from langchain_judges import load_judge
@@ -76,6 +77,13 @@ def test_every_contestant_judges_the_same_rows_within_the_budget():
     assert sum(calls.values()) == len(model.prompts)
     assert result["relative"]["tokens"] == 60
     assert json.loads(json.dumps(result)) == result
+
+
+def test_a_judge_of_one_s_own_is_compared_too():
+    verdict = {"verdict": {"preference": "A", "score": 1.0}}
+    own = RunnableLambda(lambda _: verdict).with_config(metadata={"method": "mine"})
+    standing = compare({"mine": own}, rows(2), progress=False)["mine"]
+    assert (standing["verdicts"]["A"], standing["calls_each"]) == (2, 0)
 
 
 def test_what_was_not_judged_counts_as_wrong():

@@ -216,7 +216,7 @@ def _standing(judge: Judge, run: Run) -> Standing:
     labels, metadata = counts["labels"], metadata_of(judge)
     return {
         "options": metadata.get("options") or {},
-        "calls_each": metadata["calls"],
+        "calls_each": metadata.get("calls", 0),
         "rows": summary.rows,
         "verdicts": {side: summary.preferences[side] for side in SIDES},
         "not_judged": summary.not_judged.total(),
