@@ -42,6 +42,11 @@ def test_a_usable_reply_is_read_in_whatever_wrapping(text):
         (GOOD.replace("4", "3.5"), "invalid_label", "score_1"),
         (GOOD + GOOD.replace("4", "5"), "unparsable", "2 different answers"),
         (GOOD.replace("4", "true"), "unparsable", "not true or false"),
+        (
+            GOOD.replace("{", '{"score_1": 5, '),
+            "unparsable",
+            "got 'two different values'",
+        ),
         ("[" * 100_000, "unparsable", "not the JSON"),
     ],
 )

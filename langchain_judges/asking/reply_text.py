@@ -39,8 +39,11 @@ _WRAPPED = re.compile(
 )
 
 
-class Contradiction:
+class _Contradiction:
     """Stands for the values of a member that an object gives twice: it fits no shape."""
+
+    def __repr__(self) -> str:
+        return "two different values"
 
 
 class TextObject(NamedTuple):
@@ -68,7 +71,7 @@ def _members(members: list[tuple[str, object]]) -> dict[str, object]:
     """Return an object's members; where one is given twice, both must say the same."""
     values: dict[str, object] = {}
     for name, value in members:
-        values[name] = value if values.get(name, value) == value else Contradiction
+        values[name] = value if values.get(name, value) == value else _Contradiction()
     return values
 
 
