@@ -9,6 +9,7 @@ from langchain_judges import judge_many
 from langchain_judges.errors import OptionError, OutputError
 from langchain_judges.runs import shards
 from langchain_judges.runs.shards import Remote, merge
+from langchain_judges.runs.tables import TableOut
 from tests.fakes import FakeChatModel
 from tests.judges import of_method
 
@@ -90,6 +91,19 @@ def test_what_cannot_be_copied_stays_here_and_is_named(store, monkeypatch):
         run(records="memory://bucket/verdicts.jsonl")
     here = str(refused.value).rpartition("The file is ")[2]
     assert Path(here).read_bytes().count(b"\n") == 10
+
+
+def test_a_table_that_cannot_be_written_costs_no_copy(store, tmp_path, monkeypatch):
+    close = TableOut.close
+
+    def refuse(self, **how):
+        close(self, **how)
+        raise OutputError("no space for a table")
+
+    monkeypatch.setattr(TableOut, "close", refuse)
+    with pytest.raises(OutputError, match="no space for a table"):
+        run(out=tmp_path / "out.csv", records="memory://bucket/verdicts.jsonl")
+    assert store.cat("/bucket/verdicts.jsonl").count(b"\n") == 10
 
 
 def test_a_store_that_takes_nothing_is_found_before_a_call(store, monkeypatch):

@@ -75,13 +75,14 @@ class RunFiles:
         Raises:
             OutputError: They cannot be read or written.
         """
-        if self._table:
-            self._table.open(mark, size)
-        try:
-            return self._open(self.records, mark) if self.records else 0
-        except BaseException:
-            self._free(whole=False)  # they would stay locked against the next run
-            raise
+        with ExitStack() as undo:  # what is open would stay locked against the next run
+            if self._table:
+                self._table.open(mark, size)
+                undo.callback(self._table.close, whole=False)
+            undo.callback(self._free)
+            others = self._open(self.records, mark) if self.records else 0
+            undo.pop_all()
+        return others
 
     def _open(self, path: Path, mark: str) -> int:
         if self._remote:
@@ -148,23 +149,25 @@ class RunFiles:
             receipt: Of a complete shard.
             whole: Whether the table has every row, and is put in its place.
         """
-        self._free(whole=whole)
-        if self._results is None:
-            return
-        path = self._results.path
-        if receipt:
-            receipt.write(path)
-        if self._remote:
-            self._remote.push(path.name)
-            if receipt:
-                self._remote.push(Receipt.of(path).name)
-            self._remote.close()
-
-    def _free(self, *, whole: bool) -> None:
-        """Close the files on this machine, even where one can no longer be read."""
-        with ExitStack() as files:
+        with ExitStack() as last:
             if self._table:
-                files.callback(self._table.close, whole=whole)
+                # It may fail; the copy of what was paid must not.
+                last.callback(self._table.close, whole=whole)
+            self._free()
+            if self._results is None:
+                return
+            path = self._results.path
+            if receipt:
+                receipt.write(path)
+            if self._remote:
+                self._remote.push(path.name)
+                if receipt:
+                    self._remote.push(Receipt.of(path).name)
+                self._remote.close()
+
+    def _free(self) -> None:
+        """Close the results, even where what is beside them can no longer be read."""
+        with ExitStack() as files:
             if self._results:
                 files.callback(self._results.close)
             if self._replies:
