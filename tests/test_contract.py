@@ -7,6 +7,7 @@ import re
 import sys
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
@@ -20,8 +21,10 @@ from langchain_judges import FailureMemory, as_evaluator, judge_many, load_judge
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
 from langchain_judges.methods import COMPARES, MATERIAL, Call, add_usage, order_verdict, pair_of
+from langchain_judges.methods.context import JudgeContext
 from langchain_judges.methods.registry import BUILDERS, METHODS, register
 from langchain_judges.testing import check_method
+from langchain_judges.testing.fitting import fitting_reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 
@@ -91,6 +94,32 @@ def test_a_prompt_without_a_place_for_what_was_recalled_is_refused(page):
         page.create_merits_judge(
             FakeChatModel(replies=[]), memory=FailureMemory(), prompts={"compare": prompt}
         )
+
+
+def test_a_memory_that_no_step_shows_breaks_it(page, monkeypatch):
+    def of(*arguments, examples_in, **more):
+        return JudgeContext.of(*arguments, **more)
+
+    monkeypatch.setattr(page.methods, "JudgeContext", SimpleNamespace(of=of), raising=False)
+    refused(page, "no step of the judge shows what its memory recalls")
+
+
+def test_a_step_that_asks_is_no_plain_one(page, monkeypatch):
+    def merge(self, state):
+        yield
+
+    monkeypatch.setattr(page.MeritsSteps, "merge", merge)
+    with pytest.raises(OptionError, match="`merge` asks: it is added by"):
+        page.create_merits_judge(FakeChatModel(replies=[]))
+
+
+def test_a_step_without_its_prompt_says_which_there_are(page, monkeypatch):
+    def compare(self, work):
+        return self.context.question("comparison", page.Merits)
+
+    monkeypatch.setattr(page.MeritsSteps, "compare", compare)
+    with pytest.raises(OptionError, match="'comparison' is unknown: `templates` names"):
+        page.create_merits_judge(FakeChatModel(replies=fitting_reply)).invoke(PAIR)
 
 
 @pytest.mark.parametrize("hint", [int, Annotated[list[str], operator.add], set[str]])

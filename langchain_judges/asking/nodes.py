@@ -5,6 +5,7 @@ What is gathered, blank and streamed follows from the type of the state.
 
 from __future__ import annotations
 
+import inspect
 import types
 import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -221,7 +222,14 @@ def plain(function: Callable[[S], Update], events: Mapping[str, str]) -> Node:
     Args:
         function: From state to update.
         events: State keys whose items are emitted one by one, and what an item is called.
+
+    Raises:
+        OptionError: The function asks: it is a generator.
     """
+    if inspect.isgeneratorfunction(function):
+        raise OptionError(
+            f"`{function.__name__}` asks: it is added by `context.node`, not by `plain`"
+        )
 
     def steps(state: S) -> Steps[Update]:
         return function(state)

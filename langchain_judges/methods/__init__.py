@@ -8,6 +8,8 @@ from langchain_judges.lazy import exports
 
 # The one list of public names; each is loaded when it is asked for.
 if TYPE_CHECKING:
+    from langchain_judges.asking.ask import Question as Question
+    from langchain_judges.asking.ask import Reply as Reply
     from langchain_judges.asking.ask import ask as ask
     from langchain_judges.asking.nodes import Call as Call
     from langchain_judges.asking.nodes import Emits as Emits
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from langchain_judges.orders import SlotOrTie as SlotOrTie
     from langchain_judges.orders import by_identity as by_identity
     from langchain_judges.orders import preferred_slot as preferred_slot
+    from langchain_judges.rows.fences import fence as fence
     from langchain_judges.verdict import Preference as Preference
     from langchain_judges.verdict import add_usage as add_usage
 

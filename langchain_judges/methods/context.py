@@ -164,12 +164,20 @@ class JudgeContext:
             shape: What the reply must look like.
             prompt: Name of the prompt, if not that of the step.
             **more: Fields of `Question`.
+
+        Raises:
+            OptionError: The method has no such prompt, or no model for such a step.
         """
+        if (name := prompt or step) not in self.prompts or step not in self.adapters:
+            raise OptionError(
+                f"a step {step!r} with the prompt {name!r} is unknown: `templates` names "
+                f"{sorted(self.prompts)!r}, and {sorted(self.adapters)!r} ask a model"
+            )
         return Question(
             method=self.options.label,
             step=step,
             adapter=self.adapters[step],
-            prompt=self.prompts[prompt or step],
+            prompt=self.prompts[name],
             shape=shape,
             version=self.version,
             repairs=self.options.repairs,
