@@ -114,6 +114,7 @@ def skilled(name, rows):
     return RunnableLambda(judge).with_config(metadata={"takes": "pair", "method": name})
 
 
+@pytest.mark.figures
 def test_thresholds_are_found_on_labelled_rows_and_keep_their_promise():
     rows = rows_with_labels(240)
     cascade: Any = create_cascade([skilled("cheap", rows), skilled("dear", rows)])
@@ -181,6 +182,7 @@ def stages(count=240, **options):
     return create(first=skilled("cheap", rows), then=skilled("dear", rows), **options), rows
 
 
+@pytest.mark.figures
 def test_an_agreement_is_a_wish_that_calibration_must_reach():
     cascade, rows = stages(agreement=0.85)
     with pytest.raises(OptionError, match=r"no thresholds for an `agreement` of 85% yet"):
