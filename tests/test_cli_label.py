@@ -7,6 +7,7 @@ import json
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app
+from langchain_judges.cli.desk import AnswerFile
 from langchain_judges.cli.label import chosen, doubts, sides
 from langchain_judges.testing import reply
 from tests.judged_rows import data_of, run_of
@@ -46,6 +47,15 @@ def test_labelling_resumes_skips_and_takes_back(tmp_path):
     arguments = label(data, "-o", out, keys="stt")
     assert len(labels(out)) == 3
     assert "3 in" in arguments
+
+
+def test_two_people_may_label_into_one_file(tmp_path):
+    out = tmp_path / "l.jsonl"
+    ours, theirs = (AnswerFile(out, "label") for _ in range(2))
+    for number, file in enumerate([ours, theirs, ours]):
+        file.add({"id": number, "label": "A"})
+    ours.undo()
+    assert labels(out) == {0: "A", 1: "A"}
 
 
 def test_single_texts_take_digits(tmp_path):

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 from rich.console import Console, RenderableType
 
 from langchain_judges.errors import InputError
+from langchain_judges.rows.files import whole_file
 
 try:
     import termios
@@ -83,8 +84,7 @@ class AnswerFile:
         """
         self.path = path
         self.answers: list[Answer] = []
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        for number, line in enumerate(lines, 1):
+        for number, line in enumerate(self._text().splitlines(), 1):
             try:
                 answer = json.loads(line)
                 self.answers.append({**answer, field: answer[field]})
@@ -92,19 +92,23 @@ class AnswerFile:
                 raise InputError(f"{path}:{number} has no {field}") from exc
 
     def add(self, answer: Answer) -> None:
-        """Keep an answer."""
-        self._save([*self.answers, answer])
+        """Keep an answer, beside those that others have given since."""
+        self.answers.append(answer)
+        text = self._text()
+        self._save(text + ("\n" if text and text[-1] != "\n" else "") + line_of(answer))
 
     def undo(self) -> None:
         """Take the last answer back."""
-        self._save(self.answers[:-1])
+        before, _, after = self._text().rpartition(line_of(self.answers.pop()))
+        self._save(before + after)
 
-    def _save(self, answers: list[Answer]) -> None:
-        self.answers = answers
+    def _text(self) -> str:
+        return self.path.read_text(encoding="utf-8") if self.path.exists() else ""
+
+    def _save(self, text: str) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        new = self.path.with_name(f".{self.path.name}.tmp")
-        new.write_text("".join(map(line_of, answers)), encoding="utf-8")
-        os.replace(new, self.path)
+        with whole_file(self.path) as draft:
+            draft.write_text(text, encoding="utf-8")
 
 
 class Desk(ABC, Generic[Question]):
