@@ -29,7 +29,9 @@ _OVERFLOW = re.compile(r"context (length|window|size)|maximum context|too many t
 # What looks like a key, by the beginnings that providers give theirs.
 _KEYLIKE = re.compile(r"\b(sk-|pk-|gsk_|xai-|AIza|hf_|Bearer )[\w.*+/=-]{3,}")
 _TIMEOUT = re.compile(r"time(d )?out", re.I)
-_PASSING = re.compile("ConnectError|ConnectionError|ReadError|WriteError|RemoteProtocolError|Timeout")
+_PASSING = re.compile(
+    "ConnectError|ConnectionError|ReadError|WriteError|RemoteProtocolError|Timeout"
+)
 
 
 # What LangChain's own errors mean where they carry no status.

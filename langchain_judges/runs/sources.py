@@ -143,12 +143,21 @@ class TableForm:
 
 
 def _labels_as_one(row: dict[str, Any]) -> dict[str, Any]:
-    """Put the labels by each criterion, one column each, into `labels`."""
+    """Put the labels by each criterion, one column each, into `labels`.
+
+    Raises:
+        InputError: A column `labels` holds something else.
+    """
+    known: Any = row.get("labels") or {}
+    with suppress(TypeError, ValueError):  # a cell of CSV holds them as JSON
+        known = json.loads(known)
+    if not isinstance(known, Mapping):
+        raise InputError(f"`labels` must be labels by criterion, got {known!r}")
     columns = [name for name in row if name.startswith(_CRITERION)]
     labels = {name.removeprefix(_CRITERION): row.pop(name) for name in columns}
-    if columns:
+    if columns or "labels" in row:
         filled = {name: label for name, label in labels.items() if label not in (None, "")}
-        row["labels"] = {**row.get("labels", {}), **filled}
+        row["labels"] = {**known, **filled}
     return row
 
 
