@@ -132,6 +132,18 @@ def test_thresholds_are_found_on_labelled_rows_and_keep_their_promise():
     assert run.summary.stages["cheap"] > run.summary.stages["dear"] > 0
 
 
+def test_a_table_is_calibrated_on_by_its_usual_columns(tmp_path):
+    table = tmp_path / "rows.csv"
+    names, cells = ["question", "answer_a", "answer_b", "label"], ["Why?", "a", "b", "a"]
+    table.write_text("".join(",".join(line) + "\n" for line in [names] + 100 * [cells]))
+    cascade: Any = create_cascade([sure("cheap", "A", 0.6), sure("dear", "A", 0.2)])
+    calibrated: Any = calibrate_cascade(cascade, table, progress=False)
+    assert calibrated.options.thresholds == [0.6, None]
+    table.write_text("question,answer_a,answer_b,label\nWhy?,a,b,A,more\n")
+    with pytest.raises(InputError, match="more cells than columns"):
+        calibrate_cascade(cascade, table, progress=False)
+
+
 def test_what_cannot_be_calibrated_is_said():
     rows = [{**PAIR, "id": f"{n}", "label": "A"} for n in range(100)]
     cascade: Any = create_cascade([sure("cheap", "A", 0.6), sure("dear", "A", 0.2)])

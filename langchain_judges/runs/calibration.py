@@ -9,14 +9,14 @@ from typing import Any
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.cascade.judge import cascade_of
 from langchain_judges.methods.cascade.options import Cascade
-from langchain_judges.methods.describe import metadata_of, unwrapped
+from langchain_judges.methods.describe import kind_of, metadata_of, unwrapped
 from langchain_judges.methods.member_judges import CombinedGraph, Member
 from langchain_judges.options import with_options
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import CalibrationOptions
 from langchain_judges.runs.rows import ResultRow, answer_of, content_key, digest_of
 from langchain_judges.runs.run_state import Rows
-from langchain_judges.runs.sources import source_of
+from langchain_judges.runs.sources import Records, source_of
 
 
 @with_options(CalibrationOptions)
@@ -49,7 +49,7 @@ def calibrate_cascade(
     Raises:
         OptionError: `cascade` is not a cascade, or no judge reaches the agreement; the message
             says which one can be reached.
-        InputError: No row has a label.
+        InputError: No row has a label, or a table cannot be read.
 
     Source: Jung, Brahman & Choi 2024 (arXiv 2407.18370).
     """
@@ -61,7 +61,9 @@ def calibrate_cascade(
     if not isinstance(cascade_options, Cascade):
         raise OptionError(f"`cascade` must be a cascade, got {type(graph).__name__}")
     wish = options.agreement or cascade_options.agreement or 0.9
-    data = list(source_of(rows).records)
+    source = source_of(rows)
+    records = Records(source, None, kind_of(cascade))
+    data = [records.row(record, number) for number, record in enumerate(source.records)]
     if all(row.get("label") is None for row in data):
         raise InputError("no row has a `label`")
     runs = [_results(member, data, options) for member in graph.members]
