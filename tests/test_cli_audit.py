@@ -153,6 +153,21 @@ def test_wrong_use_is_one_sentence_and_exit_2(auditing, more, problem):
     assert problem in " ".join(result.stderr.split())
 
 
+def test_answers_that_another_wrote_may_come_twice_lack_a_note_or_an_id(auditing):
+    assert auditing("r").exit_code == 0
+    [file] = auditing.folder.glob("memory.review-*")
+    [own] = [json.loads(line)["id"] for line in file.read_text().splitlines()]
+    lines = [
+        {"id": own, "answer": "reject"},
+        {"answer": "accept"},
+        {"id": own, "answer": "accept"},
+    ]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    result = auditing("rrr")
+    assert result.exit_code == 0, result.output
+    assert [source for source, *_ in kept(auditing)] == [own]
+
+
 def proposal(own, **item):
     return {
         "id": own,

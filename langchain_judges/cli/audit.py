@@ -285,8 +285,9 @@ def _review(request: AuditRequest, draft: Path) -> AnswerFile | None:
     """
     file = AnswerFile(draft.with_name(f"{draft.name}-{request['round']}.jsonl"), "answer")
     proposals = {proposal["id"]: proposal for proposal in request["proposals"]}
-    # A killed run may have taken those that are no longer asked.
-    file.answers = [answer for answer in file.answers if answer["id"] in proposals]
+    # A killed run may have taken those that are no longer asked; of several the last counts.
+    answers = {answer.get("id"): answer for answer in file.answers}
+    file.answers = [answer for id, answer in answers.items() if id in proposals]
     desk = AuditDesk(InertConsole(highlight=False), read_key, file, request)
     answered = [proposals.pop(answer["id"]) for answer in file.answers]
     left = desk.go_through(proposals.values(), answered)
@@ -317,7 +318,7 @@ class AuditDesk(Desk["AuditProposal"]):
         super().__init__(console, key, file)
         self.labels = {str(label): label for label in request["labels"]}
         self.modes = [mode["name"] for mode in request["modes"]]
-        self.notes = {answer["id"]: answer["note"] for answer in file.answers}
+        self.notes = {answer["id"]: answer.get("note", "") for answer in file.answers}
         self.whole = ""
 
     def screen(self, question: AuditProposal, place: str) -> RenderableType:
