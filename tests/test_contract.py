@@ -297,13 +297,15 @@ def test_a_method_may_ask_about_each_text_by_itself(page, monkeypatch):
     check_method(Alone, page.build)
 
 
-def test_another_verdict_in_an_event_loop_is_refused(page, monkeypatch):
-    def change(_):
+@for_each("verdicts", [("A",), ("B",)])
+def test_another_verdict_in_an_event_loop_is_refused(page, monkeypatch, verdicts):
+    def change(verdict):
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             return {}
-        return {"rationale": "Asked in a loop."}
+        in_a_loop = {"rationale": "Asked in a loop."}
+        return in_a_loop if verdict["preference"] in verdicts else {}
 
     change_verdict(page, monkeypatch, change)
     refused(page, "sync and async give the same verdict")

@@ -109,6 +109,10 @@ class _Contract:
         self.kind, self.build = kind, build
         self.pairs = kind.takes == "pair"
         self.row = dict(PAIR if self.pairs else ITEM)
+        a, b = _WORDS.values()
+        self.decided = (prefers(a, b), prefers(b, a))
+        if not self.pairs:
+            self.decided = (scores(high=True), scores(high=False))
         self.texts = ("output_a", "output_b") if self.pairs else ("output",)
         self.chosen = dict(kind.few)
         if "embeddings" in kind.model_fields:
@@ -191,11 +195,13 @@ class _Contract:
         _expect(made == sent, f"{made} calls are counted, {sent} made")
         _expect(0 < made <= announced, f"{made} calls are made, and {announced} announced")
         json.dumps(result)
-        with ThreadPoolExecutor(1) as beside:  # in a notebook a loop runs in this thread
-            judging = self.judge(FakeChatModel(replies=fitting_reply)).ainvoke(self.row)
-            later = beside.submit(asyncio.run, judging).result()
-        differing = [name for name in result if later.get(name) != result[name]]
-        _expect(not differing, f"sync and async give the same {', '.join(differing)}")
+        for script in (fitting_reply, *self.decided):
+            now, awaited = (self.judge(FakeChatModel(replies=script)) for _ in range(2))
+            with ThreadPoolExecutor(1) as beside:  # in a notebook a loop runs in this thread
+                later = beside.submit(asyncio.run, awaited.ainvoke(self.row)).result()
+            both = now.invoke(self.row).items()
+            differing = [name for name, value in both if later.get(name) != value]
+            _expect(not differing, f"sync and async give the same {', '.join(differing)}")
         if self.pairs:
             same, prompts = self.judged(row={**PAIR, "output_b": PAIR["output_a"]})
             free = same["preference"] == "tie" and not prompts
@@ -248,7 +254,7 @@ class _Contract:
         label = _label(verdict)
         _expect(label is None, f"what cannot be used is no verdict; it became {label!r}")
         _expect(verdict["failures"], "a reply that cannot be used is a failure with its reason")
-        script = prefers(*_WORDS.values()) if self.pairs else scores(high=True)
+        script = self.decided[0]
         rules = ({}, {"orders": "lenient"}) if "orders" in self.kind.model_fields else ({},)
         for rule in rules:
             try:
