@@ -327,7 +327,7 @@ class _Contract:
         memory.remember([{**lesson, "output": output, "wrong": wrong, "corrected": right}])
         model = FakeChatModel(replies=fitting_reply)
         # The options of `few` may leave no step that shows examples.
-        others = {"memory": memory, "recall": "all"}
+        others: dict[str, Any] = {"memory": memory, "recall": "all"}
         if "embeddings" in self.chosen:
             others["embeddings"] = self.chosen["embeddings"]
         try:
