@@ -306,10 +306,14 @@ def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
         attempts -= 1
         if not attempts or not faults.can_pass(outcome):
             return Sent(None, request, faults.diagnosis(outcome))
-        seconds = faults.wait_after(outcome, back_off)
-        in_run = (row_cost := ROW_COST.get()) and row_cost.end_run
-        yield row_cost.limiter.pause(seconds) if row_cost and in_run else pause(seconds)
+        yield _rest(faults.wait_after(outcome, back_off))
         back_off *= 2
+
+
+def _rest(seconds: float) -> Wait:
+    """Return a wait that the end of a run ends too."""
+    in_run = (row_cost := ROW_COST.get()) and row_cost.end_run
+    return row_cost.limiter.pause(seconds) if row_cost and in_run else pause(seconds)
 
 
 def _call(

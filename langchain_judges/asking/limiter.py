@@ -64,7 +64,7 @@ class CallLimiter:
     """A bounded number of places, handed out by rank, within a budget.
 
     Attributes:
-        places: Calls that may be in flight besides those that are.
+        places: Free ones: how many more calls may be in flight.
         max_calls: Most replies that the run may receive; None for no bound.
         max_tokens: Tokens (input and output) after which nothing more is asked; replies
             in flight at that moment still come in.

@@ -83,8 +83,11 @@ DECODER = json.JSONDecoder(
 
 def too_deep(data: object, levels: int = _DEEPEST) -> bool:
     """Say whether data is nested deeper than any reply that is asked for."""
-    parts = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
-    return not levels or any(too_deep(part, levels - 1) for part in parts)
+    if not levels:
+        return True
+    if isinstance(data, dict):
+        data = [*data.values()]
+    return isinstance(data, list) and any(too_deep(part, levels - 1) for part in data)
 
 
 def object_at(text: str, at: int) -> TextObject | None:

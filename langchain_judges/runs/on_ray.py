@@ -191,13 +191,14 @@ class _Actor:
 def _sum_of(summaries: Iterable[Summary]) -> Summary:
     """Return the sum of the actors' summaries; times are the longest."""
     total = Summary()
-    for name, value in (each for summary in summaries for each in vars(summary).items()):
-        known = getattr(total, name)
-        if name == "seconds":
-            value = max(known, value)
-        elif name in ("prices", "wrote") or None in (known, value):
-            value = known or value
-        else:
-            value = known + value
-        setattr(total, name, value)
+    for summary in summaries:
+        for name, value in vars(summary).items():
+            known = getattr(total, name)
+            if name == "seconds":
+                value = max(known, value)
+            elif name in ("prices", "wrote") or None in (known, value):
+                value = known or value
+            else:
+                value = known + value
+            setattr(total, name, value)
     return total

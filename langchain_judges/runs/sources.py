@@ -442,9 +442,10 @@ class Records:
         if not isinstance(record, Mapping):
             raise InputError(f"a row must be an object, got {type(record).__name__}")
         if self._read is None:
-            form = self.form_of(record)
-            is_table = self.source.is_table
-            self._read = form.cell_row if form and is_table else form.row if form else _as_it_is
+            if (form := self.form_of(record)) is None:
+                self._read = _as_it_is
+            else:
+                self._read = form.cell_row if self.source.is_table else form.row
         row = self._read(record, index)
         if self.source.check:
             self.source.check(row)
