@@ -243,7 +243,7 @@ def _run(
     with SqliteSaver.from_conn_string(f"{path}.audit") as saver:
         loop = create_allure_audit(judge, memory, **options, checkpointer=saver)
         state = loop.get_state(config)
-        step: Any = None
+        step: Any = None  # goes on where the audit was interrupted
         if state.values.get("stopped") and not state.next:
             say(
                 "This audit is finished. Other items or settings make another one; so does "

@@ -115,7 +115,7 @@ def _is_data(value: object, field: Field) -> bool:
     while isinstance(value, Mapping) and len(value) == 1:
         if _is_record(value, field) or any(name in value for name in USUAL[field]):
             return False
-        [value] = value.values()
+        value = next(iter(value.values()))
     if isinstance(value, Mapping) and any(value.get(n) is not None for n in USUAL[field]):
         return False
     return not isinstance(value, str) and not record_in(value)

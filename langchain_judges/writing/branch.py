@@ -208,11 +208,11 @@ class _BranchSolveMerge(Writer[BranchWriter]):
         """Send every group."""
         groups = _groups(state)
         part = texts.PART if len(groups) > 1 else ""
-        return [
-            Send("solve", self.work(state, group, f"group {number}", place))
-            for number, group in enumerate(groups, 1)
-            for place in [part.format(number=number, parts=len(groups))]
-        ]
+        sends = []
+        for number, group in enumerate(groups, 1):
+            place = part.format(number=number, parts=len(groups))
+            sends.append(Send("solve", self.work(state, group, f"group {number}", place)))
+        return sends
 
     def solve(self, work: WriteWork) -> Steps[Update]:
         """Draft a text with the concepts of one group."""

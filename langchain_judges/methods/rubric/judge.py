@@ -235,7 +235,8 @@ class LabelSteps(ItemSteps):
             "alternatives": _ALTERNATIVES,
         }
         if len(criteria) > 1:
-            shape, reads["partial"] = labels_shape(labels, explain), lax_shape(tuple(labels))
+            shape = labels_shape(labels, explain)
+            reads["partial"] = lax_shape(tuple(labels))
             return self.context.question("evaluate", shape, "criteria", **reads)
         names = self._names(criteria[0])
         prompt = "evaluate" if "task" in self.options.shown else "answer"
