@@ -12,6 +12,7 @@ from rich.console import Console
 
 from langchain_judges.cli.judges import NOT_ON_A_SHELL
 from langchain_judges.cli.messages import refusals_as_exits
+from langchain_judges.errors import OptionError
 from langchain_judges.escaping import InertConsole
 from langchain_judges.options import Options, described
 
@@ -50,6 +51,8 @@ def show(
     else:
         with refusals_as_exits():
             method = named(everything, name, "method or rubric")
+            if prompts and name in COMBINATIONS:
+                raise OptionError(f"{name} has no prompts of its own: its judges have them")
         if prompts:
             _print_prompts(name, method.templates)
         else:
