@@ -11,7 +11,7 @@ from langchain_judges.lazy import exports
 if TYPE_CHECKING:
     from langchain_judges.asking.models import resolve_model as resolve_model
     from langchain_judges.errors import JudgeError as JudgeError
-    from langchain_judges.integrations.candidates import best_of as best_of
+    from langchain_judges.integrations.best_of_n import best_of as best_of
     from langchain_judges.integrations.evaluators import (
         as_comparative_evaluator as as_comparative_evaluator,
     )

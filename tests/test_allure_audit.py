@@ -19,7 +19,7 @@ from langchain_judges import (
 from langchain_judges.asking.nodes import Node
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.example import MEANINGS
-from langchain_judges.methods.allure.checks import annotated
+from langchain_judges.methods.allure.label_checks import annotated
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.memories import ids_in, memory_of

@@ -3,7 +3,13 @@
 import pytest
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.allure.checks import (
+from langchain_judges.methods.allure.failure_modes import (
+    FIVE,
+    corpus_of,
+    read_modes,
+    suggest_mode,
+)
+from langchain_judges.methods.allure.label_checks import (
     annotated,
     exact,
     normalised,
@@ -12,12 +18,6 @@ from langchain_judges.methods.allure.checks import (
     pattern,
     resolve_check,
     word_set,
-)
-from langchain_judges.methods.allure.modes import (
-    FIVE,
-    corpus_of,
-    read_modes,
-    suggest_mode,
 )
 from tests.cases import for_each
 

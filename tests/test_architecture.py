@@ -19,7 +19,7 @@ import langchain_judges
 PACKAGE = Path(langchain_judges.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = [
-    {"busy", "errors", "escaping", "lazy", "verdict", "orders"},
+    {"progress", "errors", "escaping", "lazy", "verdict", "orders"},
     {"options", "asking", "rows", "metrics"},
     {"memory"},
     {"methods"},

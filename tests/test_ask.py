@@ -21,7 +21,7 @@ from langchain_core.prompts import (
 
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, ask
-from langchain_judges.asking.steps import arun, run
+from langchain_judges.asking.waits import arun, run
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.methods.bsm.prompts import REFERENCE
 from langchain_judges.methods.direct import create_direct_judge, create_self_consistency_judge

@@ -9,7 +9,7 @@ import pytest
 from langchain_judges import create_allure_audit, create_allure_judge, metrics
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import all_
-from langchain_judges.methods.allure.holdout import (
+from langchain_judges.methods.allure.held_out import (
     balanced_accuracy,
     fall_risk,
     measure,

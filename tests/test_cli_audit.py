@@ -9,7 +9,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from langchain_judges import FailureMemory
-from langchain_judges.cli import app, desk
+from langchain_judges.cli import app, key_questions
 from langchain_judges.cli.audit import AuditDesk
 from langchain_judges.report.terminal import proposal_screen
 from langchain_judges.testing import reply
@@ -211,9 +211,9 @@ def test_keys_are_taken_from_a_terminal_one_by_one_without_enter(tmp_path, monke
 
         def press():
             os.write(master, next(presses))
-            return desk.read_key()
+            return key_questions.read_key()
 
-        file = desk.AnswerFile(tmp_path / "r.jsonl", "answer")
+        file = key_questions.AnswerFile(tmp_path / "r.jsonl", "answer")
         assert AuditDesk(console, press, file, request).go_through(proposals) == 0
     os.close(master)
     answers = [(a["answer"], a.get("mode")) for a in file.answers]

@@ -7,7 +7,7 @@ import json
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app
-from langchain_judges.cli.desk import AnswerFile
+from langchain_judges.cli.key_questions import AnswerFile
 from langchain_judges.cli.label import chosen, doubts, sides
 from langchain_judges.testing import reply
 from tests.judged_rows import data_of, run_of

@@ -17,7 +17,7 @@ import typer
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from langchain_judges import busy
+from langchain_judges import progress
 from langchain_judges.cli import COMMANDS, app
 from langchain_judges.cli.flags import unfolded
 from langchain_judges.methods.registry import METHODS
@@ -258,10 +258,10 @@ def test_long_work_is_told_in_the_log_and_on_a_terminal_and_short_work_is_not(
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     caplog.set_level("INFO")
-    with busy.busy("Short work"):
+    with progress.busy("Short work"):
         pass
-    monkeypatch.setattr(busy, "AFTER", 0.0)
-    with busy.busy("Long work"):
+    monkeypatch.setattr(progress, "AFTER", 0.0)
+    with progress.busy("Long work"):
         assert terminal.told.wait(60)
     assert (caplog.messages, terminal.getvalue()) == (["Long work …"], "Long work …\n")
 

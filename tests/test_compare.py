@@ -2,6 +2,7 @@
 
 import json
 import re
+from typing import Any
 
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -81,7 +82,8 @@ def test_every_contestant_judges_the_same_rows_within_the_budget():
 
 def test_a_judge_of_one_s_own_is_compared_too():
     verdict = {"verdict": {"preference": "A", "score": 1.0}}
-    own = RunnableLambda(lambda _: verdict).with_config(metadata={"method": "mine"})
+    judge: RunnableLambda[Any, Any] = RunnableLambda(lambda _: verdict)
+    own = judge.with_config(metadata={"method": "mine"})
     standing = compare({"mine": own}, rows(2), progress=False)["mine"]
     assert (standing["verdicts"]["A"], standing["calls_each"]) == (2, 0)
 

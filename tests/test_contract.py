@@ -24,7 +24,7 @@ from langchain_judges.methods import COMPARES, MATERIAL, Call, add_usage, order_
 from langchain_judges.methods.context import JudgeContext
 from langchain_judges.methods.registry import BUILDERS, METHODS, register
 from langchain_judges.testing import check_method
-from langchain_judges.testing.fitting import fitting_reply
+from langchain_judges.testing.schema_replies import fitting_reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 

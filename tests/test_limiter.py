@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableConfig
 
 from langchain_judges import create_jury, load_judge
 from langchain_judges.asking.limiter import CallLimiter, TokenUsage
-from langchain_judges.asking.steps import SingleFlight, Wait, arun, run, together
+from langchain_judges.asking.waits import SingleFlight, Wait, arun, run, together
 from langchain_judges.errors import OverBudget, RunStopped
 from tests.conftest import chat
 from tests.judges import ITEM, PAIR, answer_call

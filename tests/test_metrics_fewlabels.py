@@ -19,7 +19,7 @@ from langchain_judges.metrics import (
     selective_cascade,
     selective_threshold,
 )
-from langchain_judges.metrics.people import _false_discoveries, _shortfall_p
+from langchain_judges.metrics.annotators import _false_discoveries, _shortfall_p
 from langchain_judges.metrics.selective import _upper_bounds
 from tests.cases import for_each
 

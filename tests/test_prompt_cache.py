@@ -20,7 +20,7 @@ from langchain_judges import (
     resolve_model,
 )
 from langchain_judges.asking.adapter import ModelAdapter, beginnings
-from langchain_judges.asking.steps import FirstCalls, Wait, arun
+from langchain_judges.asking.waits import FirstCalls, Wait, arun
 from langchain_judges.report.terminal import summary_table
 from langchain_judges.testing import FakeChatModel, FakeModelServer, reply
 from tests.batch_server import Handler, listening, send

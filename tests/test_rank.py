@@ -15,7 +15,7 @@ from langchain_judges.metrics.tournament import (
     next_pairs,
     tournament,
 )
-from langchain_judges.report.systems import Order
+from langchain_judges.report.compared_systems import Order
 from langchain_judges.runs import rank
 from langchain_judges.verdict import even_verdict
 from tests.cases import for_each

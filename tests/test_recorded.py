@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cookbook import recorded_judges as judges
 from langchain_judges import judge_many
-from langchain_judges.runs.rows import judged_row
+from langchain_judges.runs.run_row import judged_row
 from tests.cases import for_each
 
 

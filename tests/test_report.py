@@ -11,8 +11,8 @@ import pytest
 from langchain_judges import metrics, report
 from langchain_judges.errors import InputError
 from langchain_judges.metrics.agreement import majority_vote
-from langchain_judges.report.answers import Contest
-from langchain_judges.report.rows import POINTS
+from langchain_judges.report.conclusions import Contest
+from langchain_judges.report.matched_rows import POINTS
 from langchain_judges.verdict import Preference, no_usage
 from tests.cases import for_each
 from tests.judged_rows import data_of, items_of, run_of, texts_of, verdict

@@ -9,7 +9,7 @@ import pytest
 
 from langchain_judges import report
 from langchain_judges.errors import OptionError
-from langchain_judges.report.answers import TITLES
+from langchain_judges.report.conclusions import TITLES
 from tests.cases import for_each
 from tests.judged_rows import data_of, items_of, run_of, texts_of
 

@@ -12,7 +12,7 @@ from langchain_judges import (
     create_bsm_judge,
 )
 from langchain_judges.asking.nodes import event_names
-from langchain_judges.asking.steps import Event
+from langchain_judges.asking.waits import Event
 from langchain_judges.methods.registry import METHODS
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, goods, judged_by

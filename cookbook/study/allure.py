@@ -37,9 +37,9 @@ from langchain_core.runnables import RunnableLambda
 from cookbook.study.runner import Arm, Bench, Cell, Row, Rows, Table, first_groups
 from langchain_judges import FailureMemory, create_allure_audit, create_allure_judge, metrics
 from langchain_judges.memory.recall import all_, uniform
-from langchain_judges.methods.allure.checks import annotated
-from langchain_judges.methods.allure.holdout import split_by_group
+from langchain_judges.methods.allure.held_out import split_by_group
 from langchain_judges.methods.allure.judge import ALLURE
+from langchain_judges.methods.allure.label_checks import annotated
 
 SIZES = (4, 8, 15, 30, 45)
 DRAWS = 3

@@ -30,11 +30,12 @@ from langchain_core.outputs import Generation
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from pydantic import BaseModel
 
-from langchain_judges.asking import faults, reading
+from langchain_judges.asking import provider_errors, reading
 from langchain_judges.asking.adapter import ModelAdapter, ReplyRequest, Sampling, beginnings
 from langchain_judges.asking.limiter import ROW_COST, TokenUsage, token_usage
 from langchain_judges.asking.reading import Problem, ReplyData
-from langchain_judges.asking.steps import (
+from langchain_judges.asking.reply_store import ThreadReplies, key_of
+from langchain_judges.asking.waits import (
     NODE_INPUT,
     Steps,
     Wait,
@@ -44,7 +45,6 @@ from langchain_judges.asking.steps import (
     pause,
     unfinished,
 )
-from langchain_judges.asking.store import ThreadReplies, key_of
 from langchain_judges.errors import InputError, ModelAccessError, RunStopped
 from langchain_judges.orders import Order
 from langchain_judges.rows.fences import sealed, sealed_messages, with_content
@@ -292,10 +292,12 @@ def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
             outcome = yield from _call(asking, request, messages, sampling)
             if isinstance(outcome, AIMessage):
                 return Sent(outcome, request, None)
-            if problem := faults.paid_error(outcome):
+            if problem := provider_errors.paid_error(outcome):
                 return Sent(None, request, problem)
-            if faults.rejects(outcome):
-                complaint = faults.complaint_of(outcome, [message.text for message in messages])
+            if provider_errors.rejects(outcome):
+                complaint = provider_errors.complaint_of(
+                    outcome, [message.text for message in messages]
+                )
                 has_learnt = adapter.learn(request, complaint)
         finally:
             if trials:
@@ -304,9 +306,9 @@ def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
         if has_learnt:
             continue
         attempts -= 1
-        if not attempts or not faults.can_pass(outcome):
-            return Sent(None, request, faults.diagnosis(outcome))
-        yield _rest(faults.wait_after(outcome, back_off))
+        if not attempts or not provider_errors.can_pass(outcome):
+            return Sent(None, request, provider_errors.diagnosis(outcome))
+        yield _rest(provider_errors.wait_after(outcome, back_off))
         back_off *= 2
 
 
@@ -345,7 +347,7 @@ def _call(
         if denied := _denied(exc, adapter):
             # The provider's own words may hold the key: a traceback would show them.
             raise denied from None
-        paid = faults.usage_despite(exc)
+        paid = provider_errors.usage_despite(exc)
         return exc
     finally:
         if paid is not None:
@@ -359,10 +361,10 @@ def _call(
 
 def _denied(error: Exception, adapter: ModelAdapter) -> ModelAccessError | None:
     """Return the exception for an error that no other request of the model can escape."""
-    status = faults.status_of(error)
+    status = provider_errors.status_of(error)
     if status != 401 and (status not in {403, 404} or adapter.answered):
         return None
-    name, reason = adapter.identity["name"], faults.in_a_line(error)
+    name, reason = adapter.identity["name"], provider_errors.in_a_line(error)
     return ModelAccessError(f"The model {name!r} refuses every call: {reason}", status)
 
 

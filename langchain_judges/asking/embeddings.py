@@ -23,11 +23,11 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
-from langchain_judges.asking.faults import diagnosis, in_a_line, status_of
+from langchain_judges.asking.provider_errors import diagnosis, in_a_line, status_of
 from langchain_judges.asking.reading import Problem
-from langchain_judges.asking.steps import Steps, Wait
-from langchain_judges.busy import busy
+from langchain_judges.asking.waits import Steps, Wait
 from langchain_judges.errors import JudgeError, ModelSetupError, missing_extra, needs
+from langchain_judges.progress import busy
 from langchain_judges.verdict import Failure
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"

@@ -22,8 +22,8 @@ from langchain_core.messages import AIMessage
 from langchain_core.rate_limiters import BaseRateLimiter
 
 from langchain_judges.asking.models import model_name
-from langchain_judges.asking.steps import Steps, Wait, end_of, unfinished
-from langchain_judges.asking.store import ScopeReplies
+from langchain_judges.asking.reply_store import ScopeReplies
+from langchain_judges.asking.waits import Steps, Wait, end_of, unfinished
 from langchain_judges.errors import OptionError, OverBudget, RunStopped
 from langchain_judges.verdict import Usage, add_usage, no_usage
 

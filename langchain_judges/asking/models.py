@@ -84,7 +84,7 @@ def resolve_model(
             )
         return model
     if is_decision_model(model):
-        from langchain_judges.asking.decisions import decision_chat_model
+        from langchain_judges.asking.decision_models import decision_chat_model
 
         return decision_chat_model(model)
     if base_url and not base_url.startswith(("http://", "https://")):

@@ -16,7 +16,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.types import Overwrite, Send
 
 from langchain_judges.asking.ask import Question, Reply, ask
-from langchain_judges.asking.steps import (
+from langchain_judges.asking.waits import (
     NODE_INPUT,
     Steps,
     Update,

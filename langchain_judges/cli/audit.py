@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console, RenderableType
 
-from langchain_judges.cli.desk import Answer, AnswerFile, Desk, read_key
 from langchain_judges.cli.flags import PlanFlags, RowFlags, unfolded
-from langchain_judges.cli.judges import (
+from langchain_judges.cli.judge_flags import (
     JudgeFlags,
     chat_model,
     check_model,
@@ -23,6 +22,7 @@ from langchain_judges.cli.judges import (
     set_options,
     tell_plan,
 )
+from langchain_judges.cli.key_questions import Answer, AnswerFile, Desk, read_key
 from langchain_judges.cli.messages import (
     ctrl_c_as_exit,
     error_console,
@@ -30,7 +30,7 @@ from langchain_judges.cli.messages import (
     refusals_as_exits,
     say,
 )
-from langchain_judges.cli.rows import (
+from langchain_judges.cli.row_files import (
     RowFile,
     check_file,
     check_not_read,
@@ -111,7 +111,7 @@ def audit(
         langchain-judges audit items.jsonl --model openai:gpt-5-mini --memory memory
         langchain-judges audit items.jsonl --model local --memory memory --check exact
     """
-    from langchain_judges.methods.allure.checks import CHECKS
+    from langchain_judges.methods.allure.label_checks import CHECKS
     from langchain_judges.methods.describe import outline
     from langchain_judges.methods.registry import named
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from langchain_judges.cli.flags import RowFlags, RunFlags, unfolded
-from langchain_judges.cli.judges import (
+from langchain_judges.cli.judge_flags import (
     ModelFlags,
     chat_model,
     tell_cost,
@@ -25,7 +25,7 @@ from langchain_judges.cli.messages import (
     warn,
 )
 from langchain_judges.cli.rank import ContestFlags, PlaceFlags, compare_systems
-from langchain_judges.cli.rows import check_labelled_pair, checked_rows, open_rows
+from langchain_judges.cli.row_files import check_labelled_pair, checked_rows, open_rows
 from langchain_judges.errors import OptionError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from langchain_judges.cli.flags import BoundedRunFlags, OutputFlags, RowFlags, unfolded
-from langchain_judges.cli.judges import JudgeFlags, chat_model, judge_spec, tell_plan
+from langchain_judges.cli.judge_flags import JudgeFlags, chat_model, judge_spec, tell_plan
 from langchain_judges.cli.label import FirstToLabel
 from langchain_judges.cli.messages import (
     error_console,
@@ -18,7 +18,7 @@ from langchain_judges.cli.messages import (
     run_rows,
     say,
 )
-from langchain_judges.cli.rows import checked_rows, judge_rows
+from langchain_judges.cli.row_files import checked_rows, judge_rows
 from langchain_judges.errors import OptionError
 from langchain_judges.escaping import InertConsole
 from langchain_judges.runs.shards import Shard

@@ -17,10 +17,10 @@ from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
-from langchain_judges.cli.desk import Answer, AnswerFile, Desk, line_of, read_key
 from langchain_judges.cli.flags import Paths, RowFlags, unfolded
+from langchain_judges.cli.key_questions import Answer, AnswerFile, Desk, line_of, read_key
 from langchain_judges.cli.messages import error_console, refusals_as_exits, say
-from langchain_judges.cli.rows import (
+from langchain_judges.cli.row_files import (
     RowFile,
     check_file,
     check_known_of,
@@ -31,7 +31,7 @@ from langchain_judges.cli.rows import (
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.escaping import clean
 from langchain_judges.rows.checks import kind_of_row
-from langchain_judges.runs.rows import content_key
+from langchain_judges.runs.run_row import content_key
 from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import decision
 
@@ -65,7 +65,7 @@ def doubts(
     rows: Sequence[Mapping[str, object]], runs: Sequence[Sequence[Mapping[str, object]]]
 ) -> list[str]:
     """Return why the verdicts on each row are doubtful; `""` for a row that has a label."""
-    from langchain_judges.report.rows import join
+    from langchain_judges.report.matched_rows import join
 
     answers: list[set[object]] = [set() for _ in rows]
     found: list[set[str]] = [set() for _ in rows]
@@ -243,7 +243,7 @@ def label(
         langchain-judges label rows.jsonl -o labels.jsonl --budget 50
         langchain-judges label rows.csv --verdicts verdicts.csv -o labels.jsonl
     """
-    from langchain_judges.report.rows import read_verdicts
+    from langchain_judges.report.matched_rows import read_verdicts
 
     paths, labels = labelling.verdicts or [], labelling.labels
     with refusals_as_exits():

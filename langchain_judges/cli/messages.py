@@ -24,7 +24,7 @@ from langchain_judges.escaping import InertConsole
 if TYPE_CHECKING:
     from langsmith import Client
 
-    from langchain_judges.runs.rows import ResultRow
+    from langchain_judges.runs.run_row import ResultRow
     from langchain_judges.runs.run_state import Judge, Rows
     from langchain_judges.runs.summary import Summary
 
@@ -110,7 +110,7 @@ def refusals_as_exits() -> Iterator[None]:
 def ctrl_c_as_exit(*, saved: bool = True) -> Iterator[None]:
     """End the process at Ctrl-C or SIGTERM, and say what becomes of the run."""
     # Loaded here: help needs nothing of it.
-    from langchain_judges.asking.steps import stoppable
+    from langchain_judges.asking.waits import stoppable
 
     try:
         with stoppable(SIGNALS, _tell_stopping, leave_at_once):
@@ -193,7 +193,7 @@ def run_rows(
 
     `collect` gets every row as it comes.
     """
-    from langchain_judges.asking.steps import StopSignal
+    from langchain_judges.asking.waits import StopSignal
     from langchain_judges.report.terminal import summary_table, text_panel, verdict_panel
     from langchain_judges.runs.many import ajudge_many
     from langchain_judges.runs.summary import decision

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from langchain_judges.cli.flags import Limit, Outs, RowFlags, RunFlags, Settings, unfolded
-from langchain_judges.cli.judges import JudgeFlags, ModelFlags, judge_spec, tell_plan
+from langchain_judges.cli.judge_flags import JudgeFlags, ModelFlags, judge_spec, tell_plan
 from langchain_judges.cli.label import FirstToLabel
 from langchain_judges.cli.messages import (
     FAILED,
@@ -22,7 +22,7 @@ from langchain_judges.cli.messages import (
     table_console,
     warn,
 )
-from langchain_judges.cli.rows import (
+from langchain_judges.cli.row_files import (
     RowFile,
     check_file,
     check_labelled_pair,
@@ -36,8 +36,8 @@ from langchain_judges.runs.tables import FORMS
 
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
-    from langchain_judges.report.systems import Duel, Order
-    from langchain_judges.runs.rows import ResultRow
+    from langchain_judges.report.compared_systems import Duel, Order
+    from langchain_judges.runs.run_row import ResultRow
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class PlaceFlags:
 
     def write(self, answer: Duel | Order) -> None:
         """Write the charts and the summaries."""
-        from langchain_judges.report.systems import save_chart
+        from langchain_judges.report.compared_systems import save_chart
 
         for path in self.out or []:
             if path.suffix == ".md":
@@ -240,7 +240,7 @@ def _duel(
     judge: JudgeGraph, rows: RowFile, names: Sequence[str], run: RunFlags, output: PlaceFlags
 ) -> None:
     """Say which of two systems is better, and leave with the code that tells the end."""
-    from langchain_judges.report.systems import Duel
+    from langchain_judges.report.compared_systems import Duel
 
     duel = Duel(names, Summary())
     table = output.table(len(names))
@@ -268,7 +268,7 @@ def _order(
     output: PlaceFlags,
 ) -> None:
     """Rank several systems; leave with 1 where nothing was judged, or not all that must be."""
-    from langchain_judges.report.systems import Order
+    from langchain_judges.report.compared_systems import Order
     from langchain_judges.report.terminal import ranking_table
     from langchain_judges.runs.comparison import rank
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from langchain_judges.cli.judges import NOT_ON_A_SHELL
+from langchain_judges.cli.judge_flags import NOT_ON_A_SHELL
 from langchain_judges.cli.messages import refusals_as_exits
 from langchain_judges.errors import OptionError
 from langchain_judges.escaping import InertConsole

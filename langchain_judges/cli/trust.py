@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from langchain_judges.busy import busy
 from langchain_judges.cli.flags import BoundedRunFlags, Outs, Paths, RowFlags, unfolded
-from langchain_judges.cli.judges import JudgeFlags, judge_spec, tell_plan
+from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec, tell_plan
 from langchain_judges.cli.label import FIRST, doubts, is_labelled, write_first
 from langchain_judges.cli.messages import (
     FAILED,
@@ -26,7 +25,7 @@ from langchain_judges.cli.messages import (
     tell_undone,
     warn,
 )
-from langchain_judges.cli.rows import (
+from langchain_judges.cli.row_files import (
     check_file,
     check_known_of,
     check_not_read,
@@ -36,7 +35,8 @@ from langchain_judges.cli.rows import (
 )
 from langchain_judges.errors import InputError, OptionError, OutputError
 from langchain_judges.escaping import InertConsole
-from langchain_judges.runs.rows import ResultRow, judged_row, outcome_of
+from langchain_judges.progress import busy
+from langchain_judges.runs.run_row import ResultRow, judged_row, outcome_of
 from langchain_judges.runs.summary import cause_of
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def _judged(
 ) -> tuple[Runs, bool]:
     """Judge the rows, keep the verdicts in `out`; return them and whether a budget is spent."""
     from langchain_judges.methods.registry import load_judge
-    from langchain_judges.report.rows import judges_of
+    from langchain_judges.report.matched_rows import judges_of
 
     judge = load_judge(spec)
     say(f"Verdicts are kept in {out}.")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from langchain_judges.cli.flags import Concurrency, unfolded
-from langchain_judges.cli.judges import JudgeFlags, judge_spec
+from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec
 from langchain_judges.cli.messages import (
     FAILED,
     INTERRUPTED,
@@ -24,7 +24,7 @@ from langchain_judges.cli.messages import (
     refusals_as_exits,
     say,
 )
-from langchain_judges.cli.rows import named_columns
+from langchain_judges.cli.row_files import named_columns
 from langchain_judges.errors import OptionError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def watch(
         langchain-judges watch --project app --sample 0.05 --every 10m --spec j.json
     """
     # Loaded here: help needs nothing of it.
-    from langchain_judges.asking.steps import stoppable
+    from langchain_judges.asking.waits import stoppable
     from langchain_judges.integrations.watch import watch_every, watch_project
     from langchain_judges.methods.registry import load_judge
 

@@ -15,7 +15,7 @@ from langchain_judges.cli.flags import (
     Settings,
     unfolded,
 )
-from langchain_judges.cli.judges import (
+from langchain_judges.cli.judge_flags import (
     ModelFlags,
     chat_model,
     check_settable,
@@ -23,7 +23,7 @@ from langchain_judges.cli.judges import (
     tell_plan,
 )
 from langchain_judges.cli.messages import leave_with, refusals_as_exits, run_rows
-from langchain_judges.cli.rows import checked_rows, open_rows
+from langchain_judges.cli.row_files import checked_rows, open_rows
 from langchain_judges.rows.checks import check_task
 
 

@@ -8,7 +8,7 @@ from langchain_judges.lazy import exports
 
 # The one list of public names; each is loaded when it is asked for.
 if TYPE_CHECKING:
-    from langchain_judges.integrations.candidates import best_of as best_of
+    from langchain_judges.integrations.best_of_n import best_of as best_of
     from langchain_judges.integrations.classic import (
         as_classic_evaluator as as_classic_evaluator,
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from langchain_judges.asking.steps import Steps, arun, run
+from langchain_judges.asking.waits import Steps, arun, run
 from langchain_judges.errors import needs
-from langchain_judges.integrations.cases import item_for, outcome_of, pair_for
+from langchain_judges.integrations.framework_cases import item_for, outcome_of, pair_for
 from langchain_judges.methods.describe import kind_of, marks_of
 from langchain_judges.rows.checks import check_text
 from langchain_judges.rows.fields import plain_row

@@ -25,9 +25,9 @@ from langsmith.schemas import Example, Run
 from langsmith.utils import LangSmithError
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.steps import Steps, arun, run
+from langchain_judges.asking.waits import Steps, arun, run
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.integrations.cases import (
+from langchain_judges.integrations.framework_cases import (
     CaseReader,
     CaseVerdict,
     EvaluatedRow,

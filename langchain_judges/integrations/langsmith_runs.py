@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from langchain_judges.errors import InputError
-from langchain_judges.integrations.cases import CaseReader, TextSources
+from langchain_judges.integrations.framework_cases import CaseReader, TextSources
 from langchain_judges.methods.describe import unwrapped
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.rows.lookup import TextSource

@@ -25,9 +25,9 @@ from langsmith.run_trees import get_cached_client
 from langsmith.utils import LangSmithError
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.steps import Steps, Update, arun, run
+from langchain_judges.asking.waits import Steps, Update, arun, run
 from langchain_judges.errors import InputError, JudgeError
-from langchain_judges.integrations.cases import (
+from langchain_judges.integrations.framework_cases import (
     CaseVerdict,
     JudgmentResult,
     criteria_of,

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, Field
 
-from langchain_judges.asking.steps import Steps, arun, run
+from langchain_judges.asking.waits import Steps, arun, run
 from langchain_judges.errors import InputError
-from langchain_judges.integrations.cases import (
+from langchain_judges.integrations.framework_cases import (
     CaseVerdict,
     check_basis_of,
     outcome_of,

@@ -24,7 +24,8 @@ from langsmith.utils import (
 )
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.integrations.cases import (
+from langchain_judges.integrations.evaluators import SCORES
+from langchain_judges.integrations.framework_cases import (
     CaseReader,
     CaseScore,
     JudgmentResult,
@@ -35,7 +36,6 @@ from langchain_judges.integrations.cases import (
     item_for,
     scores_of,
 )
-from langchain_judges.integrations.evaluators import SCORES
 from langchain_judges.integrations.langsmith_runs import (
     CLOSED,
     runs_of,

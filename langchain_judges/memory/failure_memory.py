@@ -28,7 +28,7 @@ from langchain_core.example_selectors import BaseExampleSelector
 from langchain_core.vectorstores import VectorStore
 
 from langchain_judges.asking.embeddings import SentenceEmbeddings
-from langchain_judges.asking.steps import Lock, Steps, Wait, arun, run
+from langchain_judges.asking.waits import Lock, Steps, Wait, arun, run
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.document_file import without_collection
 from langchain_judges.memory.example import (

@@ -16,9 +16,9 @@ from langchain_core.vectorstores import VectorStore
 from numpy.typing import NDArray
 
 from langchain_judges.asking.embeddings import SentenceEmbeddings, identity_of
-from langchain_judges.busy import busy
 from langchain_judges.errors import InputError, OutputError
 from langchain_judges.memory.document_file import DocumentFile, file_of, without_collection
+from langchain_judges.progress import busy
 
 Filter = Mapping[str, object]
 """Metadata that a document must have, such as `{"family": "maps"}`."""

@@ -20,7 +20,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from langchain_judges.asking.steps import Steps, Wait
+from langchain_judges.asking.waits import Steps, Wait
 from langchain_judges.memory.example import Example, query_of, texts_of
 from langchain_judges.memory.faiss_store import FaissStore, unit
 from langchain_judges.memory.recall import Recall, Recalled

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NotRequired, TypeGuard, TypeVar
 
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.steps import Steps, Wait
+from langchain_judges.asking.waits import Steps, Wait
 from langchain_judges.memory.example import MEANINGS, Example, texts_of
 from langchain_judges.memory.recall import Recall, Recalled
 from langchain_judges.orders import Order, in_slots

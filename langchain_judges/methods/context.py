@@ -23,8 +23,8 @@ from langchain_judges.asking.ask import Question, Reply
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.nodes import Next, Node, Route, blank_state, event_names
 from langchain_judges.asking.reading import PIECE, OwnPrompt, own_prompt, read_prompts
-from langchain_judges.asking.steps import Steps, Update
-from langchain_judges.asking.store import ThreadReplies
+from langchain_judges.asking.reply_store import ThreadReplies
+from langchain_judges.asking.waits import Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import Recaller, RememberedPair

@@ -17,7 +17,7 @@ from langchain_judges.rows.checks import Kind, kind_in
 
 if TYPE_CHECKING:
     from langchain_judges.methods.declaration import JudgeOptions
-    from langchain_judges.methods.judges_of_judges import Combination
+    from langchain_judges.methods.ensemble_options import Combination
 
 
 def unwrapped(runnable: object) -> Any:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import combinations_with_replacement
 
-from langchain_judges.asking.steps import Steps, Update, together
+from langchain_judges.asking.waits import Steps, Update, together
 from langchain_judges.orders import Order
 from langchain_judges.verdict import Preference
 

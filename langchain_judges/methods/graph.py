@@ -19,8 +19,8 @@ from pydantic import BaseModel
 
 from langchain_judges.asking.limiter import ROW_COST, CallLimiter, RowCost
 from langchain_judges.asking.models import ModelSpec
-from langchain_judges.asking.steps import arun, run, stoppable
-from langchain_judges.asking.store import ThreadReplies
+from langchain_judges.asking.reply_store import ThreadReplies
+from langchain_judges.asking.waits import arun, run, stoppable
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.shown import Memory
 from langchain_judges.methods.declaration import GraphOptions, JudgeSpec

@@ -9,7 +9,7 @@ from typing import Any, NotRequired, cast
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.nodes import Silent
-from langchain_judges.asking.steps import Steps, Update
+from langchain_judges.asking.waits import Steps, Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import RecallReport, cut_failures

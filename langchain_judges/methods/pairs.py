@@ -12,7 +12,7 @@ from typing import Any, Literal, NotRequired
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.nodes import Silent
-from langchain_judges.asking.steps import Steps, Update
+from langchain_judges.asking.waits import Steps, Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.shown import RecallReport, RememberedPair, block, cut_failures
 from langchain_judges.methods.context import RowSteps

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
         GraphOptions,
         JudgeOptions,
     )
+    from langchain_judges.methods.ensemble_options import Combination, MembersLike, Named
     from langchain_judges.methods.graph import JudgeGraph
-    from langchain_judges.methods.judges_of_judges import Combination, MembersLike, Named
 
 T = TypeVar("T")
 

@@ -12,6 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langchain_judges.metrics.agreement import Errors, share
+from langchain_judges.metrics.contingency import (
+    Tables,
+    classes_of,
+    mean_recall,
+    table_result,
+)
 from langchain_judges.metrics.inputs import (
     Cases,
     Floats,
@@ -36,12 +42,6 @@ from langchain_judges.metrics.intervals import (
     wilson,
 )
 from langchain_judges.metrics.result import Interval, Result
-from langchain_judges.metrics.tables import (
-    Tables,
-    classes_of,
-    mean_recall,
-    table_result,
-)
 from langchain_judges.verdict import Label
 
 _UNREAD: Any = object()

@@ -13,14 +13,14 @@ from langchain_judges.lazy import exports
 
 # The one list of public names; each is loaded when it is asked for.
 if TYPE_CHECKING:
-    from langchain_judges.report.any_judge import trust_columns as trust_columns
-    from langchain_judges.report.any_judge import trust_evaluator as trust_evaluator
+    from langchain_judges.report.compared_judges import ComparisonReport as ComparisonReport
+    from langchain_judges.report.compared_judges import compare as compare
+    from langchain_judges.report.drift import read_baseline as read_baseline
+    from langchain_judges.report.matched_rows import read_verdicts as read_verdicts
+    from langchain_judges.report.other_judges import trust_columns as trust_columns
+    from langchain_judges.report.other_judges import trust_evaluator as trust_evaluator
     from langchain_judges.report.report import TrustReport as TrustReport
     from langchain_judges.report.report import gates as gates
     from langchain_judges.report.report import trust as trust
-    from langchain_judges.report.rows import read_verdicts as read_verdicts
-    from langchain_judges.report.versus import ComparisonReport as ComparisonReport
-    from langchain_judges.report.versus import compare as compare
-    from langchain_judges.report.watch import read_baseline as read_baseline
 
 __getattr__, __dir__, __all__ = exports(__name__)

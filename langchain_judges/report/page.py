@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from langchain_judges.metrics import Result
-from langchain_judges.report.answers import (
+from langchain_judges.report.conclusions import (
     NO_BREAK,
     Contest,
     Number,
@@ -22,8 +22,8 @@ from langchain_judges.report.answers import (
     value_text,
     with_range,
 )
-from langchain_judges.report.sample import Sample
-from langchain_judges.report.single import BALANCED
+from langchain_judges.report.judged_columns import Sample
+from langchain_judges.report.single_verdicts import BALANCED
 from langchain_judges.runs.summary import counted
 
 if TYPE_CHECKING:

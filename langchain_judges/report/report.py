@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 from langchain_judges import metrics
 from langchain_judges.errors import InputError, needs
 from langchain_judges.escaping import clean, inert_cell, inert_json
-from langchain_judges.report.answers import (
+from langchain_judges.report.conclusions import (
     MARGIN,
     MOST_WRONG,
     Contest,
@@ -32,12 +32,12 @@ from langchain_judges.report.answers import (
     value_text,
     with_range,
 )
+from langchain_judges.report.drift import Drift, drift, row_answers
 from langchain_judges.report.evidence import costliest
-from langchain_judges.report.measure import headline_key, measure
-from langchain_judges.report.rows import JudgedRow, join, judges_of, rows_in
-from langchain_judges.report.sample import Sample
-from langchain_judges.report.uses import answers_of
-from langchain_judges.report.watch import Drift, drift, row_answers
+from langchain_judges.report.judged_columns import Sample
+from langchain_judges.report.matched_rows import JudgedRow, join, judges_of, rows_in
+from langchain_judges.report.measurements import headline_key, measure
+from langchain_judges.report.use_cases import answers_of
 from langchain_judges.rows.checks import SIDES
 from langchain_judges.verdict import Usage, add_usage, is_abstention, no_usage
 

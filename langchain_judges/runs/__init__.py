@@ -16,7 +16,7 @@ from langchain_judges.lazy import exports
 if TYPE_CHECKING:
     from langchain_judges.asking.batches import batch_model as batch_model
     from langchain_judges.asking.limiter import MinuteLimiter as MinuteLimiter
-    from langchain_judges.runs.calibration import calibrate_cascade as calibrate_cascade
+    from langchain_judges.runs.cascade_thresholds import calibrate_cascade as calibrate_cascade
     from langchain_judges.runs.comparison import rank as rank
     from langchain_judges.runs.many import ajudge_many as ajudge_many
     from langchain_judges.runs.many import assert_judged as assert_judged

@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 from annotated_types import Ge, Gt, Le
 
 from langchain_judges.asking.ask import GRACE
-from langchain_judges.asking.steps import arun, run
+from langchain_judges.asking.waits import arun, run
 from langchain_judges.errors import JudgeError, OptionError, RunStopped, needs
 from langchain_judges.options import check_value, with_options
 from langchain_judges.rows.checks import kind_of_verdict, read_label
 from langchain_judges.runs.options import RunOptions
-from langchain_judges.runs.rows import ResultRow, RunRow, answer_of, judged_row, outcome_of
+from langchain_judges.runs.run_row import ResultRow, RunRow, answer_of, judged_row, outcome_of
 from langchain_judges.runs.run_state import Judge, Rows, RunState
 from langchain_judges.runs.sources import source_of
 from langchain_judges.runs.summary import Summary, decision

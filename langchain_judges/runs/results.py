@@ -20,7 +20,7 @@ from tempfile import mkstemp
 
 from langchain_judges.errors import OutputError
 from langchain_judges.escaping import inert_json
-from langchain_judges.runs.rows import ResultRow, judged_row
+from langchain_judges.runs.run_row import ResultRow, judged_row
 from langchain_judges.verdict import is_abstention
 
 try:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from langchain_judges.asking.store import ReplyStore, ScopeReplies
+from langchain_judges.asking.reply_store import ReplyStore, ScopeReplies
 from langchain_judges.errors import OptionError
 from langchain_judges.runs.results import Results
-from langchain_judges.runs.rows import ResultRow
+from langchain_judges.runs.run_row import ResultRow
 from langchain_judges.runs.shards import Receipt, Remote, Shard, url_of
 from langchain_judges.runs.tables import FORMS, TableOut
 

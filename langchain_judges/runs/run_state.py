@@ -18,7 +18,7 @@ from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from langchain_judges.asking.limiter import ROW_COST, CallLimiter, RowCost
-from langchain_judges.asking.steps import Steps, Wait
+from langchain_judges.asking.waits import Steps, Wait
 from langchain_judges.errors import (
     InputError,
     OptionError,
@@ -29,7 +29,8 @@ from langchain_judges.errors import (
 from langchain_judges.methods.describe import is_local, kind_of, memories_of, unwrapped
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.prices import Prices
-from langchain_judges.runs.rows import (
+from langchain_judges.runs.run_files import RunFiles
+from langchain_judges.runs.run_row import (
     Marks,
     ResultRow,
     RunRow,
@@ -43,7 +44,6 @@ from langchain_judges.runs.rows import (
     result_row,
     servers_of,
 )
-from langchain_judges.runs.run_files import RunFiles
 from langchain_judges.runs.shards import Receipt, Shard
 from langchain_judges.runs.sources import Records, RowReader, source_of
 from langchain_judges.runs.summary import Summary, show_progress

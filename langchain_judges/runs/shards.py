@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from langchain_judges.errors import OptionError, OutputError, needs
 from langchain_judges.rows.files import whole_file
 from langchain_judges.runs.results import row_in
-from langchain_judges.runs.rows import ResultRow, digest_of, judged_row
+from langchain_judges.runs.run_row import ResultRow, digest_of, judged_row
 from langchain_judges.runs.tables import FORMS, records_of, write_results
 
 PERIOD = 60.0

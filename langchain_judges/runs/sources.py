@@ -31,7 +31,7 @@ from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import nearest_file, plain_cell, read_table
 from langchain_judges.rows.lookup import OF_OUTPUT
 from langchain_judges.rows.texts import Text
-from langchain_judges.runs.rows import JUDGED, RunRow, digest_of
+from langchain_judges.runs.run_row import JUDGED, RunRow, digest_of
 from langchain_judges.runs.shards import Shard
 
 if TYPE_CHECKING:

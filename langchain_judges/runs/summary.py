@@ -13,7 +13,13 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from langchain_judges.escaping import InertConsole
 from langchain_judges.rows.checks import SIDES, kind_of_result
-from langchain_judges.runs.rows import AnyVerdict, ResultRow, answer_of, judged_row, outcome_of
+from langchain_judges.runs.run_row import (
+    AnyVerdict,
+    ResultRow,
+    answer_of,
+    judged_row,
+    outcome_of,
+)
 from langchain_judges.verdict import is_abstention
 
 # How many different causes are counted: every row may fail with a different message.

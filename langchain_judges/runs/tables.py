@@ -17,7 +17,7 @@ from langchain_judges.escaping import clean, inert_cell, inert_json
 from langchain_judges.rows.checks import ANNOTATIONS, kind_of_result
 from langchain_judges.rows.files import whole_file
 from langchain_judges.runs.results import line_of, locked_folder
-from langchain_judges.runs.rows import JUDGED, ResultRow, outcome_of
+from langchain_judges.runs.run_row import JUDGED, ResultRow, outcome_of
 
 # Rows of a group in a Parquet file.
 _AT_ONCE = 1_000

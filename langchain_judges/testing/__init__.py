@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from langchain_judges.testing.fault_server import ServerReply as ServerReply
     from langchain_judges.testing.fault_server import error as error
     from langchain_judges.testing.fault_server import reply as reply
-    from langchain_judges.testing.fitting import fitting_reply as fitting_reply
     from langchain_judges.testing.forged_texts import Forgery as Forgery
     from langchain_judges.testing.forged_texts import attack_rates as attack_rates
     from langchain_judges.testing.forged_texts import forged_rows as forged_rows
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from langchain_judges.testing.model import ScriptEnded as ScriptEnded
     from langchain_judges.testing.replay import NotRecorded as NotRecorded
     from langchain_judges.testing.replay import ReplayChatModel as ReplayChatModel
+    from langchain_judges.testing.schema_replies import fitting_reply as fitting_reply
 
 
 __getattr__, __dir__, __all__ = exports(__name__)

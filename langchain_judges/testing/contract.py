@@ -23,7 +23,8 @@ from langchain_judges.memory.failure_memory import FailureMemory
 from langchain_judges.methods.declaration import JudgeOptions
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.options import client_schema, described
-from langchain_judges.testing.fitting import (
+from langchain_judges.testing.model import FakeChatModel
+from langchain_judges.testing.schema_replies import (
     Script,
     drawn,
     fitting_reply,
@@ -32,7 +33,6 @@ from langchain_judges.testing.fitting import (
     scores,
     value_of,
 )
-from langchain_judges.testing.model import FakeChatModel
 from langchain_judges.verdict import ConfidenceSource, LabelVerdict, Verdict
 
 PAIR = {

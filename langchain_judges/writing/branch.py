@@ -12,7 +12,7 @@ from langgraph.graph import END, START
 from langgraph.types import Send
 
 from langchain_judges.asking.nodes import Route
-from langchain_judges.asking.steps import Steps, Update
+from langchain_judges.asking.waits import Steps, Update
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.options import factory
 from langchain_judges.writing import prompts as texts

@@ -12,7 +12,7 @@ from langgraph.types import Send
 
 from langchain_judges.asking.ask import sample_seed
 from langchain_judges.asking.nodes import Route
-from langchain_judges.asking.steps import Steps, Update
+from langchain_judges.asking.waits import Steps, Update
 from langchain_judges.methods.declaration import Seed
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.options import factory

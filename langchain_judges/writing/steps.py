@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.ask import Question, Reply, ask
 from langchain_judges.asking.nodes import Emits, Silent, joined
-from langchain_judges.asking.steps import Steps, Update
+from langchain_judges.asking.waits import Steps, Update
 from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.declaration import GraphOptions
 from langchain_judges.rows.checks import check_task

@@ -13,10 +13,9 @@ from typing import Literal
 
 from langgraph.types import Overwrite, Send
 
-from langchain_judges.asking.steps import Steps, Update, Wait
+from langchain_judges.asking.waits import Steps, Update, Wait
 from langchain_judges.memory.shown import Memory
-from langchain_judges.methods.allure.checks import is_on_scale
-from langchain_judges.methods.allure.holdout import (
+from langchain_judges.methods.allure.held_out import (
     ROUNDING,
     accuracy,
     balanced_accuracy,
@@ -24,6 +23,7 @@ from langchain_judges.methods.allure.holdout import (
     fall_risk,
     measure,
 )
+from langchain_judges.methods.allure.label_checks import is_on_scale
 from langchain_judges.methods.allure.review import AuditedExample
 from langchain_judges.methods.allure.state import (
     AdmissionTrial,

@@ -17,16 +17,21 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite, Send
 
 from langchain_judges.asking.nodes import Node, Route, plain
-from langchain_judges.asking.steps import Steps, Update, Wait, emit
-from langchain_judges.asking.store import ThreadReplies, key_of
+from langchain_judges.asking.reply_store import ThreadReplies, key_of
+from langchain_judges.asking.waits import Steps, Update, Wait, emit
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
 from langchain_judges.methods.allure.admission import Admission, Reach, Rounds
 from langchain_judges.methods.allure.auditors import Audit, resolve_auditor, standard_of
-from langchain_judges.methods.allure.checks import Check, require_labels, resolve_check
-from langchain_judges.methods.allure.holdout import held_out, identified
+from langchain_judges.methods.allure.failure_modes import (
+    Mode,
+    corpus_of,
+    read_modes,
+    suggest_mode,
+)
+from langchain_judges.methods.allure.held_out import held_out, identified
 from langchain_judges.methods.allure.judge import create_allure_judge
-from langchain_judges.methods.allure.modes import Mode, corpus_of, read_modes, suggest_mode
+from langchain_judges.methods.allure.label_checks import Check, require_labels, resolve_check
 from langchain_judges.methods.allure.review import (
     AuditProposal,
     drawn_beside,

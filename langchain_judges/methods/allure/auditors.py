@@ -13,12 +13,12 @@ from pydantic import BaseModel, create_model
 
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, ask
-from langchain_judges.asking.steps import Steps, Wait, together
-from langchain_judges.asking.store import ThreadReplies, key_of
+from langchain_judges.asking.reply_store import ThreadReplies, key_of
+from langchain_judges.asking.waits import Steps, Wait, together
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure import prompts as texts
-from langchain_judges.methods.allure.checks import nearest
-from langchain_judges.methods.allure.modes import Mode
+from langchain_judges.methods.allure.failure_modes import Mode
+from langchain_judges.methods.allure.label_checks import nearest
 from langchain_judges.methods.allure.review import (
     AuditDecision,
     AuditProposal,

@@ -18,14 +18,13 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, ask
-from langchain_judges.asking.steps import Steps, Wait, run
+from langchain_judges.asking.waits import Steps, Wait, run
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.failure_memory import FailureMemory
 from langchain_judges.memory.selection import aside
 from langchain_judges.memory.shown import block
 from langchain_judges.methods.allure.auditors import standard_of
-from langchain_judges.methods.allure.checks import is_on_scale
-from langchain_judges.methods.allure.holdout import (
+from langchain_judges.methods.allure.held_out import (
     ROUNDING,
     Case,
     cases_of,
@@ -35,6 +34,7 @@ from langchain_judges.methods.allure.holdout import (
     measure,
 )
 from langchain_judges.methods.allure.judge import ALLURE, create_allure_judge
+from langchain_judges.methods.allure.label_checks import is_on_scale
 from langchain_judges.methods.allure.prompts import GUIDELINES
 from langchain_judges.methods.allure.review import AuditItem
 from langchain_judges.methods.allure.state import Measured

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.methods.allure import prompts as texts
 from langchain_judges.methods.allure.auditors import Auditor
-from langchain_judges.methods.allure.checks import CHECKS, Check
+from langchain_judges.methods.allure.label_checks import CHECKS, Check
 from langchain_judges.methods.allure.review import (
     AuditDecision,
     AuditedExample,
@@ -43,7 +43,7 @@ class AuditOptions(GraphOptions):
     Attributes:
         check: Finds likely mistakes: a name (default `"answer_or_label"`:
             `"normalised_sequence"` where an item has an expected answer, else `"annotated"`),
-            a `Check`, or a function from item and label; see `checks.py`.
+            a `Check`, or a function from item and label; see `label_checks.py`.
         auditor: `"human"`: the graph is interrupted with all proposals of a round, and resumes
             with `Command(resume=answers)`; see `review.py` for answers. `"labels"`: the items'
             own labels by people decide. Or a function from one proposal to an answer, or a

@@ -14,7 +14,7 @@ from langgraph.types import Send
 
 from langchain_judges.asking.ask import Reply, ask, sample_seed
 from langchain_judges.asking.nodes import Call, Next, Route
-from langchain_judges.asking.steps import SingleFlight, Steps, Update, together
+from langchain_judges.asking.waits import SingleFlight, Steps, Update, together
 from langchain_judges.memory.shown import block
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.bsm.options import BSM

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, Protocol, cast, ove
 from langgraph.constants import END
 
 from langchain_judges.asking.nodes import Emits, Node, Route, joined, plain
-from langchain_judges.asking.steps import Steps, Update
+from langchain_judges.asking.waits import Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.cascade.options import Cascade
-from langchain_judges.methods.items import ItemResult, ItemState
-from langchain_judges.methods.judges_of_judges import MembersLike, Opinion
-from langchain_judges.methods.member_judges import (
+from langchain_judges.methods.ensemble import (
     Member,
     ask_member,
     begin,
@@ -25,6 +23,8 @@ from langchain_judges.methods.member_judges import (
     row_of,
     schema_of,
 )
+from langchain_judges.methods.ensemble_options import MembersLike, Opinion
+from langchain_judges.methods.items import ItemResult, ItemState
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.metrics.confidence import certainty
 from langchain_judges.options import factory
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Concatenate
 
-    from langchain_judges.methods.member_judges import CombinedGraph
+    from langchain_judges.methods.ensemble import CombinedGraph
 
 P = ParamSpec("P")
 

@@ -10,7 +10,7 @@ from pydantic import SkipValidation, model_validator
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.declaration import Budget
-from langchain_judges.methods.judges_of_judges import (
+from langchain_judges.methods.ensemble_options import (
     Combination,
     MemberLike,
     MembersLike,

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from langchain_judges.asking.ask import Question, Reply, sample_seed
 from langchain_judges.asking.nodes import Call, Next, Route
 from langchain_judges.asking.reading import lax_shape
-from langchain_judges.asking.steps import Steps, Update
+from langchain_judges.asking.waits import Steps, Update
 from langchain_judges.methods.context import JudgeContext, StateSchema, begin
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct.options import (

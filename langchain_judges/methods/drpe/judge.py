@@ -15,7 +15,7 @@ from langchain_judges.asking.ask import Question, ask, recorded, sample_seed
 from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings
 from langchain_judges.asking.nodes import Next, Route
 from langchain_judges.asking.reading import lax_shape
-from langchain_judges.asking.steps import SingleFlight, Steps, Update
+from langchain_judges.asking.waits import SingleFlight, Steps, Update
 from langchain_judges.memory.shown import block
 from langchain_judges.methods.context import JudgeContext, StateSchema, begin
 from langchain_judges.methods.drpe import prompts as texts
@@ -29,8 +29,8 @@ from langchain_judges.methods.drpe.replies import (
     unit_names,
     votes_shape,
 )
+from langchain_judges.methods.drpe.role_selection import DRPESteps, RoleSteps
 from langchain_judges.methods.drpe.roles import sets_mark
-from langchain_judges.methods.drpe.seating import DRPESteps, RoleSteps
 from langchain_judges.methods.drpe.tally import (
     decide,
     divided,

@@ -11,19 +11,10 @@ from langgraph.types import Send
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.nodes import Emits, Node, joined, plain
-from langchain_judges.asking.steps import Steps, Update
+from langchain_judges.asking.waits import Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.describe import metadata_of
-from langchain_judges.methods.items import ItemResult, ItemState
-from langchain_judges.methods.judges_of_judges import MembersLike, Opinion
-from langchain_judges.methods.jury.options import (
-    Ballots,
-    Jury,
-    MemberWeights,
-    label_verdict,
-    pair_verdict,
-)
-from langchain_judges.methods.member_judges import (
+from langchain_judges.methods.ensemble import (
     Member,
     ask_member,
     begin,
@@ -33,13 +24,22 @@ from langchain_judges.methods.member_judges import (
     row_of,
     schema_of,
 )
+from langchain_judges.methods.ensemble_options import MembersLike, Opinion
+from langchain_judges.methods.items import ItemResult, ItemState
+from langchain_judges.methods.jury.options import (
+    Ballots,
+    Jury,
+    MemberWeights,
+    label_verdict,
+    pair_verdict,
+)
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.options import factory
 from langchain_judges.rows.checks import Kind
 from langchain_judges.verdict import Label, add_usage
 
 if TYPE_CHECKING:
-    from langchain_judges.methods.member_judges import CombinedGraph
+    from langchain_judges.methods.ensemble import CombinedGraph
 
 
 class JuryState(PairState, total=False):

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, model_validator
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.declaration import Budget, check_quorum
-from langchain_judges.methods.judges_of_judges import (
+from langchain_judges.methods.ensemble_options import (
     Combination,
     Opinion,
     opinion_table,

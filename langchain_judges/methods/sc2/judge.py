@@ -12,7 +12,7 @@ from langgraph.types import Overwrite, Send
 
 from langchain_judges.asking.ask import Question, Reply, sample_seed
 from langchain_judges.asking.nodes import Call, Next, Route
-from langchain_judges.asking.steps import Update
+from langchain_judges.asking.waits import Update
 from langchain_judges.methods.context import JudgeContext, StateSchema, begin
 from langchain_judges.methods.few_shot import shown_examples
 from langchain_judges.methods.pairs import (

@@ -15,7 +15,7 @@ from langchain_core.language_models import BaseChatModel
 
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, Reply, ask
-from langchain_judges.asking.steps import Steps, arun, run, together
+from langchain_judges.asking.waits import Steps, arun, run, together
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.context import prompt_set
 from langchain_judges.methods.declaration import AskingOptions

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from langchain_judges.errors import InputError, did_you_mean
+from langchain_judges.report.compared_judges import ComparisonReport, compare
+from langchain_judges.report.matched_rows import POINTS, rows_in
 from langchain_judges.report.report import TrustReport, trust
-from langchain_judges.report.rows import POINTS, rows_in
-from langchain_judges.report.versus import ComparisonReport, compare
 from langchain_judges.rows.checks import SIDES, read_label
 from langchain_judges.verdict import Label, no_usage
 

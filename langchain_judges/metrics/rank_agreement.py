@@ -10,6 +10,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
+from langchain_judges.metrics.contingency import Tables, table_result
 from langchain_judges.metrics.inputs import (
     Floats,
     GroupKeys,
@@ -23,7 +24,6 @@ from langchain_judges.metrics.inputs import (
 )
 from langchain_judges.metrics.intervals import check_confidence, student_quantile
 from langchain_judges.metrics.result import Findings, Interval, Result
-from langchain_judges.metrics.tables import Tables, table_result
 
 MOST_LEVELS = 10
 """Ratings of more levels are cut into as many ranges of about one size."""

@@ -12,10 +12,10 @@ from langchain_core.runnables import Runnable
 from langgraph.constants import END, START
 from langgraph.errors import GraphBubbleUp
 
-from langchain_judges.asking.faults import diagnosis
 from langchain_judges.asking.models import is_decision_model
 from langchain_judges.asking.nodes import Next, Route, plain
-from langchain_judges.asking.steps import Steps, Update, Wait
+from langchain_judges.asking.provider_errors import diagnosis
+from langchain_judges.asking.waits import Steps, Update, Wait
 from langchain_judges.errors import InputError, JudgeError, ModelAccessError, OptionError
 from langchain_judges.methods.context import SPARE_THREADS, MethodGraph, StateSchema
 from langchain_judges.methods.declaration import JudgeSpec
@@ -27,9 +27,9 @@ from langchain_judges.methods.describe import (
     one_kind,
     unwrapped,
 )
+from langchain_judges.methods.ensemble_options import SHARED, Combination, MembersLike, Opinion
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import item_of
-from langchain_judges.methods.judges_of_judges import SHARED, Combination, MembersLike, Opinion
 from langchain_judges.methods.pairs import pair_of
 from langchain_judges.methods.registry import built, load_judge
 from langchain_judges.rows.checks import Kind, check_item, check_pair

@@ -81,7 +81,7 @@ CheckRule = Callable[[Mapping[str, Any], Label, Sequence[Label]], Doubt | None]
 
 @dataclass(frozen=True)
 class Check:
-    """A rule that doubts labels; made by the functions of `checks.py`.
+    """A rule that doubts labels; made by the functions of `label_checks.py`.
 
     Attributes:
         name: Its name in reports.

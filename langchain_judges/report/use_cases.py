@@ -14,8 +14,8 @@ from typing import Any
 from langchain_judges import metrics
 from langchain_judges.errors import OptionError
 from langchain_judges.metrics import Result
-from langchain_judges.metrics.ordering import SystemOrder
-from langchain_judges.report.answers import (
+from langchain_judges.metrics.rank_agreement import SystemOrder
+from langchain_judges.report.conclusions import (
     LEAST_IN_ORDER,
     MARGIN,
     MOST_WRONG,
@@ -34,8 +34,8 @@ from langchain_judges.report.answers import (
     value_text,
     with_range,
 )
-from langchain_judges.report.sample import Sample
-from langchain_judges.report.single import AHEAD, single
+from langchain_judges.report.judged_columns import Sample
+from langchain_judges.report.single_verdicts import AHEAD, single
 from langchain_judges.runs.summary import counted
 
 

@@ -25,7 +25,7 @@ from weakref import WeakKeyDictionary, finalize
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from langchain_judges.asking.steps import Steps, Wait, running_config
+from langchain_judges.asking.waits import Steps, Wait, running_config
 from langchain_judges.errors import OutputError
 
 T = TypeVar("T")

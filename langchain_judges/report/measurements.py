@@ -11,9 +11,9 @@ from functools import partial
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.inputs import Judgment, value_of
-from langchain_judges.report.answers import ERRORS, Number
-from langchain_judges.report.rows import preference_points
-from langchain_judges.report.sample import Sample
+from langchain_judges.report.conclusions import ERRORS, Number
+from langchain_judges.report.judged_columns import Sample
+from langchain_judges.report.matched_rows import preference_points
 from langchain_judges.verdict import Label, is_abstention
 
 LEAST_ROWS = 10

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.allure.checks import is_on_scale, nearest
+from langchain_judges.methods.allure.label_checks import is_on_scale, nearest
 from langchain_judges.methods.allure.review import AuditItem
 from langchain_judges.methods.allure.state import AuditOptions, Measured
 from langchain_judges.rows.checks import ANNOTATIONS, check_item
@@ -128,7 +128,7 @@ def balanced_accuracy(cases: Sequence[Case]) -> float:
     if not cases:
         return float("nan")
     # Loaded on use, because the metrics load scipy.
-    from langchain_judges.metrics.tables import mean_recall
+    from langchain_judges.metrics.contingency import mean_recall
 
     return float(mean_recall(_tables([cases])[0].sum(axis=0, keepdims=True))[0])
 
@@ -141,7 +141,7 @@ def accuracy(cases: Sequence[Case]) -> float:
 
 def measure(cases: Sequence[Case], seed: int = 0) -> Measured:
     """Return what a judge is worth on some cases, with the baseline beside it."""
-    from langchain_judges.metrics.tables import mean_recall, table_interval
+    from langchain_judges.metrics.contingency import mean_recall, table_interval
 
     n, tables = len(cases), _tables([cases])[0]
     occurring = len({truth for _, truth, _ in cases})
@@ -181,7 +181,7 @@ def fall_risk(before: Sequence[Case], after: Sequence[Case], seed: int = 0) -> f
     """
     if [case[2] for case in before] == [case[2] for case in after]:
         return 0.0
-    from langchain_judges.metrics.tables import draws, mean_recall
+    from langchain_judges.metrics.contingency import draws, mean_recall
 
     earlier, later = _tables([before, after])
     falls = 0
@@ -196,7 +196,7 @@ def _tables(judgments: Sequence[Sequence[Case]]) -> list[NDArray[np.float64]]:
 
     The classes are the same for all, those of the true labels first; no label is one too.
     """
-    from langchain_judges.metrics.tables import count_tables
+    from langchain_judges.metrics.contingency import count_tables
 
     truths = dict.fromkeys(truth for _, truth, _ in judgments[0])
     labels = dict.fromkeys(label for cases in judgments for *_, label in cases)

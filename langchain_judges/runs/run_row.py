@@ -196,7 +196,7 @@ def outcome_of_error(row: RunRow, exc: Exception, usage: Usage) -> Mapping[str, 
         detail = str(exc).partition("refuses every call: ")[2] or str(exc)
         return failed_outcome(row, "provider_error", detail, usage)
     # Loaded on use, as below: reading results needs no model.
-    from langchain_judges.asking.faults import diagnosis
+    from langchain_judges.asking.provider_errors import diagnosis
 
     problem = diagnosis(exc)
     return failed_outcome(row, problem.reason, problem.detail, usage)

@@ -17,7 +17,7 @@ from typing import Any
 
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import MEANINGS
-from langchain_judges.methods.allure.checks import ANSWER, NOUNS, WORD
+from langchain_judges.methods.allure.label_checks import ANSWER, NOUNS, WORD
 from langchain_judges.rows.checks import expected_answers
 from langchain_judges.rows.texts import judged, transcript
 

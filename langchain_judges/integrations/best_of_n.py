@@ -14,9 +14,9 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.ask import sample_seed
 from langchain_judges.asking.models import is_openai_compatible, resolve_model
-from langchain_judges.asking.steps import Steps, Wait, arun, emit, run, together
+from langchain_judges.asking.waits import Steps, Wait, arun, emit, run, together
 from langchain_judges.errors import InputError
-from langchain_judges.integrations.cases import (
+from langchain_judges.integrations.framework_cases import (
     CaseVerdict,
     check_basis_of,
     item_for,

@@ -10,7 +10,7 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import InputError
-from langchain_judges.report.rows import POINTS, JudgedRow, preference_points
+from langchain_judges.report.matched_rows import POINTS, JudgedRow, preference_points
 from langchain_judges.rows.checks import SIDES, kind_of_verdict
 from langchain_judges.runs.summary import counted
 from langchain_judges.verdict import Label, Preference

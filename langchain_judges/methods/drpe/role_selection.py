@@ -14,7 +14,7 @@ from langchain_core.embeddings import Embeddings
 
 from langchain_judges.asking.ask import Question, Reply, ask
 from langchain_judges.asking.embeddings import embedded
-from langchain_judges.asking.steps import SingleFlight, Steps, Update, Wait, together
+from langchain_judges.asking.waits import SingleFlight, Steps, Update, Wait, together
 from langchain_judges.methods.drpe.options import DRPE, Panel
 from langchain_judges.methods.drpe.replies import DRPEState, readers_shape
 from langchain_judges.methods.drpe.roles import (

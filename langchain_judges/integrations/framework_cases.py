@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, NotRequired, Unpack
 from langchain_core.runnables import RunnableConfig
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.steps import Steps, Wait
+from langchain_judges.asking.waits import Steps, Wait
 from langchain_judges.errors import InputError, JudgeError
 from langchain_judges.methods.describe import kind_of, marks_of, unwrapped
 from langchain_judges.methods.rubric.criteria import ready_names

@@ -24,7 +24,7 @@ from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import read_table
 from langchain_judges.rows.texts import judged
 from langchain_judges.runs.results import changed_line
-from langchain_judges.runs.rows import content_key, judged_row
+from langchain_judges.runs.run_row import content_key, judged_row
 from langchain_judges.runs.sources import TABLES, source_of
 from langchain_judges.runs.tables import records_of
 from langchain_judges.verdict import Label, Preference, decision

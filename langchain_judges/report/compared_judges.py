@@ -11,9 +11,9 @@ from typing_extensions import Unpack
 
 from langchain_judges import metrics
 from langchain_judges.errors import InputError
-from langchain_judges.report.answers import Contest
+from langchain_judges.report.conclusions import Contest
+from langchain_judges.report.matched_rows import rows_in
 from langchain_judges.report.report import TrustOptions, TrustReport, WrittenReport, trust
-from langchain_judges.report.rows import rows_in
 
 
 class ComparisonReport(WrittenReport):

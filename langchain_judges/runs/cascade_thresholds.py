@@ -10,11 +10,11 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.cascade.judge import cascade_of
 from langchain_judges.methods.cascade.options import Cascade
 from langchain_judges.methods.describe import kind_of, metadata_of, unwrapped
-from langchain_judges.methods.member_judges import CombinedGraph, Member
+from langchain_judges.methods.ensemble import CombinedGraph, Member
 from langchain_judges.options import with_options
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import CalibrationOptions
-from langchain_judges.runs.rows import ResultRow, answer_of, content_key, digest_of
+from langchain_judges.runs.run_row import ResultRow, answer_of, content_key, digest_of
 from langchain_judges.runs.run_state import Rows
 from langchain_judges.runs.sources import Records, source_of
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
-from langchain_judges.report.answers import (
+from langchain_judges.report.conclusions import (
     LEAST_OF_A_LABEL,
     MOST_LABELS,
     MOST_WRONG,
@@ -26,7 +26,7 @@ from langchain_judges.report.answers import (
     settled,
     with_range,
 )
-from langchain_judges.report.sample import Sample
+from langchain_judges.report.judged_columns import Sample
 
 
 def single(sample: Sample, numbers: Mapping[str, Number], most: float) -> UseAnswer:
