@@ -97,8 +97,7 @@ class LabelState(Item, total=False):
 def labels(label: Any = None) -> Any:
     """Return a judge of one text, of the form of every judge here: 1 if it holds `good`."""
 
-    def evaluate(state: Any) -> Any:
-        yield from ()
+    async def evaluate(state: Any) -> Any:
         value = label or int("good" in state["output"])
         against = state.get("expected") or state.get("source")
         rubric = state.get("rubric")

@@ -21,7 +21,7 @@ from langchain_core.prompts import (
 
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, ask
-from langchain_judges.asking.waits import arun, run
+from langchain_judges.asking.effects import run
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.methods.bsm.prompts import REFERENCE
 from langchain_judges.methods.direct import create_direct_judge, create_self_consistency_judge
@@ -93,7 +93,7 @@ def test_every_fault_is_a_failure_with_its_reason_and_its_cost(serve, monkeypatc
     behave, reason, cost, retries = FAULTS[fault]
     server = serve(behave)
     steps = ask(question(server), VARIABLES, unit="Depth (A first)")
-    answer = asyncio.run(arun(steps)) if kind == "async" else run(steps)
+    answer = asyncio.run(steps) if kind == "async" else run(steps)
     assert answer.data is None
     assert [(f["step"], f["unit"], f["reason"]) for f in answer.failures] == [
         ("solve", "Depth (A first)", reason)
@@ -297,7 +297,7 @@ def test_a_client_shared_by_event_loops_answers_in_each_of_them(serve):
     what = question(server)
 
     async def many(n):
-        return await asyncio.gather(*(arun(ask(what, VARIABLES)) for _ in range(n)))
+        return await asyncio.gather(*(ask(what, VARIABLES) for _ in range(n)))
 
     asyncio.run(many(20))
     answers = [*asyncio.run(many(2)), *asyncio.run(many(5))]
@@ -320,7 +320,7 @@ def impatient(monkeypatch):
     monkeypatch.setattr("langchain_judges.asking.ask.ATTEMPTS", 1)
 
 
-@pytest.mark.parametrize("drive", [run, lambda steps: asyncio.run(arun(steps))])
+@pytest.mark.parametrize("drive", [run, lambda steps: asyncio.run(steps)])
 def test_a_reply_that_never_ends_is_a_time_out(impatient, drive):
     ended = threading.Event()
     model = Drips(replies=lambda _: ended.wait() and scores(4, 2))

@@ -71,7 +71,7 @@ def test_examples_shown_across_families_are_measured_across_them():
     result = audited(memory, planning(1), dev, harmful={"0r", "0w"}, recall=across)
     assert {trial["admitted"] for trial in result["trials"]} == {False}
     assert (len(memory), result["history"][0]["dev"]["balanced_accuracy"]) == (0, 1.0)
-    # Six items of dev for each of three trials: both together, and each alone.
+    # Six items of dev for each of three trials: both gather, and each alone.
     tried = result["history"][0]["usage"]["calls"] - len(planning(1)) - len(dev)
     assert tried == 3 * 6
 

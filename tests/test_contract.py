@@ -105,8 +105,8 @@ def test_a_memory_that_no_step_shows_breaks_it(page, monkeypatch):
 
 
 def test_a_step_that_asks_is_no_plain_one(page, monkeypatch):
-    def merge(self, state):
-        yield
+    async def merge(self, state):
+        return {}
 
     monkeypatch.setattr(page.MeritsSteps, "merge", merge)
     with pytest.raises(OptionError, match="`merge` asks: it is added by"):

@@ -9,8 +9,8 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 
 from langchain_judges import create_jury, load_judge
+from langchain_judges.asking.effects import Effect, SingleFlight, gather, run
 from langchain_judges.asking.limiter import CallLimiter, TokenUsage
-from langchain_judges.asking.waits import SingleFlight, Wait, arun, run, together
 from langchain_judges.errors import OverBudget, RunStopped
 from tests.conftest import chat
 from tests.judges import ITEM, PAIR, answer_call
@@ -18,7 +18,7 @@ from tests.processes import wait_until
 
 
 def queued(limiter):
-    """Wait until somebody waits for a place."""
+    """Effect until somebody waits for a place."""
     wait_until(lambda: limiter._waiting)
 
 
@@ -45,14 +45,14 @@ def test_places_are_handed_out_up_to_the_bound_in_threads():
 
 async def test_a_cancelled_waiter_takes_no_place():
     limiter = CallLimiter(1)
-    await arun(limiter.enter())
-    waiting = asyncio.create_task(arun(limiter.enter()))
+    await limiter.enter()
+    waiting = asyncio.create_task(limiter.enter())
     for _ in range(10):  # until it waits
         await asyncio.sleep(0)
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
     limiter.leave()
-    await arun(limiter.enter())
+    await limiter.enter()
 
 
 def refused_once_another_is_done(limiter, error, message):
@@ -81,10 +81,10 @@ def test_a_closed_gate_waits_for_calls_in_flight_before_it_refuses():
     refused_once_another_is_done(limiter, RunStopped, "enough")
 
 
-@pytest.mark.parametrize("drive", [run, lambda steps: asyncio.run(arun(steps))])
+@pytest.mark.parametrize("drive", [run, asyncio.run])
 def test_a_pause_ends_when_the_gate_is_closed(drive):
-    def waiting():
-        yield limiter.pause(3600)
+    async def waiting():
+        await limiter.pause(3600)
 
     limiter = CallLimiter(1)
     with ThreadPoolExecutor(1) as pool:
@@ -97,9 +97,9 @@ def test_a_pause_ends_when_the_gate_is_closed(drive):
 def counting(calls, ready=lambda: None):
     """Return what computes a value once it is ready, and is counted."""
 
-    def compute():
+    async def compute():
         calls.append(1)
-        yield Wait(ready, lambda: asyncio.sleep(0))
+        await Effect(ready, lambda: asyncio.sleep(0))
         return "value"
 
     return compute
@@ -125,28 +125,27 @@ def test_a_value_is_computed_once_for_many_threads():
 async def test_a_value_is_computed_once_for_many_tasks_and_again_when_forgotten():
     flight: SingleFlight[str] = SingleFlight(size=1)
     calls: list[str] = []
-    await asyncio.gather(*(arun(flight.get("k", counting(calls), bool)) for _ in range(8)))
+    await asyncio.gather(*(flight.get("k", counting(calls), bool) for _ in range(8)))
     assert len(calls) == 1
-    await arun(flight.get("other", counting(calls), bool))
-    await arun(flight.get("k", counting(calls), bool))
+    await flight.get("other", counting(calls), bool)
+    await flight.get("k", counting(calls), bool)
     assert len(calls) == 3
 
 
-def part(value):
-    yield from ()
+async def part(value):
     if value == "bad":
         raise ValueError(value)
     return value
 
 
-def meeting(barrier):
-    yield Wait(lambda: barrier.wait(60), barrier.wait)
+async def meeting(barrier):
+    await Effect(lambda: barrier.wait(60), barrier.wait)
 
 
 def two_meet():
     """Do two parts that end only if both are at work at the same time."""
     barrier = threading.Barrier(2)
-    run(together([meeting(barrier), meeting(barrier)]))
+    run(gather([meeting(barrier), meeting(barrier)]))
 
 
 @pytest.mark.system
@@ -160,11 +159,11 @@ def test_a_fork_asks_in_threads_of_its_own():
     assert os.waitpid(pid, 0)[1] == 0
 
 
-def test_together_raises_what_a_part_raises():
+def test_gather_raises_what_a_part_raises():
     with pytest.raises(ValueError, match="bad"):
-        run(together([part(1), part("bad")]))
+        run(gather([part(1), part("bad")]))
     with pytest.raises(ValueError, match="bad"):
-        asyncio.run(arun(together([part(1), part("bad")])))
+        asyncio.run(gather([part(1), part("bad")]))
 
 
 CRITERIA = [{"name": name, "description": f"It shows {name}."} for name in "abcdef"]
@@ -199,3 +198,25 @@ def test_a_graph_has_no_more_calls_in_flight_than_its_config_says(serve, method,
     else:
         asyncio.run(judge.ainvoke(item, config))
     assert (max(peaks), len(peaks)) == (2, 6)
+
+
+async def foreign():
+    await asyncio.sleep(0)
+    return "works"
+
+
+def test_a_step_awaits_anything_in_a_loop_and_effects_alone_in_a_thread():
+    assert asyncio.run(foreign()) == "works"
+    with pytest.raises(TypeError, match="runs in a thread awaits effects"):
+        run(foreign())
+
+
+def test_an_effect_may_run_an_event_loop_of_its_own_in_the_thread():
+    async def inner():
+        return await Effect(lambda: "thread", lambda: asyncio.sleep(0, "loop"))
+
+    async def outer():
+        nested = await Effect(lambda: asyncio.run(inner()), inner)
+        return nested, await inner()
+
+    assert run(outer()) == ("loop", "thread")

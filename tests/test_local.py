@@ -13,8 +13,8 @@ from langchain_judges import (
 )
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, ask
+from langchain_judges.asking.effects import run
 from langchain_judges.asking.embeddings import SentenceEmbeddings, _encoder
-from langchain_judges.asking.waits import run
 from langchain_judges.errors import ModelSetupError
 from langchain_judges.methods.bsm.prompts import REFERENCE
 from langchain_judges.methods.replies import scores_shape

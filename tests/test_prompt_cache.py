@@ -20,7 +20,7 @@ from langchain_judges import (
     resolve_model,
 )
 from langchain_judges.asking.adapter import ModelAdapter, beginnings
-from langchain_judges.asking.waits import FirstCalls, Wait, arun
+from langchain_judges.asking.effects import Effect, FirstCalls
 from langchain_judges.report.terminal import summary_table
 from langchain_judges.testing import FakeChatModel, FakeModelServer, reply
 from tests.batch_server import Handler, listening, send
@@ -90,16 +90,16 @@ async def order_of(outcomes):
     async def wait():
         await answered.wait()
 
-    def call(number):
+    async def call(number):
         log.append(f"sent {number}")
-        yield Wait(lambda: None, wait)
+        await Effect(lambda: None, wait)
         log.append(f"answered {number}")
         return outcomes[number]
 
     def steps(number):
-        return cache.behind(["key"], call(number), bool)
+        return cache.behind(["key"], lambda: call(number), bool)
 
-    tasks = [asyncio.create_task(arun(steps(n))) for n in range(len(outcomes))]
+    tasks = [asyncio.create_task(steps(n)) for n in range(len(outcomes))]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     before = list(log)

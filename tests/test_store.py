@@ -16,8 +16,8 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from langchain_judges import ajudge_many, create_bsm_judge, judge_many
+from langchain_judges.asking.effects import run
 from langchain_judges.asking.reply_store import _STORES, ReplyStore
-from langchain_judges.asking.waits import run
 from langchain_judges.errors import ModelAccessError, OutputError
 from langchain_judges.runs.results import Results
 from tests.fakes import FakeChatModel, goods, judged_by

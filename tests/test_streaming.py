@@ -11,8 +11,8 @@ from pydantic import BaseModel
 from langchain_judges import (
     create_bsm_judge,
 )
+from langchain_judges.asking.effects import Event
 from langchain_judges.asking.nodes import event_names
-from langchain_judges.asking.waits import Event
 from langchain_judges.methods.registry import METHODS
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, goods, judged_by

@@ -31,7 +31,7 @@ from cookbook.study.runner import Arm, Bench, Cell, Row, Rows, Table, first_grou
 from langchain_judges import load_judge, resolve_model
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, ask
-from langchain_judges.asking.waits import run
+from langchain_judges.asking.effects import run
 from langchain_judges.datasets.summaries import SUMMARIZE
 from langchain_judges.errors import InputError
 from langchain_judges.methods.drpe.roles import SETS as ROLES

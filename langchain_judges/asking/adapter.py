@@ -29,9 +29,9 @@ from langchain_core.runnables import Runnable
 from pydantic import BaseModel
 
 from langchain_judges.asking import models
+from langchain_judges.asking.effects import FirstCalls
 from langchain_judges.asking.provider_errors import Complaint
 from langchain_judges.asking.reading import json_schema
-from langchain_judges.asking.waits import FirstCalls
 from langchain_judges.errors import OptionError
 from langchain_judges.rows.texts import BYTES
 

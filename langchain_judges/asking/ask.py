@@ -32,19 +32,18 @@ from pydantic import BaseModel
 
 from langchain_judges.asking import provider_errors, reading
 from langchain_judges.asking.adapter import ModelAdapter, ReplyRequest, Sampling, beginnings
+from langchain_judges.asking.effects import (
+    NODE_INPUT,
+    Effect,
+    check_stop,
+    emit,
+    pause,
+    pending_future,
+    wait_for,
+)
 from langchain_judges.asking.limiter import ROW_COST, TokenUsage, token_usage
 from langchain_judges.asking.reading import Problem, ReplyData
 from langchain_judges.asking.reply_store import ThreadReplies, key_of
-from langchain_judges.asking.waits import (
-    NODE_INPUT,
-    Steps,
-    Wait,
-    check_stop,
-    emit,
-    end_of,
-    pause,
-    unfinished,
-)
 from langchain_judges.errors import InputError, ModelAccessError, RunStopped
 from langchain_judges.orders import Order
 from langchain_judges.rows.fences import sealed, sealed_messages, with_content
@@ -248,7 +247,7 @@ class Sent(NamedTuple):
     problem: Problem | None
 
 
-def send(asking: Asking) -> Steps[Sent]:
+async def send(asking: Asking) -> Sent:
     """Send the messages until a reply comes, or an error that will not pass.
 
     Where the provider caches how prompts begin, the first call that begins so is answered
@@ -260,15 +259,15 @@ def send(asking: Asking) -> Steps[Sent]:
     if cache and (question.shares_material or cache == "by prefix"):
         found = beginnings(messages, question.shape)
     if found is None:
-        return (yield from _until_answered(asking, messages))
+        return await _until_answered(asking, messages)
     keys, asking.cache_key = found.keys, found.keys[0]
     if cache == "by marks":
         keys, messages = keys[-1:], found.marked
-    sending, first_calls = _until_answered(asking, messages), adapter.first_calls
-    return (yield from first_calls.behind(keys, sending, lambda sent: bool(sent.message)))
+    sending = partial(_until_answered, asking, messages)
+    return await adapter.first_calls.behind(keys, sending, lambda sent: bool(sent.message))
 
 
-def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
+async def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Sent:
     adapter, question = asking.question.adapter, asking.question
     back_off, attempts, trials = FIRST_WAIT, ATTEMPTS, adapter.trials
     while True:
@@ -281,15 +280,15 @@ def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
             sampled=asking.seed is not None,
             cache_key=asking.cache_key,
         )
-        own, carried = unfinished(), (request.rung, *request.sent)
+        own, carried = pending_future(), (request.rung, *request.sent)
         if trials and (trial := trials.ahead(carried, own)) is not None:
-            yield end_of(trial, TRIAL)
+            await wait_for(trial, TRIAL)
             if not trial.done():  # a refusal comes sooner
                 trials = None
             continue
         has_learnt = False
         try:
-            outcome = yield from _call(asking, request, messages, sampling)
+            outcome = await _call(asking, request, messages, sampling)
             if isinstance(outcome, AIMessage):
                 return Sent(outcome, request, None)
             if problem := provider_errors.paid_error(outcome):
@@ -308,34 +307,34 @@ def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
         attempts -= 1
         if not attempts or not provider_errors.can_pass(outcome):
             return Sent(None, request, provider_errors.diagnosis(outcome))
-        yield _rest(provider_errors.wait_after(outcome, back_off))
+        await _rest(provider_errors.wait_after(outcome, back_off))
         back_off *= 2
 
 
-def _rest(seconds: float) -> Wait:
+def _rest(seconds: float) -> Effect:
     """Return a wait that the end of a run ends too."""
     in_run = (row_cost := ROW_COST.get()) and row_cost.end_run
     return row_cost.limiter.pause(seconds) if row_cost and in_run else pause(seconds)
 
 
-def _call(
+async def _call(
     asking: Asking, request: ReplyRequest, messages: list[BaseMessage], sampling: Sampling
-) -> Steps[AIMessage | Exception]:
+) -> AIMessage | Exception:
     """Make one call, once the limiter allows it, and book its cost."""
     config, adapter = asking.config(sampling), asking.question.adapter
     runnable, settings = request.runnable, request.settings
     prompt = request.messages(messages)
     row_cost = ROW_COST.get()
     if row_cost:
-        yield from row_cost.limiter.enter(row_cost.rank, adapter.model)
+        await row_cost.limiter.enter(row_cost.rank, adapter.model)
     paid: TokenUsage | None = None
     try:
         check_stop()
-        call = Wait(
+        call = Effect(
             lambda: runnable.invoke(prompt, config, **settings),
             lambda: runnable.ainvoke(prompt, config, **settings),
         )
-        message = _message((yield within(adapter.deadline, call)))
+        message = _message(await with_timeout(adapter.deadline, call))
         adapter.answered = True
         seed, logprobs = asking.seed is not None, asking.question.logprobs
         asking.lacking |= adapter.lacking(request, seed=seed, logprobs=logprobs)
@@ -379,7 +378,7 @@ def _message(result: Any) -> AIMessage:
     return AIMessage("" if parsed is None else json.dumps(parsed))
 
 
-def within(seconds: float | None, effect: Wait) -> Wait:
+def with_timeout(seconds: float | None, effect: Effect) -> Effect:
     """Return an effect that raises `TimeoutError` if it takes longer than some seconds.
 
     A call in a thread cannot be broken off: it is left behind, and ends with the process at
@@ -413,7 +412,7 @@ def within(seconds: float | None, effect: Wait) -> Wait:
                 raise late from None
             raise
 
-    return Wait(now, later)
+    return Effect(now, later)
 
 
 # Seconds that calls in flight get to come back when a run ends early.
@@ -435,14 +434,14 @@ _MATERIAL = (
 )
 
 
-def ask(
+async def ask(
     question: Question,
     variables: Mapping[str, object],
     *,
     unit: str = "",
     order: Order | None = None,
     seed: int | None = None,
-) -> Steps[Reply]:
+) -> Reply:
     """Ask a question about one unit of work.
 
     Args:
@@ -460,7 +459,7 @@ def ask(
     """
     asking, row_cost = Asking(question, variables, unit, order, seed), ROW_COST.get()
     try:
-        reply = yield from _paid_once(asking)
+        reply = await _paid_once(asking)
         event = {"failures": reply.failures, "usage": reply.usage}
         emit("reply", question.step, event, unit)
         return reply
@@ -468,7 +467,7 @@ def ask(
         if row_cost and row_cost.end_run and exc.status == 401:
             row_cost.end_run(exc)
             # The graph would cancel the calls beside this one.
-            yield from row_cost.limiter.idle(GRACE)
+            await row_cost.limiter.idle(GRACE)
         raise
     finally:
         # Also where the run is stopped midway: what came until then was paid for.
@@ -512,24 +511,24 @@ def _filled(part: Any, variables: Mapping[str, object]) -> list[BaseMessage]:
     return [kind(filled, additional_kwargs=part.additional_kwargs)]
 
 
-def _paid_once(asking: Asking) -> Steps[Reply]:
+async def _paid_once(asking: Asking) -> Reply:
     """Take the reply that an earlier run has paid for, before a kill even, or ask."""
     question = asking.question
     asking.messages = _with_media(sealed_messages(_rendered(question, asking.variables)))
     replies = row_cost.replies if (row_cost := ROW_COST.get()) else None
     if replies is None and question.replies:
-        replies = yield from question.replies.running()
+        replies = await question.replies.running()
     if replies is None:
-        return (yield from _cached(asking))
+        return await _cached(asking)
 
-    def ask_now() -> Steps[StoredReply]:
-        return (yield from _cached(asking)).stored()
+    async def ask_now() -> StoredReply:
+        return (await _cached(asking)).stored()
 
     def is_good(entry: StoredReply) -> bool:
         return bool(entry["usage"]["calls"]) and not entry["failures"]
 
     key = key_of(question.method, question.step, asking.unit, *cache_key(asking))
-    return Reply.of((yield from replies.once(replies.numbered(key), ask_now, is_good)))
+    return Reply.of(await replies.once(replies.numbered(key), ask_now, is_good))
 
 
 def _with_media(messages: list[BaseMessage]) -> list[BaseMessage]:
@@ -541,22 +540,22 @@ def _with_media(messages: list[BaseMessage]) -> list[BaseMessage]:
     return shown
 
 
-def _cached(asking: Asking) -> Steps[Reply]:
+async def _cached(asking: Asking) -> Reply:
     """Take the reply that the cache has, or ask and put it there if it is usable as a whole."""
     cache = asking.question.cache
     if cache is None:
-        return (yield from _checked(asking))
+        return await _checked(asking)
     key = cache_key(asking)
-    found = yield Wait(lambda: cache.lookup(*key), lambda: cache.alookup(*key))
+    found = await Effect(lambda: cache.lookup(*key), lambda: cache.alookup(*key))
     if found and (kept := _fitting(found[0].text, asking)):
         return kept
-    reply = yield from _checked(asking)
+    reply = await _checked(asking)
     if reply.data is not None and reply.problem is None:
         entry: dict[str, object] = {"data": reply.data, "measured": reply.measured}
         if lacking := reply.usage.get("asked_without"):
             entry["asked_without"] = lacking
         value = [Generation(text=json.dumps(entry, ensure_ascii=False))]
-        yield Wait(lambda: cache.update(*key, value), lambda: cache.aupdate(*key, value))
+        await Effect(lambda: cache.update(*key, value), lambda: cache.aupdate(*key, value))
     return reply
 
 
@@ -594,7 +593,7 @@ def _fitting(text: str, asking: Asking) -> Reply | None:
     return reply
 
 
-def _checked(asking: Asking) -> Steps[Reply]:
+async def _checked(asking: Asking) -> Reply:
     """Send the messages, check the reply, and ask for a repair where it cannot be used."""
     question, own, variables = asking.question, asking.question.own, asking.variables
     # A repair would ask for another form than the caller's own.
@@ -607,7 +606,7 @@ def _checked(asking: Asking) -> Steps[Reply]:
         return reading.read(message, shape, parse, tool, material, words_alone=alone)
 
     while True:
-        sent = yield from send(asking)
+        sent = await send(asking)
         message = sent.message
         if message is None:
             return asking.reply(None, sent.problem)
@@ -639,7 +638,7 @@ def recorded(
     unit: str,
     order: Order | None = None,
     seed: int | None = None,
-) -> Wait:
+) -> Effect:
     """Record a run in the trace for a result that had no call of its own.
 
     Args:
@@ -653,4 +652,4 @@ def recorded(
     sampling = question.adapter.sampling(question.sampled, seed)
     config = Asking(question, {}, unit, order, seed).config(sampling)
     task: RunnableLambda[object, object] = RunnableLambda(lambda _: dict(result))
-    return Wait(lambda: task.invoke(value, config), lambda: task.ainvoke(value, config))
+    return Effect(lambda: task.invoke(value, config), lambda: task.ainvoke(value, config))

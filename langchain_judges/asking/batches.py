@@ -392,7 +392,7 @@ class Batcher:
                 self._enter(pending)
 
     async def _follow(self, mark: str) -> None:
-        """Wait for a job's end, and hand out what it brought."""
+        """Effect for a job's end, and hand out what it brought."""
         name, keys = self._jobs[mark]["name"], self._jobs[mark]["keys"]
         before = None
         while True:

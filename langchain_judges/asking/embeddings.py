@@ -23,9 +23,9 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
+from langchain_judges.asking.effects import Effect
 from langchain_judges.asking.provider_errors import diagnosis, in_a_line, status_of
 from langchain_judges.asking.reading import Problem
-from langchain_judges.asking.waits import Steps, Wait
 from langchain_judges.errors import JudgeError, ModelSetupError, missing_extra, needs
 from langchain_judges.progress import busy
 from langchain_judges.verdict import Failure
@@ -51,9 +51,9 @@ def default_embeddings() -> Embeddings:
     return SentenceEmbeddings()
 
 
-def embedded(
+async def embedded(
     embeddings: Embeddings, texts: list[str], *, step: str, unit: str, instead: str
-) -> Steps[tuple[list[list[float]] | None, list[Failure]]]:
+) -> tuple[list[list[float]] | None, list[Failure]]:
     """Embed texts; where the embedder fails, return None and a failure.
 
     Args:
@@ -71,7 +71,7 @@ def embedded(
         return [], []
     try:
         now, later = embeddings.embed_documents, embeddings.aembed_documents
-        rows: Any = yield Wait(lambda: now(texts), lambda: later(texts))
+        rows: Any = await Effect(lambda: now(texts), lambda: later(texts))
         vectors = [list(map(float, vector)) for vector in rows]
         if len(vectors) != len(texts) or not all(map(math.isfinite, chain(*vectors))):
             raise ValueError("the embedder returned no vector of numbers for each text")

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from langchain_core.messages import AIMessage
 from langchain_core.rate_limiters import BaseRateLimiter
 
+from langchain_judges.asking.effects import Effect, pending_future, wait_for
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.reply_store import ScopeReplies
-from langchain_judges.asking.waits import Steps, Wait, end_of, unfinished
 from langchain_judges.errors import OptionError, OverBudget, RunStopped
 from langchain_judges.verdict import Usage, add_usage, no_usage
 
@@ -96,12 +96,12 @@ class CallLimiter:
         self._in_flight = 0
         self.closed: RunStopped | None = None
         self._at_once = False
-        self._stop = unfinished()
+        self._stop = pending_future()
         self._waiting: list[tuple[int, int, Future[None]]] = []
         self._ticket = itertools.count()
         self._lock = threading.Lock()
 
-    def enter(self, rank: int = 0, model: BaseChatModel | None = None) -> Steps[None]:
+    async def enter(self, rank: int = 0, model: BaseChatModel | None = None) -> None:
         """Take a place, waiting for one if need be; lower ranks are served first.
 
         Raises:
@@ -115,26 +115,26 @@ class CallLimiter:
             self._serve()
         try:
             if not place.done():
-                yield Wait(place.result, lambda: asyncio.wrap_future(place))
+                await Effect(place.result, lambda: asyncio.wrap_future(place))
             place.result()
             if model is not None:
-                yield from self._turn(model)
+                await self._turn(model)
         except BaseException:
             if not place.cancel() and not place.cancelled() and not place.exception():
                 self.leave()
             raise
 
-    def _turn(self, model: BaseChatModel) -> Steps[None]:
-        """Wait until the rate allows a call of a model whose price is known if it must be."""
+    async def _turn(self, model: BaseChatModel) -> None:
+        """Effect until the rate allows a call of a model whose price is known if it must be."""
         if self.max_cost is not None and self.dollars(model, TokenUsage()) is None:
             raise OptionError(
                 f"`max_cost` needs the price of {model_name(model)!r}; name a file of `prices`"
             )
         if isinstance(self.rate_limiter, MinuteLimiter):
             # A wait of minutes must not outlive a run that is stopped.
-            yield self.pause(self.rate_limiter.turn())
+            await self.pause(self.rate_limiter.turn())
         elif rate_limiter := self.rate_limiter:
-            yield Wait(rate_limiter.acquire, rate_limiter.aacquire)
+            await Effect(rate_limiter.acquire, rate_limiter.aacquire)
 
     def dollars(self, model: BaseChatModel, paid: TokenUsage) -> float | None:
         """Return what a reply cost; None where that is not known."""
@@ -168,15 +168,15 @@ class CallLimiter:
             if not self._stop.done():
                 self._stop.set_result(None)
 
-    def idle(self, seconds: float) -> Steps[None]:
-        """Wait until every call has come back, but only some seconds."""
+    async def idle(self, seconds: float) -> None:
+        """Effect until every call has come back, but only some seconds."""
         end = time.monotonic() + seconds
         while self._in_flight and time.monotonic() < end:
-            yield Wait(lambda: time.sleep(_LOOK), lambda: asyncio.sleep(_LOOK))
+            await Effect(lambda: time.sleep(_LOOK), lambda: asyncio.sleep(_LOOK))
 
-    def pause(self, seconds: float) -> Wait:
+    def pause(self, seconds: float) -> Effect:
         """Return a wait of some seconds, which ends when the limiter is closed."""
-        return end_of(self._stop, seconds)
+        return wait_for(self._stop, seconds)
 
     def _serve(self) -> None:
         while self._waiting:
@@ -233,14 +233,14 @@ class MinuteLimiter(BaseRateLimiter):
         self._lock = threading.Lock()
 
     def acquire(self, *, blocking: bool = True) -> bool:
-        """Wait for the turn of a call; without `blocking`, say whether it is now."""
+        """Effect for the turn of a call; without `blocking`, say whether it is now."""
         wait = self.turn(blocking=blocking)
         if blocking:
             time.sleep(wait)
         return blocking or not wait
 
     async def aacquire(self, *, blocking: bool = True) -> bool:
-        """Wait for the turn of a call; without `blocking`, say whether it is now."""
+        """Effect for the turn of a call; without `blocking`, say whether it is now."""
         wait = self.turn(blocking=blocking)
         if blocking:
             await asyncio.sleep(wait)  # in no thread: a loop has few of them

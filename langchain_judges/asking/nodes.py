@@ -16,14 +16,13 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.types import Overwrite, Send
 
 from langchain_judges.asking.ask import Question, Reply, ask
-from langchain_judges.asking.waits import (
+from langchain_judges.asking.effects import (
     NODE_INPUT,
-    Steps,
+    Step,
     Update,
-    arun,
     emit_update,
+    gather,
     run,
-    together,
 )
 from langchain_judges.errors import OptionError
 from langchain_judges.orders import Order
@@ -130,9 +129,7 @@ class Node(Runnable[Any, Update]):
     holds of results is emitted to the graph's stream (`emit`).
     """
 
-    def __init__(
-        self, steps: Callable[[Any], Steps[Update]], events: Mapping[str, str]
-    ) -> None:
+    def __init__(self, steps: Callable[[Any], Step[Update]], events: Mapping[str, str]) -> None:
         """Make a node that drives `steps` with the state it is given.
 
         Args:
@@ -143,9 +140,9 @@ class Node(Runnable[Any, Update]):
         self._events = events
         self.name: str = steps.__name__
 
-    def drive(self, input: object, step: str) -> Steps[Update]:
+    async def drive(self, input: object, step: str) -> Update:
         """Do what the node does, and emit what came of it under the name of a step."""
-        update = yield from self._steps(input)
+        update = await self._steps(input)
         emit_update(step, update, self._events)
         return update
 
@@ -163,7 +160,7 @@ class Node(Runnable[Any, Update]):
         """Run the node, waiting in the running event loop."""
         before = NODE_INPUT.set(input)
         try:
-            return await arun(self.drive(input, self._step(config)))
+            return await self.drive(input, self._step(config))
         finally:
             NODE_INPUT.reset(before)
 
@@ -224,16 +221,15 @@ def plain(function: Callable[[S], Update], events: Mapping[str, str]) -> Node:
         events: State keys whose items are emitted one by one, and what an item is called.
 
     Raises:
-        OptionError: The function asks: it is a generator.
+        OptionError: The function asks: it is a coroutine.
     """
-    if inspect.isgeneratorfunction(function):
+    if inspect.iscoroutinefunction(function):
         raise OptionError(
             f"`{function.__name__}` asks: it is added by `context.node`, not by `plain`"
         )
 
-    def steps(state: S) -> Steps[Update]:
+    async def steps(state: S) -> Update:
         return function(state)
-        yield  # a generator that yields nothing
 
     steps.__name__ = function.__name__
     return Node(steps, events)
@@ -253,8 +249,8 @@ def asks(
         events: State keys whose items are emitted one by one, and what an item is called.
     """
 
-    def steps(state: S) -> Steps[Update]:
-        reply = yield from ask(**call(state)._asdict())
+    async def steps(state: S) -> Update:
+        reply = await ask(**call(state)._asdict())
         return {"failures": reply.failures, "usages": [reply.usage], **read(state, reply)}
 
     steps.__name__ = call.__name__
@@ -266,7 +262,7 @@ def in_one(
     first: Callable[[Any], Next],
     each: Node,
     end: Callable[[Any], Update],
-) -> Callable[[Any], Steps[Update]]:
+) -> Callable[[Any], Step[Update]]:
     """Return the steps of one node that does what three and the ways between them would.
 
     LangGraph takes about a third of a millisecond for each node and each of its branches, which
@@ -280,7 +276,7 @@ def in_one(
         end: From the state to the last update.
     """
 
-    def steps(state: Any) -> Steps[Update]:
+    async def steps(state: Any) -> Update:
         first_update = begin(state)
         if first_update.get("verdict"):
             return first_update
@@ -289,7 +285,7 @@ def in_one(
         }
         state = {**state, **first_update, **lists}
         works = [send for send in first(state) if isinstance(send, Send)]
-        updates = yield from together([each.drive(send.arg, send.node) for send in works])
+        updates = await gather([each.drive(send.arg, send.node) for send in works])
         for key in lists:
             added = (one for update in updates for one in update.get(key, ()))
             state[key] = [*state[key], *added]

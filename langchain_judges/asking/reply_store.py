@@ -25,7 +25,7 @@ from weakref import WeakKeyDictionary, finalize
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from langchain_judges.asking.waits import Steps, Wait, running_config
+from langchain_judges.asking.effects import Effect, Step, running_config
 from langchain_judges.errors import OutputError
 
 T = TypeVar("T")
@@ -236,12 +236,12 @@ class ScopeReplies:
         """Return the key of a request with how often it was asked: equal ones are several."""
         return f"{key}-{next(self._times.setdefault(key, itertools.count(1)))}"
 
-    def once(
+    async def once(
         self,
         key: str,
-        compute: Callable[[], Steps[T]],
+        compute: Callable[[], Step[T]],
         keep: Callable[[T], bool] = lambda _: True,
-    ) -> Steps[T]:
+    ) -> T:
         """Return what was computed for a key, before a kill even; else compute it.
 
         Args:
@@ -254,7 +254,7 @@ class ScopeReplies:
         """
         if key in self._entries:
             return cast("T", self._entries[key])
-        value = yield from compute()
+        value = await compute()
         if keep(value):
             self._store.keep(self._scope, key, value)
             self._entries[key] = value
@@ -284,31 +284,31 @@ class ThreadReplies:
         self.saver = cast("BaseCheckpointSaver[Any]", checkpointer) if given else None
         self._threads: dict[str, ScopeReplies] = {}
 
-    def running(self) -> Steps[ScopeReplies | None]:
+    async def running(self) -> ScopeReplies | None:
         """Return the replies of the thread that is running; None where none are kept."""
         thread = _thread_of(running_config())
         if self.saver is None or thread is None:
             return None
         if thread not in self._threads:
-            store = yield from _store_of(self.saver)
+            store = await _store_of(self.saver)
             self._threads.setdefault(thread, store.of(thread))
         return self._threads[thread]
 
-    def once(self, key: str, compute: Callable[[], Steps[T]]) -> Steps[T]:
+    async def once(self, key: str, compute: Callable[[], Step[T]]) -> T:
         """Return what was computed for a key in this thread, before a kill even.
 
         Args:
             key: What the value follows from.
             compute: Makes the value, which must be plain data.
         """
-        replies = yield from self.running()
-        return (yield from replies.once(key, compute) if replies else compute())
+        replies = await self.running()
+        return await (replies.once(key, compute) if replies else compute())
 
     def begin(self, config: RunnableConfig | None) -> None:
         """Count the requests of a thread anew: a run of its graph begins."""
         self._threads.pop(str(_thread_of(config)), None)
 
-    def close(self, config: RunnableConfig | None = None) -> Steps[None]:
+    async def close(self, config: RunnableConfig | None = None) -> None:
         """Forget a thread's replies: its graph is done.
 
         Args:
@@ -318,12 +318,12 @@ class ThreadReplies:
         if self.saver is None or thread is None:
             return
         self._threads.pop(thread, None)
-        (yield from _store_of(self.saver)).forget(thread)
+        (await _store_of(self.saver)).forget(thread)
 
 
-def _store_of(saver: BaseCheckpointSaver[Any]) -> Steps[ReplyStore]:
+async def _store_of(saver: BaseCheckpointSaver[Any]) -> ReplyStore:
     if saver not in _STORES:
-        file = yield from _file_of(saver)
+        file = await _file_of(saver)
         name = f"{file}.replies" if file else os.environ.get(FILE_VARIABLE)
         with _OPENING:
             if saver not in _STORES:
@@ -332,7 +332,7 @@ def _store_of(saver: BaseCheckpointSaver[Any]) -> Steps[ReplyStore]:
     return _STORES[saver]
 
 
-def _file_of(saver: BaseCheckpointSaver[Any]) -> Steps[str | None]:
+async def _file_of(saver: BaseCheckpointSaver[Any]) -> str | None:
     """Return the file of a SQLite checkpointer; None if it has none, or is another one."""
     query = "PRAGMA database_list"
     connection: Any = getattr(saver, "conn", None)
@@ -340,7 +340,7 @@ def _file_of(saver: BaseCheckpointSaver[Any]) -> Steps[str | None]:
     if isinstance(connection, sqlite3.Connection):
         rows = connection.execute(query).fetchall()
     elif type(connection).__module__.startswith("aiosqlite"):
-        rows = yield Wait(tuple, lambda: connection.execute_fetchall(query))
+        rows = await Effect(tuple, lambda: connection.execute_fetchall(query))
     return next((path for _, name, path in rows if name == "main" and path), None)
 
 

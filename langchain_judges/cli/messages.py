@@ -110,7 +110,7 @@ def refusals_as_exits() -> Iterator[None]:
 def ctrl_c_as_exit(*, saved: bool = True) -> Iterator[None]:
     """End the process at Ctrl-C or SIGTERM, and say what becomes of the run."""
     # Loaded here: help needs nothing of it.
-    from langchain_judges.asking.waits import stoppable
+    from langchain_judges.asking.effects import stoppable
 
     try:
         with stoppable(SIGNALS, _tell_stopping, leave_at_once):
@@ -193,7 +193,7 @@ def run_rows(
 
     `collect` gets every row as it comes.
     """
-    from langchain_judges.asking.waits import StopSignal
+    from langchain_judges.asking.effects import StopSignal
     from langchain_judges.report.terminal import summary_table, text_panel, verdict_panel
     from langchain_judges.runs.many import ajudge_many
     from langchain_judges.runs.summary import decision

@@ -100,7 +100,7 @@ def watch(
         langchain-judges watch --project app --sample 0.05 --every 10m --spec j.json
     """
     # Loaded here: help needs nothing of it.
-    from langchain_judges.asking.waits import stoppable
+    from langchain_judges.asking.effects import stoppable
     from langchain_judges.integrations.watch import watch_every, watch_project
     from langchain_judges.methods.registry import load_judge
 

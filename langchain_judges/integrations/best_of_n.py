@@ -13,8 +13,8 @@ from langchain_core.runnables.config import patch_config
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.ask import sample_seed
+from langchain_judges.asking.effects import Effect, Step, emit, gather, run
 from langchain_judges.asking.models import is_openai_compatible, resolve_model
-from langchain_judges.asking.waits import Steps, Wait, arun, emit, run, together
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.framework_cases import (
     CaseVerdict,
@@ -52,7 +52,7 @@ class AnswerMatch(TypedDict):
 
 
 # Judges one answer, or two: takes the round, their indices and the name of the match.
-_Judged = Callable[[int, int, int | None, str], Steps[AnswerMatch]]
+_Judged = Callable[[int, int, int | None, str], Step[AnswerMatch]]
 
 
 class Best(TypedDict):
@@ -110,7 +110,7 @@ def best_of(
         return run(contest.held(task, config))
 
     async def later(task: object, config: RunnableConfig) -> Best:
-        return await arun(contest.held(task, config))
+        return await contest.held(task, config)
 
     return RunnableLambda(now, afunc=later, name=f"best of {n}")
 
@@ -122,7 +122,7 @@ class _Contest:
         self.n, self.judge, self.answer, self.seed = n, judge, answer, seed
         self.takes_items = kind_of(judge) == "item"
 
-    def held(self, request: object, config: RunnableConfig) -> Steps[Best]:
+    async def held(self, request: object, config: RunnableConfig) -> Best:
         """Let the answers be written and judged, and return the best."""
         fields = request if isinstance(request, Mapping) else {}
         task, source = task_in(request), source_in(fields, None)
@@ -130,7 +130,7 @@ class _Contest:
         expected = expected_in(reference) if reference else None
         if self.takes_items:
             check_basis_of(self.judge, {"input": task, "expected": expected, "source": source})
-        answers, failures = yield from self._answers(request, ensure_config(config))
+        answers, failures = await self._answers(request, ensure_config(config))
         texts = {i: text for i, text in enumerate(answers) if text is not None}
         if not texts:
             details = "; ".join(failure["detail"] for failure in failures)
@@ -138,7 +138,7 @@ class _Contest:
 
         judged = self._judged_by(task, expected, source, texts)
         play = self._by_label if self.takes_items else self._knockout
-        winner, bracket = yield from play([*texts], judged)
+        winner, bracket = await play([*texts], judged)
         verdicts = [match["verdict"] for match in bracket]
         failures += [f for verdict in verdicts for f in verdict.get("failures") or []]
         return Best(
@@ -159,14 +159,14 @@ class _Contest:
     ) -> _Judged:
         known = expected[0] if isinstance(expected, list) else expected
 
-        def judged(number: int, a: int, b: int | None, place: str) -> Steps[AnswerMatch]:
+        async def judged(number: int, a: int, b: int | None, place: str) -> AnswerMatch:
             name = f"answer {a + 1}"
             if b is None:
                 case = item_for(self.judge, task, texts[a], expected=expected, source=source)
             else:
                 name = f"{place}: {name} vs answer {b + 1}"
                 case = pair_for(task, texts[a], texts[b], reference=known, source=source)
-            verdict = (yield from outcome_of(self.judge, case, run_name=name))["verdict"]
+            verdict = (await outcome_of(self.judge, case, run_name=name))["verdict"]
             lost = b is None and decision(verdict) is None
             winner = b if decision(verdict) == "B" else None if lost else a
             match = AnswerMatch(round=number, a=a, b=b, winner=winner, verdict=verdict)
@@ -175,17 +175,17 @@ class _Contest:
 
         return judged
 
-    def _by_label(
+    async def _by_label(
         self, players: list[int], judged: _Judged
-    ) -> Steps[tuple[int, list[AnswerMatch]]]:
-        bracket = yield from together([judged(1, i, None, "") for i in players])
+    ) -> tuple[int, list[AnswerMatch]]:
+        bracket = await gather([judged(1, i, None, "") for i in players])
         scores = {match["a"]: score_of(match["verdict"]) for match in bracket}
         labelled = [i for i in players if scores[i] is not None]
         return max(labelled or players[:1], key=lambda i: (scores[i] or 0, -i)), bracket
 
-    def _knockout(
+    async def _knockout(
         self, players: list[int], judged: _Judged
-    ) -> Steps[tuple[int, list[AnswerMatch]]]:
+    ) -> tuple[int, list[AnswerMatch]]:
         random.Random(self.seed).shuffle(players)  # noqa: S311 - a draw, no secret
         bracket: list[AnswerMatch] = []
         number = 0
@@ -196,15 +196,15 @@ class _Contest:
             calls = [
                 judged(number, *side, name) for side, name in zip(sides, names, strict=True)
             ]
-            matches = yield from together(calls)
+            matches = await gather(calls)
             bracket += matches
             winners = [i for match in matches if (i := match["winner"]) is not None]
             players = winners + players[2 * len(sides) :]
         return players[0], bracket
 
-    def _answers(
+    async def _answers(
         self, request: object, config: RunnableConfig
-    ) -> Steps[tuple[list[Text | None], list[Failure]]]:
+    ) -> tuple[list[Text | None], list[Failure]]:
         if self.answer is None:
             answers = request.get("answers") if isinstance(request, Mapping) else None
             if not isinstance(answers, list) or len(answers) != self.n:
@@ -214,15 +214,15 @@ class _Contest:
             return [work_in(text, task=task_in(request)) for text in answers], []
         if isinstance(self.answer, BaseChatModel) and isinstance(request, Mapping):
             request = task_in(request)
-        samples = yield from together(
+        samples = await gather(
             [_sample(self.answer, request, config, (self.seed, i)) for i in range(self.n)]
         )
         return [text for text, _ in samples], [f for _, failures in samples for f in failures]
 
 
-def _sample(
+async def _sample(
     writer: Runnable[Any, Any], prompt: object, config: RunnableConfig, draw: tuple[int, int]
-) -> Steps[tuple[Text | None, list[Failure]]]:
+) -> tuple[Text | None, list[Failure]]:
     """Write one answer; `draw` is the seed and the index of the sample."""
     unit = f"sample {draw[1] + 1}"
     settings: dict[str, float] = {}
@@ -232,7 +232,7 @@ def _sample(
             settings["temperature"] = 0.7
     own = patch_config(config, run_name=unit)
     try:
-        reply = yield Wait(
+        reply = await Effect(
             lambda: writer.invoke(prompt, own, **settings),
             lambda: writer.ainvoke(prompt, own, **settings),
         )

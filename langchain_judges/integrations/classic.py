@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from langchain_judges.asking.waits import Steps, arun, run
+from langchain_judges.asking.effects import run
 from langchain_judges.errors import needs
 from langchain_judges.integrations.framework_cases import item_for, outcome_of, pair_for
 from langchain_judges.methods.describe import kind_of, marks_of
@@ -63,12 +63,12 @@ class _JudgeEvaluator:
         source = context_in(fields.get("context"))
         return item_for(self.judge, input, prediction, expected=reference, source=source)
 
-    def _steps(self, **fields: Any) -> Steps[dict[str, object]]:
+    async def _steps(self, **fields: Any) -> dict[str, object]:
         case = plain_row(self._case(**fields))
         for field in case:
             check_text(case[field], field)
         passed_on = {name: fields[name] for name in _PASSED_ON if fields.get(name)}
-        verdict = (yield from outcome_of(self.judge, case, **passed_on))["verdict"]
+        verdict = (await outcome_of(self.judge, case, **passed_on))["verdict"]
         value = decision(verdict)
         return {
             "score": score_of(verdict),
@@ -81,7 +81,7 @@ class _JudgeEvaluator:
         return run(self._steps(**fields))
 
     async def _later(self, **fields: Any) -> dict[str, object]:
-        return await arun(self._steps(**fields))
+        return await self._steps(**fields)
 
 
 class _OfTexts(_JudgeEvaluator, StringEvaluator):

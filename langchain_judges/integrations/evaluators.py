@@ -25,7 +25,7 @@ from langsmith.schemas import Example, Run
 from langsmith.utils import LangSmithError
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.waits import Steps, arun, run
+from langchain_judges.asking.effects import run
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.framework_cases import (
     CaseReader,
@@ -150,7 +150,7 @@ class JudgeEvaluator(RunEvaluator):
         evaluator_run_id: uuid.UUID | None = None,
     ) -> EvaluationResult | EvaluationResults:
         """Judge a run's output, asynchronously."""
-        return await arun(self._evaluate(run, example, evaluator_run_id))
+        return await self._evaluate(run, example, evaluator_run_id)
 
     def __call__(
         self,
@@ -174,15 +174,15 @@ class JudgeEvaluator(RunEvaluator):
     ) -> Feedback | list[Feedback]:
         """Judge outputs asynchronously."""
         row = EvaluatedRow(inputs, outputs, reference_outputs, context, True)
-        return await arun(self._call(row))
+        return await self._call(row)
 
     def verdict_on(self, run_id: object) -> Mapping[str, object] | None:
         """Return what a summary needs of the verdict on a run; None if there is none."""
         return self._verdicts.get(str(run_id))
 
-    def _call(self, row: EvaluatedRow) -> Steps[Feedback | list[Feedback]]:
+    async def _call(self, row: EvaluatedRow) -> Feedback | list[Feedback]:
         run_id = uuid.uuid4()
-        outcome, ran = yield from self._judge(lambda: self._reader.case(row), run_id, {})
+        outcome, ran = await self._judge(lambda: self._reader.case(row), run_id, {})
         source = str(run_id) if ran and utils.tracing_is_enabled() is True else None
         feedback: list[Feedback] = [
             {
@@ -196,9 +196,9 @@ class JudgeEvaluator(RunEvaluator):
         ]
         return feedback if len(feedback) > 1 else feedback[0]
 
-    def _evaluate(
+    async def _evaluate(
         self, run: Run, example: Example | None, run_id: uuid.UUID | None
-    ) -> Steps[EvaluationResult | EvaluationResults]:
+    ) -> EvaluationResult | EvaluationResults:
         self._check_keys(run)
         inputs = example.inputs if example else run.inputs
         reference = example.outputs if example else None
@@ -208,7 +208,7 @@ class JudgeEvaluator(RunEvaluator):
             row = EvaluatedRow(inputs, self._reader.outputs(run), reference)
             return self._reader.case(row)
 
-        outcome, ran = yield from self._judge(case, run_id or uuid.uuid4(), metadata)
+        outcome, ran = await self._judge(case, run_id or uuid.uuid4(), metadata)
         self._remember(run.id, outcome["verdict"])
         results = [
             EvaluationResult(
@@ -246,15 +246,15 @@ class JudgeEvaluator(RunEvaluator):
                     "name one of them by `as_evaluator(judge, key=…)`, or its criteria"
                 )
 
-    def _judge(
+    async def _judge(
         self,
         read: Callable[[], dict[str, object]],
         run_id: uuid.UUID,
         metadata: dict[str, str],
-    ) -> Steps[tuple[JudgmentResult, bool]]:
+    ) -> tuple[JudgmentResult, bool]:
         """Return the judge's outcome on the case that is read, and whether it ran at all."""
         try:
-            outcome = yield from outcome_of(
+            outcome = await outcome_of(
                 self.judge, read(), run_id=run_id, run_name=self.key, metadata=metadata
             )
             return outcome, True
@@ -354,14 +354,14 @@ def _experiment_of(run: Run, names: dict[object, str]) -> str:
     return names[run.session_id]
 
 
-def _comparison(
+async def _comparison(
     judge: Judge, reader: CaseReader, sides: Sequence[Run], inputs: object, reference: object
-) -> Steps[CaseVerdict]:
+) -> CaseVerdict:
     try:
         a, b = map(reader.outputs, sides)
         case = reader.sides(inputs, a, b, reference)
         metadata = {f"run_{'ab'[i]}": str(side.id) for i, side in enumerate(sides)}
-        return (yield from outcome_of(judge, case, metadata=metadata))["verdict"]
+        return (await outcome_of(judge, case, metadata=metadata))["verdict"]
     except InputError as exc:
         return error_verdict(judge, exc)
 

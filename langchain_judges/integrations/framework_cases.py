@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, NotRequired, Unpack
 from langchain_core.runnables import RunnableConfig
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.waits import Steps, Wait
+from langchain_judges.asking.effects import Effect
 from langchain_judges.errors import InputError, JudgeError
 from langchain_judges.methods.describe import kind_of, marks_of, unwrapped
 from langchain_judges.methods.rubric.criteria import ready_names
@@ -217,9 +217,9 @@ class JudgmentResult(TypedDict):
     subscores: NotRequired[list[CriterionScore]]
 
 
-def outcome_of(
+async def outcome_of(
     judge: Judge, case: Mapping[str, object], **config: Unpack[RunnableConfig]
-) -> Steps[JudgmentResult]:
+) -> JudgmentResult:
     """Judge one case, on a thread of its own, and return the judge's whole outcome.
 
     Raises:
@@ -228,7 +228,7 @@ def outcome_of(
     """
     if getattr(unwrapped(judge), "checkpointer", None):
         config["configurable"] = {"thread_id": str(uuid.uuid4())}
-    outcome: JudgmentResult = yield Wait(
+    outcome: JudgmentResult = await Effect(
         lambda: judge.invoke(dict(case), config), lambda: judge.ainvoke(dict(case), config)
     )
     return outcome

@@ -25,7 +25,7 @@ from langsmith.run_trees import get_cached_client
 from langsmith.utils import LangSmithError
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.waits import Steps, Update, arun, run
+from langchain_judges.asking.effects import Update, run
 from langchain_judges.errors import InputError, JudgeError
 from langchain_judges.integrations.framework_cases import (
     CaseVerdict,
@@ -252,9 +252,9 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
     @hook_config(can_jump_to=["model"])
     async def aafter_agent(self, state: JudgedState, runtime: Runtime[Any]) -> Update | None:
         """Judge the answer, asynchronously."""
-        return await arun(self._after(state))
+        return await self._after(state)
 
-    def _after(self, state: JudgedState) -> Steps[Update | None]:
+    async def _after(self, state: JudgedState) -> Update | None:
         messages = answered(state)
         last = messages[-1] if messages else None
         is_answer = isinstance(last, AIMessage) and not last.tool_calls
@@ -264,7 +264,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         work = work_of(messages) if self.trajectory else answer
         earlier = state.get("judged") or []
         judge_run = uuid.uuid4()
-        outcome = yield from self._outcome(state, task_of(messages), work, judge_run)
+        outcome = await self._outcome(state, task_of(messages), work, judge_run)
         verdict = outcome["verdict"] if outcome else None
         score = None if verdict is None else score_of(verdict)
         current: Judged = {"answer": answer, "score": score, "verdict": verdict}
@@ -298,15 +298,15 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             update["structured_response"] = best["structured_response"]
         return update
 
-    def _outcome(
+    async def _outcome(
         self, state: JudgedState, task: PlainText, work: PlainText, judge_run: uuid.UUID
-    ) -> Steps[JudgmentResult | None]:
+    ) -> JudgmentResult | None:
         """Return the judge's outcome; None if there is nothing to compare with yet."""
         try:
             if (case := self._case(state, task, work)) is None:
                 return None
             names: RunnableConfig = {"run_id": judge_run, "run_name": self.key}
-            return (yield from outcome_of(self.judge, case, **names))
+            return await outcome_of(self.judge, case, **names)
         except JudgeError as exc:
             _LOGGER.warning("The answer was not judged: %s", exc)
             return {"verdict": error_verdict(self.judge, exc)}

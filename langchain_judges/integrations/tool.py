@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, Field
 
-from langchain_judges.asking.waits import Steps, arun, run
+from langchain_judges.asking.effects import run
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.framework_cases import (
     CaseVerdict,
@@ -58,14 +58,14 @@ def judge_tool(
     check_words(name=name, description=description)
     pairs = kind_of(judge) == "pair"
 
-    def steps(arguments: Mapping[str, object]) -> Steps[tuple[str, CaseVerdict]]:
+    async def steps(arguments: Mapping[str, object]) -> tuple[str, CaseVerdict]:
         case = {field: value for field, value in arguments.items() if value is not None}
         try:
             for field in case:
                 check_text(case[field], field)
             if not pairs:
                 check_basis_of(judge, case)
-            verdict = (yield from outcome_of(judge, case))["verdict"]
+            verdict = (await outcome_of(judge, case))["verdict"]
         except InputError as exc:
             raise ToolException(str(exc)) from exc
         summary = {k: v for k, v in verdict.items() if k in {"preference", "label"}}
@@ -73,7 +73,7 @@ def judge_tool(
         return json.dumps(summary, ensure_ascii=False), verdict
 
     async def later(**arguments: object) -> tuple[str, CaseVerdict]:
-        return await arun(steps(arguments))
+        return await steps(arguments)
 
     return StructuredTool.from_function(
         func=lambda **arguments: run(steps(arguments)),

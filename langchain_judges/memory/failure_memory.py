@@ -27,8 +27,8 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.example_selectors import BaseExampleSelector
 from langchain_core.vectorstores import VectorStore
 
+from langchain_judges.asking.effects import Effect, Lock, run
 from langchain_judges.asking.embeddings import SentenceEmbeddings
-from langchain_judges.asking.waits import Lock, Steps, Wait, arun, run
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.document_file import without_collection
 from langchain_judges.memory.example import (
@@ -88,12 +88,12 @@ class StoredExamples:
         self._reading = threading.Lock()
         self._latest: View | None = None
 
-    def snapshot(self) -> Steps[MemorySnapshot]:
+    async def snapshot(self) -> MemorySnapshot:
         """Return what the store holds, read again if it has changed."""
         if isinstance(self.store, FaissStore):
-            snapshot: MemorySnapshot = yield aside(partial(self._followed, self.store))
+            snapshot: MemorySnapshot = await aside(partial(self._followed, self.store))
             return snapshot
-        return self._snapshot or (yield from self._read_all())
+        return self._snapshot or (await self._read_all())
 
     def _followed(self, store: FaissStore) -> MemorySnapshot:
         """Return the snapshot of a store that tells what has changed in it."""
@@ -105,11 +105,11 @@ class StoredExamples:
                 self._snapshot = self._snapshot.with_changes(self._records(added), removed)
             return self._snapshot
 
-    def _read_all(self) -> Steps[MemorySnapshot]:
+    async def _read_all(self) -> MemorySnapshot:
         """Read all documents of the memory from a store that can only be searched."""
         wide = 1000
         while True:
-            documents = yield from self._search.documents("example", wide, {})
+            documents = await self._search.documents("example", wide, {})
             if len(documents) < wide:
                 break
             wide *= 4
@@ -124,26 +124,26 @@ class StoredExamples:
             Record.read(id, fields) for id, fields in found if fields.get("memory") == self.name
         ]
 
-    def refresh(self) -> Steps[None]:
+    async def refresh(self) -> None:
         """Read what other processes have written to the store."""
-        yield from self._turn.acquire()
+        await self._turn.acquire()
         try:
             if not isinstance(self.store, FaissStore):
-                yield from self._read_all()
+                await self._read_all()
         finally:
             self._turn.release()
 
-    def add(self, examples: list[NewExample]) -> Steps[tuple[list[str], int]]:
+    async def add(self, examples: list[NewExample]) -> tuple[list[str], int]:
         """Store new records; return every id, and the number of new records."""
-        yield from self._turn.acquire()
+        await self._turn.acquire()
         try:
-            snapshot = yield from self.snapshot()
+            snapshot = await self.snapshot()
             ids, new = snapshot.records_for(examples, _now())
             if new:
                 documents = [record.document(self.name) for record in new]
                 keys = [record.key for record in new]
                 store = self.store
-                yield Wait(
+                await Effect(
                     lambda: store.add_documents(documents, ids=keys),
                     lambda: store.aadd_documents(documents, ids=keys),
                 )
@@ -152,23 +152,23 @@ class StoredExamples:
         finally:
             self._turn.release()
 
-    def remove(self, ids: Iterable[str] | None, where: Mapping[str, object]) -> Steps[int]:
+    async def remove(self, ids: Iterable[str] | None, where: Mapping[str, object]) -> int:
         """Remove records; return how many examples lost a version or all of them.
 
         Args:
             ids: Of examples; None for all.
             where: What the fields of a version must be.
         """
-        yield from self._turn.acquire()
+        await self._turn.acquire()
         try:
-            snapshot = yield from self.snapshot()
+            snapshot = await self.snapshot()
             names = snapshot.versions if ids is None else dict.fromkeys(ids)
             candidates = (record for id in names for record in snapshot.records_of(id))
             records = [r for r in candidates if where.items() <= {**r.fields}.items()]
             keys, store = [record.key for record in records], self.store
             # Where an earlier process died in a deletion, one of nothing ends it.
             if keys or isinstance(store, FaissStore):
-                yield Wait(lambda: store.delete(keys), lambda: store.adelete(keys))
+                await Effect(lambda: store.delete(keys), lambda: store.adelete(keys))
                 self._changed(snapshot, [], keys)
             return len({record.id for record in records})
         finally:
@@ -181,9 +181,9 @@ class StoredExamples:
         if not isinstance(self.store, FaissStore):
             self._snapshot = before.with_changes(new, gone)
 
-    def seen(self) -> Steps[tuple[MemorySnapshot, Sequence[Record]]]:
+    async def seen(self) -> tuple[MemorySnapshot, Sequence[Record]]:
         """Return what this thread or task sees, and those records that the store has not."""
-        stored = yield from self.snapshot()
+        stored = await self.snapshot()
         if (view := _VIEWS.get().get(self)) is None:
             return stored, ()
         if stored is view.base:
@@ -193,14 +193,14 @@ class StoredExamples:
             each for key, each in records.items() if key not in stored.records
         ]
 
-    def held(self) -> Steps[View]:
+    async def held(self) -> View:
         """Return what this thread or task sees, as a view that stays."""
-        base = yield from self.snapshot()
+        base = await self.snapshot()
         return _VIEWS.get().get(self) or View(self, base, base)
 
-    def with_trial(self, examples: list[NewExample]) -> Steps[View]:
+    async def with_trial(self, examples: list[NewExample]) -> View:
         """Return a view with more examples: the latest one again where it is of the same."""
-        base, latest = (yield from self.snapshot()), self._latest
+        base, latest = (await self.snapshot()), self._latest
         _, records = base.records_for(examples, _now())
         keys = [record.key for record in records]
         if latest and latest.base is base and [r.key for r in latest.records] == keys:
@@ -294,7 +294,7 @@ class FailureMemory(BaseExampleSelector):
 
     async def arefresh(self) -> None:
         """Read what other processes have written to the store."""
-        await arun(self._stored.refresh())
+        await self._stored.refresh()
 
     def remember(self, examples: Iterable[Mapping[str, object]]) -> list[str]:
         """Remember audited examples and return their ids.
@@ -312,7 +312,7 @@ class FailureMemory(BaseExampleSelector):
 
     async def aremember(self, examples: Iterable[Mapping[str, object]]) -> list[str]:
         """Remember examples, as `remember` does."""
-        return await arun(self._remember(examples))
+        return await self._remember(examples)
 
     def forget(
         self,
@@ -344,7 +344,7 @@ class FailureMemory(BaseExampleSelector):
         round: int | None = None,
     ) -> int:
         """Forget examples, as `forget` does."""
-        return await arun(self._forget(ids, source=source, auditor=auditor, round=round))
+        return await self._forget(ids, source=source, auditor=auditor, round=round)
 
     def recall(
         self, item: Mapping[str, object], how: How | None = None, *, allow_leak: bool = False
@@ -364,7 +364,7 @@ class FailureMemory(BaseExampleSelector):
         self, item: Mapping[str, object], how: How | None = None, *, allow_leak: bool = False
     ) -> Recalled:
         """Return the examples to show, as `recall` does."""
-        return await arun(self._recall(item, how, allow_leak))
+        return await self._recall(item, how, allow_leak)
 
     @contextmanager
     def trial(self, examples: Iterable[Mapping[str, object]]) -> Iterator[None]:
@@ -422,28 +422,26 @@ class FailureMemory(BaseExampleSelector):
         snapshot, _ = beside_loop(lambda: run(self._stored.seen()))
         return snapshot
 
-    def _remember(self, examples: Iterable[Mapping[str, object]]) -> Steps[list[str]]:
-        ids, _ = yield from self._stored.add(check_examples(examples))
+    async def _remember(self, examples: Iterable[Mapping[str, object]]) -> list[str]:
+        ids, _ = await self._stored.add(check_examples(examples))
         return ids
 
-    def _forget(
-        self, ids: str | Sequence[str] | None, **fields: str | int | None
-    ) -> Steps[int]:
+    async def _forget(self, ids: str | Sequence[str] | None, **fields: str | int | None) -> int:
         where = {name: value for name, value in fields.items() if value is not None}
         if ids is None and not where:
             raise OptionError("`forget` needs `ids`, `source`, `auditor` or `round`")
-        return (yield from self._stored.remove([ids] if isinstance(ids, str) else ids, where))
+        return await self._stored.remove([ids] if isinstance(ids, str) else ids, where)
 
-    def _recall(
+    async def _recall(
         self, item: Mapping[str, object], how: How | None, allow_leak: bool
-    ) -> Steps[Recalled]:
+    ) -> Recalled:
         choice = self.how if how is None else read_recall(how)
         while True:
-            snapshot, extra = yield from self._stored.seen()
+            snapshot, extra = await self._stored.seen()
             query = RecallQuery(item, choice, snapshot, extra=extra, allow_leak=allow_leak)
-            result = yield from self._search.recalled(query)
+            result = await self._search.recalled(query)
             # Meanwhile the store may have lost what a view still holds.
-            if [*extra] == [*(yield from self._stored.seen())[1]]:
+            if [*extra] == [*(await self._stored.seen())[1]]:
                 return result
 
 

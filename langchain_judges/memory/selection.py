@@ -20,7 +20,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from langchain_judges.asking.waits import Steps, Wait
+from langchain_judges.asking.effects import Effect
 from langchain_judges.memory.example import Example, query_of, texts_of
 from langchain_judges.memory.faiss_store import FaissStore, unit
 from langchain_judges.memory.recall import Recall, Recalled
@@ -152,9 +152,9 @@ class ExampleSearch:
     embeddings: Embeddings
     name: str
 
-    def recalled(self, query: RecallQuery) -> Steps[Recalled]:
+    async def recalled(self, query: RecallQuery) -> Recalled:
         """Return the examples for a query, and what is to be known of them."""
-        examples = yield from self._choose(query)
+        examples = await self._choose(query)
         result = Recalled(each.example for each in examples)
         result.version, result.barred = query.snapshot.version, tuple(query.barred)
         result.allow_leak = query.allow_leak
@@ -162,7 +162,7 @@ class ExampleSearch:
             result.leaked = tuple(e["id"] for e in result if query.guard.bars(e))
         return result
 
-    def _choose(self, query: RecallQuery) -> Steps[Sequence[ExampleVersions]]:
+    async def _choose(self, query: RecallQuery) -> Sequence[ExampleVersions]:
         """Return the examples for a query, in the order in which they are chosen."""
         how, m = query.choice, query.choice.m or 0
         if how.kind == "none" or not any(query.pool):
@@ -178,17 +178,17 @@ class ExampleSearch:
             drawn = set(islice(filter(query.allows, sorted(pool, key=place)), m))
             return [each for each in pool if each in drawn]
         if how.kind == "knn":
-            return (yield from self._nearest(query, m))
-        near = yield from self._nearest(query, 4 * m)
+            return await self._nearest(query, m)
+        near = await self._nearest(query, 4 * m)
         chosen = _by_label(near, m)
         return [each for each in near if each in chosen]
 
-    def _nearest(self, query: RecallQuery, m: int) -> Steps[list[ExampleVersions]]:
+    async def _nearest(self, query: RecallQuery, m: int) -> list[ExampleVersions]:
         """Widen the search until enough of its hits may be shown."""
         wide = m + 8
         fields = {} if query.family is None else {"family": query.family}
         while True:
-            found = yield from self.documents(query.text, wide, fields)
+            found = await self.documents(query.text, wide, fields)
             examples = query.candidates(each.metadata.get("key") for each in found)[:m]
             if len(examples) == m or len(found) < wide:
                 break
@@ -198,32 +198,32 @@ class ExampleSearch:
             return examples
         # Examples on trial stand among the nearest as the store would have placed them.
         both, embed = [*examples, *extra], self.embeddings
-        own = yield Wait(
+        own = await Effect(
             lambda: embed.embed_query(query.text), lambda: embed.aembed_query(query.text)
         )
-        vectors = unit((yield from self._vectors_of([each.last for each in both])))
+        vectors = unit(await self._vectors_of([each.last for each in both]))
         scores = (vectors @ unit([own])[0]).round(6)
         best = np.argsort(-scores, kind="stable")[:m]
         return [both[place] for place in best]
 
-    def documents(self, text: str, k: int, fields: Mapping[str, str]) -> Steps[list[Document]]:
+    async def documents(self, text: str, k: int, fields: Mapping[str, str]) -> list[Document]:
         """Return the documents of the memory that a store finds, filtered if it can."""
         store, options, wanted = self.store, dict[str, Any](), {"memory": self.name, **fields}
         if isinstance(store, FaissStore):
             options = {"filter": wanted}
         elif isinstance(store, InMemoryVectorStore):
             options = {"filter": lambda each: wanted.items() <= each.metadata.items()}
-        documents: list[Document] = yield Wait(
+        documents: list[Document] = await Effect(
             lambda: store.similarity_search(text, k=k, **options),
             lambda: store.asimilarity_search(text, k=k, **options),
         )
         return documents
 
-    def _vectors_of(self, records: Sequence[Record]) -> Steps[list[Sequence[float]]]:
+    async def _vectors_of(self, records: Sequence[Record]) -> list[Sequence[float]]:
         """Return the vectors of records, each embedded once."""
         if missing := [record for record in records if record.vector is None]:
             embed, texts = self.embeddings, [record.text for record in missing]
-            new = yield Wait(
+            new = await Effect(
                 lambda: embed.embed_documents(texts), lambda: embed.aembed_documents(texts)
             )
             for record, vector in zip(missing, new, strict=True):
@@ -240,6 +240,6 @@ def _by_label(examples: Iterable[ExampleVersions], m: int) -> list[ExampleVersio
     return [each for turn in rounds for each in turn if each is not None][:m]
 
 
-def aside(work: Callable[[], Any]) -> Wait:
-    """Wait for the disk: in an event loop, in a thread beside it."""
-    return Wait(work, lambda: asyncio.to_thread(work))
+def aside(work: Callable[[], Any]) -> Effect:
+    """Effect for the disk: in an event loop, in a thread beside it."""
+    return Effect(work, lambda: asyncio.to_thread(work))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NotRequired, TypeGuard, TypeVar
 
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.waits import Steps, Wait
+from langchain_judges.asking.effects import Effect
 from langchain_judges.memory.example import MEANINGS, Example, texts_of
 from langchain_judges.memory.recall import Recall, Recalled
 from langchain_judges.orders import Order, in_slots
@@ -203,11 +203,11 @@ class Recaller:
     def _budget(self) -> int:
         return BUDGET if self.memory.budget is None else self.memory.budget
 
-    def recall(self, item: Mapping[str, object]) -> Steps[Recalled]:
+    async def recall(self, item: Mapping[str, object]) -> Recalled:
         """Recall examples for an item, whether they fit or not."""
         query = {name: value for name, value in item.items() if value is not None}
         memory, how, leak = self.memory, self.how, self.allow_leak
-        recalled: Recalled = yield Wait(
+        recalled: Recalled = await Effect(
             lambda: memory.recall(query, how, allow_leak=leak),
             lambda: memory.arecall(query, how, allow_leak=leak),
         )

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from langchain_judges.asking.ask import Question as Question
     from langchain_judges.asking.ask import Reply as Reply
     from langchain_judges.asking.ask import ask as ask
+    from langchain_judges.asking.effects import gather as gather
     from langchain_judges.asking.nodes import Call as Call
     from langchain_judges.asking.nodes import Emits as Emits
     from langchain_judges.asking.nodes import Gathered as Gathered
     from langchain_judges.asking.nodes import joined as joined
-    from langchain_judges.asking.waits import together as together
     from langchain_judges.methods.context import JudgeContext as JudgeContext
     from langchain_judges.methods.context import StateSchema as StateSchema
     from langchain_judges.methods.context import begin as begin

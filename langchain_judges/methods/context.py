@@ -20,11 +20,11 @@ from pydantic import BaseModel
 from langchain_judges.asking import nodes
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, Reply
+from langchain_judges.asking.effects import Step, Update
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.nodes import Next, Node, Route, blank_state, event_names
 from langchain_judges.asking.reading import PIECE, OwnPrompt, own_prompt, read_prompts
 from langchain_judges.asking.reply_store import ThreadReplies
-from langchain_judges.asking.waits import Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import Recaller, RememberedPair
@@ -233,7 +233,7 @@ class JudgeContext:
         """Return a node that asks once; see `asking.nodes.asks`."""
         return nodes.asks(call, read, self.schema.events)
 
-    def node(self, steps: Callable[[NodeInput], Steps[Update]]) -> Node:
+    def node(self, steps: Callable[[NodeInput], Step[Update]]) -> Node:
         """Return a node that asks several times, or decides while it asks."""
         return Node(steps, self.schema.events)
 
@@ -353,7 +353,7 @@ class RowSteps(ABC):
         """Check the row; a verdict in the update ends the judgment."""
 
     @abstractmethod
-    def recall(self, state: Any) -> Steps[Update]:
+    async def recall(self, state: Any) -> Update:
         """Recall the examples that fit the row."""
 
     def blank(self, row: Pair | Item) -> Update:

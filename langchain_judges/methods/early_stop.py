@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import combinations_with_replacement
 
-from langchain_judges.asking.waits import Steps, Update, together
+from langchain_judges.asking.effects import Step, Update, gather
 from langchain_judges.orders import Order
 from langchain_judges.verdict import Preference
 
@@ -35,12 +35,12 @@ def outcomes(
     return {plurality(votes + rest or votes) for rest in more}
 
 
-def in_waves(
+async def in_waves(
     orders: Sequence[Order],
     voters: int,
-    ask: Callable[[Order, int], Steps[Update]],
+    ask: Callable[[Order, int], Step[Update]],
     undecided: Callable[[Sequence[Update], Mapping[Order, int]], Collection[Order]],
-) -> Steps[tuple[list[Update], dict[Order, int]]]:
+) -> tuple[list[Update], dict[Order, int]]:
     """Ask the voters of each order until the others cannot change the verdict.
 
     The first wave is as many as can settle it if they agree; then one voter at a time.
@@ -61,7 +61,7 @@ def in_waves(
     due: Collection[Order] = orders
     while due:
         wave = [(order, n) for order in due for n in range(asked[order], asked[order] + size)]
-        updates += yield from together([ask(order, n) for order, n in wave])
+        updates += await gather([ask(order, n) for order, n in wave])
         asked |= {order: asked[order] + size for order in due}
         due = [o for o in undecided(updates, asked) if asked[o] < voters]
         size = 1

@@ -12,10 +12,10 @@ from langchain_core.runnables import Runnable
 from langgraph.constants import END, START
 from langgraph.errors import GraphBubbleUp
 
+from langchain_judges.asking.effects import Effect, Update
 from langchain_judges.asking.models import is_decision_model
 from langchain_judges.asking.nodes import Next, Route, plain
 from langchain_judges.asking.provider_errors import diagnosis
-from langchain_judges.asking.waits import Steps, Update, Wait
 from langchain_judges.errors import InputError, JudgeError, ModelAccessError, OptionError
 from langchain_judges.methods.context import SPARE_THREADS, MethodGraph, StateSchema
 from langchain_judges.methods.declaration import JudgeSpec
@@ -66,7 +66,7 @@ def read_members(options: Combination, value: MembersLike) -> tuple[Member, ...]
             returns them; a single model is asked by each of `methods`.
 
     Raises:
-        OptionError: The members do not fit together, or an option is not allowed.
+        OptionError: The members do not fit gather, or an option is not allowed.
     """
     if options.prompts:
         raise OptionError("`prompts` are those of a method; give them to the members")
@@ -159,7 +159,7 @@ class MemberJudgment(NamedTuple):
     subscores: list[Any]
 
 
-def ask_member(member: Member, kind: Kind, row: Mapping[str, object]) -> Steps[MemberJudgment]:
+async def ask_member(member: Member, kind: Kind, row: Mapping[str, object]) -> MemberJudgment:
     """Ask a member about a row; what goes wrong with it is its failure, not the row's.
 
     Raises:
@@ -168,7 +168,7 @@ def ask_member(member: Member, kind: Kind, row: Mapping[str, object]) -> Steps[M
     judge = member.judge
     field = "preference" if kind == "pair" else "label"
     try:
-        result = yield Wait(
+        result = await Effect(
             lambda: judge.invoke(row, {"run_name": member.name}),
             lambda: judge.ainvoke(row, {"run_name": member.name}),
         )

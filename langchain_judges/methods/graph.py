@@ -17,10 +17,10 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 from pydantic import BaseModel
 
+from langchain_judges.asking.effects import run, stoppable
 from langchain_judges.asking.limiter import ROW_COST, CallLimiter, RowCost
 from langchain_judges.asking.models import ModelSpec
 from langchain_judges.asking.reply_store import ThreadReplies
-from langchain_judges.asking.waits import arun, run, stoppable
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.shown import Memory
 from langchain_judges.methods.declaration import GraphOptions, JudgeSpec
@@ -208,7 +208,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
                     break
                 yield part
         if config and self.replies and _is_judged((await self.aget_state(config)).values):
-            await arun(self.replies.close(config))
+            await self.replies.close(config)
 
     def _begun(self, config: RunnableConfig | None) -> RunnableConfig | None:
         """Return the whole configuration of a run whose replies are kept; else None."""

@@ -8,8 +8,8 @@ from typing import Any, NotRequired, cast
 
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.effects import Update
 from langchain_judges.asking.nodes import Silent
-from langchain_judges.asking.waits import Steps, Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import RecallReport, cut_failures
@@ -89,10 +89,10 @@ class ItemSteps(RowSteps):
             return self.decided(item, not_labelled(failures, no_usage(), why))
         return self.blank(item)
 
-    def recall(self, state: ItemState) -> Steps[Update]:
+    async def recall(self, state: ItemState) -> Update:
         """Recall the audited mistakes that fit the item."""
         item, recaller = item_of(state), self.recaller
-        recalled = yield from recaller.recall(item)
+        recalled = await recaller.recall(item)
         examples = self.fitting(item, recalled)
         report = recaller.report(recalled, examples)
         return {"shown": examples, "recalled": report, "failures": cut_failures(report)}

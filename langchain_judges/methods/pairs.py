@@ -11,8 +11,8 @@ from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.effects import Update
 from langchain_judges.asking.nodes import Silent
-from langchain_judges.asking.waits import Steps, Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.shown import RecallReport, RememberedPair, block, cut_failures
 from langchain_judges.methods.context import RowSteps
@@ -144,9 +144,9 @@ class PairSteps(RowSteps):
             return self.decided(pair, not_judged(failures, no_usage(), why))
         return self.decided(pair, even_verdict()) if same else self.blank(pair)
 
-    def recall(self, state: PairState) -> Steps[Update]:
+    async def recall(self, state: PairState) -> Update:
         """Recall the audited mistakes that fit the pair."""
-        recalled = yield from self.recaller.recall(state)
+        recalled = await self.recaller.recall(state)
         examples = self.recaller.fitting(recalled, state)
         report = self.recaller.report(recalled, examples)
         return {"shown": examples, "recalled": report, "failures": cut_failures(report)}

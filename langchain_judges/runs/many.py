@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 from annotated_types import Ge, Gt, Le
 
 from langchain_judges.asking.ask import GRACE
-from langchain_judges.asking.waits import arun, run
+from langchain_judges.asking.effects import run
 from langchain_judges.errors import JudgeError, OptionError, RunStopped, needs
 from langchain_judges.options import check_value, with_options
 from langchain_judges.rows.checks import kind_of_verdict, read_label
@@ -262,11 +262,13 @@ class Run(_Judging, Iterator[ResultRow], AbstractContextManager["Run"]):
             raise state.fatal
 
     def _start(self, row: RunRow, pool: ThreadPoolExecutor) -> Future[ResultRow]:
-        steps = self._state.judge_one(row)
+        def judge() -> ResultRow:  # a row whose turn never comes leaves no coroutine behind
+            return run(self._state.judge_one(row))
+
         if self._state.is_active(row):
-            return pool.submit(copy_context().run, run, steps)
+            return pool.submit(copy_context().run, judge)
         future: Future[ResultRow] = Future()
-        future.set_result(run(steps))
+        future.set_result(judge())
         return future
 
     def _result(self, window: Window[Future[ResultRow]]) -> ResultRow:
@@ -356,7 +358,7 @@ class AsyncRun(_Judging, AsyncIterator[ResultRow], AbstractAsyncContextManager["
     def _start(self, row: RunRow) -> asyncio.Future[ResultRow]:
         steps = self._state.judge_one(row)
         if self._state.is_active(row):
-            return asyncio.create_task(arun(steps))
+            return asyncio.create_task(steps)
         future: asyncio.Future[ResultRow] = asyncio.get_running_loop().create_future()
         future.set_result(run(steps))
         return future

@@ -70,7 +70,7 @@ def judge_dataset(  # noqa: PLR0913 - each an option of its own
         address: Address of a running cluster; None for the current one, or one on this
             machine.
         **options: Further options of `judge_many`; `max_calls`, `max_tokens` and `max_cost`
-            bound all actors together, each of which has an equal share.
+            bound all actors gather, each of which has an equal share.
 
     Returns:
         The results as a dataset, and the summary of all actors. Where a budget was spent the

@@ -17,8 +17,8 @@ from typing import Any, cast
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable, RunnableConfig
 
+from langchain_judges.asking.effects import Effect
 from langchain_judges.asking.limiter import ROW_COST, CallLimiter, RowCost
-from langchain_judges.asking.waits import Steps, Wait
 from langchain_judges.errors import (
     InputError,
     OptionError,
@@ -268,10 +268,10 @@ class RunState:
         """Return whether a row was started: it is neither stored nor already failed."""
         return row.index in self._active
 
-    def judge_one(self, row: RunRow) -> Steps[ResultRow]:
+    async def judge_one(self, row: RunRow) -> ResultRow:
         """Judge one row, or read its stored result, and store the result."""
         try:
-            return (yield from self._judge_one(row))
+            return await self._judge_one(row)
         except RunStopped:
             raise
         except Exception as exc:  # the run ends with it, whatever it is
@@ -281,7 +281,7 @@ class RunState:
             self._active.pop(row.index, None)
             self._refresh()
 
-    def _judge_one(self, row: RunRow) -> Steps[ResultRow]:
+    async def _judge_one(self, row: RunRow) -> ResultRow:
         if row.key in self._files:
             result = row.again(self._files.read(row.key))
             server, own = (result.get("judge") or {}).get("server"), self.name.get("server")
@@ -295,7 +295,7 @@ class RunState:
         elif row.problem:
             outcome = self._refused(row)
         else:
-            outcome = yield from self._outcome(row, self._active[row.index])
+            outcome = await self._outcome(row, self._active[row.index])
         return self._keep(row, outcome)
 
     def _refused(self, row: RunRow) -> Mapping[str, object]:
@@ -305,13 +305,13 @@ class RunState:
             self._first_rows.raised(InputError(f"row {row.index}: {row.problem}"))
         return failed_outcome(row, "invalid_input", row.problem)
 
-    def _outcome(self, row: RunRow, row_cost: RowCost) -> Steps[Mapping[str, object]]:
+    async def _outcome(self, row: RunRow, row_cost: RowCost) -> Mapping[str, object]:
         """Return what the judge says of a row; an error of the judge fails only that row."""
         ROW_COST.set(row_cost)
         for memory in self._memories:
             memory.show()
         try:
-            return (yield from self._invoke(row))
+            return await self._invoke(row)
         except OverBudget as exc:
             return failed_outcome(row, "over_budget", str(exc), row_cost.usage)
         except Exception as exc:  # whatever a judge raises
@@ -321,7 +321,7 @@ class RunState:
                 self._first_rows.raised(exc)
             return outcome_of_error(row, exc, row_cost.usage)
 
-    def _invoke(self, row: RunRow) -> Steps[Mapping[str, object]]:
+    async def _invoke(self, row: RunRow) -> Mapping[str, object]:
         """Ask the judge; a row whose thread a crash interrupted resumes where it stopped."""
         judge, graph = self._judge, self._graph
         config: RunnableConfig = self._options.config or {}
@@ -329,7 +329,7 @@ class RunState:
         if self._keeps_threads:
             threads = {**config.get("configurable", {}), "thread_id": row.key}
             config = {**config, "configurable": threads}
-            state = yield Wait(
+            state = await Effect(
                 lambda: graph.get_state(config), lambda: graph.aget_state(config)
             )
             if state.next:
@@ -337,7 +337,7 @@ class RunState:
             elif judged_row(state.values):
                 names = graph.output_channels
                 return {key: state.values[key] for key in names if key in state.values}
-        outcome: Mapping[str, object] = yield Wait(
+        outcome: Mapping[str, object] = await Effect(
             lambda: judge.invoke(data, config), lambda: judge.ainvoke(data, config)
         )
         return outcome

@@ -185,7 +185,7 @@ class FakeModelServer:
         return ChatOpenAI(base_url=self.url, **{**common, **settings})
 
     def wait_for_calls(self, count: int, timeout: float = 300.0) -> None:
-        """Wait until so many requests have come.
+        """Effect until so many requests have come.
 
         Raises:
             TimeoutError: They have not come in `timeout` seconds.

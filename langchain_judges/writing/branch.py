@@ -11,8 +11,8 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.graph import END, START
 from langgraph.types import Send
 
+from langchain_judges.asking.effects import Update
 from langchain_judges.asking.nodes import Route
-from langchain_judges.asking.waits import Steps, Update
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.options import factory
 from langchain_judges.writing import prompts as texts
@@ -184,11 +184,11 @@ class _BranchSolveMerge(Writer[BranchWriter]):
         """Divide the concepts; a single one is written of at once."""
         return "split" if len(state["concepts"]) > 1 else self.solve_each(state)
 
-    def split(self, state: WriteState) -> Steps[Update]:
+    async def split(self, state: WriteState) -> Update:
         """Find a topic and divide the concepts into groups."""
         concepts = state["concepts"]
         groups = min(self.options.groups, len(concepts))
-        reply = yield from self.ask(
+        reply = await self.ask(
             "split",
             {**self.material(state), "topic": texts.PROPOSE, "groups": groups},
             shape=split_shape(groups, len(concepts)),
@@ -214,12 +214,12 @@ class _BranchSolveMerge(Writer[BranchWriter]):
             sends.append(Send("solve", self.work(state, group, f"group {number}", place)))
         return sends
 
-    def solve(self, work: WriteWork) -> Steps[Update]:
+    async def solve(self, work: WriteWork) -> Update:
         """Draft a text with the concepts of one group."""
-        reply = yield from self.ask("solve", self.material(work), work["unit"])
+        reply = await self.ask("solve", self.material(work), work["unit"])
         return piece_of(work["unit"], reply)
 
-    def merge(self, state: WriteState) -> Steps[Update]:
+    async def merge(self, state: WriteState) -> Update:
         """Make one text of the drafts, with the concepts of all of them."""
         parts: list[GivenPart] = [
             {"concepts": group, "text": text}
@@ -229,18 +229,16 @@ class _BranchSolveMerge(Writer[BranchWriter]):
         if len(parts) < 2:
             return {"text": parts[0]["text"] if parts else None}
         concepts = [concept for part in parts for concept in part["concepts"]]
-        reply = yield from self.ask(
-            "merge", self.material({**state, "concepts": concepts}, parts)
-        )
+        reply = await self.ask("merge", self.material({**state, "concepts": concepts}, parts))
         update = piece_of("whole", reply)
         return {**update, "text": update["pieces"][0]["text"]}
 
-    def repair(self, state: WriteState) -> Steps[Update]:
+    async def repair(self, state: WriteState) -> Update:
         """Ask for the text again, with the concepts that it lacks; keep the better one."""
         text = state["text"] or ""
         lacking = [each["concept"] for each in state["missing"]]
         turn = state["turns"] + 1
-        reply = yield from self.ask(
+        reply = await self.ask(
             "repair",
             self.material(state, text=text, missing="\n".join(lacking)),
             f"turn {turn}" if turn > 1 else "",

@@ -11,8 +11,8 @@ from langgraph.graph import END, START
 from langgraph.types import Send
 
 from langchain_judges.asking.ask import sample_seed
+from langchain_judges.asking.effects import Update
 from langchain_judges.asking.nodes import Route
-from langchain_judges.asking.waits import Steps, Update
 from langchain_judges.methods.declaration import Seed
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.options import factory
@@ -106,9 +106,9 @@ def _graph(writer: _SinglePrompt) -> JudgeGraph:
 class _SinglePrompt(Writer[SinglePromptWriter]):
     """The steps of the baselines, with their options and questions."""
 
-    def plan(self, state: WriteState) -> Steps[Update]:
+    async def plan(self, state: WriteState) -> Update:
         """Find a topic."""
-        reply = yield from self.ask("plan", self.material(state))
+        reply = await self.ask("plan", self.material(state))
         topic = reply.data["topic"].strip() if reply.data else None
         return {"topic": topic, "failures": reply.failures, "usages": [reply.usage]}
 
@@ -121,14 +121,14 @@ class _SinglePrompt(Writer[SinglePromptWriter]):
             for number, unit in zip(numbers, units, strict=True)
         ]
 
-    def draft(self, work: WriteWork) -> Steps[Update]:
+    async def draft(self, work: WriteWork) -> Update:
         """Write one text with all the concepts."""
         number = work["sample"]
         seed = sample_seed(self.options.seed, number - 1) if work["unit"] else None
-        reply = yield from self.ask("draft", self.material(work), work["unit"], seed=seed)
+        reply = await self.ask("draft", self.material(work), work["unit"], seed=seed)
         return piece_of(str(number), reply)
 
-    def choose(self, state: WriteState) -> Steps[Update]:
+    async def choose(self, state: WriteState) -> Update:
         """Choose among the texts: by the model, or by what they lack."""
         candidates = [piece["text"] for piece in state["pieces"] if piece["text"]]
         if not candidates or len(candidates) == 1:
@@ -137,7 +137,7 @@ class _SinglePrompt(Writer[SinglePromptWriter]):
             wanted, counting = state["concepts"], self.options.counting
             lacking = [len(missing(wanted, text, **counting)) for text in candidates]
             return {"text": candidates[lacking.index(min(lacking))]}
-        reply = yield from self.ask(
+        reply = await self.ask(
             "choose",
             self.material(state, [{"concepts": [], "text": text} for text in candidates]),
             shape=pick_shape(len(candidates)),

@@ -13,8 +13,8 @@ from pydantic import BaseModel, Field, create_model, model_validator
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.ask import Question, Reply, ask
+from langchain_judges.asking.effects import Update
 from langchain_judges.asking.nodes import Emits, Silent, joined
-from langchain_judges.asking.waits import Steps, Update
 from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.declaration import GraphOptions
 from langchain_judges.rows.checks import check_task
@@ -220,7 +220,7 @@ class Writer(Generic[Own]):
         check_task(dict(state))
         return {**self.context.schema.blank, "concepts": distinct(state["concepts"])}
 
-    def ask(
+    async def ask(
         self,
         step: str,
         material: Mapping[str, object],
@@ -228,7 +228,7 @@ class Writer(Generic[Own]):
         *,
         shape: type[BaseModel] | None = None,
         seed: int | None = None,
-    ) -> Steps[Reply]:
+    ) -> Reply:
         """Ask a step's question.
 
         Args:
@@ -244,7 +244,7 @@ class Writer(Generic[Own]):
             question = replace(question, label=label)
         if shape:
             question = replace(question, shape=shape)
-        return ask(question, material, unit=unit, seed=seed)
+        return await ask(question, material, unit=unit, seed=seed)
 
     def material(
         self,

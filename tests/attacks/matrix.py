@@ -179,7 +179,7 @@ def _ended(case: Case, script: Script, process: Program) -> None:
 
 
 def _until_its_end(process: Program) -> str:
-    """Wait for a run, and return what it says; one that hangs shows where."""
+    """Effect for a run, and return what it says; one that hangs shows where."""
     alarm = threading.Timer(HANGS, process.send_signal, [signal.SIGABRT])
     alarm.start()
     try:

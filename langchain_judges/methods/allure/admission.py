@@ -13,7 +13,7 @@ from typing import Literal
 
 from langgraph.types import Overwrite, Send
 
-from langchain_judges.asking.waits import Steps, Update, Wait
+from langchain_judges.asking.effects import Effect, Update
 from langchain_judges.memory.shown import Memory
 from langchain_judges.methods.allure.held_out import (
     ROUNDING,
@@ -124,7 +124,7 @@ class Admission:
         ]
         return [Send("try", each) for each in batches] or "admit"
 
-    def decide(self, state: AuditState) -> Steps[Update]:
+    async def decide(self, state: AuditState) -> Update:
         """Remember the examples on trial; or halve them if dev fell with them."""
         batch = state["batch"]
         if not batch:
@@ -135,7 +135,7 @@ class Admission:
             if not trial["admitted"]:
                 return self._refused(state, trial, update)
         memory = self.memory
-        ids: list[str] = yield Wait(
+        ids: list[str] = await Effect(
             lambda: memory.remember(batch), lambda: memory.aremember(batch)
         )
         if state["dev"]:

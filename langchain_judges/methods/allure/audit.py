@@ -16,9 +16,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite, Send
 
+from langchain_judges.asking.effects import Effect, Update, emit
 from langchain_judges.asking.nodes import Node, Route, plain
 from langchain_judges.asking.reply_store import ThreadReplies, key_of
-from langchain_judges.asking.waits import Steps, Update, Wait, emit
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
 from langchain_judges.methods.allure.admission import Admission, Reach, Rounds
@@ -325,16 +325,14 @@ class Loop:
             if item["id"] in stale
         ] or "check"
 
-    def evaluate(self, work: EvaluationWork) -> Steps[Update]:
+    async def evaluate(self, work: EvaluationWork) -> Update:
         """Judge one item with what the memory now holds."""
         judge, item = self.judge, work["item"]
-        verdict = yield from self._judged(
-            item, self.memory.version, judge.invoke, judge.ainvoke
-        )
+        verdict = await self._judged(item, self.memory.version, judge.invoke, judge.ainvoke)
         emit("verdict", "evaluate", verdict, item["id"])
         return {work["part"]: {item["id"]: verdict}}
 
-    def try_out(self, batch: Batch) -> Steps[Update]:
+    async def try_out(self, batch: Batch) -> Update:
         """Judge items of dev as if the memory held what is on trial."""
         judge, memory, examples = self.judge, self.memory, batch["examples"]
 
@@ -352,25 +350,25 @@ class Loop:
         verdicts: VerdictsById = {}
         for item in batch["items"]:
             id = item["id"]
-            verdicts[id] = yield from self._judged(item, version, now, later)
+            verdicts[id] = await self._judged(item, version, now, later)
             emit("verdict", "try", verdicts[id], id)
         return {"trial_verdicts": verdicts}
 
-    def _judged(
+    async def _judged(
         self,
         item: Item,
         version: str,
         now: Callable[[Item], JudgeOutput],
         later: Callable[[Item], Awaitable[JudgeOutput]],
-    ) -> Steps[LabelVerdict]:
+    ) -> LabelVerdict:
         """Judge an item, or take what was paid for before a kill."""
 
-        def ask() -> Steps[LabelVerdict]:
-            output: JudgeOutput = yield Wait(lambda: now(item), lambda: later(item))
+        async def ask() -> LabelVerdict:
+            output: JudgeOutput = await Effect(lambda: now(item), lambda: later(item))
             return cast("LabelVerdict", {**_BLANK, **output["verdict"]})
 
         key = key_of("verdict", self.mark, version, item["id"], item)
-        return (yield from self.paid.once(key, ask))
+        return await self.paid.once(key, ask)
 
     def check_labels(self, state: AuditState) -> Update:
         """Let the check doubt the labels."""
@@ -389,10 +387,10 @@ class Loop:
         drawn = drawn_beside(doubts, others, self.options.right_share, self.options.seed)
         return {"proposals": [*doubts, *drawn]}
 
-    def audit(self, state: AuditState) -> Steps[Update]:
+    async def audit(self, state: AuditState) -> Update:
         """Have every proposal decided; queue what was accepted."""
         proposals = state["proposals"]
-        decisions, usages = yield from self.audit_by(proposals)
+        decisions, usages = await self.audit_by(proposals)
         by_id = {decision["id"]: decision for decision in decisions}
         for decision in decisions:
             emit("decision", "audit", decision)
@@ -410,7 +408,7 @@ class Loop:
             **self.admission.queued(examples, state),
         }
 
-    def measure_round(self, state: AuditState) -> Steps[Update]:
+    async def measure_round(self, state: AuditState) -> Update:
         """Record the result of the round, and decide whether another one follows."""
         result = self.rounds.summary(state)
         emit("round", "measure", result)
@@ -420,7 +418,7 @@ class Loop:
         stale = self.reach.touched(state["pool"], families)
         stopped = self.rounds.stopped(history)
         if stopped:
-            yield from self.paid.close()
+            await self.paid.close()
         return {
             "history": history,
             "stopped": stopped,

@@ -13,8 +13,8 @@ from pydantic import BaseModel, create_model
 
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, ask
+from langchain_judges.asking.effects import Effect, Step, gather
 from langchain_judges.asking.reply_store import ThreadReplies, key_of
-from langchain_judges.asking.waits import Steps, Wait, together
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure import prompts as texts
 from langchain_judges.methods.allure.failure_modes import Mode
@@ -39,7 +39,7 @@ Auditor = str | BaseChatModel | Callable[[AuditProposal], Any]
 # Decisions, and what they cost.
 Audited = tuple[list[AuditDecision], list[Usage]]
 # Decides proposals.
-Audit = Callable[[Sequence[AuditProposal]], Steps[Audited]]
+Audit = Callable[[Sequence[AuditProposal]], Step[Audited]]
 
 # Proposals that a model audits at the same time.
 _AT_A_TIME = 8
@@ -102,15 +102,14 @@ def resolve_auditor(
     )
 
 
-def _by_people(
+async def _by_people(
     proposals: Sequence[AuditProposal], labels: Sequence[Label], modes: Sequence[Mode]
-) -> Steps[Audited]:
+) -> Audited:
     """Interrupt the graph with all proposals, until each of them has an answer.
 
     Answers may come in several parts; what is missing or cannot be read is asked again,
     with the problems beside it.
     """
-    yield from ()
     open_proposals = list(proposals)
     decisions: list[AuditDecision] = []
     problems: list[str] = []
@@ -133,12 +132,12 @@ def _by_people(
     return decisions, []
 
 
-def _by_function(
+async def _by_function(
     proposals: Sequence[AuditProposal],
     function: Callable[[AuditProposal], object],
     labels: Sequence[Label],
     name: str,
-) -> Steps[Audited]:
+) -> Audited:
     """Ask a function about each proposal."""
 
     async def later(proposal: AuditProposal) -> object:
@@ -147,7 +146,7 @@ def _by_function(
 
     answers: dict[str, object] = {}
     for proposal in proposals:
-        answers[proposal["id"]] = yield Wait(
+        answers[proposal["id"]] = await Effect(
             partial(function, proposal), partial(later, proposal)
         )
     decisions, problems = read_answers(answers, proposals, labels, name)
@@ -190,9 +189,9 @@ def _by_model(
 ) -> Audit:
     name = str(question.adapter.identity["name"])
 
-    def answer(proposal: AuditProposal) -> Steps[tuple[dict[str, object], Usage]]:
+    async def answer(proposal: AuditProposal) -> tuple[dict[str, object], Usage]:
         variables = _variables(proposal, modes, standard(proposal["item"]))
-        reply = yield from ask(question, variables, unit=str(proposal["id"]))
+        reply = await ask(question, variables, unit=str(proposal["id"]))
         if reply.data is None:
             why = reply.failures[0]["reason"]
             return {"answer": "reject", "note": f"not audited: {why}"}, reply.usage
@@ -200,14 +199,14 @@ def _by_model(
         fields = {"answer": reply.data["answer"], "note": reply.data["reason"]}
         return {**fields, "mode": None if mode == "none" else mode}, reply.usage
 
-    def audit(proposals: Sequence[AuditProposal]) -> Steps[Audited]:
+    async def audit(proposals: Sequence[AuditProposal]) -> Audited:
         answers: dict[str, dict[str, object]] = {}
         usages: list[Usage] = []
         for start in range(0, len(proposals), _AT_A_TIME):
             some = proposals[start : start + _AT_A_TIME]
             keys = [key_of("audit", question.version, name, each) for each in some]
             calls = [partial(answer, each) for each in some]
-            replies = yield from together(list(map(paid.once, keys, calls)))
+            replies = await gather(list(map(paid.once, keys, calls)))
             for proposal, (fields, usage) in zip(some, replies, strict=True):
                 answers[proposal["id"]] = fields
                 usages.append(usage)

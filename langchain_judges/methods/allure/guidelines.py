@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, ask
-from langchain_judges.asking.waits import Steps, Wait, run
+from langchain_judges.asking.effects import Effect, run
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.failure_memory import FailureMemory
 from langchain_judges.memory.selection import aside
@@ -106,16 +106,16 @@ def guidelines_shape(most: int) -> type[BaseModel]:
     )
 
 
-def _drawn(
+async def _drawn(
     model: str | BaseChatModel,
     memory: FailureMemory,
     dev: Sequence[Mapping[str, Any]],
     most: int,
     options: Mapping[str, Any],
-) -> Steps[Guidelines]:
+) -> Guidelines:
     if most < 1:
         raise OptionError(f"`most` must be at least 1, got {most!r}")
-    examples = yield aside(memory.examples)
+    examples = await aside(memory.examples)
     plain = create_allure_judge(model, **options)
     checked = ALLURE(**options)
     labels = list(checked.labels)
@@ -136,7 +136,7 @@ def _drawn(
         "most": most,
         "standard": standard_of(plain)(items[0]),
     }
-    reply = yield from ask(question, variables, unit="memory")
+    reply = await ask(question, variables, unit="memory")
     if reply.data is None:  # nothing to try: dev is not paid for
         return {
             "guidelines": "",
@@ -152,8 +152,8 @@ def _drawn(
         **options,
         "instructions": "\n".join(filter(None, (options.get("instructions"), text))),
     }
-    before, judged = yield from _judged(plain, items, labels)
-    after, judged_after = yield from _judged(create_allure_judge(model, **own), items, labels)
+    before, judged = await _judged(plain, items, labels)
+    after, judged_after = await _judged(create_allure_judge(model, **own), items, labels)
     verdicts = [*judged, *judged_after]
     risk, old, new = fall_risk(before, after), measure(before), measure(after)
     fell = any(new[name] < old[name] - ROUNDING for name in ("accuracy", "balanced_accuracy"))
@@ -198,12 +198,12 @@ def _held_out(
     return items
 
 
-def _judged(
+async def _judged(
     judge: Any, items: Sequence[AuditItem], labels: Sequence[Label]
-) -> Steps[tuple[list[Case], list[LabelVerdict]]]:
+) -> tuple[list[Case], list[LabelVerdict]]:
     shown: list[Item] = [item_of(item) for item in items]
     config: RunnableConfig = {"max_concurrency": _AT_ONCE}
-    results = yield Wait(
+    results = await Effect(
         lambda: judge.batch(shown, config), lambda: judge.abatch(shown, config)
     )
     verdicts: dict[str, LabelVerdict] = {

@@ -13,8 +13,8 @@ from langgraph.constants import END
 from langgraph.types import Send
 
 from langchain_judges.asking.ask import Reply, ask, sample_seed
+from langchain_judges.asking.effects import SingleFlight, Update, gather
 from langchain_judges.asking.nodes import Call, Next, Route
-from langchain_judges.asking.waits import SingleFlight, Steps, Update, together
 from langchain_judges.memory.shown import block
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.bsm.options import BSM
@@ -96,7 +96,7 @@ class BSMSteps(PairSteps):
         hidden = any(self._hides(pair, side) for side in ("output_a", "output_b"))
         return super().focus_on(pair) + (texts.NOT_SHOWN if hidden else "")
 
-    def reference(self, state: BSMState) -> Steps[Update]:
+    async def reference(self, state: BSMState) -> Update:
         """Take the pair's own reference, or write one, once for each request."""
         if reference := state.get("reference"):
             return {"written_reference": reference}
@@ -108,7 +108,7 @@ class BSMSteps(PairSteps):
             "focus": texts.ANSWER_FOCUS if user_turns(state["input"]) > 1 else "",
         }
         question = self.context.question("reference", Answer)
-        reply, reused = yield from self.references.get(
+        reply, reused = await self.references.get(
             request, lambda: ask(question, variables), lambda reply: reply.data is not None
         )
         return {
@@ -117,13 +117,13 @@ class BSMSteps(PairSteps):
             "usages": [cached_usage("reference") if reused else reply.usage],
         }
 
-    def branch(self, state: BSMState) -> Steps[Update]:
+    async def branch(self, state: BSMState) -> Update:
         """Plan the criteria from the request alone, once for each request."""
         options = self.options
         if options.plan:
             return {"criteria": [*options.plan]}
         plans: Sequence[Order | None] = (None,) if options.reuse_plan else options.order_list
-        replies = yield from together([self._plan(state, order) for order in plans])
+        replies = await gather([self._plan(state, order) for order in plans])
         criteria: list[PlanLine] = []
         for order, (reply, _) in zip(plans, replies, strict=True):
             planned = distinct_criteria(reply.data["criteria"]) if reply.data else []
@@ -137,7 +137,7 @@ class BSMSteps(PairSteps):
             ],
         }
 
-    def _plan(self, state: BSMState, order: Order | None) -> Steps[tuple[Reply, bool]]:
+    async def _plan(self, state: BSMState, order: Order | None) -> tuple[Reply, bool]:
         options, request = self.options, shown_task(state["input"])
         question = self.context.question("branch", plan_shape(options.max_criteria))
         # Overall verdicts say what counts, and nothing of one criterion: where scores are
@@ -151,7 +151,7 @@ class BSMSteps(PairSteps):
             "count": plan_words(options.max_criteria),
         }
         unit = ORDER_NAMES[order] if order else ""
-        return self.plans.get(
+        return await self.plans.get(
             json.dumps([unit, variables], default=str),
             lambda: ask(question, variables, unit=unit, order=order),
             lambda reply: reply.data is not None,
@@ -212,7 +212,7 @@ class BSMSteps(PairSteps):
         }
         return {"subscores": [subscore]}
 
-    def merge(self, state: BSMState) -> Steps[Update]:
+    async def merge(self, state: BSMState) -> Update:
         """Sum or weigh the findings of each order, then combine the orders."""
         options, criteria = self.options, state["criteria"]
         failures, usages = list(state["failures"]), list(state["usages"])
@@ -222,7 +222,7 @@ class BSMSteps(PairSteps):
         if reason is None:
             by_order = {order: order_totals(order, cells) for order in options.order_list}
         if by_order and options.merge == "model":
-            replies = yield from together(
+            replies = await gather(
                 [self._weigh(state, order, cells) for order in options.order_list]
             )
             for order, reply in zip(options.order_list, replies, strict=True):
@@ -237,7 +237,7 @@ class BSMSteps(PairSteps):
             verdict = decide(options, cells, by_order, failures, usage)
         return {"verdict": verdict, "by_order": by_order}
 
-    def _weigh(self, state: BSMState, order: Order, cells: ScoreCells) -> Steps[Reply]:
+    async def _weigh(self, state: BSMState, order: Order, cells: ScoreCells) -> Reply:
         criteria, request = state["criteria"], shown_task(state["input"])
         findings_text = findings(criteria, state["subscores"], order, cells)
         examples = examples_in(state)
@@ -251,7 +251,7 @@ class BSMSteps(PairSteps):
             **self.frame(pair_of(state), lessons),
         }
         question = self.context.question("merge", Choice)
-        return ask(question, variables, unit=ORDER_NAMES[order], order=order)
+        return await ask(question, variables, unit=ORDER_NAMES[order], order=order)
 
     def material(self, pair: ShownPair, order: Order) -> dict[str, object]:
         """Return the variables of a prompt that shows request, reference and both texts.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, Protocol, cast, ove
 
 from langgraph.constants import END
 
+from langchain_judges.asking.effects import Update
 from langchain_judges.asking.nodes import Emits, Node, Route, joined, plain
-from langchain_judges.asking.waits import Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.cascade.options import Cascade
 from langchain_judges.methods.ensemble import (
@@ -108,7 +108,7 @@ class CascadeSteps:
     calibrated: bool
     open_agreement: float | None = None
 
-    def ask(self, state: CascadeState | ItemCascadeState) -> Steps[Update]:
+    async def ask(self, state: CascadeState | ItemCascadeState) -> Update:
         """Ask the judge whose turn it is.
 
         Raises:
@@ -121,7 +121,7 @@ class CascadeSteps:
                 "`calibrate_cascade(cascade, rows)` returns, of some hundreds of labels"
             )
         member = self.members[len(state["stages"])]
-        answer = yield from ask_member(member, self.kind, row_of(self.kind, state))
+        answer = await ask_member(member, self.kind, row_of(self.kind, state))
         sure = certainty(answer.verdict, calibrated=self.calibrated)
         return {
             "stages": [{**answer.opinion, "certainty": sure}],

@@ -16,9 +16,9 @@ from langgraph.types import Overwrite, Send
 from pydantic import BaseModel
 
 from langchain_judges.asking.ask import Question, Reply, sample_seed
+from langchain_judges.asking.effects import Update
 from langchain_judges.asking.nodes import Call, Next, Route
 from langchain_judges.asking.reading import lax_shape
-from langchain_judges.asking.waits import Steps, Update
 from langchain_judges.methods.context import JudgeContext, StateSchema, begin
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct.options import (
@@ -118,11 +118,11 @@ class BaselineSteps(PairSteps):
         plan = distinct_criteria(reply.data["criteria"]) if reply.data else []
         return {"criteria": plan[: self.form.max_criteria]}
 
-    def judge_in_waves(self, state: DirectState) -> Steps[Update]:
+    async def judge_in_waves(self, state: DirectState) -> Update:
         """Ask samples only while they can change the verdict."""
         options, pair = self.options, pair_of(state)
         node = self.context.asks(self.judge, self.judged)
-        updates, _ = yield from in_waves(
+        updates, _ = await in_waves(
             options.order_list,
             self.form.samples,
             lambda order, sample: node.drive(self._work(state, order, sample), "judge"),

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from langchain_judges.asking.ask import Reply
-from langchain_judges.asking.waits import Update
+from langchain_judges.asking.effects import Update
 from langchain_judges.methods.direct.options import Baseline
 from langchain_judges.methods.direct.replies import DirectBallot, JudgeWork
 from langchain_judges.methods.early_stop import outcomes, plurality

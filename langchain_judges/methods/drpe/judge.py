@@ -12,10 +12,10 @@ from langgraph.constants import END
 from langgraph.types import Overwrite, Send
 
 from langchain_judges.asking.ask import Question, ask, recorded, sample_seed
+from langchain_judges.asking.effects import SingleFlight, Update
 from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings
 from langchain_judges.asking.nodes import Next, Route
 from langchain_judges.asking.reading import lax_shape
-from langchain_judges.asking.waits import SingleFlight, Steps, Update
 from langchain_judges.memory.shown import block
 from langchain_judges.methods.context import JudgeContext, StateSchema, begin
 from langchain_judges.methods.drpe import prompts as texts
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 class VoteSteps(DRPESteps):
     """The steps that ask the panel, and decide."""
 
-    def vote_in_waves(self, state: DRPEState) -> Steps[Update]:
+    async def vote_in_waves(self, state: DRPEState) -> Update:
         """Ask roles one by one, and only while they can change the verdict."""
         pair, roles = pair_of(state), state["roles"]
         orders, node = self.orders(pair), self.context.node(self.vote)
@@ -71,10 +71,10 @@ class VoteSteps(DRPESteps):
             left = is_open(roles, ballots, orders, min(asked.values()), self.options)
             return orders if left else []
 
-        def ask_role(order: Order, position: int) -> Steps[Update]:
-            return node.drive(self._work(state, order, 0, [position]), "vote")
+        async def ask_role(order: Order, position: int) -> Update:
+            return await node.drive(self._work(state, order, 0, [position]), "vote")
 
-        updates, asked = yield from in_waves(orders, len(roles), ask_role, undecided)
+        updates, asked = await in_waves(orders, len(roles), ask_role, undecided)
         gathered = {
             key: [each for update in updates for each in update[key]]
             for key in ("ballots", "failures", "usages")
@@ -120,7 +120,7 @@ class VoteSteps(DRPESteps):
         coin.shuffle(everyone)
         return [everyone] if everyone else []
 
-    def vote(self, work: VoteWork) -> Steps[Update]:
+    async def vote(self, work: VoteWork) -> Update:
         """Ask the panel, or one role of it, which text is better and why.
 
         In a trace every role of a panel that was asked at once has a run of its own.
@@ -130,7 +130,7 @@ class VoteSteps(DRPESteps):
         place = self._place(work)
         sampled = self.options.poll.replies > 1
         seed = sample_seed(self.options.seed, work["sample"]) if sampled else None
-        reply = yield from ask(
+        reply = await ask(
             question,
             self._variables(work, voters),
             unit=f"{'panel' if batch else voters[0]['type']}{place}",
@@ -142,7 +142,7 @@ class VoteSteps(DRPESteps):
         for ballot in ballots if batch else []:
             role, unit = work["roles"][ballot["position"]], f"{ballot['role']}{place}"
             played = replace(question, label="role")
-            yield recorded(played, role, {**ballot}, unit=unit, order=order, seed=seed)
+            await recorded(played, role, {**ballot}, unit=unit, order=order, seed=seed)
         return {
             "ballots": ballots,
             "failures": [*reply.failures, *missing],

@@ -13,8 +13,8 @@ from typing import Any
 from langchain_core.embeddings import Embeddings
 
 from langchain_judges.asking.ask import Question, Reply, ask
+from langchain_judges.asking.effects import Effect, SingleFlight, Update, gather
 from langchain_judges.asking.embeddings import embedded
-from langchain_judges.asking.waits import SingleFlight, Steps, Update, Wait, together
 from langchain_judges.methods.drpe.options import DRPE, Panel
 from langchain_judges.methods.drpe.replies import DRPEState, readers_shape
 from langchain_judges.methods.drpe.roles import (
@@ -104,12 +104,12 @@ class RoleSteps(DRPESteps):
             "roles_key": self.key(self._context(state), task),
         }
 
-    def roles(self, state: DRPEState) -> Steps[Update]:
+    async def roles(self, state: DRPEState) -> Update:
         """Seat the panel: the static judges, and diverse readers of the text."""
         _, task = self.task(pair_of(state))
         if not self.options.generates:
             return {"roles": list(self.panel.static_roles(task))}
-        panel, is_cached = yield from self.panels.get(
+        panel, is_cached = await self.panels.get(
             state["roles_key"],
             lambda: self.draw(self._context(state), task),
             lambda panel: bool(panel["whole"]),
@@ -135,7 +135,7 @@ class RoleSteps(DRPESteps):
         data = json.dumps([view, about, self.options.seed], sort_keys=True, default=str)
         return hashlib.sha256(data.encode()).hexdigest()[:16]
 
-    def draw(self, text: str, task: Task) -> Steps[Update]:
+    async def draw(self, text: str, task: Task) -> Update:
         """Ask for readers of both kinds and choose the diverse ones."""
         static, target = self.panel.static_roles(task), self.panel.dynamic
         variables = {
@@ -145,7 +145,7 @@ class RoleSteps(DRPESteps):
             "pool": self.panel.readers,
         }
         asks = [ask(each, variables, unit=kind) for kind, each in self.questions.items()]
-        replies = yield from together(asks)
+        replies = await gather(asks)
         by_kind = dict(zip(self.questions, replies, strict=True))
         # Readers beyond those that were asked for would be votes that nobody counted on.
         proposed = first_of_each_kind(distinct(_proposals(by_kind)), self.panel.readers)
@@ -157,7 +157,7 @@ class RoleSteps(DRPESteps):
                 {"step": "roles", "unit": "", "reason": "missing", "detail": detail}
             )
         if self.panel.clustering and seated:
-            seated, unclustered = yield from self._diverse(seated, target)
+            seated, unclustered = await self._diverse(seated, target)
         return {
             "proposed": proposed,
             "roles": [*static, *seated],
@@ -170,9 +170,9 @@ class RoleSteps(DRPESteps):
         """Return what the readers read: something for the text shown, or that text itself."""
         return "this text" if self.panel.context == "candidate" else task["sought"]
 
-    def _diverse(self, pool: list[Role], seats: int) -> Steps[tuple[list[Role], list[Failure]]]:
+    async def _diverse(self, pool: list[Role], seats: int) -> tuple[list[Role], list[Failure]]:
         """Return one role for each cluster; the first ones, where the embedder fails."""
-        vectors, failures = yield from embedded(
+        vectors, failures = await embedded(
             self.embeddings,
             [f"{role['type']}: {role['description']}" for role in pool],
             step="roles",
@@ -182,7 +182,7 @@ class RoleSteps(DRPESteps):
         if vectors is None:
             return pool[:seats], failures
         # Loading scikit-learn and clustering take long enough to hold up a loop.
-        medoids = yield Wait(
+        medoids = await Effect(
             lambda: self._medoids(vectors, seats),
             lambda: asyncio.to_thread(self._medoids, vectors, seats),
         )

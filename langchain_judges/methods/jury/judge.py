@@ -10,8 +10,8 @@ from langgraph.constants import END
 from langgraph.types import Send
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.effects import Update
 from langchain_judges.asking.nodes import Emits, Node, joined, plain
-from langchain_judges.asking.waits import Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.describe import metadata_of
 from langchain_judges.methods.ensemble import (
@@ -111,10 +111,10 @@ class JurySteps:
         work: list[MemberWork] = [{"row": row, "place": n} for n in range(len(self.members))]
         return [Send("ask", each) for each in work]
 
-    def ask(self, work: MemberWork) -> Steps[Update]:
+    async def ask(self, work: MemberWork) -> Update:
         """Ask one member."""
         member = self.members[work["place"]]
-        answer = yield from ask_member(member, self.kind, work["row"])
+        answer = await ask_member(member, self.kind, work["row"])
         return {
             "members": [answer.opinion],
             "failures": answer.failures,

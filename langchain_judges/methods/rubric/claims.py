@@ -18,9 +18,9 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.ask import Reply
+from langchain_judges.asking.effects import Update
 from langchain_judges.asking.nodes import Call, Emits, Next, Route
 from langchain_judges.asking.reading import Problem, check, lax_shape, shape_of
-from langchain_judges.asking.waits import Update
 from langchain_judges.methods.context import StateSchema, begin
 from langchain_judges.methods.items import ItemState, ItemSteps, item_of, material
 from langchain_judges.methods.pairs import instructions_block

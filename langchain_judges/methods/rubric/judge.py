@@ -14,9 +14,9 @@ from langgraph.constants import END
 from langgraph.types import Overwrite, Send
 
 from langchain_judges.asking.ask import Question, Reply
+from langchain_judges.asking.effects import Update
 from langchain_judges.asking.nodes import Call, Next
 from langchain_judges.asking.reading import Problem, check, lax_shape
-from langchain_judges.asking.waits import Update
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled

@@ -11,8 +11,8 @@ from langgraph.constants import END
 from langgraph.types import Overwrite, Send
 
 from langchain_judges.asking.ask import Question, Reply, sample_seed
+from langchain_judges.asking.effects import Update
 from langchain_judges.asking.nodes import Call, Next, Route
-from langchain_judges.asking.waits import Update
 from langchain_judges.methods.context import JudgeContext, StateSchema, begin
 from langchain_judges.methods.few_shot import shown_examples
 from langchain_judges.methods.pairs import (

@@ -15,7 +15,7 @@ from langchain_core.language_models import BaseChatModel
 
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, Reply, ask
-from langchain_judges.asking.waits import Steps, arun, run, together
+from langchain_judges.asking.effects import gather, run
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.context import prompt_set
 from langchain_judges.methods.declaration import AskingOptions
@@ -157,12 +157,12 @@ async def alearn_aspects(
         texts: The corpus: texts, or pairs `{"input", "output_a", "output_b"}`.
         options: Each by its name.
     """
-    return await arun(_learn(model, texts, options))
+    return await _learn(model, texts, options)
 
 
-def _learn(
+async def _learn(
     model: str | BaseChatModel, texts: Iterable[TextLike], options: LearnOptions
-) -> Steps[AspectSet]:
+) -> AspectSet:
     """Read the corpus, merge what it names, and keep the result."""
     prompts, version = prompt_set(texts_of.LEARN_PROMPTS, options.prompts)
     extract = Question(
@@ -180,7 +180,7 @@ def _learn(
         # What cannot be kept must not be paid for.
         check_savable(options.path)
     asks = [_read(extract, number, each, options) for number, each in enumerate(corpus, 1)]
-    replies = yield from together(asks, options.max_concurrency)
+    replies = await gather(asks, options.max_concurrency)
     failures = [failure for reply in replies for failure in reply.failures]
     failures += [
         _failure("extract", f"text {number}", "empty", "the reply names no aspect")
@@ -199,7 +199,7 @@ def _learn(
         prompt=prompts["consolidate"],
         shape=merged_shape(options.n),
     )
-    merged = yield from _merge(consolidate, phrases[:MERGED], options)
+    merged = await _merge(consolidate, phrases[:MERGED], options)
     learned: AspectSet = {
         "aspects": distinct([*(merged.data or {}).values(), *phrases], options.n),
         "task": options.shared["question"],
@@ -216,22 +216,22 @@ def _learn(
     return learned
 
 
-def _read(
+async def _read(
     question: Question, number: int, passage: Passage, options: LearnOptions
-) -> Steps[Reply]:
+) -> Reply:
     """Ask for the aspects of one text."""
     request, text = passage
     token = fence(request, text)
     context = texts_of.CONTEXT.format(fence=token, request=request) if request else ""
     variables = {"fence": token, "context": context, "text": text, **options.shared}
-    return ask(question, variables, unit=f"text {number}")
+    return await ask(question, variables, unit=f"text {number}")
 
 
-def _merge(question: Question, phrases: Sequence[str], options: LearnOptions) -> Steps[Reply]:
+async def _merge(question: Question, phrases: Sequence[str], options: LearnOptions) -> Reply:
     """Ask for the aspects that many phrases come to."""
     lines = "\n".join(f"- {phrase}" for phrase in phrases)
     variables = {"fence": fence(lines), "phrases": lines, "n": options.n, **options.shared}
-    return ask(question, variables)
+    return await ask(question, variables)
 
 
 def _too_few(merged: Reply, n: int) -> list[Failure]:

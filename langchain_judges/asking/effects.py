@@ -1,8 +1,8 @@
-"""One definition of each step for sync and async callers, and one signal that stops them.
+"""One definition of each step for threads and event loops, and one signal that stops them.
 
-A step is a generator. Where it must wait for the outside world (a model, a cache, the
-clock) it yields a `Wait`, which knows how to wait in a thread and how to wait in an
-event loop, and is sent the result. `run` and `arun` are the only two drivers.
+A step is a coroutine. Where it waits for the outside world (a model, a cache, the clock) it
+awaits an `Effect`, which knows how to wait in a thread and in an event loop. In a loop nothing
+drives a step: `await` does. In a thread `run` does.
 
 After Ctrl-C nothing more is asked, whatever graph, thread or task asks. The first signal lets
 what is in flight come back and be written down, and ends in `KeyboardInterrupt`; LangGraph
@@ -13,13 +13,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import os
 import signal
 import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import ContextVar, copy_context
 from functools import cache
@@ -34,103 +43,120 @@ from langchain_judges.errors import RunStopped
 T = TypeVar("T")
 # What a node of a graph returns: the state keys that it changes.
 Update = dict[str, Any]
+# A computation that awaits effects and ends in a `T`.
+Step = Coroutine[Any, Any, T]
 
 # What the running node works on, where images and files of the judged texts are found.
 NODE_INPUT: ContextVar[object] = ContextVar("NODE_INPUT", default=None)
+# Whether `run` drives this thread at the moment, `by_run`.
+_DRIVER = threading.local()
 
 
-class Wait(NamedTuple):
-    """A wait for the outside world, as both kinds of callers can perform it."""
+class Effect(NamedTuple):
+    """A wait for the outside world, as a thread and an event loop can perform it."""
 
     now: Callable[[], object]
     later: Callable[[], Awaitable[object]]
 
+    def __await__(self) -> Generator[Any, Any, Any]:
+        """Wait in the loop that awaits this, or hand it to `run`."""
+        if getattr(_DRIVER, "by_run", False):
+            return (yield self)
+        return (yield from self.later().__await__())
 
-# A computation that yields its waits and returns a `T`.
-Steps = Generator[Wait, Any, T]
 
+def run(step: Step[T]) -> T:
+    """Drive a step to its end, waiting in this thread.
 
-def run(steps: Steps[T]) -> T:
-    """Drive `steps` to their end, waiting in this thread."""
+    Raises:
+        TypeError: The step awaits something that only an event loop can wait for.
+    """
+    result, error = None, None
     try:
-        wait = next(steps)
         while True:
+            effect = _advanced(step, result, error)
+            if not isinstance(effect, Effect):
+                step.close()
+                raise TypeError(
+                    f"a step that runs in a thread awaits effects (`ask`, `gather`, `pause`); "
+                    f"this one awaited {effect!r}, for which an event loop is needed"
+                )
+            result, error = None, None
             try:
-                result = wait.now()
-            except BaseException as exc:  # noqa: BLE001 - the generator decides what to catch
-                wait = steps.throw(exc)
-            else:
-                wait = steps.send(result)
+                result = effect.now()
+            except BaseException as exc:  # noqa: BLE001 - the step decides what to catch
+                error = exc
     except StopIteration as stop:
         return cast("T", stop.value)
 
 
-async def arun(steps: Steps[T]) -> T:
-    """Drive `steps` to their end, waiting in the running event loop."""
+def _advanced(step: Step[Any], result: object, error: BaseException | None) -> object:
+    """Continue a step up to its next effect."""
+    # Only in between: an effect may run an event loop of its own in this thread.
+    before, _DRIVER.by_run = getattr(_DRIVER, "by_run", False), True
     try:
-        wait = next(steps)
-        while True:
-            try:
-                result = await wait.later()
-            except BaseException as exc:  # noqa: BLE001 - the generator decides what to catch
-                wait = steps.throw(exc)
-            else:
-                wait = steps.send(result)
-    except StopIteration as stop:
-        return cast("T", stop.value)
+        return step.send(result) if error is None else step.throw(error)
+    finally:
+        _DRIVER.by_run = before
 
 
-def together(parts: list[Steps[T]], most: int | None = None) -> Steps[list[T]]:
-    """Do several computations at the same time and return their results in order.
+async def gather(steps: Sequence[Step[T]], most: int | None = None) -> list[T]:
+    """Do several steps at the same time; their results come in order.
 
     Args:
-        parts: The computations.
+        steps: The computations.
         most: How many at a time; None: the `max_concurrency` of the graph that runs.
     """
-    if len(parts) == 1:
-        return [(yield from parts[0])]
-    places = most or running_config().get("max_concurrency") or len(parts)
-    work = parts, places
-    results: list[T] = yield Wait(lambda: _in_threads(*work), lambda: _in_tasks(*work))
+    if len(steps) == 1:
+        return [await steps[0]]
+    places = most or running_config().get("max_concurrency") or len(steps)
+    try:
+        results: list[T] = await Effect(
+            lambda: _in_threads(steps, places), lambda: _in_tasks(steps, places)
+        )
+    finally:
+        for step in steps:  # of those that an interrupt kept from starting, Python would warn
+            if inspect.getcoroutinestate(step) == inspect.CORO_CREATED:
+                step.close()
     return results
 
 
 def running_config() -> RunnableConfig:
-    """Return the config of the graph that is running; empty outside of one."""
+    """The config of the graph that is running; empty outside of one."""
     try:
         return get_config()
     except RuntimeError:
         return {}
 
 
-def _in_threads(parts: list[Steps[T]], places: int) -> list[T]:
-    if places < len(parts):
+def _in_threads(steps: Sequence[Step[T]], places: int) -> list[T]:
+    if places < len(steps):
         with ThreadPoolExecutor(places) as pool:
-            return _all_of(parts, pool)
-    return _all_of(parts, _threads(os.getpid()))
+            return _all_of(steps, pool)
+    return _all_of(steps, _threads(os.getpid()))
 
 
-def _all_of(parts: list[Steps[T]], pool: ThreadPoolExecutor) -> list[T]:
+def _all_of(steps: Sequence[Step[T]], pool: ThreadPoolExecutor) -> list[T]:
     # Each thread needs a context of its own: one copy cannot be entered twice.
-    futures = [pool.submit(copy_context().run, run, part) for part in parts]
+    futures = [pool.submit(copy_context().run, run, step) for step in steps]
     wait(futures)
     return [future.result() for future in futures]
 
 
 @cache
 def _threads(process: int) -> ThreadPoolExecutor:
-    """Return the threads of a process: to start two takes as long as what a call costs us."""
+    """The threads of a process: starting two costs as much as one call's own overhead."""
     return ThreadPoolExecutor(100_000, f"judge {process}")
 
 
-async def _in_tasks(parts: list[Steps[T]], places: int) -> list[T]:
+async def _in_tasks(steps: Sequence[Step[T]], places: int) -> list[T]:
     gate = asyncio.Semaphore(places)
 
-    async def one(part: Steps[T]) -> T:
+    async def one(step: Step[T]) -> T:
         async with gate:
-            return await arun(part)
+            return await step
 
-    tasks = map(one if places < len(parts) else arun, parts)
+    tasks = map(one, steps) if places < len(steps) else steps
     results = await asyncio.gather(*tasks, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
@@ -185,20 +211,20 @@ def emit_update(step: str, update: Mapping[str, object], events: Mapping[str, st
         emit("verdict", step, verdict)
 
 
-def unfinished() -> Future[None]:
-    """Return what stands for work that others may wait for."""
+def pending_future() -> Future[None]:
+    """A running future with no result yet."""
     work: Future[None] = Future()
     work.set_running_or_notify_cancel()  # nobody who waits for it can cancel it
     return work
 
 
-def end_of(work: Future[None], seconds: float | None = None) -> Wait:
-    """Return the effect that waits for the work of another, for some seconds at most."""
+def wait_for(work: Future[None], seconds: float | None = None) -> Effect:
+    """A wait for the work of another, for some seconds at most."""
 
     async def later() -> object:
         return await asyncio.wait([asyncio.wrap_future(work)], timeout=seconds)
 
-    return Wait(lambda: wait([work], seconds), later)
+    return Effect(lambda: wait([work], seconds), later)
 
 
 class Lock:
@@ -206,17 +232,17 @@ class Lock:
 
     def __init__(self) -> None:
         """Start free."""
-        self._last = self._own = unfinished()
+        self._last = self._own = pending_future()
         self._guard = threading.Lock()
         self.release()
 
-    def acquire(self) -> Steps[None]:
-        """Wait until the lock is free, and take it."""
-        own = unfinished()
+    async def acquire(self) -> None:
+        """Effect until the lock is free, and take it."""
+        own = pending_future()
         with self._guard:
             before, self._last = self._last, own
         try:
-            yield end_of(before)
+            await wait_for(before)
         except BaseException:
             before.add_done_callback(lambda _: own.set_result(None))
             raise
@@ -265,9 +291,12 @@ class FirstCalls:
                     del self._calls[key]
         own.set_result(None)
 
-    def behind(
-        self, keys: Sequence[str], work: Steps[T], succeeded: Callable[[T], bool]
-    ) -> Steps[T]:
+    async def behind(
+        self,
+        keys: Sequence[str],
+        work: Callable[[], Step[T]],
+        succeeded: Callable[[T], bool],
+    ) -> T:
         """Do some work, but not before a call that has a key in common and was earlier.
 
         Args:
@@ -276,12 +305,12 @@ class FirstCalls:
             succeeded: Says of its result whether others with the keys need not wait any more;
                 if not, another goes ahead.
         """
-        own = unfinished()
+        own = pending_future()
         while (first := self.ahead(keys, own)) is not None:
-            yield end_of(first)
+            await wait_for(first)
         is_done = False
         try:
-            result = yield from work
+            result = await work()
             is_done = succeeded(result)
             return result
         finally:
@@ -301,9 +330,9 @@ class SingleFlight(Generic[T]):
         self._first = FirstCalls(size)
         self._values: OrderedDict[str, T] = OrderedDict()
 
-    def get(
-        self, key: str, compute: Callable[[], Steps[T]], keep: Callable[[T], bool]
-    ) -> Steps[tuple[T, bool]]:
+    async def get(
+        self, key: str, compute: Callable[[], Step[T]], keep: Callable[[T], bool]
+    ) -> tuple[T, bool]:
         """Return the value of `key`, and whether another caller had computed it.
 
         Args:
@@ -312,10 +341,10 @@ class SingleFlight(Generic[T]):
             keep: Says whether a value is one to keep; a failure is not.
         """
 
-        def work() -> Steps[tuple[T, bool]]:
+        async def work() -> tuple[T, bool]:
             if key in self._values:
                 return self._values[key], True
-            value = yield from compute()
+            value = await compute()
             if keep(value):
                 self._values[key] = value
                 while len(self._values) > self._size:
@@ -323,7 +352,7 @@ class SingleFlight(Generic[T]):
             return value, False
 
         # Who comes next looks for the value first.
-        return self._first.behind([key], work(), lambda _: False)
+        return await self._first.behind([key], work, lambda _: False)
 
 
 # What stops the work that is running. No parameter or config could carry it: a signal must
@@ -360,7 +389,7 @@ class StopSignal:
         self._came.set()
 
     def wait(self, seconds: float) -> None:
-        """Wait in this thread, until a signal comes at the latest."""
+        """Effect in this thread, until a signal comes at the latest."""
         self._came.wait(seconds)
 
 
@@ -464,7 +493,7 @@ def check_stop() -> None:
         raise RunStopped("a signal has stopped the run")
 
 
-def pause(seconds: float) -> Wait:
+def pause(seconds: float) -> Effect:
     """Return a wait of some seconds, which ends when a signal comes."""
     sleep = stop.wait if (stop := _STOP.get()) else time.sleep
-    return Wait(lambda: sleep(seconds), lambda: asyncio.sleep(seconds))
+    return Effect(lambda: sleep(seconds), lambda: asyncio.sleep(seconds))
