@@ -64,7 +64,7 @@ def run(way: str, places: int, rows: int, url: str, folder: Path) -> None:
 
     from langchain_judges import ajudge_many, create_bsm_judge, judge_many
     from langchain_judges.asking import ask
-    from langchain_judges.asking.reply_store import ReplyStore
+    from langchain_judges.asking.reply_log import ReplyStore
 
     log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     read, keep = ask._message, ReplyStore.keep

@@ -21,7 +21,7 @@ from langchain_judges import (
 )
 from langchain_judges.asking import batches
 from langchain_judges.asking.batches import PASSING, AnthropicJobs, Batcher, Job, batch_model
-from langchain_judges.asking.reply_store import ReplyStore, key_of
+from langchain_judges.asking.reply_log import ReplyStore, key_of
 from langchain_judges.cli import app
 from langchain_judges.errors import ModelAccessError, OptionError
 from langchain_judges.runs import many

@@ -29,14 +29,21 @@ real = pytest.mark.real
 def test_structured_replies_and_log_probabilities_come_back():
     adapter = ModelAdapter("local")
     shape = scores_shape((1, 5), explain_first=False)
-    question = Question("t", "solve", adapter, REFERENCE, shape, "v", logprobs=True)
+    question = Question(
+        *("t", "solve", adapter, REFERENCE, shape, "v"),
+        logprobs=True,
+        measure=lambda message, _: {
+            "tokens": message.response_metadata["logprobs"]["content"],
+            "text": message.text,
+        },
+    )
     reply = run(ask(question, {"fence_request": "0", "request": "Score 4 and 5.", "focus": ""}))
     assert 1 <= reply.data["score_1"] <= 5
     assert reply.failures == []
     assert reply.usage["output_tokens"] > 0
-    tokens = reply.message.response_metadata["logprobs"]["content"]
+    tokens = reply.measured["tokens"]
     # The model may put a code fence around its JSON, which the server cuts from the content.
-    assert str(reply.message.content) in "".join(token["token"] for token in tokens)
+    assert reply.measured["text"] in "".join(token["token"] for token in tokens)
     assert all(token["logprob"] <= 0 for token in tokens)
 
 

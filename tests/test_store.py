@@ -1,6 +1,7 @@
 """Replies that were paid for: written down before they are used, and paid for once."""
 
 import asyncio
+import contextlib
 import random
 import sqlite3
 import threading
@@ -16,8 +17,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from langchain_judges import ajudge_many, create_bsm_judge, judge_many
-from langchain_judges.asking.effects import run
-from langchain_judges.asking.reply_store import _STORES, ReplyStore
+from langchain_judges.asking.reply_log import _STORES, ReplyStore
 from langchain_judges.errors import ModelAccessError, OutputError
 from langchain_judges.runs.results import Results
 from tests.fakes import FakeChatModel, goods, judged_by
@@ -163,18 +163,6 @@ def kept(path, **values):
     return store
 
 
-def computed(value):
-    def steps():
-        return value
-        yield
-
-    return steps
-
-
-def asked(replies, times):
-    return [run(replies.once(replies.numbered("call"), computed("new"))) for _ in range(times)]
-
-
 def test_threads_that_keep_at_the_same_time_share_a_write(tmp_path):
     store, writes = ReplyStore(tmp_path / "r"), list[str]()
     store._file.set_trace_callback(writes.append)
@@ -195,7 +183,8 @@ def test_a_damaged_reply_is_set_aside_and_asked_for_again(tmp_path, caplog):
     store = ReplyStore(tmp_path / "r")
     assert dict(store.entries("row")) == {"good": "x"}
     assert "A damaged reply" in caplog.text
-    assert store.of("row")._entries == {"good": "x"}
+    assert store.of("row").find("good") == "x"
+    assert store.of("row").find("bad") is None
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -256,3 +245,65 @@ async def test_replies_of_a_thread_stand_beside_its_checkpoints(tmp_path, monkey
         memory = InMemorySaver()
         create_bsm_judge(FakeChatModel(), checkpointer=memory).invoke(pairs(1)[0], THREAD)
         assert _STORES[memory].path == name
+
+
+class Planner:
+    """Plans another criterion each time it is asked, and refuses access after some calls."""
+
+    def __init__(self):
+        self.names, self.most = iter(("Depth", "Clarity", "Tone", "Wit")), 100
+        self.answer = judged_by(goods)
+
+    def __call__(self, prompt):
+        self.most -= 1
+        if self.most < 0:
+            return ModelAuthenticationError("the end of this process")
+        if '"criteria"' in self.answer(prompt):
+            return {"criteria": [{"name": next(self.names), "description": "it"}]}
+        return self.answer(prompt)
+
+
+def judged_anew(replies, rows, kind, **options):
+    """Judge as a process of its own, which remembers nothing but what is in its files."""
+    judge = create_bsm_judge(FakeChatModel(replies=replies), max_criteria=1)
+    options = {**options, "progress": False, "max_concurrency": 1, "open_rows": 1}
+    return collect(judge, rows, kind, **options)[0]
+
+
+@KINDS
+@pytest.mark.parametrize("calls", range(8))
+def test_a_stop_changes_neither_the_plan_nor_the_cost_of_the_rows_after_it(
+    tmp_path, kind, calls
+):
+    model, records = Planner(), tmp_path / "r.jsonl"
+    rows = [{**row, "input": "Why?"} for row in pairs(3)]
+    model.most = calls
+    with contextlib.suppress(ModelAccessError):
+        judged_anew(model, rows, kind, records=records)
+    model.most = 100
+    results = judged_anew(model, rows, kind, records=records)
+    assert [row["verdict"]["usage"]["calls"] for row in results] == [3, 2, 2]
+    assert {each["name"] for row in results for each in row["criteria"]} == {"Depth"}
+    assert model.most == 100 - (7 - calls)
+    assert [each.name for each in tmp_path.iterdir()] == ["r.jsonl"]
+
+
+@pytest.mark.parametrize("calls", range(1, 7))
+def test_a_run_that_keeps_results_finds_what_its_checkpointer_alone_had_kept(tmp_path, calls):
+    model, rows = Planner(), [{**row, "input": "Why?"} for row in pairs(3)]
+    model.most = calls
+
+    def judged(**options):
+        with SqliteSaver.from_conn_string(str(tmp_path / "c.sqlite")) as saver:
+            judge = create_bsm_judge(
+                FakeChatModel(replies=model), max_criteria=1, checkpointer=saver
+            )
+            options = {**options, "max_concurrency": 1, "open_rows": 1, "progress": False}
+            return list(judge_many(judge, rows, **options))
+
+    with contextlib.suppress(ModelAccessError):
+        judged()
+    model.most = 100
+    results = judged(records=tmp_path / "r.jsonl")
+    assert model.most == 100 - (7 - calls)
+    assert [row["verdict"]["usage"]["calls"] for row in results] == [3, 2, 2]

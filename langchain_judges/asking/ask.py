@@ -1,7 +1,7 @@
 """ask(): prompt → model → checked reply. The only place where a model is called.
 
 First stands what is asked and replied, then how a request is sent (`send`), then the way of a
-question (`ask`): the reply that a killed run has paid for (`_paid_once`), else the one that a
+question (`ask`): the reply that a killed run has paid for (`_logged`), else the one that a
 cache has (`_cached`), else one that is sent for, checked and asked for once more where it
 cannot be used (`_checked`).
 
@@ -43,7 +43,7 @@ from langchain_judges.asking.effects import (
 )
 from langchain_judges.asking.limiter import ROW_COST, TokenUsage, token_usage
 from langchain_judges.asking.reading import Problem, ReplyData
-from langchain_judges.asking.reply_store import ThreadReplies, key_of
+from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.errors import InputError, ModelAccessError, RunStopped
 from langchain_judges.orders import Order
 from langchain_judges.rows.fences import sealed, sealed_messages, with_content
@@ -82,7 +82,8 @@ class Question:
         alternatives: Other tokens whose log-probabilities come with those of each token.
         repairs: Repair turns after an unusable reply; each is a paid call.
         cache: A LangChain cache for good replies.
-        replies: Where every good reply is written before the graph uses it.
+        is_shared: Whether all rows with an equal call share one reply, as they do a plan.
+        log: Where every good reply is written before the graph uses it.
     """
 
     method: str
@@ -103,7 +104,8 @@ class Question:
     alternatives: int = 0
     repairs: int = 1
     cache: BaseCache | None = None
-    replies: ThreadReplies | None = None
+    is_shared: bool = False
+    log: ReplyLog = field(default_factory=ReplyLog)
 
     @property
     def own(self) -> reading.OwnPrompt | None:
@@ -112,7 +114,7 @@ class Question:
         return prompt if isinstance(prompt, reading.OwnPrompt) and prompt.reply else None
 
 
-# A `Reply` as a store holds it: plain JSON, without its message.
+# A `Reply` as the log holds it: plain JSON.
 StoredReply = dict[str, Any]
 
 
@@ -124,7 +126,6 @@ class Reply:
         data: What was read.
         failures: What went wrong.
         usage: What was paid.
-        message: The reply itself; None where there is none, or a cache answered.
         measured: What `Question.measure` read.
         problem: What was wrong with a reply of which only a part is used.
     """
@@ -132,17 +133,16 @@ class Reply:
     data: ReplyData | None
     failures: list[Failure]
     usage: Usage
-    message: AIMessage | None = None
     measured: Measurements = field(default_factory=dict)
     problem: Problem | None = None
 
     def stored(self) -> StoredReply:
-        """Return it as a store holds it, without its message."""
-        return {key: value for key, value in vars(self).items() if key != "message"}
+        """The reply as plain JSON."""
+        return dict(vars(self))
 
     @classmethod
     def of(cls, entry: StoredReply) -> Reply:
-        """Return the reply that a store holds."""
+        """The reply that the log holds."""
         problem = Problem(*entry["problem"]) if entry["problem"] else None
         return cls(**{**entry, "problem": problem})
 
@@ -174,14 +174,12 @@ class Asking:
     lacking: set[str] = field(default_factory=set)
     cache_key: str = ""
 
-    def reply(
-        self, data: ReplyData | None, problem: Problem | None, message: AIMessage | None = None
-    ) -> Reply:
+    def reply(self, data: ReplyData | None, problem: Problem | None) -> Reply:
         """Return the reply with what it cost."""
         if problem is None:
-            return Reply(data, [], self.usage(), message)
+            return Reply(data, [], self.usage())
         failure = problem.failure(self.question.step, self.unit)
-        return Reply(data, [{**failure, "detail": problem.detail[:500]}], self.usage(), message)
+        return Reply(data, [{**failure, "detail": problem.detail[:500]}], self.usage())
 
     def usage(self) -> Usage:
         """Return what was paid so far."""
@@ -459,7 +457,7 @@ async def ask(
     """
     asking, row_cost = Asking(question, variables, unit, order, seed), ROW_COST.get()
     try:
-        reply = await _paid_once(asking)
+        reply = await _logged(asking)
         event = {"failures": reply.failures, "usage": reply.usage}
         emit("reply", question.step, event, unit)
         return reply
@@ -511,24 +509,31 @@ def _filled(part: Any, variables: Mapping[str, object]) -> list[BaseMessage]:
     return [kind(filled, additional_kwargs=part.additional_kwargs)]
 
 
-async def _paid_once(asking: Asking) -> Reply:
-    """Take the reply that an earlier run has paid for, before a kill even, or ask."""
-    question = asking.question
+async def _logged(asking: Asking) -> Reply:
+    """Take the reply that was paid for already, before a kill even, or ask."""
+    question, row_cost = asking.question, ROW_COST.get()
     asking.messages = _with_media(sealed_messages(_rendered(question, asking.variables)))
-    replies = row_cost.replies if (row_cost := ROW_COST.get()) else None
-    if replies is None and question.replies:
-        replies = await question.replies.running()
-    if replies is None:
-        return await _cached(asking)
+    key = key_of(question.method, question.step, asking.unit, *call_key(asking))
+    row = row_cost.replies if row_cost else None
 
     async def ask_now() -> StoredReply:
         return (await _cached(asking)).stored()
 
-    def is_good(entry: StoredReply) -> bool:
-        return bool(entry["usage"]["calls"]) and not entry["failures"]
+    if not question.is_shared:
+        return Reply.of(await question.log.reply(key, ask_now, _is_paid, row))
+    reply = await question.log.shared(key, ask_now, _is_whole, row)
+    if not reply.elsewhere:
+        return Reply.of(reply.value)
+    asking.cost = no_step_usage() | {"cached_calls": 1}
+    return Reply.of({**reply.value, "usage": asking.usage()})
 
-    key = key_of(question.method, question.step, asking.unit, *cache_key(asking))
-    return Reply.of(await replies.once(replies.numbered(key), ask_now, is_good))
+
+def _is_whole(entry: StoredReply) -> bool:
+    return entry["data"] is not None and not entry["problem"]
+
+
+def _is_paid(entry: StoredReply) -> bool:
+    return bool(entry["usage"]["calls"]) and not entry["failures"]
 
 
 def _with_media(messages: list[BaseMessage]) -> list[BaseMessage]:
@@ -545,7 +550,7 @@ async def _cached(asking: Asking) -> Reply:
     cache = asking.question.cache
     if cache is None:
         return await _checked(asking)
-    key = cache_key(asking)
+    key = call_key(asking)
     found = await Effect(lambda: cache.lookup(*key), lambda: cache.alookup(*key))
     if found and (kept := _fitting(found[0].text, asking)):
         return kept
@@ -559,10 +564,11 @@ async def _cached(asking: Asking) -> Reply:
     return reply
 
 
-def cache_key(asking: Asking) -> tuple[str, str]:
-    """Return the two strings by which a LangChain cache knows a call."""
+def call_key(asking: Asking) -> tuple[str, str]:
+    """The two strings by which the log and a LangChain cache know a call."""
     question = asking.question
-    prompt = json.dumps([[m.type, m.content] for m in asking.messages], ensure_ascii=False)
+    messages = [_message_key(message) for message in asking.messages]
+    prompt = json.dumps(messages, ensure_ascii=False)
     call = {
         "model": question.adapter.identity,
         # What the model refuses is learnt anew by each process.
@@ -575,6 +581,13 @@ def cache_key(asking: Asking) -> tuple[str, str]:
     if question.own:
         call["read"] = [question.own.reply, question.own.values]
     return prompt, json.dumps(call, sort_keys=True, default=str)
+
+
+def _message_key(message: BaseMessage) -> list[Any]:
+    """What tells a message from others: two histories may differ in their tool calls alone."""
+    fields = ("tool_calls", "tool_call_id")
+    of_tools = {name: found for name in fields if (found := getattr(message, name, None))}
+    return [message.type, message.content, *([of_tools] if of_tools else [])]
 
 
 def _fitting(text: str, asking: Asking) -> Reply | None:
@@ -623,7 +636,7 @@ async def _checked(asking: Asking) -> Reply:
                 data, _ = read(sent, message, question.partial)
         if data is None:
             return asking.reply(None, problem)
-        reply = asking.reply(data, None, message)
+        reply = asking.reply(data, None)
         reply.problem = problem
         if question.measure:
             reply.measured = question.measure(message, data)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from langchain_judges.asking.models import changed_clients, is_openai_compatible, resolve_model
 from langchain_judges.asking.provider_errors import can_pass, status_of, wait_after
-from langchain_judges.asking.reply_store import ReplyStore, key_of
+from langchain_judges.asking.reply_log import ReplyStore, key_of
 from langchain_judges.errors import OptionError
 
 if TYPE_CHECKING:

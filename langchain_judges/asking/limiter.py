@@ -23,7 +23,7 @@ from langchain_core.rate_limiters import BaseRateLimiter
 
 from langchain_judges.asking.effects import Effect, pending_future, wait_for
 from langchain_judges.asking.models import model_name
-from langchain_judges.asking.reply_store import ScopeReplies
+from langchain_judges.asking.reply_log import ScopeReplies
 from langchain_judges.errors import OptionError, OverBudget, RunStopped
 from langchain_judges.verdict import Usage, add_usage, no_usage
 

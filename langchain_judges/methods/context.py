@@ -24,7 +24,7 @@ from langchain_judges.asking.effects import Step, Update
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.nodes import Next, Node, Route, blank_state, event_names
 from langchain_judges.asking.reading import PIECE, OwnPrompt, own_prompt, read_prompts
-from langchain_judges.asking.reply_store import ThreadReplies
+from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import Recaller, RememberedPair
@@ -97,7 +97,7 @@ class JudgeContext:
         version: Hash of the prompts.
         adapters: The model of each step.
         model: The judge's own model, as the caller named it.
-        replies: Where every reply is written that a thread of the judge has paid for.
+        log: Where every reply is written that the judge has paid for.
     """
 
     options: GraphOptions
@@ -106,7 +106,7 @@ class JudgeContext:
     adapters: Mapping[str, ModelAdapter]
     recaller: Recaller | None
     model: str | BaseChatModel
-    replies: ThreadReplies
+    log: ReplyLog
     schema: StateSchema
 
     @classmethod
@@ -147,8 +147,8 @@ class JudgeContext:
             memory = options.recaller(contexts)
             if memory and options.takes == "pair":
                 _check_shown(examples_in, prompts)
-        replies = ThreadReplies(options.checkpointer)
-        return cls(options, prompts, version, adapters, memory, model, replies, schema)
+        log = ReplyLog(options.checkpointer)
+        return cls(options, prompts, version, adapters, memory, model, log, schema)
 
     def graph(self) -> MethodGraph:
         """Return the method's graph, to which nodes are still to be added."""
@@ -183,7 +183,7 @@ class JudgeContext:
             repairs=self.options.repairs,
             cache=self.options.cache,
             cache_first=self.options.cache_first,
-            replies=self.replies,
+            log=self.log,
             **more,
         )
 
@@ -278,7 +278,7 @@ class JudgeContext:
             **vars(compiled),
             options=options,
             model=self.model,
-            replies=self.replies,
+            log=self.log,
             prompts=self.prompts,
         )
         return graph.with_config(

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from langchain_judges.asking.effects import run, stoppable
 from langchain_judges.asking.limiter import ROW_COST, CallLimiter, RowCost
 from langchain_judges.asking.models import ModelSpec
-from langchain_judges.asking.reply_store import ThreadReplies
+from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.shown import Memory
 from langchain_judges.methods.declaration import GraphOptions, JudgeSpec
@@ -108,7 +108,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     Attributes:
         bounds: What a run may take and cost.
-        replies: Closed when a run of the graph has ended well.
+        log: Closed when a run of the graph has ended well.
         prompts: What is asked, by the name under which `prompts=` replaces it.
     """
 
@@ -120,7 +120,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         return client_schema(type(self.options), self.bounds.settable)
 
     bounds: Bounds
-    replies: ThreadReplies | None
+    log: ReplyLog | None
     prompts: Mapping[str, ChatPromptTemplate]
 
     def __init__(
@@ -129,7 +129,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         options: GraphOptions,
         model: str | BaseChatModel,
         bounds: Bounds | None = None,
-        replies: ThreadReplies | None = None,
+        log: ReplyLog | None = None,
         prompts: Mapping[str, ChatPromptTemplate] | None = None,
         **fields: Any,
     ) -> None:
@@ -138,7 +138,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         self.options = options
         self.model = model
         self.bounds = bounds or Bounds()
-        self.replies = replies
+        self.log = log
         self.prompts = prompts or {}
 
     @property
@@ -194,8 +194,8 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
                     break
                 yield part
         # Of a row that was not judged only what failed is asked again.
-        if config and self.replies and _is_judged(self.get_state(config).values):
-            run(self.replies.close(config))
+        if config and self.log and _is_judged(self.get_state(config).values):
+            run(self.log.close(config))
 
     async def _aguarded(
         self, parts: Any, row_cost: RowCost | None, config: RunnableConfig | None
@@ -207,15 +207,15 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
                 if part is _END:
                     break
                 yield part
-        if config and self.replies and _is_judged((await self.aget_state(config)).values):
-            await self.replies.close(config)
+        if config and self.log and _is_judged((await self.aget_state(config)).values):
+            await self.log.close(config)
 
     def _begun(self, config: RunnableConfig | None) -> RunnableConfig | None:
         """Return the whole configuration of a run whose replies are kept; else None."""
-        if not (self.replies and self.replies.saver):
+        if not (self.log and self.log.saver):
             return None
         config = merge_configs(self.config, config)
-        self.replies.begin(config)
+        self.log.begin(config)
         return config
 
     def _row_cost(self, config: RunnableConfig | None) -> RowCost | None:

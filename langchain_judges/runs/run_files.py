@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from langchain_judges.asking.reply_store import ReplyStore, ScopeReplies
+from langchain_judges.asking.reply_log import SHARED, ReplyStore, ScopeReplies
 from langchain_judges.errors import OptionError
 from langchain_judges.runs.results import Results
 from langchain_judges.runs.run_row import ResultRow
@@ -153,6 +153,8 @@ class RunFiles:
             if self._table:
                 # It may fail; the copy of what was paid must not.
                 last.callback(self._table.close, whole=whole)
+            if self._replies and whole and self._replies.scopes() == [SHARED]:
+                self._replies.forget(SHARED)
             self._free()
             if self._results is None:
                 return

@@ -18,7 +18,7 @@ from langgraph.types import Overwrite, Send
 
 from langchain_judges.asking.effects import Effect, Update, emit
 from langchain_judges.asking.nodes import Node, Route, plain
-from langchain_judges.asking.reply_store import ThreadReplies, key_of
+from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
 from langchain_judges.methods.allure.admission import Admission, Reach, Rounds
@@ -122,7 +122,7 @@ def _loop(
     recall = (judge_options.get("memory") or {}).get("recall")
     everywhere = isinstance(recall, Mapping) and bool(recall.get("any_family"))
     judge_reach = Reach(everywhere or metadata.get("method") != "allure")
-    paid = ThreadReplies(options.checkpointer)
+    paid = ReplyLog(options.checkpointer)
     return Loop(
         judge=alone(judge),
         mark={
@@ -279,7 +279,7 @@ class Loop:
     judge: Runnable[Any, Any]
     mark: Mapping[str, object]
     memory: Memory
-    paid: ThreadReplies
+    paid: ReplyLog
     admission: Admission
     reach: Reach
     check: Check

@@ -14,7 +14,7 @@ from pydantic import BaseModel, create_model
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, ask
 from langchain_judges.asking.effects import Effect, Step, gather
-from langchain_judges.asking.reply_store import ThreadReplies, key_of
+from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure import prompts as texts
 from langchain_judges.methods.allure.failure_modes import Mode
@@ -70,7 +70,7 @@ def resolve_auditor(
     *,
     labels: Sequence[Label],
     modes: Sequence[Mode],
-    paid: ThreadReplies,
+    paid: ReplyLog,
     standard: Standard = lambda _: "",
 ) -> Audit:
     """Return who decides.
@@ -184,7 +184,7 @@ def _by_model(
     question: Question,
     labels: Sequence[Label],
     modes: Sequence[Mode],
-    paid: ThreadReplies,
+    paid: ReplyLog,
     standard: Standard,
 ) -> Audit:
     name = str(question.adapter.identity["name"])

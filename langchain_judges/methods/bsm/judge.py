@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from langgraph.constants import END
 from langgraph.types import Send
 
 from langchain_judges.asking.ask import Reply, ask, sample_seed
-from langchain_judges.asking.effects import SingleFlight, Update, gather
+from langchain_judges.asking.effects import Update, gather
 from langchain_judges.asking.nodes import Call, Next, Route
 from langchain_judges.memory.shown import block
 from langchain_judges.methods.bsm import prompts as texts
@@ -60,7 +59,7 @@ from langchain_judges.orders import (
 )
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.texts import answers_in_turn, shown, shown_task, user_turns
-from langchain_judges.verdict import Pair, add_usage, cached_usage, not_judged
+from langchain_judges.verdict import Pair, add_usage, not_judged
 
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
@@ -71,8 +70,6 @@ class BSMSteps(PairSteps):
     """The steps of the method."""
 
     options: BSM
-    references: SingleFlight[Reply] = field(default_factory=SingleFlight)
-    plans: SingleFlight[Reply] = field(default_factory=SingleFlight)
 
     def text(self, pair: Pair, side: str) -> str:
         """Return one side as a prompt shows it."""
@@ -107,14 +104,12 @@ class BSMSteps(PairSteps):
             "request": request,
             "focus": texts.ANSWER_FOCUS if user_turns(state["input"]) > 1 else "",
         }
-        question = self.context.question("reference", Answer)
-        reply, reused = await self.references.get(
-            request, lambda: ask(question, variables), lambda reply: reply.data is not None
-        )
+        question = self.context.question("reference", Answer, is_shared=True)
+        reply = await ask(question, variables)
         return {
             "written_reference": reply.data["answer"] if reply.data else None,
             "failures": reply.failures,
-            "usages": [cached_usage("reference") if reused else reply.usage],
+            "usages": [reply.usage],
         }
 
     async def branch(self, state: BSMState) -> Update:
@@ -125,21 +120,20 @@ class BSMSteps(PairSteps):
         plans: Sequence[Order | None] = (None,) if options.reuse_plan else options.order_list
         replies = await gather([self._plan(state, order) for order in plans])
         criteria: list[PlanLine] = []
-        for order, (reply, _) in zip(plans, replies, strict=True):
+        for order, reply in zip(plans, replies, strict=True):
             planned = distinct_criteria(reply.data["criteria"]) if reply.data else []
             plan = planned[: options.max_criteria]
             criteria += [{**c, "order": order} if order else c for c in plan]
         return {
             "criteria": criteria,
-            "failures": [failure for reply, _ in replies for failure in reply.failures],
-            "usages": [
-                cached_usage("branch") if reused else reply.usage for reply, reused in replies
-            ],
+            "failures": [failure for reply in replies for failure in reply.failures],
+            "usages": [reply.usage for reply in replies],
         }
 
-    async def _plan(self, state: BSMState, order: Order | None) -> tuple[Reply, bool]:
+    async def _plan(self, state: BSMState, order: Order | None) -> Reply:
         options, request = self.options, shown_task(state["input"])
-        question = self.context.question("branch", plan_shape(options.max_criteria))
+        shape = plan_shape(options.max_criteria)
+        question = self.context.question("branch", shape, is_shared=True)
         # Overall verdicts say what counts, and nothing of one criterion: where scores are
         # summed they are for the plan.
         examples = [] if options.merge == "model" else examples_in(state)
@@ -151,11 +145,7 @@ class BSMSteps(PairSteps):
             "count": plan_words(options.max_criteria),
         }
         unit = ORDER_NAMES[order] if order else ""
-        return await self.plans.get(
-            json.dumps([unit, variables], default=str),
-            lambda: ask(question, variables, unit=unit, order=order),
-            lambda reply: reply.data is not None,
-        )
+        return await ask(question, variables, unit=unit, order=order)
 
     def solve_each(self, state: BSMState) -> Next:
         """Send every criterion, in every order, as often as it is sampled."""

@@ -91,7 +91,8 @@ class RoleSteps(DRPESteps):
         """By the kind of readers that they ask for: `coarse` and `fine`, or `merged`."""
         shape = readers_shape(self.panel.readers, self.panel.merged_prompt)
         return {
-            kind: self.context.question("roles", shape, kind) for kind in self.options.kinds
+            kind: self.context.question("roles", shape, kind, is_shared=True)
+            for kind in self.options.kinds
         }
 
     def begin(self, state: PairState) -> Update:
@@ -118,7 +119,9 @@ class RoleSteps(DRPESteps):
             "proposed": panel["proposed"],
             "roles": panel["roles"],
             "failures": panel["failures"],
-            "usages": [cached_usage("roles")] if is_cached else panel["usages"],
+            "usages": [cached_usage("roles") for _ in self.questions]
+            if is_cached
+            else panel["usages"],
         }
 
     def _context(self, state: PairState) -> str:

@@ -1,8 +1,9 @@
-"""Replies that were paid for, written down before they are used, so that none is paid twice.
+"""The one log of replies: what was paid for is written down before it is used.
 
-One SQLite file in WAL mode with one table. A reply belongs to a scope, the row of a run or the
-thread of a graph, and is known by a key of what it follows from. It stays until its scope is
-done with.
+A reply belongs to a scope, the row of a run or the thread of a graph, and is known by the key
+of its call. What rows of equal requests share, such as a plan, belongs to the scope `SHARED`,
+so that a run that was stopped resumes with the same plan. A file is SQLite in WAL mode with one
+table; a reply stays until its scope is done with.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 from weakref import WeakKeyDictionary, finalize
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from langchain_judges.asking.effects import Effect, Step, running_config
+from langchain_judges.asking.effects import Effect, SingleFlight, Step, running_config
 from langchain_judges.errors import OutputError
 
 T = TypeVar("T")
@@ -37,6 +38,8 @@ CREATE TABLE IF NOT EXISTS replies (
 ) WITHOUT ROWID;
 """
 _SIDE_FILES = ("-wal", "-shm")
+# The scope of what rows of equal requests share.
+SHARED = "shared by rows"
 # The environment variable that names the file for checkpointers that have none on disk.
 FILE_VARIABLE = "JUDGES_REPLIES"
 
@@ -80,8 +83,8 @@ class ReplyStore:
         return [scope for (scope,) in self._rows("SELECT DISTINCT scope FROM replies")]
 
     def of(self, scope: str) -> ScopeReplies:
-        """Return the replies of a row or a thread, with those of earlier runs."""
-        return ScopeReplies(self, scope, dict(self.entries(scope)))
+        """The replies of a row or a thread, with those of earlier runs."""
+        return ScopeReplies(self, scope)
 
     def keep(self, scope: str, key: str, value: object) -> None:
         """Write a value down; when this returns, it survives the death of the process.
@@ -219,46 +222,34 @@ def _checksum(*parts: str) -> int:
 
 
 def key_of(*parts: object) -> str:
-    """Return the key of what follows from some plain data."""
+    """Hash JSON-able parts into a key of 32 characters."""
     data = json.dumps(parts, sort_keys=True, default=str)
     return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 class ScopeReplies:
-    """What one row or thread has paid for."""
+    """What one row or thread has paid for, in this run and in earlier ones."""
 
-    def __init__(self, store: ReplyStore, scope: str, entries: dict[str, object]) -> None:
+    def __init__(self, store: ReplyStore, scope: str) -> None:
         """Begin with what earlier runs have left."""
-        self._store, self._scope, self._entries = store, scope, entries
+        self.store, self.scope = store, scope
         self._times: dict[str, Iterator[int]] = {}
 
     def numbered(self, key: str) -> str:
-        """Return the key of a request with how often it was asked: equal ones are several."""
+        """A key with how often it was asked: equal requests of a row are several."""
         return f"{key}-{next(self._times.setdefault(key, itertools.count(1)))}"
 
-    async def once(
-        self,
-        key: str,
-        compute: Callable[[], Step[T]],
-        keep: Callable[[T], bool] = lambda _: True,
-    ) -> T:
-        """Return what was computed for a key, before a kill even; else compute it.
+    def find(self, key: str) -> Any:
+        """The value of a key; None without one."""
+        return next((value for _, value in self.store.entries(self.scope, key)), None)
 
-        Args:
-            key: What the value follows from.
-            compute: Makes the value, which must be plain data.
-            keep: Says whether a value is one to keep.
+    def keep(self, key: str, value: object) -> None:
+        """Write a value down.
 
         Raises:
-            OutputError: The value cannot be written down.
+            OutputError: The file cannot take it.
         """
-        if key in self._entries:
-            return cast("T", self._entries[key])
-        value = await compute()
-        if keep(value):
-            self._store.keep(self._scope, key, value)
-            self._entries[key] = value
-        return value
+        self.store.keep(self.scope, key, value)
 
 
 # Of each checkpointer, so that all judges that share one share its replies.
@@ -266,26 +257,133 @@ _STORES: WeakKeyDictionary[BaseCheckpointSaver[Any], ReplyStore] = WeakKeyDictio
 _OPENING = threading.Lock()
 
 
-class ThreadReplies:
-    """What the threads of a graph with a checkpointer have paid for.
+class _Shared(NamedTuple):
+    """What rows share, and the scope that paid for it; empty: one that keeps nothing."""
 
-    LangGraph writes the result of a node when its pool finds the time, and drops the results of
-    branches that an exception in another one cancels. So replies have a file of their own:
-    beside that of a SQLite checkpointer, `<file>.replies`; of any other the one that the
-    environment variable `JUDGES_REPLIES` names, else the memory of the process.
+    payer: str
+    value: Any
 
-    Args:
-        checkpointer: The graph's; without one nothing is kept.
+
+class Paid(NamedTuple, Generic[T]):
+    """A value of the log.
+
+    Attributes:
+        elsewhere: Whether another row paid for it, and this one shares it.
     """
 
-    def __init__(self, checkpointer: BaseCheckpointSaver[Any] | bool | None) -> None:
+    value: T
+    elsewhere: bool
+
+
+class ReplyLog:
+    """What a judge has paid for, in the scopes that it is asked in.
+
+    LangGraph writes the result of a node when its pool finds the time. So the replies of a
+    thread have a file of their own: beside that of a SQLite checkpointer, `<file>.replies`; of
+    any other the one that the environment variable `JUDGES_REPLIES` names, else the memory of
+    the process. The rows of a run that keeps its results have the file of the run too.
+
+    Args:
+        checkpointer: The graph's; without one no thread is kept.
+    """
+
+    def __init__(self, checkpointer: BaseCheckpointSaver[Any] | bool | None = None) -> None:
         """Start without any thread."""
         given = isinstance(checkpointer, BaseCheckpointSaver)
         self.saver = cast("BaseCheckpointSaver[Any]", checkpointer) if given else None
         self._threads: dict[str, ScopeReplies] = {}
+        self._flight: SingleFlight[_Shared] = SingleFlight()
+
+    async def once(self, key: str, compute: Callable[[], Step[T]]) -> T:
+        """What was computed for a key in the running thread, before a kill even.
+
+        Args:
+            key: What the value follows from.
+            compute: Makes the value, which must be plain data.
+        """
+        scope = await self.running()
+        if scope is None:
+            return await compute()
+        return await self._once([scope], key, compute, lambda _: True)
+
+    async def reply(
+        self,
+        key: str,
+        compute: Callable[[], Step[T]],
+        keep: Callable[[T], bool],
+        row: ScopeReplies | None,
+    ) -> T:
+        """The reply to one call of a row, of those that ask the same the next one.
+
+        Args:
+            key: Of the call.
+            compute: Asks; a reply must be plain data.
+            keep: Says whether a reply is one to write down.
+            row: The scope of the row in a run that keeps its results.
+
+        Raises:
+            OutputError: The reply cannot be written down.
+        """
+        scopes = await self._scopes(row)
+        if not scopes:
+            return await compute()
+        return await self._once(scopes, scopes[0].numbered(key), compute, keep)
+
+    async def shared(
+        self,
+        key: str,
+        compute: Callable[[], Step[T]],
+        keep: Callable[[T], bool],
+        row: ScopeReplies | None,
+    ) -> Paid[T]:
+        """The reply that all rows with an equal call share, whoever asks first.
+
+        Args:
+            key: As for `reply`.
+            compute: As for `reply`.
+            keep: As for `reply`.
+            row: As for `reply`.
+
+        Raises:
+            OutputError: The reply cannot be written down.
+        """
+        scopes = await self._scopes(row)
+
+        own = scopes[0].scope if scopes else ""
+
+        async def found() -> _Shared:
+            stores = [scope.store.of(SHARED) for scope in scopes]
+            if entry := next(filter(None, (store.find(key) for store in stores)), None):
+                return _Shared(**entry)
+            value = await compute()
+            if stores and keep(value):
+                stores[0].keep(key, {"payer": own, "value": value})
+            return _Shared(own, value)
+
+        shared, is_joined = await self._flight.get(key, found, lambda each: keep(each.value))
+        return Paid(shared.value, shared.payer != own if own else is_joined)
+
+    async def _scopes(self, row: ScopeReplies | None) -> list[ScopeReplies]:
+        thread = await self.running()
+        return [scope for scope in (row, thread) if scope]
+
+    async def _once(
+        self,
+        scopes: list[ScopeReplies],
+        key: str,
+        compute: Callable[[], Step[T]],
+        keep: Callable[[T], bool],
+    ) -> T:
+        for scope in scopes:
+            if (value := scope.find(key)) is not None:
+                return cast("T", value)
+        value = await compute()
+        if keep(value):
+            scopes[0].keep(key, value)
+        return value
 
     async def running(self) -> ScopeReplies | None:
-        """Return the replies of the thread that is running; None where none are kept."""
+        """The replies of the thread that is running; None where none are kept."""
         thread = _thread_of(running_config())
         if self.saver is None or thread is None:
             return None
@@ -293,16 +391,6 @@ class ThreadReplies:
             store = await _store_of(self.saver)
             self._threads.setdefault(thread, store.of(thread))
         return self._threads[thread]
-
-    async def once(self, key: str, compute: Callable[[], Step[T]]) -> T:
-        """Return what was computed for a key in this thread, before a kill even.
-
-        Args:
-            key: What the value follows from.
-            compute: Makes the value, which must be plain data.
-        """
-        replies = await self.running()
-        return await (replies.once(key, compute) if replies else compute())
 
     def begin(self, config: RunnableConfig | None) -> None:
         """Count the requests of a thread anew: a run of its graph begins."""
