@@ -3,6 +3,7 @@
 JudgeError
 ├── OptionError        an option of a factory or command is not allowed (also a ValueError)
 ├── InputError         a pair, or what a metric is given, cannot be used (also a ValueError)
+│   └── LackingError       a row holds nothing of what it would be judged by
 ├── OutputError        the results file cannot be used
 ├── ModelSetupError    the model cannot be made: unknown name, missing package or key
 │   └── ModelAccessError   the provider refuses access: a wrong key, no such model
@@ -42,6 +43,10 @@ class OptionError(JudgeError, ValueError):
 
 class InputError(JudgeError, ValueError):
     """A pair lacks a field, a field has the wrong type or is empty, or columns do not match."""
+
+
+class LackingError(InputError):
+    """A row holds nothing of what it would be judged by, so any verdict would be a guess."""
 
 
 class OutputError(JudgeError):

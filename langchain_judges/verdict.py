@@ -47,6 +47,7 @@ FailureReason = Literal[
     "over_budget",
     "invalid_input",
     "input_cut",
+    "lacking",
     "context_overflow",
     "missing",
     "unsure",
@@ -286,8 +287,9 @@ def decision(verdict: Mapping[str, Any]) -> Any:
 
 
 def reason_of(verdict: Mapping[str, Any]) -> str:
-    """Return the reason of a verdict's first failure."""
-    return next((str(f["reason"]) for f in verdict.get("failures") or []), "unknown")
+    """Return the reason of a verdict's first failure; a note only where there is none."""
+    reasons = [str(failure["reason"]) for failure in verdict.get("failures") or []]
+    return next((r for r in reasons if r not in _NOTES), next(iter(reasons), "unknown"))
 
 
 def is_abstention(verdict: Mapping[str, Any]) -> bool:
@@ -301,13 +303,22 @@ _NOTES = ("input_cut", "no_logprobs")
 """Reasons that note what a judgment lacked, not why there is none."""
 
 
+def _is_cut_row(failure: Mapping[str, Any]) -> bool:
+    return bool(failure.get("reason") == "input_cut" and failure.get("step") == "begin")
+
+
 def comment_of(verdict: Mapping[str, Any]) -> str:
-    """Return a verdict's rationale, followed by the first failure if it was not judged."""
+    """Return a verdict's rationale, what the judge was not shown, and why there is no label."""
     comment = str(verdict.get("rationale") or "")
+    failures = verdict.get("failures") or []
+    cut = [f["unit"] + " " + f["detail"] for f in failures if _is_cut_row(f)]
+    comment = " ".join([comment, *(f"Note: {each}." for each in cut)])
     if decision(verdict) is not None:
         return comment
     comment = comment or "Not judged."
-    for failure in list(verdict.get("failures") or [])[:1]:
+    for failure in [f for f in failures if not _is_cut_row(f)][:1]:
+        if failure["detail"] and failure["detail"] in comment:
+            break
         place = ", ".join(filter(None, [failure.get("step"), failure.get("unit")]))
         comment += f" {failure['reason']} ({place}): {failure.get('detail', '')}".rstrip(": ")
     return comment

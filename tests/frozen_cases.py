@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 from langchain_judges import FailureMemory
 from langchain_judges.methods.registry import METHODS
+from langchain_judges.methods.rubric.criteria import ready_rubrics
 from langchain_judges.writing.registry import WRITERS
 from tests.fakes import turns
 from tests.memories import Letters
@@ -67,6 +68,30 @@ FEW: dict[str, dict[str, Any]] = {
 """Options by method that keep the calls of a case few."""
 EXTRA = {"rubric": {"source": "The north gate leads to the stairs: 2, 9, then 7."}}
 """What a method's row brings beside `ITEM`: some ready rubrics need a source."""
+WORK = [
+    {"role": "user", "content": "Which gate?"},
+    {
+        "role": "assistant",
+        "content": [
+            {"type": "text", "text": "Let me look."},
+            {"type": "image_url", "image_url": {"url": "https://example.org/gate.png"}},
+            {"type": "audio", "base64": "AAAA", "mime_type": "audio/wav"},
+        ],
+        "tool_calls": [{"name": "look", "args": {"gate": 2}, "id": "1"}],
+    },
+    {"role": "tool", "content": "stairs", "tool_call_id": "1"},
+    {"role": "assistant", "content": "The north gate."},
+]
+"""What some ready rubrics need as the output."""
+
+
+def row_of(method: str, preset: str | None) -> dict[str, Any]:
+    """Return what a row of a preset brings beside `ITEM`."""
+    rubric = ready_rubrics().get(preset or "") if method == "rubric" else None
+    of_work = rubric and {*rubric.needs} - {"expected", "source"}
+    return {**EXTRA.get(method, {}), **({"output": WORK} if of_work else {})}
+
+
 OTHER = "other"
 """Stands for a second model, which shares the recorder."""
 
@@ -148,7 +173,7 @@ def _presets() -> dict[str, Case]:
     tables: dict[str, Mapping[str, Any]] = {"": METHODS, "write ": WRITERS}
     return {
         f"{prefix}{method}" + (f"/{preset}" if preset else ""): Case(
-            prefix + method, row=EXTRA.get(method, {}), preset=preset
+            prefix + method, row=row_of(method, preset), preset=preset
         )
         for prefix, table in tables.items()
         for method, kind in table.items()

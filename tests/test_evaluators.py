@@ -175,9 +175,14 @@ def rubric_judge(**options: Any) -> Any:
 
 # ---- openevals' published evaluators
 
+MEDIA = [
+    {"type": "image_url", "image_url": {"url": "https://example.org/oslo.png"}},
+    {"type": "audio", "base64": "AAAA", "mime_type": "audio/wav"},
+]
 CHAT = [
     {"role": "user", "content": "Where is parcel 7?"},
-    {"role": "assistant", "content": "Good question: in Oslo."},
+    {"role": "assistant", "content": "", "tool_calls": [{"name": "track", "args": {}}]},
+    {"role": "assistant", "content": [{"type": "text", "text": "Good: in Oslo."}, *MEDIA]},
     {"role": "user", "content": "Thanks."},
 ]
 CALLED_HERE = {

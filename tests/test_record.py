@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from typing import Any, cast
 
 import pytest
@@ -14,7 +15,7 @@ from langchain_core.messages import (
     messages_to_dict,
 )
 
-from langchain_judges import create_relative_judge, create_rubric_judge
+from langchain_judges import create_relative_judge, create_rubric_judge, judge_many
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations import trajectory_evaluator
 from langchain_judges.methods.registry import METHODS
@@ -24,7 +25,8 @@ from langchain_judges.rows.fences import sealed
 from langchain_judges.rows.fields import plain_row, thread_of
 from langchain_judges.rows.lookup import context_in
 from langchain_judges.rows.record import record_in
-from langchain_judges.rows.texts import judged, shown
+from langchain_judges.rows.texts import fitted, judged, shown
+from langchain_judges.verdict import comment_of
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, unfenced
 from tests.judges import answer, item_of, of_method
@@ -141,35 +143,66 @@ def test_a_bad_pair_is_told_what_is_wrong(change, message):
         check_pair({"input": "q", "output_a": "a", "output_b": "b", **change})
 
 
-# ---- long results are cut, and the verdict says so
+# ---- what happened is shown whole where the model has room, else the verdict says what is cut
 
+NEEDLE = "and the parcel is in Kyiv"
 LONG = [
     AIMessage("", tool_calls=[call(7, "1")]),
-    ToolMessage("x" * 2500, tool_call_id="1"),
+    ToolMessage("x" * 9000 + NEEDLE + "y" * 9000, tool_call_id="1"),
     AIMessage("All good."),
 ]
 
 
+def sides(method, text):
+    if METHODS[method].takes == "item":
+        return {"input": TASK, "output": text, "expected": "good"}
+    return {"input": TASK, "output_a": text, "output_b": "b"}
+
+
+@for_each("method", METHODS)
+def test_a_long_result_is_shown_whole(method):
+    model = FakeChatModel(replies=answer)
+    verdict = of_method(method, model).invoke(sides(method, LONG))["verdict"]
+    assert not [each for each in verdict["failures"] if each["step"] == "begin"]
+    assert any(NEEDLE in prompt for prompt in model.prompts)
+
+
 @for_each("method", METHODS)
 def test_a_cut_result_is_reported_beside_a_verdict_that_stands(method):
-    model = FakeChatModel(replies=answer)
-    item = METHODS[method].takes == "item"
-    sides = (
-        {"output": LONG, "expected": "good"} if item else {"output_a": LONG, "output_b": "b"}
-    )
-    verdict = of_method(method, model).invoke({"input": TASK, **sides})["verdict"]
+    # 4,000 tokens: 1,000 of them for what is asked, the others have three bytes each.
+    model = FakeChatModel(replies=answer, profile={"max_input_tokens": 4000})
+    verdict = of_method(method, model).invoke(sides(method, LONG))["verdict"]
     assert verdict.get("preference", verdict.get("label")) is not None
     [failure] = [each for each in verdict["failures"] if each["step"] == "begin"]
-    assert (failure["reason"], failure["unit"]) == ("input_cut", next(iter(sides)))
-    assert failure["detail"].endswith("shown without their middle, in 2,000 characters")
-    assert any("[… 500 characters left out …]" in prompt for prompt in model.prompts)
+    assert (failure["reason"], failure["unit"]) == ("input_cut", [*sides(method, "")][1])
+    assert f"Note: {failure['unit']} shown without" in comment_of(verdict)
+    whole = [prompt for prompt in model.prompts if " characters left out …]" in prompt]
+    assert whole
+    assert all(len(each) - 3000 < 9100 for each in whole)
 
 
 @for_each("field, method", [("reference", "relative"), ("expected", "allure")])
 def test_a_cut_result_of_a_known_trajectory_is_reported(field, method):
     case = {**item_of(method), field: LONG}
-    [failure] = of_method(method).invoke(case)["verdict"]["failures"]
+    [failure] = of_method(method, context=1000).invoke(case)["verdict"]["failures"]
     assert (failure["reason"], failure["unit"]) == ("input_cut", field)
+
+
+def test_the_longest_parts_are_cut_until_all_have_room():
+    texts = ["ab" * 5, "é" * 100, "x" * 300]
+    row = {"input": texts[0], "output": texts[1], "source": texts[2], "rubric": "r" * 999}
+    assert fitted(row, 510) == ({}, {})
+    # 10 bytes, 200 and 300: 110 have room of 310, so that the others have 150 each.
+    cut, left_out = fitted(row, 310)
+    assert left_out == {"output": (1, 26), "source": (1, 150)}
+    assert cut["output"] == f"{'é' * 37}\n[… 26 characters left out …]\n{'é' * 37}"
+    args = {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"name": "f", "args": {"a": "z" * 99}}],
+    }
+    [message] = fitted({"output": [args]}, 40)[0]["output"]
+    assert message["tool_calls"][0]["args"].startswith('{"a": "zzz')
 
 
 # ---- forging
@@ -284,18 +317,14 @@ def test_no_document_passes_for_several():
 @for_each(
     "row, told",
     [
-        (
-            {"question": "Why?", "output": "So.", "source": "It is."},
-            "`input` .* the fields are 'question', 'output', 'source'$",
-        ),
         ({"input": "Why?", "output": "So.", "source": []}, "a source .* the fields are 'inp"),
-        ({"input": "Why?", "output": "So.", "docs_used": "It is."}, "'output', 'docs_used'$"),
+        ({"input": "Why?", "output": "So.", "docs_used": "It is."}, "are 'input', 'output'"),
     ],
 )
 def test_a_row_that_lacks_a_field_is_told_which_it_has(row, told):
     judge, model = judge_and_model(rubric="groundedness")
-    with pytest.raises(InputError, match=told):
-        judge.invoke(row)
+    [result] = judge_many(judge, [row], progress=False)
+    assert re.search(told, result["verdict"]["failures"][0]["detail"])
     assert model.prompts == []
 
 

@@ -13,7 +13,7 @@ from langchain_judges import (
     judge_many,
     load_judge,
 )
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import InputError, OptionError, RepeatedFailureError
 from langchain_judges.integrations.evaluators import SCORES
 from langchain_judges.methods.rubric import Criterion
 from langchain_judges.methods.rubric.criteria import ready_names, ready_rubrics
@@ -24,9 +24,10 @@ from tests.fakes import FakeChatModel, unfenced, with_logprobs
 from tests.judges import answer
 from tests.memories import Letters
 from tests.shapes import TALK
-from tests.test_evaluators import a_run
+from tests.test_evaluators import CHAT, a_run, an_example
 
 ITEM = {"input": "Where is my parcel?", "output": "It comes today."}
+WORK = {"input": "Where is parcel 7?", "output": CHAT}
 TWO: list[dict[str, Any]] = [
     {"name": "Tone", "description": "Is the reply polite?", "weight": 3},
     {"name": "Length", "scale": [1, 5], "anchors": {1: "it rambles", 5: "it is brief"}},
@@ -40,6 +41,16 @@ def says(*labels):
         for n, label in enumerate(labels, 1)
     }
     return FakeChatModel(replies=lambda _: parts["criterion_1"] if len(labels) == 1 else parts)
+
+
+def lacked(judge, row):
+    """Return what a row lacks, by a verdict that cost no call."""
+    verdict = judge.invoke(row)["verdict"]
+    [failure] = verdict["failures"]
+    assert (verdict["label"], verdict["score"], verdict["usage"]["calls"]) == (None, None, 0)
+    assert failure["reason"] == "lacking"
+    assert failure["detail"] in verdict["rationale"]
+    return failure["detail"]
 
 
 def judged(labels, item=ITEM, **options):
@@ -96,8 +107,9 @@ def test_a_rubric_in_a_file(form, tmp_path):
     file.write_text(json.dumps(data) if form == "json" else text)
     judge = create_rubric_judge(says("no"), file=file)
     assert create_rubric_judge(says("no"), rubric=file).options == judge.options
-    with pytest.raises(InputError, match="needs a source to check against"):
-        judge.invoke(ITEM)
+    assert lacked(judge, ITEM).startswith(
+        "there is nothing to judge by: the judge needs a source"
+    )
     assert judge.invoke({**ITEM, "source": "s"})["verdict"]["label"] == "no"
 
 
@@ -197,13 +209,14 @@ def test_a_ready_rubric_judges_and_refuses_rows_that_lack_what_it_needs(name):
     assert rubric.about.endswith((".", "`."))
     best = [criterion.names[-1] for criterion in rubric.criteria]
     judge = load_judge("rubric", says(*best), preset=name)
-    whole = {**ITEM, "expected": "today", "source": "It comes today."}
+    of_work = {"calls", "image", "audio", "conversation"} & {*rubric.needs}
+    whole = {**(WORK if of_work else ITEM), "expected": "today", "source": ["It comes."] * 5}
     assert judge.invoke(whole)["subscores"][0]["holds"]
     if rubric.needs:
         _, row = judge_many(judge, [whole, ITEM], progress=False)
         assert row["verdict"]["label"] is None
         assert row["verdict"]["usage"]["calls"] == 0
-        assert "needs a" in row["verdict"]["failures"][0]["detail"]
+        assert row["verdict"]["failures"][0]["reason"] == "lacking"
 
 
 def test_corrections_of_the_whole_are_not_shown_as_labels_of_a_criterion():
@@ -313,7 +326,7 @@ FOUND = [Document("It rained.", metadata={"title": "Oslo"}), Document("It snowed
     "rubric, label, score",
     [
         ("context_relevance", 3, 1),
-        ("context_precision", 3, 0.6),  # three of five places
+        ("context_precision", 1, 0.5),  # one of the two that were found
         ("context_recall", "most", 2 / 3),
     ],
 )
@@ -330,8 +343,7 @@ def test_retrieval_is_judged_without_an_output(rubric, label, score):
     as_evaluator(judge)(**fields, outputs={"documents": FOUND})
     assert len(set(model.prompts)) == 1
     assert "[response]\n[1] Oslo\nIt rained.\n\n[2]\nIt snowed." in unfenced(model.prompts[0])
-    with pytest.raises(InputError, match="needs a source to check against"):
-        judge.invoke({**row, "output": "It was wet."})
+    assert "needs a source to check against" in lacked(judge, {**row, "output": "It was wet."})
 
 
 def test_the_last_turn_alone_is_judged_where_that_is_asked_for():
@@ -357,3 +369,63 @@ def test_the_last_turn_alone_is_judged_where_that_is_asked_for():
 )
 def test_a_label_in_plain_words_is_one_that_is_said(text, label):
     assert (parse_label(text, (0, 1)) or {"label": None})["label"] == label
+
+
+# ---- what a rubric is about must be there
+
+IMAGE = [{"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]
+
+
+@for_each(
+    ("options", "told"),
+    [
+        ({"rubric": "tool_use"}, "there are no tool calls in the output; it holds: text"),
+        ({"rubric": "image_safety"}, "there is no image in the output; it holds: text"),
+        ({"rubric": "voice"}, "there is no audio in the output; it holds: text"),
+        (
+            {"rubric": "Is it kind?", "needs": ("conversation", "calls")},
+            "there is no conversation of several turns in the output; it holds: text",
+        ),
+        (
+            {"rubric": "Is it so?", "needs": "source"},
+            "there is nothing to judge by: the judge needs a source to check against "
+            "(`source`); the fields are 'input', 'output'",
+        ),
+    ],
+)
+def test_what_a_rubric_is_about_is_asked_for_and_no_call_is_paid(options, told):
+    model = says(1)
+    judge = create_rubric_judge(model, **options)
+    assert lacked(judge, ITEM) == told
+    feedback: Any = as_evaluator(judge)(inputs=ITEM["input"], outputs=ITEM["output"])
+    total = feedback[0] if isinstance(feedback, list) else feedback
+    assert total["score"] is None
+    assert told.partition(";")[0][-20:].partition(" (")[0] in total["comment"]
+    rows = [{**ITEM, "id": str(n)} for n in range(12)]
+    with pytest.raises(RepeatedFailureError, match=r"first 10 rows .* \(--column output=…\)"):
+        list(judge_many(judge, rows, progress=False))
+    evaluator = as_evaluator(judge)
+    for _ in range(9):
+        evaluator.evaluate_run(a_run({"answer": "Yes."}), an_example(None))
+    with pytest.raises(RepeatedFailureError, match=r"as_evaluator\(judge, output=…"):
+        evaluator.evaluate_run(a_run({"answer": "Yes."}), an_example(None))
+    assert model.prompts == []
+
+
+def test_one_row_that_has_what_the_others_lack_is_judged_and_the_run_goes_on():
+    judge = create_rubric_judge(says(5), rubric="tool_use")
+    rows = [WORK, *[{**ITEM, "id": str(n)} for n in range(12)]]
+    assert [row["judged"] for row in judge_many(judge, rows, progress=False)] == [True] + [
+        False
+    ] * 12
+
+
+@for_each(
+    ("number", "scale"), [(2, "0, 1 or 2"), (3, "0, 1, 2 or 3"), (7, "0, 1, 2, 3, 4 or 5")]
+)
+def test_precision_counts_to_the_documents_that_were_found(number, scale):
+    model = says(min(number, 5))
+    judge = create_rubric_judge(model, rubric="context_precision")
+    row = {"input": "How was it?", "source": [f"Rain, {n}." for n in range(number)]}
+    assert judge.invoke(row)["verdict"]["score"] == 1
+    assert f"The labels: {scale} (0: none" in model.prompts[0]

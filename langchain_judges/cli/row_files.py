@@ -295,6 +295,8 @@ def check_of(spec: Mapping[str, Any]) -> RowCheck:
         check_item(judged)
         if labelled:
             labelled.check(judged)
+            if lack := labelled.lacking(judged):
+                raise InputError(lack)
         check_annotations(item)
         label = item.get("label")
         if isinstance(label, str) and label and by_text and label not in by_text:

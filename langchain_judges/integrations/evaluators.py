@@ -42,7 +42,7 @@ from langchain_judges.integrations.framework_cases import (
 from langchain_judges.methods.describe import kind_of, marks_of
 from langchain_judges.rows.fields import expected_in
 from langchain_judges.rows.lookup import TextSource, check_sources, check_words
-from langchain_judges.runs.run_state import Judge
+from langchain_judges.runs.run_state import ALIKE, Judge, all_lack
 from langchain_judges.verdict import comment_of, decision, reason_of, score_of
 
 # How many verdicts an evaluator keeps for the summary of an experiment.
@@ -128,6 +128,8 @@ class JudgeEvaluator(RunEvaluator):
         self._reader = reader
         self._verdicts: OrderedDict[str, dict[str, object]] = OrderedDict()
         self._lock = Lock()
+        # How many rows, the first of all, had nothing to be judged by.
+        self._lacking = 0
 
     @property
     def feedback_keys(self) -> list[str]:
@@ -210,6 +212,7 @@ class JudgeEvaluator(RunEvaluator):
 
         outcome, ran = await self._judge(case, run_id or uuid.uuid4(), metadata)
         self._remember(run.id, outcome["verdict"])
+        self._check_lacking(outcome["verdict"])
         results = [
             EvaluationResult(
                 key=each.key,
@@ -260,6 +263,21 @@ class JudgeEvaluator(RunEvaluator):
             return outcome, True
         except InputError as exc:
             return {"verdict": error_verdict(self.judge, exc)}, False
+
+    def _check_lacking(self, verdict: CaseVerdict) -> None:
+        """Check that not all first rows lack what the judge needs.
+
+        Raises:
+            RepeatedFailureError: They do; the message says how fields are named.
+        """
+        with self._lock:
+            if decision(verdict) is None and reason_of(verdict) == "lacking":
+                self._lacking += 1
+            elif self._lacking < ALIKE:
+                self._lacking = -_MAX_VERDICTS
+            if self._lacking >= ALIKE:
+                detail = verdict["failures"][0]["detail"]
+                raise all_lack(detail, "as_evaluator(judge, output=…, reference=…, context=…)`")
 
     def _remember(self, run_id: object, verdict: CaseVerdict) -> None:
         note: dict[str, object] = {

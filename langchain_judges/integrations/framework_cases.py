@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableConfig
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.effects import Effect
-from langchain_judges.errors import InputError, JudgeError
+from langchain_judges.errors import InputError, JudgeError, LackingError
 from langchain_judges.methods.describe import kind_of, marks_of, unwrapped
 from langchain_judges.methods.rubric.criteria import ready_names
 from langchain_judges.methods.rubric.options import LabelOptions
@@ -30,6 +30,7 @@ from langchain_judges.rows.texts import Text
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import (
     Failure,
+    FailureReason,
     Label,
     LabelVerdict,
     Verdict,
@@ -162,7 +163,7 @@ class CaseReader:
         text = None if self._judges_source else self._work(row.outputs, task)
         source = context_in(row.context) or self._source(row.inputs, row.outputs)
         if source is None and self._needs_source:
-            raise InputError(
+            raise LackingError(
                 "`context`: the judge needs a source to check against; name it by `context=`: "
                 "a key or a path in the inputs or the outputs. The inputs are "
                 f"{keys_in(row.inputs)}, the outputs {keys_in(row.outputs)}"
@@ -248,11 +249,17 @@ def error_verdict(judge: Judge, exc: JudgeError) -> CaseVerdict:
     failure: Failure = {
         "step": "input" if is_input else "judge",
         "unit": "",
-        "reason": "missing" if is_input else "provider_error",
+        "reason": _reason_of(exc),
         "detail": str(exc),
     }
     undecided = not_labelled if kind_of(judge) == "item" else not_judged
     return undecided([failure], no_usage())
+
+
+def _reason_of(exc: JudgeError) -> FailureReason:
+    if isinstance(exc, LackingError):
+        return "lacking"
+    return "missing" if isinstance(exc, InputError) else "provider_error"
 
 
 _SHOWN = {"preference", "label", "confidence", "confidence_source", "flipped"}

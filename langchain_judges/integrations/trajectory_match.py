@@ -8,8 +8,10 @@ from typing import Any, Literal
 
 from langchain_judges.errors import InputError
 from langchain_judges.options import check_value
-from langchain_judges.rows.fields import work_in
-from langchain_judges.rows.lookup import TextSource, check_sources, check_words
+from langchain_judges.rows.fields import is_run, outputs_of, work_in
+from langchain_judges.rows.lookup import TextSource, check_sources, check_words, find
+from langchain_judges.rows.messages import call_in, messages_in
+from langchain_judges.rows.record import is_state, record_in
 from langchain_judges.rows.texts import PlainText, ToolCall
 
 # How the calls must agree: the same in the same order, the same in any order, only calls of
@@ -37,7 +39,8 @@ def trajectory_evaluator(
     It takes LangSmith's `outputs` and `reference_outputs`, each in any shape in which a judge
     takes an agent's work; of a graph's trajectory (`{"steps": …}`) the nodes are compared. Its
     score is 1 if the calls agree, else 0; the comment names the calls that are missing or were
-    not wanted. What cannot be read has no score.
+    not wanted. The reference may also be a list of names (`["search", "pay"]`, whose arguments
+    do not matter) or of calls (`{"name", "args"}`). What holds no trajectory has no score.
 
     Args:
         order: How the calls must agree.
@@ -61,6 +64,9 @@ def trajectory_evaluator(
         try:
             made = _turns(outputs, output, "output")
             wanted = _turns(reference_outputs, reference, "reference")
+            if isinstance(wanted, _Listed) or isinstance(made, _Listed):
+                # A bare list does not say which calls were made at once.
+                made, wanted = ([[call] for call in _flat(turns)] for turns in (made, wanted))
         except InputError as exc:
             return {"key": name, "score": None, "comment": f"Not compared: {exc}"}
         agrees, comment = _compared(made, wanted, order, agree)
@@ -85,17 +91,66 @@ def _holds(more: Any, less: Any) -> bool:
     return all(name in more and more[name] == value for name, value in less.items())
 
 
+class _Listed(list[Sequence[ToolCall]]):
+    """Calls of a bare list, each by itself."""
+
+
+# Stands for the arguments of a call of which only the name is known.
+_ANY = object()
+
+
 def _turns(value: object, source: TextSource, field: Literal["output", "reference"]) -> _Turns:
-    """Return the calls in an agent's work, or the nodes that a graph went through."""
+    """Return the calls in an agent's work, or the nodes that a graph went through.
+
+    Raises:
+        InputError: The value holds neither messages nor calls nor nodes.
+    """
     if source is None and isinstance(value, Mapping) and isinstance(value.get("steps"), list):
         return [
             [{"name": str(node), "args": {}, "id": ""}]
             for number, turn in enumerate(value["steps"], 1)
-            for node in (f"turn {number}", *turn)
+            for node in (f"turn {number}", *([turn] if isinstance(turn, str) else turn))
         ]
-    work: PlainText = work_in(value, source, field)
+    part = outputs_of(value) if is_run(value) else value
+    part = part if is_state(part) and source is None else _part(part, source, field)
+    if (listed := _listed(part)) is not None:
+        return listed
+    work: PlainText = work_in(part, None, field)
+    if isinstance(work, str) and not record_in(part):
+        raise InputError(
+            f"`{field}`: expected messages, calls or names of tools, got the text "
+            f"{work[:40]!r}; name where they stand with `{field}=`"
+        )
     messages = [] if isinstance(work, str) else work
     return [calls for message in messages if (calls := message.get("tool_calls"))]
+
+
+def _part(value: object, source: TextSource, field: Literal["output", "reference"]) -> object:
+    """Return the part of a value that holds calls; what has none of the usual keys itself."""
+    if source is None and isinstance(value, Mapping) and _LISTS & value.keys():
+        return next(value[name] for name in value if name in _LISTS)
+    return value if _listed(value) is not None else find(value, field, source)
+
+
+# The names under which a list of calls stands.
+_LISTS = frozenset({"tool_calls", "expected_tool_calls", "tools_called", "trajectory"})
+
+
+def _listed(value: object) -> _Listed | None:
+    """Return the calls of a list of names or of calls; None of anything else."""
+    if not isinstance(value, list | tuple) or messages_in(value):
+        return None
+    calls = _Listed()
+    for each in value:
+        if isinstance(each, str) and each.strip():
+            calls.append([{"name": each, "args": _ANY, "id": ""}])
+            continue
+        function = each.get("function", each) if isinstance(each, Mapping) else {}
+        if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+            return None
+        has_arguments = {"args", "arguments", "input"} & function.keys()
+        calls.append([call_in(each) if has_arguments else {**call_in(each), "args": _ANY}])
+    return calls
 
 
 def _compared(
@@ -128,7 +183,9 @@ def _flat(turns: _Turns) -> list[ToolCall]:
 
 def _written(calls: Sequence[ToolCall]) -> str:
     return ", ".join(
-        f"{call['name']}({json.dumps(call['args'], sort_keys=True, default=str)})"
+        call["name"]
+        if call["args"] is _ANY
+        else f"{call['name']}({json.dumps(call['args'], sort_keys=True, default=str)})"
         for call in calls
     )
 
@@ -146,7 +203,9 @@ def _unmatched(
     from scipy.optimize import linear_sum_assignment
 
     fits = [
-        [one["name"] == other["name"] and agree(one["name"], one["args"], other["args"])
+        [one["name"] == other["name"]
+         and (_ANY in (one["args"], other["args"])
+              or agree(one["name"], one["args"], other["args"]))
          for other in wanted]
         for one in made
     ]  # fmt: skip

@@ -30,7 +30,7 @@ from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import Recaller, RememberedPair
 from langchain_judges.methods.declaration import GraphOptions, JudgeOptions
 from langchain_judges.rows.media import kind_of_block, media_in
-from langchain_judges.rows.texts import RESULT_CHARACTERS, cut_results
+from langchain_judges.rows.texts import fitted
 from langchain_judges.verdict import Failure, Item, LabelVerdict, Pair, Verdict
 
 if TYPE_CHECKING:
@@ -44,6 +44,10 @@ MethodGraph: TypeAlias = "StateGraph[Any, Any, Any, Any]"
 # Threads of a synchronous run beyond its branches: the same pool writes the checkpoints and
 # waits for what is streamed.
 SPARE_THREADS = 8
+# Bytes of a token, by a cautious guess.
+_TOKEN = 3
+# Tokens that are kept for what is asked and replied, at most.
+_ASKED = 4000
 
 
 @dataclass(frozen=True)
@@ -203,22 +207,28 @@ class JudgeContext:
                 ]
         return []
 
-    def cut(self, row: Mapping[str, object]) -> list[Failure]:
-        """Return what a verdict says of tool results that were cut when a row was read.
+    def fitted(self, row: Mapping[str, object]) -> tuple[dict[str, Any], list[Failure]]:
+        """Return the texts of a row that had to be cut for its models, and what was left out.
 
         Args:
             row: A pair or an item.
         """
-        return [
+        known = [each.context for each in self.adapters.values() if each.context]
+        own = self.options.context if isinstance(self.options, JudgeOptions) else None
+        if not (tokens := own or min(known, default=None)):
+            return {}, []
+        # What is asked and replied needs room too.
+        free = tokens - min(_ASKED, tokens // 4)
+        cut = fitted(row, free * _TOKEN)
+        return cut.texts, [
             {
                 "step": "begin",
                 "unit": field,
                 "reason": "input_cut",
-                "detail": f"{number} of the tool results are shown without their middle, in "
-                f"{RESULT_CHARACTERS:,} characters",
+                "detail": f"shown without the middle of its {parts} longest parts, "
+                f"{characters:,} characters, to fit into {tokens:,} tokens",
             }
-            for field, text in row.items()
-            if (number := cut_results(text))
+            for field, (parts, characters) in cut.left_out.items()
         ]
 
     def plain(self, function: Callable[[NodeInput], Update]) -> Node:
@@ -358,7 +368,8 @@ class RowSteps(ABC):
 
     def blank(self, row: Pair | Item) -> Update:
         """Return the state before a row is judged: what a checkpointed thread holds is old."""
-        return {**self.context.schema.blank, "failures": Overwrite(self.context.cut(row))}
+        texts, failures = self.context.fitted(row)
+        return {**self.context.schema.blank, **texts, "failures": Overwrite(failures)}
 
     def decided(self, row: Pair | Item, verdict: Verdict | LabelVerdict) -> Update:
         """Return the state where a verdict needs no call: no example is recalled either."""

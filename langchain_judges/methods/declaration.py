@@ -300,6 +300,8 @@ class JudgeOptions(GraphOptions):
         memory: Audited mistakes; the judge sees those that resemble the row.
         recall: How examples are chosen, such as `"near:8"`; default the memory's own strategy.
         allow_leak: Allow examples of the row itself and of its group.
+        context: Tokens of a prompt that the model takes; default what its profile says. Longer
+            rows lose the middle of their longest parts, and the verdict says so.
     """
 
     takes: ClassVar[Kind] = "pair"
@@ -317,6 +319,7 @@ class JudgeOptions(GraphOptions):
         Rule("a choice of examples such as 'knn:8'"),
     ] = None
     allow_leak: bool = False
+    context: Annotated[int, Ge(500)] | None = None
 
     def recaller(self, contexts: Sequence[int | None]) -> Recaller | None:
         """Return how the judge asks its memory; None without one.

@@ -61,7 +61,10 @@ MemberLike = str | BaseChatModel | Runnable[Any, Any] | Mapping[str, Any]
 # Members in a list; or one model for several methods.
 MembersLike = MemberLike | Sequence[MemberLike]
 # Options that go to each member which is made here; a ready judge has its own.
-SHARED = ("instructions", "temperature", "repairs", "cache", "memory", "recall", "allow_leak")
+SHARED = (
+    *("instructions", "temperature", "repairs", "cache", "memory", "recall", "allow_leak"),
+    "context",
+)
 
 _UNSET = {"methods": None, "repairs": 1, "allow_leak": False}
 # A method by name, or as a spec without a model: `{"method", "options"?, "preset"?}`.

@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.effects import Update
 from langchain_judges.asking.nodes import Silent
+from langchain_judges.asking.reading import Problem
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import RecallReport, cut_failures
@@ -79,11 +80,20 @@ class ItemSteps(RowSteps):
         """
         check_basis({**item}, None)
 
+    def lacking(self, item: Item) -> str:
+        """Return what an item lacks to be judged, as a sentence; empty: nothing."""
+        return ""
+
     def begin(self, state: ItemState) -> Update:
         """Check the item, that there is something to judge it by, and that models take it."""
         check_item(state)
         item = item_of(state)
         self.check(item)
+        if lack := self.lacking(item):
+            failure = Problem("lacking", lack).failure("begin", "")
+            return self.decided(
+                item, not_labelled([failure], no_usage(), f"Not judged: {lack}.")
+            )
         if failures := self.context.unsupported_media(item):
             why = f"Not judged: {failures[0]['detail']}."
             return self.decided(item, not_labelled(failures, no_usage(), why))

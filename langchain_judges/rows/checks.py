@@ -8,7 +8,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from langchain_judges.errors import InputError
-from langchain_judges.rows.texts import is_blank, plain
+from langchain_judges.rows.media import kind_of_block, media_in
+from langchain_judges.rows.texts import CONVERSATION, is_blank, plain
 
 # Two texts to compare, one text to label, or concepts that a text must use.
 RowKind = Literal["pair", "item", "task"]
@@ -139,6 +140,59 @@ def check_basis(item: Mapping[str, object], rubric: str | None) -> None:
     """
     if not (item.get("expected") or item.get("source") or item.get("rubric") or rubric):
         raise InputError("an item needs `expected` or `source`, or the judge needs a `rubric`")
+
+
+# What a rubric may need of a row.
+Need = Literal["expected", "source", "calls", "image", "audio", "conversation"]
+_NOTHING = "there is nothing to judge by: the judge needs"
+_NEEDED: Mapping[Need, str] = {
+    "expected": f"{_NOTHING} a reference to compare with (`expected`)",
+    "source": f"{_NOTHING} a source to check against (`source`)",
+    "calls": "there are no tool calls",
+    "image": "there is no image",
+    "audio": "there is no audio",
+    "conversation": "there is no conversation of several turns",
+}
+
+
+def lacking(item: Mapping[str, object], needs: Iterable[Need]) -> str:
+    """Return what an item lacks of what its rubric needs, as a sentence; empty: nothing.
+
+    >>> lacking({"input": "Pay it.", "output": "Paid."}, ["calls"])
+    'there are no tool calls in the output; it holds: text'
+    """
+    task, work = (
+        _turns_of(item.get("input"), "user"),
+        _turns_of(item.get("output"), "assistant"),
+    )
+    said = [each["role"] for each in (*task, *work)]
+    there = {name for name in ("expected", "source") if item.get(name)}
+    there |= {str(kind_of_block(block)) for block in media_in(item)}
+    if any(each.get("tool_calls") or each["role"] in _OF_TOOLS for each in work):
+        there.add("calls")
+    # A request and its answer are no conversation yet.
+    if {"user", "assistant"} <= {*said} and len([r for r in said if r in _SPEAKERS]) > 2:
+        there.add("conversation")
+    missing = next((need for need in needs if need not in there), None)
+    if missing is None:
+        return ""
+    if missing in ("expected", "source"):
+        return f"{_NEEDED[missing]}; {fields_of(item)}"
+    kinds = [*(each["role"] for each in work), *sorted(there & {"image", "audio", "video"})]
+    is_text = isinstance(item.get("output"), str)
+    held = "text" if is_text else ", ".join(dict.fromkeys(kinds))
+    return f"{_NEEDED[missing]} in the output; it holds: {held}"
+
+
+_SPEAKERS = ("user", "assistant")
+# A list of tools says that an agent could have called them.
+_OF_TOOLS = ("tool", "tools available")
+
+
+def _turns_of(value: Any, speaker: str) -> Sequence[Mapping[str, Any]]:
+    if isinstance(value, str):
+        return [] if value == CONVERSATION else [{"role": speaker}]
+    return value or []
 
 
 def _check_words(text: str, field: str) -> None:

@@ -29,7 +29,15 @@ from langchain_judges.rows.lookup import (
 from langchain_judges.rows.media import content_in
 from langchain_judges.rows.messages import as_json, call_in, messages_in, text_in
 from langchain_judges.rows.record import answered, begins, ended, record_in
-from langchain_judges.rows.texts import Message, PlainText, judged, plain, shown, shown_task
+from langchain_judges.rows.texts import (
+    CONVERSATION,
+    Message,
+    PlainText,
+    judged,
+    plain,
+    shown,
+    shown_task,
+)
 
 
 def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
@@ -141,10 +149,6 @@ def task_in(value: object, source: TextSource = None) -> PlainText:
     """
     part = _part(value, "input", source)
     return _spoken(record_in(part), "input") or _text(part, "input")
-
-
-# The task of a conversation that is judged as a whole.
-CONVERSATION = "(the conversation)"
 
 
 def asked_in(outputs: object, source: TextSource = None) -> PlainText | None:

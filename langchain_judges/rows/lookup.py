@@ -187,6 +187,11 @@ def context_in(value: object) -> str | None:
     )
 
 
+def documents_in(context: str) -> int:
+    """Return how many documents a text of `context_in` holds."""
+    return max(1, len(re.findall(r"^\[\d+\](?: |$)", context, re.MULTILINE)))
+
+
 def context_of(fields: object) -> object:
     """Return what stands under one of the usual names, if anything does."""
     named = fields if isinstance(fields, Mapping) else {}

@@ -7,7 +7,8 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, NotRequired
+from functools import partial
+from typing import Any, NamedTuple, NotRequired, cast
 
 from typing_extensions import TypedDict
 
@@ -149,7 +150,7 @@ def steps_of(messages: Sequence[Mapping[str, Any]], *, is_work: bool = True) -> 
         role, text = roles[place], plain(message.get("content"))
         turn += role == "user"
         if role == "tool":
-            steps.append(Step(numbers.result(message), middle_cut(text) or "(nothing)"))
+            steps.append(Step(numbers.result(message), text or "(nothing)"))
             continue
         who = f"{role} {_word(message['name'])}" if message.get("name") else role
         if role in _TALKING and talk:
@@ -165,6 +166,8 @@ def steps_of(messages: Sequence[Mapping[str, Any]], *, is_work: bool = True) -> 
     return steps
 
 
+# The task of a conversation that is judged as a whole.
+CONVERSATION = "(the conversation)"
 # Roles of messages that nobody wrote: what else is known of an agent's work.
 OUTCOMES = ("structured response", "tools available", "how it ended")
 _ANSWERS = {"assistant", "structured response"}
@@ -222,32 +225,80 @@ def _arguments(call: ToolCall) -> str:
     return f"{text}\n({call['error']})" if call.get("error") else text
 
 
-# How many characters of each tool result a judge sees.
-RESULT_CHARACTERS = 2000
-_LEFT_OUT = re.compile(r"^\[… [\d,]+ characters left out …\]$", re.MULTILINE)
+class Fitted(NamedTuple):
+    """The texts of a row as far as a model has room for them.
 
-
-def middle_cut(text: str) -> str:
-    """Return the beginning and the end of a long result, and how much is left out between."""
-    if len(text) <= RESULT_CHARACTERS:
-        return text
-    half = RESULT_CHARACTERS // 2
-    left = f"[… {len(text) - 2 * half:,} characters left out …]"
-    return f"{text[:half]}\n{left}\n{text[-half:]}"
-
-
-def cut_results(text: object) -> int:
-    """Return how many tool results of a text are shown in part.
-
-    An expected answer is already a text, or a list of texts: only its notes show the cuts.
+    Attributes:
+        texts: Those fields that had to be cut.
+        left_out: Of each of them how many parts were cut, and how many characters they lost.
     """
-    if isinstance(text, str):
-        return len(_LEFT_OUT.findall(text))
-    parts = text if isinstance(text, list) else []
-    if all(isinstance(part, str) for part in parts):
-        return sum(map(cut_results, parts))
-    results = [m for m in parts if isinstance(m, Mapping) and m.get("role") == "tool"]
-    return sum(len(plain(m.get("content"))) > RESULT_CHARACTERS for m in results)
+
+    texts: dict[str, Any]
+    left_out: dict[str, tuple[int, int]]
+
+
+def fitted(row: Mapping[str, object], room: int) -> Fitted:
+    """Cut the longest parts of a row in their middle where all of it has no room.
+
+    Each message, each call's arguments and each document that is a text of its own is a part.
+
+    Args:
+        row: A pair or an item.
+        room: Bytes of UTF-8.
+    """
+    sizes: list[int] = []
+
+    def measured(text: str) -> str:
+        sizes.append(_bytes_in(text))
+        return text
+
+    fields = {name: row[name] for name in READ if row.get(name) and name != "rubric"}
+    _changed(list(fields.values()), measured)
+    if sum(sizes) <= room:
+        return Fitted({}, {})
+    most = _longest(sorted(sizes), room)
+    texts, left_out = {}, {}
+    for name, value in fields.items():
+        lost: list[int] = []
+        cut = _changed(value, partial(_cut, most=most, lost=lost))
+        if lost:
+            texts[name], left_out[name] = cut, (len(lost), sum(lost))
+    return Fitted(texts, left_out)
+
+
+def _longest(sizes: Sequence[int], room: int) -> int:
+    """Return the longest part with which all have room; sizes are sorted, the lowest first."""
+    for done, size in enumerate(sizes):
+        if size * (len(sizes) - done) > room:
+            return max(0, room) // (len(sizes) - done)
+        room -= size
+    return room
+
+
+def _cut(text: str, most: int, lost: list[int]) -> str:
+    """Return the beginning and the end of a text, and how much is left out between."""
+    size = _bytes_in(text)
+    if size <= most:
+        return text
+    half = len(text) * most // size // 2
+    lost.append(len(text) - 2 * half)
+    return f"{text[:half]}\n[… {lost[-1]:,} characters left out …]\n{text[len(text) - half :]}"
+
+
+def _changed(value: Any, change: Callable[[str], str]) -> Any:
+    """Return plain texts, messages and blocks with each text that a prompt shows changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_changed(part, change) for part in value]
+    if not isinstance(value, Mapping):
+        return value
+    names = {"content", "tool_calls"} if "role" in value else {"text"}
+    changed = {name: _changed(value[name], change) for name in names & value.keys()}
+    if "args" in value:
+        text = _arguments(cast("ToolCall", value))
+        changed = {} if (cut := change(text)) == text else {"args": cut}
+    return {**value, **changed}
 
 
 _NO_ANSWER = "(there is no final answer)"
@@ -346,12 +397,12 @@ def user_turns(text: Text) -> int:
     return sum(message.get("role", "user") == "user" for message in text)
 
 
-_READ = ("input", "output_a", "output_b", "reference", "output", "expected", "source", "rubric")
+READ = ("input", "output_a", "output_b", "reference", "output", "expected", "source", "rubric")
 
 
 def texts_read(row: Mapping[str, object]) -> Iterator[str]:
     """Yield the texts that a judge reads of a row, those of messages and blocks too."""
-    for name in _READ:
+    for name in READ:
         yield from _texts_in(row.get(name))
 
 
@@ -371,4 +422,8 @@ BYTES = 4
 
 def bytes_of(texts: Iterable[str]) -> int:
     """Return how many bytes texts have in UTF-8."""
-    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+    return sum(map(_bytes_in, texts))
+
+
+def _bytes_in(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from langchain_judges.errors import InputError, JudgeError, ModelAccessError
+from langchain_judges.errors import InputError, JudgeError, LackingError, ModelAccessError
 from langchain_judges.rows.checks import ANNOTATIONS, RowKind, kind_of_result
 from langchain_judges.verdict import (
     Failure,
@@ -191,7 +191,8 @@ def failed_outcome(
 def outcome_of_error(row: RunRow, exc: Exception, usage: Usage) -> Mapping[str, object]:
     """Return the outcome of a row whose judge raised an exception."""
     if isinstance(exc, InputError):
-        return failed_outcome(row, "invalid_input", str(exc), usage)
+        reason: FailureReason = "lacking" if isinstance(exc, LackingError) else "invalid_input"
+        return failed_outcome(row, reason, str(exc), usage)
     if isinstance(exc, ModelAccessError):
         detail = str(exc).partition("refuses every call: ")[2] or str(exc)
         return failed_outcome(row, "provider_error", detail, usage)

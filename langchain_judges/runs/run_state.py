@@ -102,7 +102,22 @@ class FirstRows:
             return None
         if self._first_error and self._raised >= ALIKE:
             return self._first_error
+        if cause == "lacking":
+            return all_lack(detail, "columns={'output': …}` (--column output=…)")
         return RepeatedFailureError(f"The first {ALIKE} rows all failed with {detail}")
+
+
+def all_lack(detail: str, how: str) -> RepeatedFailureError:
+    """Return the error where none of the first rows has what the judge needs.
+
+    Args:
+        detail: What lacks.
+        how: How fields are named.
+    """
+    return RepeatedFailureError(
+        f"The first {ALIKE} rows cannot be judged: {detail}. Name the fields that hold it by "
+        f"`{how}, or judge by another rubric"
+    )
 
 
 def permanent(failure: Failure) -> str | None:
@@ -113,6 +128,8 @@ def permanent(failure: Failure) -> str | None:
     """
     if status := re.match(r"HTTP 4\d\d", failure["detail"]):
         return status[0]
+    if failure["reason"] == "lacking":
+        return "lacking"
     if failure["reason"] == "invalid_input":
         return "invalid input"
     if failure["reason"] == "provider_error" and not failure["detail"].startswith("HTTP"):

@@ -115,6 +115,10 @@ class ClaimSteps(ItemSteps):
         """Check that an item brings what its rubric needs."""
         self.options.check(item)
 
+    def lacking(self, item: Item) -> str:
+        """Return what an item lacks of what its rubric is about; empty: nothing."""
+        return self.options.lacking(item)
+
     def split(self, state: ClaimState) -> Call:
         """Ask for the claims of the response, and of the expected answer."""
         item = self._item(state)
@@ -201,7 +205,7 @@ class ClaimSteps(ItemSteps):
         return ("response", "expected") if self._compares(item_of(state)) else ("response",)
 
     def _compares(self, item: Item) -> bool:
-        return self.options.rubric_of(item).needs == "expected"
+        return "expected" in self.options.rubric_of(item).needs
 
     def _item(self, state: ClaimState) -> Item:
         """Return the item with the text alone that its claims are checked against."""

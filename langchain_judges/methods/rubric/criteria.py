@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import yaml
 from annotated_types import Gt, Le
@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.methods.declaration import Written
 from langchain_judges.options import Options, Rule, Scale
+from langchain_judges.rows.checks import Need
 from langchain_judges.verdict import Label
 
 # Labels from lowest to highest, or each with what it means.
@@ -254,8 +255,12 @@ def _criterion(criterion: object) -> Criterion:
     )
 
 
-# What a row must bring beside task and output.
-Needs = Literal["expected", "source"]
+# What a row must bring beside task and output: one of them, or several.
+Needs = Annotated[
+    tuple[Need, ...],
+    BeforeValidator(lambda needs: (needs,) if isinstance(needs, str) else needs),
+    Rule(f"one or several of {', '.join(get_args(Need))}"),
+]
 _FOLDER = files("langchain_judges.methods.rubric") / "ready"
 
 
@@ -267,6 +272,7 @@ class Rubric(Options):
         about: What it is for, in a line.
         steps: How to judge, step by step.
         needs: What a row must bring beside task and output.
+        counts: Whether its scale counts documents: it ends where there are fewer.
         judges: What is judged: the row's output, or its source as the result of a search.
     """
 
@@ -275,7 +281,8 @@ class Rubric(Options):
     criteria: Annotated[tuple[Criterion, ...], BeforeValidator(read_rubric)]
     about: str = ""
     steps: Annotated[Sequence[str], Field()] = ()
-    needs: Needs | None = None
+    needs: Needs = ()
+    counts: bool = False
     judges: Literal["output", "source"] = "output"
 
 

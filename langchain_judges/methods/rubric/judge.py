@@ -126,6 +126,10 @@ class LabelSteps(ItemSteps):
         """Check that an item brings what its rubric needs."""
         self.options.check(item)
 
+    def lacking(self, item: Item) -> str:
+        """Return what an item lacks of what its rubric is about; empty: nothing."""
+        return self.options.lacking(item)
+
     def criteria(self, item: Item) -> tuple[Criterion, ...]:
         """Return the criteria that an item is judged by."""
         return self.options.rubric_of(item).criteria

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from annotated_types import Ge
 from pydantic import SkipValidation, model_validator
 
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import InputError, LackingError, OptionError
 from langchain_judges.methods.declaration import EvidenceTable, JudgeOptions, check_quorum
 from langchain_judges.methods.replies import SUBSCORES
 from langchain_judges.methods.rubric.criteria import (
@@ -30,20 +30,17 @@ from langchain_judges.methods.rubric.criteria import (
 )
 from langchain_judges.methods.rubric.prompts import CLAIM_PROMPTS, PROMPTS
 from langchain_judges.options import Owner, Rule
-from langchain_judges.rows.checks import expected_answers, fields_of
-from langchain_judges.rows.fields import CONVERSATION, plain_row
-from langchain_judges.rows.lookup import CONTEXTS, OF_OUTPUT
+from langchain_judges.rows.checks import expected_answers, fields_of, lacking
+from langchain_judges.rows.fields import plain_row
+from langchain_judges.rows.lookup import CONTEXTS, OF_OUTPUT, documents_in
 from langchain_judges.rows.record import last_turn
+from langchain_judges.rows.texts import CONVERSATION
 from langchain_judges.verdict import Label
 
+# Stands for what a search found, where it found nothing.
+NOTHING_FOUND = "(nothing was found)"
 # What is judged where nobody says it, by what a row brings.
 BASES: Mapping[str, str] = {"expected": "correctness", "source": "groundedness"}
-_NEEDED: Mapping[Needs | None, str] = {
-    None: "a reference to compare with, or a source to check against, or a `rubric` of its own "
-    "(`expected`, `source`, `rubric`)",
-    "expected": "a reference to compare with (`expected`)",
-    "source": "a source to check against (`source`)",
-}
 
 
 class LabelOptions(JudgeOptions):
@@ -55,6 +52,9 @@ class LabelOptions(JudgeOptions):
         abstain: Let the model say that the material does not suffice: no label, reason
             `cannot_assess`.
         last_turn: Judge only the last reply of a conversation.
+        needs: What a row must bring, beside what a ready rubric needs, or it is not judged
+            (`lacking`): `"expected"`, `"source"`, `"calls"` of tools, `"image"`, `"audio"`,
+            `"conversation"`.
     """
 
     takes = "item"
@@ -64,6 +64,7 @@ class LabelOptions(JudgeOptions):
     explain: Explain = "first"
     abstain: bool = False
     last_turn: bool = False
+    needs: Needs = ()
 
     @property
     @abstractmethod
@@ -83,9 +84,8 @@ class LabelOptions(JudgeOptions):
     @property
     def needs_source(self) -> bool:
         """Whether texts are compared with a source."""
-        return self.own_rubric is not None and (
-            self.own_rubric.needs == "source" or self.judges_source
-        )
+        own = self.own_rubric.needs if self.own_rubric else ()
+        return "source" in (*own, *self.needs) or self.judges_source
 
     @property
     def judges_source(self) -> bool:
@@ -93,19 +93,13 @@ class LabelOptions(JudgeOptions):
         return self.own_rubric is not None and self.own_rubric.judges == "source"
 
     def given(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a row as this judge takes it: what is judged as its output.
-
-        Raises:
-            InputError: There is no source where one is needed.
-        """
+        """Return a row as this judge takes it: what is judged as its output."""
         if self.needs_source and not row.get("rubric"):
             read = plain_row(row)
             source = read.get("source") or read.get(OF_OUTPUT)
-            if not source:
-                raise _nothing("source", fields_of(row))
             if self.judges_source:
                 own = {name: value for name, value in row.items() if name not in CONTEXTS}
-                return {**own, "output": source}
+                return {**own, "output": source or NOTHING_FOUND}
             row = {**row, "source": source}
         if not self.last_turn:
             return row
@@ -127,21 +121,30 @@ class LabelOptions(JudgeOptions):
         if text := item.get("rubric"):
             return rubric_of_text(str(text), self.own_labels)
         if self.own_rubric:
-            return self.own_rubric
+            return _counting(self.own_rubric, item)
         basis = next((field for field in BASES if item.get(field)), None)
         if basis is None:
-            raise _nothing(None)
+            raise LackingError(
+                "there is nothing to judge by: the judge needs a reference to compare with, or "
+                "a source to check against, or a `rubric` of its own (`expected`, `source`, "
+                f"`rubric`); {fields_of(item)}"
+            )
         return rubric_of_text(BASES[basis], self.own_labels)
 
     def check(self, item: Mapping[str, object]) -> None:
-        """Check that an item brings what its rubric compares a text with.
+        """Check that there is something to judge an item by.
 
         Raises:
-            InputError: It does not, so any verdict would be a guess.
+            InputError: There is not, so any verdict would be a guess.
         """
-        needs = self.rubric_of(item).needs
-        if needs and not item.get(needs):
-            raise _nothing(needs)
+        self.rubric_of(item)
+
+    def lacking(self, item: Mapping[str, object]) -> str:
+        """Return what an item lacks of what its rubric is about; empty: nothing."""
+        rubric = self.rubric_of(item)
+        if rubric.judges == "source" and item.get("output") == NOTHING_FOUND:
+            return lacking({**item, "source": None}, ["source"])
+        return lacking(item, (*rubric.needs, *self.needs))
 
     @property
     def human_labels(self) -> tuple[Label, ...]:
@@ -160,7 +163,21 @@ class LabelOptions(JudgeOptions):
     @property
     def compares(self) -> bool:
         """Whether it compares with a reference where it finds one."""
-        return self.own_rubric is None or self.own_rubric.needs == "expected"
+        if self.own_rubric is None:
+            return True
+        return "expected" in (*self.own_rubric.needs, *self.needs)
+
+
+def _counting(rubric: Rubric, item: Mapping[str, object]) -> Rubric:
+    """Return a rubric whose scale counts documents with one that ends at their number."""
+    number = documents_in(str(item.get("output"))) if rubric.counts else 0
+    ends = rubric.criteria[0].scale
+    if not ends or not 0 < number < ends[1]:
+        return rubric
+    [criterion] = rubric.criteria
+    anchors = {min(place, number): text for place, text in criterion.anchors.items()}
+    own = {**dict(criterion), "scale": (ends[0], number), "anchors": anchors}
+    return rubric.model_copy(update={"criteria": (Criterion(**own),)})
 
 
 def rubric_of_text(text: str, labels: LabelsLike | None) -> Rubric:
@@ -185,11 +202,6 @@ def _relabelled(criterion: Criterion, labels: LabelsLike | None) -> Criterion:
         return criterion  # what its labels mean stands in its file
     bare: dict[str, Any] = {"labels": None, "scale": None, "anchors": {}, "least": None}
     return Criterion(**{**dict(criterion), **bare}).with_labels(labels)
-
-
-def _nothing(needs: Needs | None, names: str = "") -> InputError:
-    seen = f"; {names}" if names else ""
-    return InputError(f"there is nothing to judge by: the judge needs {_NEEDED[needs]}{seen}")
 
 
 # The claims on a page.
@@ -313,7 +325,7 @@ class RubricOptions(LabelOptions):
         """The sub-scores that every row gets beside its total, by name."""
         if not self.own_rubric or not self.claims:
             return super().parts
-        return ("precision", "recall") if self.own_rubric.needs == "expected" else ()
+        return ("precision", "recall") if "expected" in self.own_rubric.needs else ()
 
     def check(self, item: Mapping[str, object]) -> None:
         """Check that an item brings what its rubric compares a text with.
@@ -351,8 +363,8 @@ class RubricOptions(LabelOptions):
 
 def _can_split(rubric: Rubric) -> bool:
     """Return whether a rubric can be judged claim by claim: correctness or groundedness."""
-    basis = BASES.get(rubric.needs or "")
-    return len(rubric.criteria) == 1 and rubric.criteria[0].name == basis
+    bases = [BASES.get(need) for need in rubric.needs]
+    return len(rubric.criteria) == 1 and rubric.criteria[0].name in bases
 
 
 def _check_claims(rubric: Rubric, item: Mapping[str, object]) -> None:
@@ -363,5 +375,5 @@ def _check_claims(rubric: Rubric, item: Mapping[str, object]) -> None:
     """
     if not _can_split(rubric):
         raise InputError("claim by claim only correctness and groundedness are judged")
-    if rubric.needs == "expected" and (number := len(expected_answers(item))) > 1:
+    if "expected" in rubric.needs and (number := len(expected_answers(item))) > 1:
         raise InputError(f"`expected`: claim by claim one answer is compared, saw {number}")
