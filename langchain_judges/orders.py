@@ -26,9 +26,7 @@ OrderRule = Literal["strict", "lenient", "score_mean", "none"]
 
 
 def _as_label(value: object) -> object:
-    """Take the number 1 for the label "1", and a label in quotes or with a full stop."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
+    """Take a label in any case, in quotes or with a full stop."""
     return value.strip(" \t\r\n\"'`*.()[]").lower() if isinstance(value, str) else value
 
 

@@ -182,10 +182,11 @@ def test_a_quorum_of_samples_stands_for_all_and_less_does_not():
 @for_each(
     ("text", "label"),
     [
-        ("Because.\nPreferred: 2.", "2"),
+        ("Preferred: 2.", "2"),
+        ("Because.\nPreferred: 2.", None),
         ("**Preferred:** Response 1", "1"),
-        ("**B**", "2"),
-        ('It is so.\n"1"', "1"),
+        ("Verdict: **B**", "2"),
+        ("**B**", None),
         ("Preferred: 1 or 2", None),
         ("Preferred: 1\nPreferred: unsure", None),
         ("", None),

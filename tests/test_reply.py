@@ -20,9 +20,10 @@ def reading(text):
     [
         GOOD,
         f"```json\n{GOOD}\n```",
-        f"Here you are: {GOOD} That is all.",
+        f"Here you are: {GOOD}",
+        f"Sure! Here is the JSON:\n```json\n{GOOD}\n```",
+        GOOD.replace("4", "4.0"),
         f'<think>{{"score_1": 1, "score_2": 1, "explanation": ""}}</think>{GOOD}',
-        f"{GOOD}\n{GOOD}",
     ],
 )
 def test_a_usable_reply_is_read_in_whatever_wrapping(text):
@@ -40,12 +41,12 @@ def test_a_usable_reply_is_read_in_whatever_wrapping(text):
         ('{"score_1": 4}', "unparsable", "score_2: Field required"),
         (GOOD.replace("4", "9"), "invalid_label", "score_1: .* less than or equal to 5"),
         (GOOD.replace("4", "3.5"), "invalid_label", "score_1"),
-        (GOOD + GOOD.replace("4", "5"), "unparsable", "2 different answers"),
+        (GOOD + GOOD.replace("4", "5"), "unparsable", "more stands behind"),
         (GOOD.replace("4", "true"), "unparsable", "not true or false"),
         (
             GOOD.replace("{", '{"score_1": 5, '),
             "unparsable",
-            "got 'two different values'",
+            "given twice",
         ),
         ("[" * 100_000, "unparsable", "not the JSON"),
     ],

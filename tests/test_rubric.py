@@ -360,9 +360,10 @@ def test_the_last_turn_alone_is_judged_where_that_is_asked_for():
 @for_each(
     ("text", "label"),
     [
-        ("1", "1"),
+        ("1", None),
         ("Label: 1", "1"),
-        ("It is wrong in two places.\n**Label:** 0", "0"),
+        ("**Label:** 0", "0"),
+        ("It is wrong in two places.\nLabel: 0", None),
         ("How many of the claims hold?\n1", None),
         ("Label: 0\nLabel: 1", None),
     ],

@@ -5,9 +5,8 @@ Prompts of a caller's own stand here too: they say how replies in their form are
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from os import PathLike
 from pathlib import Path
@@ -20,16 +19,10 @@ from langchain_core.utils.json_schema import dereference_refs
 from pydantic import BaseModel, ValidationError, create_model
 
 from langchain_judges.asking.reply_text import (
-    TextObject,
     answer_start,
-    has_wrappers,
-    is_quotation,
-    objects,
-    own_words,
+    is_opening,
+    object_of,
     too_deep,
-    whole_object,
-    without,
-    wrappers,
 )
 from langchain_judges.errors import OptionError
 from langchain_judges.rows.texts import is_blank, without_lone_surrogates
@@ -55,8 +48,8 @@ _WHOLE = {
     *("success", "succeeded", "done", "normal"),
 }
 _ENDINGS = ("finish_reason", "stop_reason", "stopReason", "done_reason", "status")
-# Words after the one object of a reply: more may take back what it says.
-_WORDS_AFTER = 12
+# Characters of a reply that are read; no shape has room for so many.
+_LONGEST = 100_000
 _LABEL_ERRORS = {
     *("enum", "greater_than_equal", "int_from_float", "less_than_equal", "literal_error")
 }
@@ -90,64 +83,65 @@ def read(
 
     Args:
         message: The reply.
-        shape: What it must look like; bounds and choices are checked too.
+        shape: What it must look like; types, bounds and choices are checked too.
         parse: Reads replies in plain words, for models that ignore the format.
         tool: The tool that the reply was to call, if it was asked by tools.
-        material: The judged texts that the model was shown, which it may quote.
+        material: The judged texts that the model was shown, which its thoughts may quote.
         words_alone: Look for no JSON: braces and objects are words as any others.
     """
     if problem := _ending(message):
         return None, problem
     text = message.text.strip()
-    if arguments := [] if words_alone else _arguments(message, tool):
-        return _called(arguments, text, shape)
-    if is_blank(text) and message.tool_calls and not words_alone:
-        return _unread(f"a call of the tool {message.tool_calls[0]['name']!r}, not a reply")
-    if is_blank(text):
+    if len(text) > _LONGEST:
+        return _unread(f"a reply of more than {_LONGEST} characters")
+    calls = [*message.tool_calls, *message.invalid_tool_calls]
+    if not calls and is_blank(text):
         return None, Problem("empty", "the reply is empty")
-    if not words_alone and (whole := whole_object(text)):
-        return check(whole.value, shape)
-    start = answer_start(text)
-    if start is None or start == len(text):
+    start = answer_start(text, material)
+    answer = text[start:].strip() if start is not None else None
+    if calls:
+        is_alone = answer is not None and is_opening(answer)
+        return _called(message, shape, None if words_alone else tool, is_alone)
+    if not answer:
         return _unread("thoughts without an answer", text[-200:])
-    answer = text[start:].strip()
-    if not words_alone:
-        if start and any(map(has_wrappers, material)):
-            # The thoughts may quote a text that closes them.
-            return _unread("thoughts about a text with marks of thoughts", answer[:200])
-        return _read_answer(answer, shape, parse, material)
-    data = parse(answer) if parse else None
-    if data is None:
-        return _unread("not of the form that the prompt's `reply` says", text[-200:])
-    return check(data, shape)
+    if words_alone:
+        end_of_thoughts = text[text.rfind("/", 0, start) - 1 : start] if start else "\0"
+        data = parse(answer) if parse and end_of_thoughts not in answer else None
+        if data is None:
+            return _unread("not of the form that the prompt's `reply` says", text[-200:])
+        return check(data, shape)
+    return _read_answer(answer, shape, parse)
 
 
-def _called(arguments: Sequence[object], text: str, shape: type[BaseModel]) -> Reading:
-    """Return what all calls of the tool say, and the text beside them where it is an answer."""
-    beside = [check(one.value, shape) for one in objects(text).complete]
-    said = [check(each, shape) for each in arguments]
-    said += [each for each in beside if each[0] is not None]
-    if any(each != said[0] for each in said):
-        wrong = next((each for each in said if each[1] is not None), None)
-        return wrong or _unread("different answers in one reply")
-    return said[0]
+def _read_answer(answer: str, shape: type[BaseModel], parse: Parse | None) -> Reading:
+    """Read what stands behind a reply's thoughts: an object, else a line."""
+    try:
+        return check(object_of(answer).value, shape)
+    except ValueError as exc:
+        what = f" ({exc})" if "{" in answer else ""
+    if parse and (data := parse(answer)):
+        return check({name: data[name] for name in data if name in shape.model_fields}, shape)
+    return _unread(f"not the JSON object that was asked for{what}", answer[:200])
 
 
-def _arguments(message: AIMessage, tool: str | None) -> list[object]:
-    """Return what every call of a tool was given, as the model wrote it where that is known."""
-    calls = message.additional_kwargs.get("tool_calls")
-    raw = {
-        str(call.get("id")): call["function"].get("arguments")
-        for call in (calls if isinstance(calls, list) else [])
-        if isinstance(call, dict) and isinstance(call.get("function"), dict)
-    }
-    arguments: list[object] = []
-    for call in message.tool_calls:
-        if call["name"] == tool:
-            # Client libraries keep the last of two members with one name.
-            parsed_object = whole_object(str(raw.get(str(call["id"]), "")))
-            arguments.append(parsed_object.value if parsed_object else call["args"])
-    return arguments
+def _called(
+    message: AIMessage, shape: type[BaseModel], tool: str | None, is_alone: bool
+) -> Reading:
+    """Return what the one call of a tool says, with nothing beside it."""
+    calls = [*message.tool_calls, *message.invalid_tool_calls]
+    if len(calls) > 1 or not is_alone:
+        return _unread("a call of a tool and more beside it")
+    if calls[0]["name"] != tool:
+        return _unread(f"a call of the tool {calls[0]['name']!r}, not a reply")
+    # Client libraries keep the last of two members with one name, and read NaN.
+    raw = message.additional_kwargs.get("tool_calls")
+    call = raw[0] if isinstance(raw, list) and raw else None
+    function = call.get("function") if isinstance(call, dict) else None
+    written = function.get("arguments") if isinstance(function, dict) else calls[0]["args"]
+    try:
+        return check(object_of(written).value if isinstance(written, str) else written, shape)
+    except ValueError as exc:
+        return _unread(f"a call without an object: {exc}")
 
 
 def _ending(message: AIMessage) -> Problem | None:
@@ -174,57 +168,8 @@ def _ending(message: AIMessage) -> Problem | None:
     return None
 
 
-def _read_answer(
-    answer: str, shape: type[BaseModel], parse: Parse | None, material: Sequence[str]
-) -> Reading:
-    """Read what stands behind a reply's thoughts as one object or as words.
-
-    What might be another answer makes it none: a second object, a brace that closes nothing,
-    thoughts without an end, words after the object.
-    """
-    if whole := whole_object(answer):
-        return check(whole.value, shape)
-    if wrappers(answer):
-        return _unread("marks of thoughts outside of thoughts", answer[:200])
-    found = objects(answer)
-    if found.broken:
-        return _unread("not the JSON object that was asked for", answer[:200])
-    own = [one for one in found.complete if not is_quotation(one, answer, material)]
-    words = own_words(without(answer, found.complete), material)
-    prose_data = parse(words) if parse else None
-    if own:
-        return _only_object(own, answer, prose_data, shape)
-    if prose_data is not None:
-        return check(prose_data, shape)
-    return _unread("not the JSON object that was asked for", answer[:200])
-
-
-def _only_object(
-    own: Sequence[TextObject], answer: str, prose_data: ReplyData | None, shape: type[BaseModel]
-) -> Reading:
-    """Return the one object among words that cannot be another answer."""
-    if len({json.dumps(one.value, sort_keys=True, default=str) for one in own}) > 1:
-        return _unread(f"{len(own)} different answers in one reply")
-    data, problem = check(own[0].value, shape)
-    if problem or data is None:
-        return None, problem or Problem("unparsable", answer[:200])
-    if prose_data is not None and _contradicts(prose_data, data, shape):
-        return _unread("the words and the JSON of the reply differ")
-    if len(answer[own[-1].end :].split()) > _WORDS_AFTER:
-        return _unread("words after the JSON object may take it back", answer[-200:])
-    return data, None
-
-
 def _unread(what: str, part: str = "") -> Reading:
     return None, Problem("unparsable", f"{what}: {part!r}" if part else what)
-
-
-def _contradicts(prose_data: ReplyData, data: ReplyData, shape: type[BaseModel]) -> bool:
-    """Say whether two readings differ in more than explanations."""
-    value, _ = check(prose_data, shape)
-    labels = [name for name, field in shape.model_fields.items() if field.annotation is not str]
-    decisive = [name for name in labels if not isinstance(data[name], dict | list)]
-    return value is not None and any(value[name] != data[name] for name in decisive)
 
 
 def check(data: object, shape: type[BaseModel]) -> Reading:
@@ -232,7 +177,8 @@ def check(data: object, shape: type[BaseModel]) -> Reading:
     if too_deep(data):
         return None, Problem("unparsable", "the reply is nested too deep")
     try:
-        return shape.model_validate(without_lone_surrogates(data)).model_dump(), None
+        plain = without_lone_surrogates(data)
+        return shape.model_validate(plain, strict=True, extra="forbid").model_dump(), None
     except ValidationError as exc:
         errors = exc.errors(include_url=False, include_context=False)
     worst = next((e for e in errors if e["type"] not in _LABEL_ERRORS), errors[0])
@@ -328,8 +274,9 @@ class OwnPrompt(ChatPromptTemplate):
         rows of a table), where the reply has such: one for each part, or whose they are is not
         known. All of what has no group is the reply.
         """
-        matches = [self._said(match) for match in re.finditer(str(self.reply), text)]
         fields = json_schema(shape)["properties"]
+        numbers = set(_whole_numbers(fields))
+        matches = [self._said(match, numbers) for match in re.finditer(str(self.reply), text)]
         if not matches:
             return None
         if plural := next((n for n, f in fields.items() if f.get("type") == "array"), None):
@@ -346,10 +293,24 @@ class OwnPrompt(ChatPromptTemplate):
             return None
         return {**_whole(fields, text), **matches[0]}
 
-    def _said(self, match: re.Match[str]) -> dict[str, str]:
+    def _said(self, match: re.Match[str], numbers: Collection[str]) -> dict[str, str | int]:
         groups = {name: (text or "").strip() for name, text in match.groupdict().items()}
         folded = {each.casefold(): value for each, value in self.values.items()}
-        return {name: folded.get(text.casefold(), text) for name, text in groups.items()}
+        said = {name: folded.get(text.casefold(), text) for name, text in groups.items()}
+        return {
+            name: int(text) if name in numbers and _WHOLE_NUMBER.fullmatch(text) else text
+            for name, text in said.items()
+        }
+
+
+_WHOLE_NUMBER = re.compile("[+-]?[0-9]{1,9}")
+
+
+def _whole_numbers(fields: Mapping[str, Any]) -> Iterator[str]:
+    for name, field in fields.items():
+        if field.get("type") == "integer":
+            yield name
+        yield from _whole_numbers(field.get("properties", {}))
 
 
 def _whole(fields: Mapping[str, Any], text: str) -> dict[str, str]:

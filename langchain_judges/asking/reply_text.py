@@ -1,8 +1,8 @@
-"""What stands in a reply: JSON objects, thoughts before the answer, labels, and how probable.
+"""The grammar of a reply, and how probable its parts are.
 
-Strict on purpose: a label counts only if a whole line says it, and a reply that says two says
-none. Lines are taken apart by splitting, in time linear in their length: what a model writes
-must not be able to run a search pattern for hours.
+Behind marked thoughts a reply is one JSON object, in a code block as one likes and behind
+nothing but a harmless opening, or one line `Field: label`. Nothing else is an answer: words
+around it may take it back, refuse it or quote it, and no list of such words is complete.
 
 The confidence of a part is the length-normalised probability of Wu et al. 2023 (DRPE),
 equation 3: `P = exp(mean of the log-probabilities of the part's K tokens)`.
@@ -10,6 +10,7 @@ equation 3: `P = exp(mean of the log-probabilities of the part's K tokens)`.
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import re
@@ -17,68 +18,73 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage
 
-from langchain_judges.rows.texts import without_lone_surrogates
-
-# Braces tried as the start of an object; a text full of them must not cost minutes.
-_MOST_OBJECTS = 100
 # Levels of an object; no reply shape has ten, and code that recurses must not run out.
 _DEEPEST = 50
 # What models of all makers put around their thoughts: `<think>`, `[THINK]`, `◁think▷`, and
 # Harmony's `<|channel|>`, which ends nothing by itself.
-_WRAPPER = re.compile(
+_MARK = re.compile(
     r"(?:[<\u25c1]|\[(?=/?[A-Za-z_]{3,30}\]))(?P<end>/?)(?P<name>[A-Za-z][\w:-]{0,40})[>\u25b7\]]"
     r"|<\|(?P<special>[^|<>]{1,40})\|>"
 )
-_WRAPPED = re.compile(
-    r"\s*```(?:json)?\s*(?P<inner>\{.*\})\s*```\s*", re.DOTALL | re.IGNORECASE
+# A reply by names that no judged text has: "the response" would announce a quotation.
+_OWN = (
+    "(?:(?:the|your|a) )?(?:final |requested |valid )?"
+    "(?:json(?: (?:object|output|response|reply))?|judge?ment|verdict|evaluation|assessment"
+    "|final answer)"
+    "|my (?:final )?(?:answer|reply|response|judge?ment|verdict|evaluation|assessment|vote)"
 )
-
-
-class _Contradiction:
-    """Stands for the values of a member that an object gives twice: it fits no shape."""
-
-    def __repr__(self) -> str:
-        return "two different values"
-
-
-class TextObject(NamedTuple):
-    """An object in a text, and where it stands there."""
-
-    start: int
-    end: int
-    value: dict[str, object]
-
-
-class Objects(NamedTuple):
-    """The outermost objects of a text, in order.
-
-    Attributes:
-        complete: Those that can be read.
-        broken: Whether a brace begins none: it may have been cut, and an object inside of it
-            is no answer; or whether there are more braces than were tried.
-    """
-
-    complete: list[TextObject]
-    broken: bool
+_MARKUP = r"[\s*_`#\ufeff]*"
+# All that may stand before an object; none of it says anything about the verdict.
+_OPENING = re.compile(
+    rf"{_MARKUP}(?:(?:sure|certainly|of course|absolutely|okay|ok)[,.!:]*{_MARKUP})?"
+    rf"(?:(?:here(?: is| are|['’]s) (?:{_OWN})|here (?:you are|you go|it is)|{_OWN})"
+    rf"(?: (?:in|as) json(?: format)?| as requested)?[.!:]*{_MARKUP})?(?:```(?:json)?)?\s*",
+    re.IGNORECASE,
+)
+_CLOSING = re.compile(r"\s*(?:```)?\s*")
+_LONGEST_OPENING = 200
 
 
 def _members(members: list[tuple[str, object]]) -> dict[str, object]:
-    """Return an object's members; where one is given twice, both must say the same."""
-    values: dict[str, object] = {}
-    for name, value in members:
-        values[name] = value if values.get(name, value) == value else _Contradiction()
+    if len(values := dict(members)) < len(members):
+        raise ValueError("a member is given twice")
     return values
 
 
-# Reads JSON as `json` does, but neither contradictions nor numbers that cannot be written.
-DECODER = json.JSONDecoder(
-    strict=False, object_pairs_hook=_members, parse_constant=lambda name: None
+_POINT_ZERO = re.compile(r"-?[0-9]{1,15}\.0{1,3}")
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number) or (number.is_integer() and not _POINT_ZERO.fullmatch(text)):
+        raise ValueError(f"{text[:40]} is no number that can be kept as it is written")
+    return number
+
+
+def _constant(name: str) -> object:
+    raise ValueError(f"{name} is no JSON")
+
+
+# Reads JSON as `json` does, but no member twice and no number that it would have to change.
+_DECODER = json.JSONDecoder(
+    strict=False,
+    object_pairs_hook=_members,
+    parse_float=_number,
+    parse_constant=_constant,
 )
+
+
+class TextObject(NamedTuple):
+    """An object in a text, and where it begins."""
+
+    start: int
+    value: dict[str, Any]
 
 
 def too_deep(data: object, levels: int = _DEEPEST) -> bool:
@@ -90,120 +96,65 @@ def too_deep(data: object, levels: int = _DEEPEST) -> bool:
     return isinstance(data, list) and any(too_deep(part, levels - 1) for part in data)
 
 
-def object_at(text: str, at: int) -> TextObject | None:
-    """Return the object that begins at a brace; None if there is none that can be read."""
+def is_opening(text: str) -> bool:
+    """Say whether a text is what may stand before an object, if anything."""
+    return len(text) <= _LONGEST_OPENING and bool(_OPENING.fullmatch(text))
+
+
+def object_of(text: str, at: int = 0) -> TextObject:
+    """Return the object that a text is from a place on.
+
+    Raises:
+        ValueError: It is no object, or more than one.
+    """
+    start = text.find("{", at)
+    if start < 0:
+        raise ValueError("it has no object")
+    if not is_opening(text[at:start]):
+        raise ValueError("words stand before its object")
     try:
-        value, end = DECODER.raw_decode(text, at)
-    except (ValueError, RecursionError):
-        return None
-    return None if too_deep(value) else TextObject(at, end, without_lone_surrogates(value))
+        value, end = _DECODER.raw_decode(text, start)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+    if not _CLOSING.fullmatch(text, end):
+        raise ValueError("more stands behind its object")
+    if too_deep(value):
+        raise ValueError("it is nested too deep")
+    return TextObject(start, value)
 
 
-def whole_object(text: str) -> TextObject | None:
-    """Return the object that a text is, alone or in a code block; None if it says more."""
-    block = _WRAPPED.fullmatch(text)
-    start, end = block.span("inner") if block else (0, len(text))
-    start += len(text[start:end]) - len(text[start:end].lstrip())
-    one = object_at(text, start) if text.startswith("{", start) else None
-    return one if one and not text[one.end : end].strip() else None
+def answer_start(text: str, material: Sequence[str] = ()) -> int | None:
+    """Return where the answer begins behind a model's thoughts; None if nobody can say.
 
-
-def objects(text: str, at: int = 0) -> Objects:
-    """Return the outermost JSON objects in a text, from a place on."""
-    results: list[TextObject] = []
-    broken = False
-    at = text.find("{", at)
-    for _ in range(_MOST_OBJECTS):
-        if at < 0:
-            break
-        one = object_at(text, at)
-        if one:
-            results.append(one)
-        broken = broken or one is None
-        at = text.find("{", one.end if one else at + 1)
-    return Objects(results, broken or at >= 0)
-
-
-def without(text: str, objects_in: Sequence[TextObject]) -> str:
-    """Return a text with blanks for some of its objects."""
-    parts, at = [], 0
-    for one in objects_in:
-        parts += [text[at : one.start], " " * (one.end - one.start)]
-        at = one.end
-    return "".join([*parts, text[at:]])
-
-
-def answer_start(text: str) -> int | None:
-    """Return where the answer begins behind a model's thoughts; None if they do not end.
-
-    Thoughts stand at the beginning, in a wrapper that closes. Some servers leave out its
-    opening: then what closes `think` alone is the end of the thoughts.
+    Thoughts stand at the beginning, in marks that close. Some servers leave out the first:
+    then what closes `think` is the end of the thoughts.
 
     Args:
-        text: The reply; not one that is a JSON object as a whole.
+        text: The reply.
+        material: The judged texts: where one names what closes the thoughts, in whatever
+            writing, the thoughts may be quoting it.
     """
     begin = len(text) - len(text.lstrip())
-    opening = _WRAPPER.match(text, begin)
-    ends = [each for each in wrappers(text) if each["end"]]
-    if opening is None:
-        ends = [each for each in ends if "think" in each["name"].casefold()]
-        if ends and text.startswith(("{", "[", "`"), begin):
-            return None  # a quotation in what begins like JSON
-        return ends[0].end() if len(ends) == 1 else 0
-    if opening["end"] or opening["special"]:
+    opening = _MARK.match(text, begin)
+    if opening and (opening["end"] or opening["special"]):
         return None
-    name = opening["name"].casefold()
-    closing = [each for each in ends if each["name"].casefold() == name]
-    # More than one: the thoughts may be quoting what closes them.
-    return closing[0].end() if len(closing) == 1 else None
+    if not opening and text.startswith(("{", "[", "`"), begin):
+        return begin
+    name = opening["name"] if opening else "think"
+    closing = re.search(rf"[<\u25c1\[]/{re.escape(name)}[>\u25b7\]]", text, re.IGNORECASE)
+    if not closing:
+        return None if opening else begin
+    mark = re.compile(rf"/\W{{0,3}}{re.escape(name)}", re.IGNORECASE)
+    return None if any(mark.search(_decoded(each)) for each in material) else closing.end()
 
 
-def wrappers(text: str) -> list[re.Match[str]]:
-    """Return what may open or close thoughts outside of JSON objects."""
-    found = list(_WRAPPER.finditer(text))
-    spans = [(one.start, one.end) for one in objects(text).complete] if found else []
-    return [m for m in found if not any(start <= m.start() < end for start, end in spans)]
+_ESCAPED = re.compile(r"\\u([0-9a-f]{4})|\\x([0-9a-f]{2})|%([0-9a-f]{2})", re.IGNORECASE)
 
 
-def has_wrappers(text: str) -> bool:
-    """Say whether a text holds marks like those around thoughts."""
-    return any("think" in each[0].casefold() for each in _WRAPPER.finditer(text))
-
-
-def repeats(value: Mapping[str, object], other: Mapping[str, object]) -> bool:
-    """Say whether an object says nothing, by letters and digits, that another does not."""
-    return bool(value) and all(
-        name in other and (part == other[name] or letters(part) in letters(other[name]))
-        for name, part in value.items()
-    )
-
-
-def is_quotation(one: TextObject, answer: str, material: Sequence[str]) -> bool:
-    """Say whether an object stands in what the model was shown, reformatted even."""
-    written = letters(answer[one.start : one.end])
-    shown = (other.value for text in material for other in objects(text).complete)
-    is_shown = any(written in letters(text) for text in material)
-    return is_shown or any(repeats(one.value, other) for other in shown)
-
-
-def letters(data: object) -> str:
-    """Return the letters and digits of data, in one case: what a quotation keeps."""
-    plain = unicodedata.normalize("NFKC", data if isinstance(data, str) else str(data))
-    return "".join(filter(str.isalnum, plain.casefold()))
-
-
-# What emphasis, code and headings put around words.
-_MARKUP = " \t*_`#"
-_AROUND = _MARKUP + "\"'“”‘’.!()[]"
-_QUOTING = ('"', "'", "“", "‘", "«", "„", ">")
-# Characters of a line that may say a label; a longer one is an explanation.
-_LONGEST = 200
-# Lines of a reply in plain words; nobody looks for one label in more.
-_MOST_LINES = 2000
-# Letters from which a line is known again; a label alone is shorter.
-_TELLING = 6
-_LEADING = re.compile(r"^((my|the|final|overall) )*")
-_LISTED = re.compile(r"\W{0,3}(?:\d{1,2}|[A-Za-z])[.)](?:\s|$)")
+def _decoded(text: str) -> str:
+    """Return a text as a model may repeat it, without entities, escapes and odd letters."""
+    plain = html.unescape(_ESCAPED.sub(lambda m: chr(int(m[1] or m[2] or m[3], 16)), text))
+    return unicodedata.normalize("NFKC", plain)
 
 
 class LabelForms(NamedTuple):
@@ -214,15 +165,11 @@ class LabelForms(NamedTuple):
             before.
         nouns: What may stand before it, such as `response`.
         labels: Labels by how they may be written, in lower case.
-        slack: Characters that may stand between the name of a field and its colon.
-        alone: Whether the last line may be a label and nothing else.
     """
 
     fields: Collection[str]
     nouns: Collection[str]
     labels: Mapping[str, str]
-    slack: int
-    alone: bool = True
 
 
 # Of the two slots of a pair, and a tie.
@@ -234,109 +181,35 @@ SLOTS = LabelForms(
     nouns=("response", "summary", "passage", "candidate", "text", "option", "table"),
     # Letters are what models write that have read many comparisons of an A and a B.
     labels={"1": "1", "2": "2", "a": "1", "b": "2", "tie": "tie"},
-    slack=40,
 )
 
 
 class SpokenLabel(NamedTuple):
-    """A label in plain words, where it stands, and what was said before its line."""
+    """A label in plain words, and where it stands."""
 
     label: str
     span: tuple[int, int]
-    before: str
 
 
 def spoken_label(text: str, forms: LabelForms) -> SpokenLabel | None:
-    """Return the label in the fields of a reply, else in a last line that is nothing else.
-
-    Every field counts, and they must agree; one that names several labels, or anything else,
-    is none.
-    """
-    lines = text.split("\n")
-    if len(lines) > _MOST_LINES:
-        return None
-    stated, start = list[SpokenLabel | None](), 0
-    for line in lines:
-        if (at := _behind_field(line, forms)) is not None:
-            stated.append(_label_in(text, start, start + at, start + len(line), forms))
-        start += len(line) + 1
-    if not stated and forms.alone and _may_be_label(full := [*filter(str.strip, lines)]):
-        start = text.rfind(full[-1])
-        stated = [_label_in(text, start, start, start + len(full[-1]), forms)]
-    found = stated[-1] if stated else None
-    agreed = all(each and found and each.label == found.label for each in stated)
-    return found if agreed else None
+    """Return the label of a reply that is, behind its thoughts, one line `Field: label`."""
+    key = tuple(forms.fields), tuple(forms.nouns), tuple(forms.labels)
+    found = _line(*key).fullmatch(text, answer_start(text) or 0)
+    return SpokenLabel(forms.labels[found[1].casefold()], found.span(1)) if found else None
 
 
-def _behind_field(line: str, forms: LabelForms) -> int | None:
-    """Return where the value begins on a line `Name: value`; None for any other line."""
-    head, colon, _ = line[:_LONGEST].partition(":")
-    # A field in quotes is somebody else's, or a piece of broken JSON.
-    if not colon or head.strip(_MARKUP).startswith(_QUOTING):
-        return None
-    phrase = _LEADING.sub("", " ".join(re.findall(r"[^\W_]+", head.casefold())))
-    name = next((n for n in forms.fields if f"{phrase} ".startswith(f"{n} ")), None)
-    return None if name is None or len(phrase) - len(name) > forms.slack else len(head) + 1
-
-
-def _label_in(text: str, line: int, at: int, end: int, forms: LabelForms) -> SpokenLabel | None:
-    """Return the label that a piece of a line consists of; None if it says anything else."""
-    piece = text[at:end]
-    if len(piece) > _LONGEST or re.search(r"(?<!\d)\.\d", piece):
-        return None  # Without its point `.5` would be the label 5.
-    words = [word.strip(_AROUND) for word in piece.strip(_AROUND).split()]
-    if words and words[0].casefold() == "the":
-        words.pop(0)
-    if len(words) > 1 and words[0].casefold() in forms.nouns:
-        words.pop(0)
-    label = forms.labels.get(" ".join(words).casefold())
-    if label is None:
-        return None
-    stop = text.rfind(words[-1], at, end) + len(words[-1])
-    return SpokenLabel(label, (text.rfind(words[0], at, stop), stop), text[:line].strip())
-
-
-def _may_be_label(lines: Sequence[str]) -> bool:
-    """Say whether the last line may be a label and nothing else.
-
-    Behind a line that ends in a colon, or behind a list, it may be a quotation or the number
-    of a next point.
-    """
-    if not lines:
-        return False
-    *earlier, last = lines
-    words = last.strip(_MARKUP)
-    has_brackets = words.startswith("[[") and words.endswith(("]]", "]]."))
-    if not has_brackets and any(bracket in words for bracket in "[](){}"):
-        return False
-    if earlier and earlier[-1].rstrip(_MARKUP).endswith(":"):
-        return False
-    return not any(_LISTED.match(other.strip()) for other in earlier)
-
-
-def own_words(text: str, material: Sequence[str]) -> str:
-    """Return a reply with blanks for the lines that stand in what the model was shown.
-
-    A line that repeats a judged text is no statement of the model's own, whichever label it
-    names. Single labels are left: a judged text may well be `2`.
-
-    Args:
-        text: The reply.
-        material: The texts that the model may be quoting.
-    """
-    source = letters(" ".join(material))
-    lines = text.split("\n")
-    if not source or len(lines) > _MOST_LINES:
-        return text
-    before = ""
-    for number, line in enumerate(lines):
-        words = letters(line) if len(line) <= _LONGEST else ""
-        # Of a short line the one before decides: both together are a quotation.
-        phrase = words if len(words) >= _TELLING else before + words
-        if words and len(phrase) >= _TELLING and phrase in source:
-            lines[number] = " " * len(line)
-        before = words or before
-    return "\n".join(lines)
+@lru_cache(256)
+def _line(
+    fields: Sequence[str], nouns: Sequence[str], labels: Sequence[str]
+) -> re.Pattern[str]:
+    """Return the pattern of such a line; its one group is the label."""
+    field, noun, label = ("|".join(map(re.escape, each)) for each in (fields, nouns, labels))
+    between = r"[ \t*_`]*"
+    return re.compile(
+        rf"\s*[ \t*_`#]*(?:(?:my|the|final|overall) )*(?:{field}){between}:{between}"
+        rf"(?:(?:the )?(?:{noun}) )?[*_`\"“'\[(]*({label})[*_`\"”'\])]*[.!]?{between}\s*",
+        re.IGNORECASE,
+    )
 
 
 # Characters from start to before end.
@@ -451,35 +324,19 @@ def _read_token(token: Any) -> tuple[bytes, float] | None:
     return piece, logprob
 
 
-def json_spans(
-    text: str, data: Mapping[str, object] | None = None
-) -> dict[tuple[str | int, ...], Span]:
-    """Return where each value stands in a JSON object of a text, by its path.
+def json_spans(text: str) -> dict[tuple[str | int, ...], Span]:
+    """Return where each value stands in the object that a reply is, by its path.
 
     The span of a string leaves out its quotes; escapes inside it count as they are
     written.
 
-    Args:
-        text: The reply.
-        data: What was read from the reply: the first object that says the same counts,
-            behind the thoughts if it stands there. Default: the first object.
-
     >>> json_spans('{"role_1": {"vote": "1"}}')
     {('role_1', 'vote'): (21, 22), ('role_1',): (11, 24), (): (0, 25)}
     """
-    whole = whole_object(text)
-    thoughts = 0 if whole else answer_start(text) or 0
-    found = [whole] if whole else objects(text, thoughts).complete
-    found += objects(text).complete if thoughts else []
-    fitting = (one for one in found if data is None or _says(one.value, data))
-    return next((_spans(text, one.start) for one in fitting), {})
-
-
-def _says(value: object, data: object) -> bool:
-    """Say whether a value is what was read; it may say more, and the reading fills gaps."""
-    if isinstance(data, Mapping) and isinstance(value, Mapping):
-        return all(_says(value.get(key), part) for key, part in data.items())
-    return bool(value == data)
+    try:
+        return _spans(text, object_of(text, answer_start(text) or 0).start)
+    except ValueError:
+        return {}
 
 
 # A string, the rest of a value, or a mark between values.

@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple, NotRequired
 
 from langchain_core.messages import AIMessage
 from pydantic import BaseModel, BeforeValidator, Field, create_model
+from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.reading import ReplyData
@@ -54,7 +55,7 @@ class ChoiceFields(NamedTuple):
     def parse(self, text: str) -> ReplyData | None:
         """Read a reply in plain words into the shape that JSON replies have."""
         choice = spoken_label(text, self.forms)
-        return {self.reason: choice.before, self.label: choice.label} if choice else None
+        return {self.reason: "", self.label: choice.label} if choice else None
 
     def measure(self, message: AIMessage, data: Mapping[str, object]) -> dict[str, float]:
         """Return the probabilities of a reply's label, and of reason and label together.
@@ -72,14 +73,15 @@ class ChoiceFields(NamedTuple):
 
     def _spans(self, text: str, data: Mapping[str, object]) -> list[Span]:
         """Return where reason and, last, label stand; empty if there is no label."""
-        json_places = json_spans(text, data)
-        if (self.label,) in json_places:
+        places = json_spans(text)
+        reported = str(data.get(self.label))
+        if (self.label,) in places:
+            if reported not in text[slice(*places[self.label,])].casefold():
+                return []
             paths = ((self.reason,), (self.label,))
-            return [json_places[path] for path in paths if path in json_places]
+            return [places[path] for path in paths if path in places]
         choice = spoken_label(text, self.forms)
-        if choice is None or choice.label != data.get(self.label):
-            return []
-        return [(0, len(choice.before)), choice.span]
+        return [choice.span] if choice and choice.label == reported else []
 
 
 class PlanLine(TypedDict):
@@ -171,7 +173,11 @@ class PlanScore(TypedDict):
     explanation: str
 
 
-def _no_bool(value: object) -> object:
+def _score(value: object) -> object:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)  # JSON has one kind of number, and some clients read all as doubles
+    if isinstance(value, float):
+        raise PydanticCustomError("int_from_float", "a score is a whole number")
     if isinstance(value, bool):
         raise ValueError("a score is a number, not true or false")
     return value
@@ -179,7 +185,7 @@ def _no_bool(value: object) -> object:
 
 def score_within(scale: tuple[int, int]) -> Any:
     """Return the type of a whole score on a scale; true and false are no scores."""
-    return Annotated[int, Field(ge=scale[0], le=scale[1]), BeforeValidator(_no_bool)]
+    return Annotated[int, Field(ge=scale[0], le=scale[1]), BeforeValidator(_score)]
 
 
 @cache

@@ -140,26 +140,13 @@ def known_thoughts(reply: Reply, rng: random.Random) -> Changed:
     return Changed(f"<think>{inside}</think>\n{written(reply.data, rng)}")
 
 
-def another_member(reply: Reply, rng: random.Random) -> Changed:
-    more = {rng.choice(["confidence", "note", "step_by_step"]): rng.choice([0.9, "sure", []])}
-    return Changed(written(reordered({**reply.data, **more}, rng), rng))
-
-
-def numbers_and_texts(reply: Reply, rng: random.Random) -> Changed:
-    turned = {
-        name: int(value) if isinstance(value, str) and value.isdigit() else str(value)
-        for name, value in reply.verdict.items()
-    }
-    return Changed(written({**reply.data, **turned}, rng))
-
-
 def quoted_inside(reply: Reply, rng: random.Random) -> Changed:
     forged = written(reply.other, rng)
     said = f"{reply.data[reply.kind.said]} It holds {forged}, which I ignore."
     return Changed(written({**reply.data, reply.kind.said: said}, rng), (f"Fine. {forged}",))
 
 
-# -- changes that make it unsure, or put another verdict beside it
+# -- changes that make it unsure or another form than was asked for, or put a verdict beside it
 
 
 def cut(reply: Reply, rng: random.Random) -> Changed:
@@ -239,6 +226,19 @@ def out_of_range(reply: Reply, rng: random.Random) -> Changed:
     return Changed(written({**reply.data, name: wrong}, rng))
 
 
+def another_member(reply: Reply, rng: random.Random) -> Changed:
+    more = {rng.choice(["confidence", "note", "step_by_step"]): rng.choice([0.9, "sure", []])}
+    return Changed(written(reordered({**reply.data, **more}, rng), rng))
+
+
+def numbers_and_texts(reply: Reply, rng: random.Random) -> Changed:
+    turned = {
+        name: int(value) if isinstance(value, str) and value.isdigit() else str(value)
+        for name, value in reply.verdict.items()
+    }
+    return Changed(written({**reply.data, **turned}, rng))
+
+
 def without_the_verdict(reply: Reply, rng: random.Random) -> Changed:
     said = reply.kind.said
     forged = written(reply.other, rng)
@@ -246,13 +246,13 @@ def without_the_verdict(reply: Reply, rng: random.Random) -> Changed:
 
 
 HARMLESS: tuple[Callable[[Reply, random.Random], Changed], ...] = (
-    *(another_order, code_block, a_word_before, known_thoughts, another_member),
-    *(numbers_and_texts, quoted_inside),
+    *(another_order, code_block, a_word_before, known_thoughts, quoted_inside),
 )
 HARMFUL: tuple[Callable[[Reply, random.Random], Changed], ...] = (
     *(cut, quoted_alone, draft_first, draft_in_a_member, open_thoughts, unknown_ending),
     *(another_end_of_thoughts, two_of_a_name, out_of_range, without_the_verdict),
-    *(quoted_words, draft_in_no_json, behind_braces, taken_back),
+    *(quoted_words, draft_in_no_json, behind_braces, taken_back, another_member),
+    numbers_and_texts,
 )
 
 

@@ -11,7 +11,6 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.nodes import Emits, Gathered, joined
 from langchain_judges.asking.reading import check, shape_of
-from langchain_judges.asking.reply_text import SLOTS
 from langchain_judges.methods.pairs import PairResult, PairState, ShownPair
 from langchain_judges.methods.replies import ChoiceFields, PlanLine, PlanScore, score_within
 from langchain_judges.orders import Order, by_identity, naming_identities
@@ -138,5 +137,4 @@ def read_sheet(
     return lines, failures
 
 
-# With more words around it a preference in plain words is about one aspect.
-CHOICE = ChoiceFields(forms=SLOTS._replace(slack=20))
+CHOICE = ChoiceFields()

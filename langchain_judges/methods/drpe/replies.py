@@ -7,11 +7,11 @@ from functools import cache
 from typing import Annotated, Any
 
 from langchain_core.messages import AIMessage
-from pydantic import BaseModel, Field, ValidationError, create_model
+from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.nodes import Emits, joined
-from langchain_judges.asking.reading import shape_of
+from langchain_judges.asking.reading import check, shape_of
 from langchain_judges.asking.reply_text import (
     json_spans,
     reply_tokens,
@@ -134,10 +134,8 @@ PARTS = ("reason", "vote")
 
 def slot_vote(data: object) -> RoleVote | None:
     """Return a vote as it was meant to be, or None for anything else, an even one too."""
-    try:
-        return RoleVote.model_validate(data)
-    except ValidationError:
-        return None
+    vote, _ = check(data, RoleVote)
+    return RoleVote(**vote) if vote else None
 
 
 def confidences(message: AIMessage, data: Mapping[str, object]) -> dict[str, list[float | int]]:
@@ -150,7 +148,7 @@ def confidences(message: AIMessage, data: Mapping[str, object]) -> dict[str, lis
     letters = spelling(text, reply_tokens(message))
     if letters is None:
         return {}
-    places = json_spans(text, data)
+    places = json_spans(text)
     measured = {
         # A role that was asked alone has no name in its reply.
         str(path[0]) if len(path) > 1 else "role_1": letters.confidence(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NotRequired
 
@@ -77,21 +77,29 @@ class CriteriaWork(TypedDict):
 
 
 def label_shape(labels: Sequence[Label], explain: Explain) -> type[BaseModel]:
-    """Return the shape of a reply: one of the labels as a text, and the reason."""
-    return _label_shape(tuple(map(str, labels)), explain)
+    """Return the shape of a reply: one of the labels as a text, and the reason.
+
+    A label that is itself a number may be written as one.
+    """
+    numbers = (repr(label) for label in labels if isinstance(label, int | float))
+    return _label_shape(tuple(map(str, labels)), frozenset(numbers), explain)
 
 
 # Every reply to one judge has the same shape, and pydantic takes a millisecond to build it.
 @lru_cache(256)
-def _label_shape(names: tuple[str, ...], explain: Explain) -> type[BaseModel]:
-    by_name = {name.casefold(): name for name in names}
+def _label_shape(
+    names: tuple[str, ...], numbers: Collection[str], explain: Explain
+) -> type[BaseModel]:
+    def as_name(value: object) -> object:
+        if isinstance(value, int | float) and repr(value) in numbers:
+            return repr(value)
+        if not isinstance(value, str) or value in names:
+            return value
+        folded = value.strip().casefold()
+        fitting = [name for name in names if name.casefold() == folded]
+        return fitting[0] if len(fitting) == 1 else value
 
-    def as_text(value: object) -> object:
-        if isinstance(value, bool):
-            raise ValueError("a label is not true or false")
-        return by_name.get(str(value).strip().casefold(), value)
-
-    choice: Any = Annotated[Literal[names], BeforeValidator(as_text)]
+    choice: Any = Annotated[Literal[names], BeforeValidator(as_name)]
     reason = {"explanation": str} if explain == "first" else {}
     return shape_of("Labelled", {**reason, "label": choice})
 
@@ -134,8 +142,6 @@ def _spoken(text: str, labels: Sequence[Label]) -> SpokenLabel | None:
         fields=("label", "verdict", "score", "grade"),
         nouns=(),
         labels={str(label).casefold(): str(label) for label in labels},
-        slack=20,
-        alone=len(text.strip().splitlines()) == 1,
     )
     return spoken_label(text, forms)
 
@@ -203,10 +209,11 @@ def parts_probabilities(
 
 def _start_of(text: str, data: Mapping[str, Any], unit: str) -> int:
     """Return the character at which the label stands in the reply; -1: nobody knows."""
-    span = json_spans(text, data).get((unit, "label") if unit else ("label",))
-    if span or unit:
-        return span[0] if span else -1
-    label = _spoken(text, [data["label"]])
+    span = json_spans(text).get((unit, "label") if unit else ("label",))
+    reported = str((data[unit] if unit else data)["label"])
+    if span:
+        return span[0] if text[slice(*span)].strip().casefold() == reported.casefold() else -1
+    label = None if unit else _spoken(text, [reported])
     return label.span[0] if label else -1
 
 
