@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_judges.lazy import exports
 
-# The one list of public names; each is loaded when it is asked for.
+# For type checkers; a test holds it equal to the table below.
 if TYPE_CHECKING:
     from langchain_judges.asking.models import resolve_model as resolve_model
     from langchain_judges.errors import JudgeError as JudgeError
@@ -57,7 +57,31 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_named, __dir__, __all__ = exports(__name__)
+_HOMES = {
+    "asking.models": "resolve_model",
+    "errors": "JudgeError",
+    "integrations.best_of_n": "best_of",
+    "integrations.evaluators": "as_comparative_evaluator as_evaluator",
+    "integrations.middleware": "JudgeMiddleware",
+    "memory.failure_memory": "FailureMemory",
+    "memory.faiss_store": "FaissStore",
+    "methods.allure": "create_allure_judge",
+    "methods.allure.audit": "create_allure_audit",
+    "methods.bsm": "create_bsm_judge",
+    "methods.cascade": "create_cascade",
+    "methods.direct": "create_absolute_judge create_cot_judge create_direct_judge "
+    "create_llm_score_judge create_plan_solve_judge create_relative_judge "
+    "create_self_consistency_judge",
+    "methods.drpe": "Panel Voting create_drpe_judge",
+    "methods.jury": "create_jury",
+    "methods.registry": "load_judge",
+    "methods.rubric": "create_rubric_judge",
+    "methods.sc2": "create_sc2_judge learn_aspects",
+    "runs.many": "ajudge_many judge_many",
+    "verdict": "Failure Item LabelVerdict Pair Role Row Usage Verdict Vote",
+    "writing.branch": "create_bsm_writer",
+}
+_named, __dir__, __all__ = exports(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> Any:

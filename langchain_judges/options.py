@@ -7,9 +7,11 @@ command line or a preset may set, and what a client of a server may set.
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 import re
+import sys
 import types
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -334,20 +336,36 @@ def described(kind: type[Options]) -> dict[str, str]:
     return {n: said.get(n) or field.description or "" for n, field in fields.items()}
 
 
+def docstring(thing: Any) -> str:
+    """The docstring of a class or function, which `python -OO` leaves in the source alone."""
+    if thing.__doc__ or sys.flags.optimize < 2:
+        return inspect.cleandoc(thing.__doc__ or "")
+    module = sys.modules[thing.__module__]
+    try:
+        source = ast.parse(inspect.getsource(module))
+    except OSError:  # a copy without sources
+        return ""
+    kinds = ast.ClassDef, ast.FunctionDef
+    found = (each for each in source.body if isinstance(each, kinds))
+    return next(
+        (ast.get_docstring(each) or "" for each in found if each.name == thing.__name__), ""
+    )
+
+
 def attributes(kind: type[object]) -> Mapping[str, str]:
     """Return what the docstrings of a class and of its bases say of each attribute."""
     return ChainMap(*map(_attributes, kind.__mro__))
 
 
 def _attributes(kind: type[object]) -> dict[str, str]:
-    section = _ATTRIBUTES.search(inspect.cleandoc(kind.__doc__ or "") + "\n")
+    section = _ATTRIBUTES.search(docstring(kind) + "\n")
     found = _ATTRIBUTE.findall(section[1]) if section else []
     return {name: " ".join(text.split()) for name, text in found}
 
 
 def about(kind: type[Options]) -> str:
     """Return the docstring of a class without its attributes."""
-    return _ATTRIBUTES.sub("", inspect.cleandoc(kind.__doc__ or "") + "\n").rstrip()
+    return _ATTRIBUTES.sub("", docstring(kind) + "\n").rstrip()
 
 
 def _with_tuples(annotation: object, value: object) -> object:
@@ -476,7 +494,7 @@ def _taking(
 
     meanings, defaults = described(kind), kind.defaults()
     lines = "\n".join(f"    {name}: {meaning}" for name, meaning in meanings.items())
-    text = inspect.cleandoc(function.__doc__ or "")
+    text = docstring(function)
     call.__doc__ = re.sub(r"(?m)^ +options:.*$", lambda _: lines, text)
     options = [
         inspect.Parameter(

@@ -42,6 +42,7 @@ FailureReason = Literal[
     "refusal",
     "truncated",
     "provider_error",
+    "internal_error",
     "timeout",
     "no_logprobs",
     "over_budget",

@@ -14,7 +14,7 @@ import pytest
 
 from langchain_judges import create_rubric_judge, judge_many
 from langchain_judges.errors import JudgeError
-from langchain_judges.runs.summary import Summary, decision
+from langchain_judges.runs.summary import Summary, conclusion
 from langchain_judges.testing import FakeChatModel
 from langchain_judges.verdict import no_usage
 
@@ -32,15 +32,15 @@ def wilson(count: Any, of: Any) -> tuple[Any, Any]:
 
 
 def test_the_sentence_names_the_better_system_its_rate_and_what_would_settle_it():
-    (sentence,) = decision(pairs(16, 24), ["v1", "v2"])
+    (sentence,) = conclusion(pairs(16, 24), ["v1", "v2"])
     assert sentence.startswith("v2 is better in 24 of 40 (60 %, 45–74 %): not settled; about ")
     assert sentence.endswith(" more pairs would settle a lead of this size.")
-    assert decision(pairs(4, 26), ["v1", "v2"]) == [
+    assert conclusion(pairs(4, 26), ["v1", "v2"]) == [
         "v2 is better in 26 of 30 (87 %, 70–95 %): settled."
     ]
-    assert decision(pairs(0, 0, 5)) == ["All 5 pairs are ties: nothing is decided."]
-    assert decision(pairs(0, 0, 1)) == ["The one pair is a tie: nothing is decided."]
-    assert "are even, 7 to 7; 2 ties are left out: not settled" in decision(pairs(7, 7, 2))[0]
+    assert conclusion(pairs(0, 0, 5)) == ["All 5 pairs are ties: nothing is decided."]
+    assert conclusion(pairs(0, 0, 1)) == ["The one pair is a tie: nothing is decided."]
+    assert "are even, 7 to 7; 2 ties are left out: not settled" in conclusion(pairs(7, 7, 2))[0]
 
 
 def test_sentences_are_those_of_an_independent_calculation_on_random_tables():
@@ -49,7 +49,7 @@ def test_sentences_are_those_of_an_independent_calculation_on_random_tables():
         a, b, ties = draw.randrange(60), draw.randrange(60), draw.randrange(20)
         if a == b:
             continue
-        (sentence,) = decision(pairs(a, b, ties), ["x", "y"])
+        (sentence,) = conclusion(pairs(a, b, ties), ["x", "y"])
         wins, of = max(a, b), a + b
         low, high = wilson(wins, of)
         shown = f"{100 * wins / of:.0f} %, {100 * low:.0f}–{100 * high:.0f} %"
@@ -70,7 +70,7 @@ def test_each_label_has_its_rate_and_the_category_that_carries_the_errors_is_nam
     summary = Summary(preferences=Counter({"0": 10, "1": 50}), labels=60)
     summary.answers.update({("billing", "0"): 10, ("billing", "1"): 10, ("other", "1"): 40})
     summary.right.update({("billing", True): 10, ("billing", False): 10, ("other", True): 40})
-    rates, category, errors = decision(summary)
+    rates, category, errors = conclusion(summary)
     assert rates == "Label 0 in 10 of 60 (17 %, 9–28 %); 1 in 50 of 60 (83 %, 72–91 %)."
     assert category.startswith("In billing label 1 is given in 10 of 20 (50 %, 30–70 %), else")
     assert errors == (
@@ -85,13 +85,13 @@ def test_totals_of_several_criteria_have_a_mean():
         verdict = {"label": total, "score": total, "failures": [], "usage": no_usage()}
         row: Any = {"verdict": verdict, "judged": True, "subscores": [{}, {}]}
         summary.add(row)
-    assert decision(summary) == ["The mean total is 0.44, from 0 to 1, of 2 rows."]
+    assert conclusion(summary) == ["The mean total is 0.44, from 0 to 1, of 2 rows."]
 
 
 def test_categories_that_may_be_alike_are_not_named():
     summary = Summary(preferences=Counter({"0": 10, "1": 10}), labels=20)
     summary.answers.update({("a", "0"): 6, ("a", "1"): 4, ("b", "0"): 4, ("b", "1"): 6})
-    assert len(decision(summary)) == 1
+    assert len(conclusion(summary)) == 1
 
 
 def test_a_run_of_which_nothing_was_read_decides_nothing():

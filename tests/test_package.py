@@ -3,6 +3,7 @@
 import ast
 import importlib
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -149,3 +150,57 @@ def test_each_part_runs_whatever_else_fails_and_any_failure_counts(tmp_path, fai
     assert result.returncode == code, result.stderr
     commands = [line.partition("-m pytest ")[2] for line in log.read_text().splitlines()]
     assert commands == [f"-n auto {UNIT}", f"-n auto {SYSTEM}", REAL]
+
+
+def listed_for_type_checkers(tree):
+    blocks = [each for each in tree.body if isinstance(each, ast.If)]
+    imports = [line for block in blocks for line in block.body]
+    return {
+        alias.name: line.module.removeprefix("langchain_judges.")
+        for line in imports
+        if isinstance(line, ast.ImportFrom)
+        for alias in line.names
+    }
+
+
+def test_what_a_package_exports_is_what_type_checkers_are_told():
+    found = {path: tree_of(path) for path in PACKAGE.rglob("__init__.py")}
+    lazy = {path: tree for path, tree in found.items() if "exports(" in path.read_text()}
+    assert len(lazy) > 10
+    for path, tree in lazy.items():
+        tables = [n for n in tree.body if isinstance(n, ast.Assign) and "_HOMES" in ast.dump(n)]
+        homes = ast.literal_eval(tables[0].value)
+        table = {name: home for home, names in homes.items() for name in names.split()}
+        assert table == listed_for_type_checkers(tree), path
+
+
+JUDGES_ONCE = (
+    "from langchain_judges import create_rubric_judge\n"
+    "from langchain_judges.testing import FakeChatModel\n"
+    "model = FakeChatModel(replies=[{'explanation': 'e', 'label': '1'}])\n"
+    "judge = create_rubric_judge(model, rubric='Is it polite?')\n"
+    "print(judge.invoke({'input': 'q', 'output': 'a'})['verdict']['label'])\n"
+)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("flags", [["-OO"], []])
+def test_a_judge_and_the_help_work_without_docstrings_and_without_sources(tmp_path, flags):
+    if not flags:
+        shutil.copytree(PACKAGE, tmp_path / "langchain_judges")
+        command = [sys.executable, "-m", "compileall", "-qb", tmp_path / "langchain_judges"]
+        subprocess.run(command, check=True)
+        for path in (tmp_path / "langchain_judges").rglob("*.py"):
+            path.unlink()
+    folder = PACKAGE.parent if flags else tmp_path
+
+    def run(*arguments):
+        command = [sys.executable, *flags, *arguments]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    where = f"import sys; sys.path.insert(0, {str(folder)!r})\n"
+    assert run("-c", where + JUDGES_ONCE).strip() == "1"
+    shown = run("-m", "langchain_judges.cli", "judge", "--help")
+    assert "None" not in shown.replace("None:", "")
+    assert "The most model calls in flight" in shown

@@ -468,15 +468,15 @@ def test_a_model_that_refuses_every_row_stops_the_run(serve, kind, count):
 
 
 @KINDS
-def test_what_a_judge_raises_on_one_row_costs_that_row(kind):
+def test_a_service_that_fails_on_one_row_costs_that_row(kind):
     def fragile(pair):
         if "3" in pair["input"]:
-            raise RecursionError("too deep")
+            raise ConnectionError("it was lost")
         return {"verdict": even_verdict()}
 
     rows, _ = collect(RunnableLambda(fragile), pairs(12), kind)
     (failure,) = [row["verdict"] for row in rows if row["verdict"]["preference"] is None]
-    assert failure["failures"][0]["detail"] == "RecursionError: too deep"
+    assert failure["failures"][0]["detail"] == "ConnectionError: it was lost"
 
 
 # ---- what no model sees makes no row new

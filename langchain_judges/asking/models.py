@@ -13,14 +13,14 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NotRequired, TypeGuard
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
-from pydantic import PrivateAttr, SecretStr
+from pydantic import SecretStr
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import ModelSetupError, OptionError
@@ -465,29 +465,25 @@ def masked(model: BaseChatModel) -> BaseChatModel:
     vars(copy)["disable_streaming"] = True
     if hasattr(copy, "streaming"):
         vars(copy)["streaming"] = False
-    copy.__class__ = _class_of(type(model))
     # The longest first: one may be part of another.
-    secrets = tuple(sorted(forms, key=len, reverse=True))
-    copy.__pydantic_private__ = {**(copy.__pydantic_private__ or {}), "_secrets": secrets}
+    copy.__class__ = _class_of(type(model), tuple(sorted(forms, key=len, reverse=True)))
     return copy
 
 
-@cache
-def _class_of(kind: type[BaseChatModel]) -> type[BaseChatModel]:
-    """Return a subclass that masks, under the name and module by which its parent is known."""
+@lru_cache(64)
+def _class_of(kind: type[BaseChatModel], secrets: Secrets) -> type[BaseChatModel]:
+    """A subclass that masks, under the name and module by which its parent is known."""
 
     class Masked(kind):  # type: ignore[misc, valid-type] # a class known at run time alone
-        _secrets: Secrets = PrivateAttr()
-
         def _generate(self, *args: Any, **settings: Any) -> ChatResult:
-            with _masked_errors(self._secrets):
+            with _masked_errors(secrets):
                 result = super()._generate(*args, **settings)
-            return _masked_result(result, self._secrets)
+            return _masked_result(result, secrets)
 
         async def _agenerate(self, *args: Any, **settings: Any) -> ChatResult:
-            with _masked_errors(self._secrets):
+            with _masked_errors(secrets):
                 result = await super()._agenerate(*args, **settings)
-            return _masked_result(result, self._secrets)
+            return _masked_result(result, secrets)
 
     Masked.__name__, Masked.__qualname__ = kind.__name__, kind.__qualname__
     Masked.__module__, Masked.__doc__ = kind.__module__, kind.__doc__

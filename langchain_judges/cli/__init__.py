@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from inspect import getdoc
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,8 +56,10 @@ class Commands(TyperGroup):
         """Return a command, None if there is no such."""
         if name not in COMMANDS:
             return None
+        from langchain_judges.options import docstring
+
         function = getattr(import_module(f"langchain_judges.cli.{name}"), name)
-        text, _, examples = str(getdoc(function)).partition("\n\nExamples:\n")
+        text, _, examples = docstring(function).partition("\n\nExamples:\n")
         info = CommandInfo(
             name=name, cls=Command, callback=function, help=text, epilog=examples
         )

@@ -196,7 +196,7 @@ def run_rows(
     from langchain_judges.asking.effects import StopSignal
     from langchain_judges.report.terminal import summary_table, text_panel, verdict_panel
     from langchain_judges.runs.many import ajudge_many
-    from langchain_judges.runs.summary import decision
+    from langchain_judges.runs.summary import conclusion
 
     console = InertConsole(highlight=False)
     run = ajudge_many(worker, rows, **options)
@@ -221,7 +221,7 @@ def run_rows(
         finally:
             if run.summary.rows:
                 console.print(summary_table(run.summary))
-                for sentence in decision(run.summary, run.systems):
+                for sentence in conclusion(run.summary, run.systems):
                     console.print(sentence, markup=False, soft_wrap=True)
 
     asyncio.run(judge())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from langchain_judges.lazy import exports
 
-# The one list of public names; each is loaded when it is asked for.
+# For type checkers; a test holds it equal to the table below.
 if TYPE_CHECKING:
     from langchain_judges.integrations.best_of_n import best_of as best_of
     from langchain_judges.integrations.classic import (
@@ -33,4 +33,15 @@ if TYPE_CHECKING:
     )
     from langchain_judges.integrations.watch import watch_project as watch_project
 
-__getattr__, __dir__, __all__ = exports(__name__)
+_HOMES = {
+    "integrations.best_of_n": "best_of",
+    "integrations.classic": "as_classic_evaluator",
+    "integrations.evaluators": "as_comparative_evaluator as_evaluator summary_evaluators",
+    "integrations.langsmith_runs": "end_traces feedback_rows labelled_runs",
+    "integrations.middleware": "JudgeMiddleware",
+    "integrations.server": "serve",
+    "integrations.tool": "judge_tool",
+    "integrations.trajectory_match": "trajectory_evaluator",
+    "integrations.watch": "create_online_evaluator watch_project",
+}
+__getattr__, __dir__, __all__ = exports(__name__, _HOMES)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from langchain_judges.lazy import exports
 
-# The one list of public names; each is loaded when it is asked for.
+# For type checkers; a test holds it equal to the table below.
 if TYPE_CHECKING:
     from langchain_judges.memory.failure_memory import FailureMemory as FailureMemory
     from langchain_judges.memory.faiss_store import FaissStore as FaissStore
@@ -18,4 +18,9 @@ if TYPE_CHECKING:
     from langchain_judges.memory.recall import none as none
     from langchain_judges.memory.recall import uniform as uniform
 
-__getattr__, __dir__, __all__ = exports(__name__)
+_HOMES = {
+    "memory.failure_memory": "FailureMemory",
+    "memory.faiss_store": "FaissStore",
+    "memory.recall": "Recall Recalled all_ knn near none uniform",
+}
+__getattr__, __dir__, __all__ = exports(__name__, _HOMES)

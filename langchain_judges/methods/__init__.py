@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from langchain_judges.lazy import exports
 
-# The one list of public names; each is loaded when it is asked for.
+# For type checkers; a test holds it equal to the table below.
 if TYPE_CHECKING:
     from langchain_judges.asking.ask import Question as Question
     from langchain_judges.asking.ask import Reply as Reply
@@ -43,4 +43,17 @@ if TYPE_CHECKING:
     from langchain_judges.verdict import add_usage as add_usage
 
 
-__getattr__, __dir__, __all__ = exports(__name__)
+_HOMES = {
+    "asking.ask": "Question Reply ask",
+    "asking.effects": "gather",
+    "asking.nodes": "Call Emits Gathered joined",
+    "methods.context": "JudgeContext StateSchema begin",
+    "methods.declaration": "Budget JudgeOptions",
+    "methods.pairs": "COMPARES MATERIAL PairResult PairState PairSteps order_verdict pair_of",
+    "methods.registry": "register",
+    "options": "Rule factory",
+    "orders": "ORDER_NAMES Order OrderRule Slot SlotOrTie by_identity preferred_slot",
+    "rows.fences": "fence",
+    "verdict": "Preference add_usage",
+}
+__getattr__, __dir__, __all__ = exports(__name__, _HOMES)

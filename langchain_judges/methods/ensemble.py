@@ -10,13 +10,12 @@ from typing import Any, NamedTuple, TypeVar, cast
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 from langgraph.constants import END, START
-from langgraph.errors import GraphBubbleUp
 
 from langchain_judges.asking.effects import Effect, Update
+from langchain_judges.asking.internal_errors import ends_the_run, failure_of, is_bug
 from langchain_judges.asking.models import is_decision_model
 from langchain_judges.asking.nodes import Next, Route, plain
-from langchain_judges.asking.provider_errors import diagnosis
-from langchain_judges.errors import InputError, JudgeError, ModelAccessError, OptionError
+from langchain_judges.errors import OptionError
 from langchain_judges.methods.context import SPARE_THREADS, MethodGraph, StateSchema
 from langchain_judges.methods.declaration import JudgeSpec
 from langchain_judges.methods.describe import (
@@ -34,7 +33,7 @@ from langchain_judges.methods.pairs import pair_of
 from langchain_judges.methods.registry import built, load_judge
 from langchain_judges.rows.checks import Kind, check_item, check_pair
 from langchain_judges.rows.texts import compared
-from langchain_judges.verdict import Failure, FailureReason, Item, Usage, even_verdict, no_usage
+from langchain_judges.verdict import Failure, Item, Usage, even_verdict, no_usage
 
 
 class Member(NamedTuple):
@@ -164,6 +163,7 @@ async def ask_member(member: Member, kind: Kind, row: Mapping[str, object]) -> M
 
     Raises:
         JudgeError: The run was stopped, or the provider refuses the key.
+        Exception: A bug in a member, as it was raised.
     """
     judge = member.judge
     field = "preference" if kind == "pair" else "label"
@@ -173,14 +173,9 @@ async def ask_member(member: Member, kind: Kind, row: Mapping[str, object]) -> M
             lambda: judge.ainvoke(row, {"run_name": member.name}),
         )
     except Exception as exc:  # a judge of any kind may raise anything: only it is lost
-        if _ends_all(exc):
+        if ends_the_run(exc) or is_bug(exc):
             raise
-        problem = diagnosis(exc)
-        invalid = isinstance(exc, InputError)
-        reason: FailureReason = "invalid_input" if invalid else problem.reason
-        detail = problem.detail[:500]
-        failure: Failure = {"step": "ask", "unit": "", "reason": reason, "detail": detail}
-        verdict: dict[str, Any] = {field: None, "failures": [failure]}
+        verdict: dict[str, Any] = {field: None, "failures": [failure_of(exc, "ask")]}
         result = {}
     else:
         verdict = result["verdict"]
@@ -199,13 +194,6 @@ async def ask_member(member: Member, kind: Kind, row: Mapping[str, object]) -> M
     }
     parts = result.get("subscores") or []
     return MemberJudgment(opinion, verdict, failures, {**usage, "by_step": steps}, parts)
-
-
-def _ends_all(exc: Exception) -> bool:
-    if isinstance(exc, ModelAccessError):
-        return exc.status == 401
-    is_of_judge = isinstance(exc, JudgeError) and not isinstance(exc, InputError)
-    return is_of_judge or isinstance(exc, GraphBubbleUp)
 
 
 def row_of(kind: Kind, state: Mapping[str, Any]) -> dict[str, object]:

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.declaration import EvidenceTable, JudgeOptions, TableCells
 from langchain_judges.options import Owner, Rule
-from langchain_judges.verdict import Preference
+from langchain_judges.verdict import Preference, decision
 
 
 class Opinion(TypedDict):
@@ -40,7 +40,7 @@ def _cells(_: Mapping[str, object], opinions: Sequence[Opinion]) -> Sequence[Tab
 
 
 def _said_by(opinion: Opinion) -> str:
-    value = opinion.get("preference", opinion.get("label"))
+    value = decision(opinion)
     return "not judged" if value is None else str(value)
 
 

@@ -27,6 +27,7 @@ from langchain_judges.methods.declaration import GraphOptions, JudgeSpec
 from langchain_judges.options import client_schema
 from langchain_judges.rows.checks import fields_of
 from langchain_judges.rows.fields import plain_row
+from langchain_judges.verdict import decision
 
 if TYPE_CHECKING:
     pass
@@ -256,4 +257,4 @@ def _is_judged(state: Mapping[str, object]) -> bool:
     verdict = state.get("verdict")
     if not isinstance(verdict, Mapping):
         return state.get("text") is not None
-    return verdict.get("preference", verdict.get("label")) is not None
+    return decision(verdict) is not None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from langchain_judges.lazy import exports
 
-# The one list of public names; each is loaded when it is asked for.
+# For type checkers; a test holds it equal to the table below.
 if TYPE_CHECKING:
     from langchain_judges.metrics.agreement import accuracy as accuracy
     from langchain_judges.metrics.agreement import majority_agreement as majority_agreement
@@ -50,4 +50,20 @@ if TYPE_CHECKING:
     from langchain_judges.metrics.selective import selective_cascade as selective_cascade
     from langchain_judges.metrics.selective import selective_threshold as selective_threshold
 
-__getattr__, __dir__, __all__ = exports(__name__)
+_HOMES = {
+    "metrics.agreement": "accuracy majority_agreement order_accuracy order_agreement "
+    "vote_agreement",
+    "metrics.annotators": "alt_test beside_people people_agreement",
+    "metrics.bias": "length_bias position_bias",
+    "metrics.confidence": "abstention_curve certainty confidence_calibration",
+    "metrics.contingency": "cohen_kappa confusion",
+    "metrics.correlation": "correlate williams_test",
+    "metrics.detection": "auc balanced_accuracy f1 precision sensitivity",
+    "metrics.effective_votes": "effective_voters",
+    "metrics.few_labels": "labels_needed ppi_mean",
+    "metrics.intervals": "mean paired_difference rate",
+    "metrics.rank_agreement": "concordance system_order",
+    "metrics.result": "Interval Result",
+    "metrics.selective": "selective_cascade selective_threshold",
+}
+__getattr__, __dir__, __all__ = exports(__name__, _HOMES)

@@ -33,6 +33,7 @@ from langchain_judges.metrics.inputs import (
 )
 from langchain_judges.metrics.intervals import mean, rate
 from langchain_judges.metrics.result import Findings, Result
+from langchain_judges.verdict import decision
 
 
 def certainty(verdict: Mapping[str, object], *, calibrated: bool = False) -> float | None:
@@ -54,7 +55,7 @@ def certainty(verdict: Mapping[str, object], *, calibrated: bool = False) -> flo
     1.0
     """
     own: Any = verdict.get("verdict", verdict) or {}
-    if own.get("preference", own.get("label")) is None:
+    if decision(own) is None:
         return None
     if own.get("confidence") is not None:
         return float(own["confidence"])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from langchain_judges.lazy import exports
 
-# The one list of public names; each is loaded when it is asked for.
+# For type checkers; a test holds it equal to the table below.
 if TYPE_CHECKING:
     from langchain_judges.report.compared_judges import ComparisonReport as ComparisonReport
     from langchain_judges.report.compared_judges import compare as compare
@@ -23,4 +23,11 @@ if TYPE_CHECKING:
     from langchain_judges.report.report import gates as gates
     from langchain_judges.report.report import trust as trust
 
-__getattr__, __dir__, __all__ = exports(__name__)
+_HOMES = {
+    "report.compared_judges": "ComparisonReport compare",
+    "report.drift": "read_baseline",
+    "report.matched_rows": "read_verdicts",
+    "report.other_judges": "trust_columns trust_evaluator",
+    "report.report": "TrustReport gates trust",
+}
+__getattr__, __dir__, __all__ = exports(__name__, _HOMES)

@@ -11,7 +11,7 @@ from typing import Any
 
 from langchain_judges.errors import needs
 from langchain_judges.runs.comparison import Ranked, Ranking
-from langchain_judges.runs.summary import Summary, counted, decision, interval_of, rate_text
+from langchain_judges.runs.summary import Summary, conclusion, counted, interval_of, rate_text
 
 MOST_SHOWN = 3
 """Pairs that are shown for each system."""
@@ -43,7 +43,7 @@ class Duel:
 
     def sentences(self) -> list[str]:
         """Return who is better, by how much, and where it differs."""
-        return decision(self.summary, self.names)
+        return conclusion(self.summary, self.names)
 
     def deciding(self) -> dict[str, list[Mapping[str, Any]]]:
         """Return by system the pairs that it won most clearly."""

@@ -9,4 +9,7 @@ from langchain_judges.lazy import exports
 if TYPE_CHECKING:
     from langchain_judges.rows.fields import show as show
 
-__getattr__, __dir__, __all__ = exports(__name__)
+_HOMES = {
+    "rows.fields": "show",
+}
+__getattr__, __dir__, __all__ = exports(__name__, _HOMES)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from langchain_judges.lazy import exports
 
-# The one list of public names; each is loaded when it is asked for.
+# For type checkers; a test holds it equal to the table below.
 if TYPE_CHECKING:
     from langchain_judges.asking.batches import batch_model as batch_model
     from langchain_judges.asking.limiter import MinuteLimiter as MinuteLimiter
@@ -22,4 +22,11 @@ if TYPE_CHECKING:
     from langchain_judges.runs.many import assert_judged as assert_judged
     from langchain_judges.runs.many import judge_many as judge_many
 
-__getattr__, __dir__, __all__ = exports(__name__)
+_HOMES = {
+    "asking.batches": "batch_model",
+    "asking.limiter": "MinuteLimiter",
+    "runs.cascade_thresholds": "calibrate_cascade",
+    "runs.comparison": "rank",
+    "runs.many": "ajudge_many assert_judged judge_many",
+}
+__getattr__, __dir__, __all__ = exports(__name__, _HOMES)

@@ -14,9 +14,10 @@ from langchain_judges.methods.ensemble import CombinedGraph, Member
 from langchain_judges.options import with_options
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import CalibrationOptions
-from langchain_judges.runs.run_row import ResultRow, answer_of, content_key, digest_of
+from langchain_judges.runs.run_row import ResultRow, content_key, digest_of
 from langchain_judges.runs.run_state import Rows
 from langchain_judges.runs.sources import Records, source_of
+from langchain_judges.verdict import decision
 
 
 @with_options(CalibrationOptions)
@@ -67,7 +68,7 @@ def calibrate_cascade(
     if all(row.get("label") is None for row in data):
         raise InputError("no row has a `label`")
     runs = [_results(member, data, options) for member in graph.members]
-    answers = [[answer_of(row["verdict"]) for row in run] for run in runs]
+    answers = [[decision(row["verdict"]) for row in run] for run in runs]
     labels = [row.get("label") for row in data]
     sure = [[certainty(row["verdict"], calibrated=True) for row in run] for run in runs]
     is_silent = all(chance is None for chance in sure[-1])

@@ -32,11 +32,12 @@ from langchain_judges.errors import JudgeError, OptionError, RunStopped, needs
 from langchain_judges.options import check_value, with_options
 from langchain_judges.rows.checks import kind_of_verdict, read_label
 from langchain_judges.runs.options import RunOptions
-from langchain_judges.runs.run_row import ResultRow, RunRow, answer_of, judged_row, outcome_of
+from langchain_judges.runs.run_row import ResultRow, RunRow, judged_row, outcome_of
 from langchain_judges.runs.run_state import Judge, Rows, RunState
 from langchain_judges.runs.sources import source_of
-from langchain_judges.runs.summary import Summary, decision
+from langchain_judges.runs.summary import Summary, conclusion
 from langchain_judges.runs.tables import FORMS, judged_cells, named_cells
+from langchain_judges.verdict import decision
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -175,7 +176,7 @@ class Run(_Judging, Iterator[ResultRow], AbstractContextManager["Run"]):
         self._rows.close()
 
     def decision(self) -> list[str]:
-        """Return what the run decides so far, in sentences: see `summary.decision`.
+        """Return what the run decides so far, in sentences: see `summary.conclusion`.
 
         Raises:
             JudgeError: Nothing was judged yet: no row was asked for.
@@ -185,7 +186,7 @@ class Run(_Judging, Iterator[ResultRow], AbstractContextManager["Run"]):
                 "the run has judged nothing yet: iterate over it, or call `to_pandas()` or "
                 "`to_csv(path)`, and then `decision()`"
             )
-        return decision(self.summary, self.systems)
+        return conclusion(self.summary, self.systems)
 
     def to_pandas(self) -> DataFrame:
         """Judge to the end; return your own columns as they came, then those of the judge.
@@ -444,6 +445,6 @@ def _reason(place: int, row: ResultRow) -> str:
     if not judged_row(row):
         first = next(iter(verdict.get("failures") or []), {"reason": "no reason"})
         return f"- {name}: not judged ({first['reason']}) {first.get('detail') or ''}".rstrip()
-    answer = answer_of(verdict)
+    answer = decision(verdict)
     truth = "" if row.get("label") is None else f", the label is {row['label']}"
     return f"- {name}: {answer} (score {verdict['score']:.2f}){truth}. {verdict['rationale']}"

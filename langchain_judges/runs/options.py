@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Lt
 from pydantic import AfterValidator, InstanceOf
@@ -75,6 +75,8 @@ class RunOptions(RunLimits):
         max_cost: Stop after this many dollars; needs `prices`.
         rate_limiter: Limits the rate of calls: `MinuteLimiter(rpm=…, tpm=…)`, or another
             LangChain rate limiter.
+        on_bug: What a bug in a judge's code does, such as a KeyError in a step: `"raise"` ends
+            the run with it, `"collect"` makes the row a failure `internal_error` and goes on.
         config: Callbacks, tags and metadata for every judgment.
     """
 
@@ -97,6 +99,7 @@ class RunOptions(RunLimits):
         NotSerialisable(),
         Rule("a LangChain rate limiter or None"),
     ] = None
+    on_bug: Literal["raise", "collect"] = "raise"
     config: Annotated[RunnableConfig | None, NotSerialisable(), Rule("a `RunnableConfig`")] = (
         None
     )

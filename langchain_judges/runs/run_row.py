@@ -8,13 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from langchain_judges.errors import InputError, JudgeError, LackingError, ModelAccessError
 from langchain_judges.rows.checks import ANNOTATIONS, RowKind, kind_of_result
 from langchain_judges.verdict import (
     Failure,
     FailureReason,
-    Label,
     Usage,
+    decision,
     no_usage,
     not_judged,
     not_labelled,
@@ -108,13 +107,7 @@ def judged_row(result: Mapping[str, Any]) -> bool:
     """Return whether a result holds a verdict, or a text if one was to be written."""
     if kind_of_result(result) == "task":
         return result["text"] is not None
-    return answer_of(outcome_of(result)) is not None
-
-
-def answer_of(verdict: AnyVerdict) -> Label | None:
-    """Return the preference or the label of a verdict; None if it has neither."""
-    answer: Label | None = verdict.get("preference", verdict.get("label"))
-    return answer
+    return decision(outcome_of(result)) is not None
 
 
 JUDGED = (
@@ -170,37 +163,22 @@ class RunRow:
         return {**rest, "index": self.index, "id": self.data.get("id"), **self.labels()}
 
 
-def ends_the_run(exc: Exception) -> bool:
-    """Return whether an exception concerns the run and not one row."""
-    if isinstance(exc, ModelAccessError):
-        return exc.status == 401
-    return isinstance(exc, JudgeError) and not isinstance(exc, InputError)
-
-
 def failed_outcome(
     row: RunRow, reason: FailureReason, detail: str, usage: Usage | None = None
 ) -> Mapping[str, object]:
-    """Return the outcome of a row that was not judged, with its reason."""
+    """The outcome of a row that was not judged, with its reason."""
     failure: Failure = {"step": "run", "unit": "", "reason": reason, "detail": detail[:500]}
+    return outcome_without(row, failure, usage)
+
+
+def outcome_without(
+    row: RunRow, failure: Failure, usage: Usage | None = None
+) -> Mapping[str, object]:
+    """The outcome of a row that was not judged, by its failure."""
     if row.kind == "task":
         return {"text": None, "failures": [failure], "usage": usage or no_usage()}
     without = not_labelled if row.kind == "item" else not_judged
     return {"verdict": without([failure], usage or no_usage())}
-
-
-def outcome_of_error(row: RunRow, exc: Exception, usage: Usage) -> Mapping[str, object]:
-    """Return the outcome of a row whose judge raised an exception."""
-    if isinstance(exc, InputError):
-        reason: FailureReason = "lacking" if isinstance(exc, LackingError) else "invalid_input"
-        return failed_outcome(row, reason, str(exc), usage)
-    if isinstance(exc, ModelAccessError):
-        detail = str(exc).partition("refuses every call: ")[2] or str(exc)
-        return failed_outcome(row, "provider_error", detail, usage)
-    # Loaded on use, as below: reading results needs no model.
-    from langchain_judges.asking.provider_errors import diagnosis
-
-    problem = diagnosis(exc)
-    return failed_outcome(row, problem.reason, problem.detail, usage)
 
 
 def result_row(

@@ -18,6 +18,7 @@ from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from langchain_judges.asking.effects import Effect
+from langchain_judges.asking.internal_errors import ends_the_run, failure_of, is_bug
 from langchain_judges.asking.limiter import ROW_COST, CallLimiter, RowCost
 from langchain_judges.errors import (
     InputError,
@@ -34,13 +35,12 @@ from langchain_judges.runs.run_row import (
     Marks,
     ResultRow,
     RunRow,
-    ends_the_run,
     failed_outcome,
     judged_row,
     marks_of,
     name_of,
     outcome_of,
-    outcome_of_error,
+    outcome_without,
     result_row,
     servers_of,
 )
@@ -323,7 +323,7 @@ class RunState:
         return failed_outcome(row, "invalid_input", row.problem)
 
     async def _outcome(self, row: RunRow, row_cost: RowCost) -> Mapping[str, object]:
-        """Return what the judge says of a row; an error of the judge fails only that row."""
+        """What the judge says of a row; a service that fails costs only that row."""
         ROW_COST.set(row_cost)
         for memory in self._memories:
             memory.show()
@@ -332,11 +332,11 @@ class RunState:
         except OverBudget as exc:
             return failed_outcome(row, "over_budget", str(exc), row_cost.usage)
         except Exception as exc:  # whatever a judge raises
-            if ends_the_run(exc):
+            if ends_the_run(exc) or (is_bug(exc) and self._options.on_bug == "raise"):
                 raise
             with self._lock:
                 self._first_rows.raised(exc)
-            return outcome_of_error(row, exc, row_cost.usage)
+            return outcome_without(row, failure_of(exc, "run"), row_cost.usage)
 
     async def _invoke(self, row: RunRow) -> Mapping[str, object]:
         """Ask the judge; a row whose thread a crash interrupted resumes where it stopped."""

@@ -16,11 +16,10 @@ from langchain_judges.rows.checks import SIDES, kind_of_result
 from langchain_judges.runs.run_row import (
     AnyVerdict,
     ResultRow,
-    answer_of,
     judged_row,
     outcome_of,
 )
-from langchain_judges.verdict import is_abstention
+from langchain_judges.verdict import decision, is_abstention
 
 # How many different causes are counted: every row may fail with a different message.
 _MOST_CAUSES = 1000
@@ -114,7 +113,7 @@ class Summary:
             self.concepts += len(row.get("concepts") or [])
             self.lost.update(each["lost_in"] for each in omissions)
         elif is_judged:
-            answer = answer_of(verdict)
+            answer = decision(verdict)
             self.preferences[str(answer)] += 1
             self.totals += len(row.get("subscores") or []) > 1 and kind == "item"
             label, category = row.get("label"), str(row.get("category") or "")
@@ -177,7 +176,7 @@ _LEAST_LEAD = 0.02
 _DRAWS, _POWER, _Z = 2_000, 0.8, 1.959964
 
 
-def decision(summary: Summary, systems: Sequence[str] | None = None) -> list[str]:
+def conclusion(summary: Summary, systems: Sequence[str] | None = None) -> list[str]:
     """Return what a run decides, one sentence each; nothing where no row was judged.
 
     Of pairs: who is better, in how many, with the 95 % interval of Wilson, whether that is

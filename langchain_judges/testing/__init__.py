@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from langchain_judges.lazy import exports
 
-# The one list of public names; each is loaded when it is asked for.
+# For type checkers; a test holds it equal to the table below.
 if TYPE_CHECKING:
     from langchain_judges.testing.contract import check_method as check_method
     from langchain_judges.testing.fault_server import FakeModelServer as FakeModelServer
@@ -38,4 +38,12 @@ if TYPE_CHECKING:
     from langchain_judges.testing.schema_replies import fitting_reply as fitting_reply
 
 
-__getattr__, __dir__, __all__ = exports(__name__)
+_HOMES = {
+    "testing.contract": "check_method",
+    "testing.fault_server": "FakeModelServer ServerCall ServerReply error reply",
+    "testing.forged_texts": "Forgery attack_rates forged_rows forgeries",
+    "testing.model": "FakeChatModel ScriptEnded",
+    "testing.replay": "NotRecorded ReplayChatModel",
+    "testing.schema_replies": "fitting_reply",
+}
+__getattr__, __dir__, __all__ = exports(__name__, _HOMES)

@@ -33,7 +33,7 @@ from langchain_judges.testing.schema_replies import (
     scores,
     value_of,
 )
-from langchain_judges.verdict import ConfidenceSource, LabelVerdict, Verdict
+from langchain_judges.verdict import ConfidenceSource, LabelVerdict, Verdict, decision
 
 PAIR = {
     "input": "How do I keep basil alive through the winter?",
@@ -190,7 +190,7 @@ class _Contract:
         missing = sorted(set(fields) - set(verdict) - {"recalled"})
         _expect(not missing, f"a verdict has all its fields; it lacks {missing!r}")
         why = verdict["failures"]
-        _expect(_label(verdict) is not None, f"fitting replies are judged: {why}")
+        _expect(decision(verdict) is not None, f"fitting replies are judged: {why}")
         made, sent = verdict["usage"]["calls"], len(model.prompts)
         _expect(made == sent, f"{made} calls are counted, {sent} made")
         _expect(0 < made <= announced, f"{made} calls are made, and {announced} announced")
@@ -251,7 +251,7 @@ class _Contract:
 
     def failures(self) -> None:
         verdict, _ = self.judged(lambda _: _NOTHING_USABLE, repairs=0)
-        label = _label(verdict)
+        label = decision(verdict)
         _expect(label is None, f"what cannot be used is no verdict; it became {label!r}")
         _expect(verdict["failures"], "a reply that cannot be used is a failure with its reason")
         script = self.decided[0]
@@ -276,7 +276,7 @@ class _Contract:
         if lost not in prompts:
             return  # What came before it was asked otherwise.
         _expect(verdict["failures"], "one of several replies that is lost is a failure too")
-        got, wanted = ((_label(each), each["score"]) for each in (verdict, best))
+        got, wanted = ((decision(each), each["score"]) for each in (verdict, best))
         _expect(
             got[0] is None or got == wanted,
             f"what cannot be used counts for nothing: all others say {wanted!r}, and the "
@@ -354,13 +354,9 @@ class _Contract:
         json.dumps(events)
 
 
-def _label(verdict: Mapping[str, Any]) -> Any:
-    return verdict.get("preference", verdict.get("label"))
-
-
 def _check_verdict(verdict: Mapping[str, Any]) -> None:
     """Check that the fields of a verdict agree."""
-    if _label(verdict) is None:
+    if decision(verdict) is None:
         _expect(verdict["failures"], "a verdict of None says why in `failures`")
         return
     _expect(verdict["rationale"].strip(), "`rationale` says what decided")

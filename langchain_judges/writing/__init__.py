@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from langchain_judges.lazy import exports
 
-# The one list of public names; each is loaded when it is asked for.
+# For type checkers; a test holds it equal to the table below.
 if TYPE_CHECKING:
     from langchain_judges.writing.branch import create_bsm_writer as create_bsm_writer
     from langchain_judges.writing.evaluation import create_story_judge as create_story_judge
@@ -17,4 +17,10 @@ if TYPE_CHECKING:
         create_single_prompt_writer as create_single_prompt_writer,
     )
 
-__getattr__, __dir__, __all__ = exports(__name__)
+_HOMES = {
+    "writing.branch": "create_bsm_writer",
+    "writing.evaluation": "create_story_judge evaluate_writing",
+    "writing.registry": "WRITERS load_writer",
+    "writing.single_prompt": "create_single_prompt_writer",
+}
+__getattr__, __dir__, __all__ = exports(__name__, _HOMES)

@@ -10,4 +10,7 @@ from langchain_judges.lazy import exports
 if TYPE_CHECKING:
     from langchain_judges.methods.cascade.judge import create_cascade as create_cascade
 
-__getattr__, __dir__, __all__ = exports(__name__)
+_HOMES = {
+    "methods.cascade.judge": "create_cascade",
+}
+__getattr__, __dir__, __all__ = exports(__name__, _HOMES)

@@ -29,7 +29,7 @@ from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.metrics.confidence import certainty
 from langchain_judges.options import factory
 from langchain_judges.rows.checks import Kind
-from langchain_judges.verdict import Failure, add_usage, not_judged, not_labelled
+from langchain_judges.verdict import Failure, add_usage, decision, not_judged, not_labelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -161,7 +161,7 @@ class CascadeSteps:
         totals = {"failures": failures, "usage": usage}
         place = f"{len(stages)} of {len(self.members)}"
         rationale = f"Decided by {last['member']} ({place}). {last['rationale']}".strip()
-        is_judged = last.get("preference", last.get("label")) is not None
+        is_judged = decision(last) is not None
         return {
             "verdict": {
                 **_blank(self.kind),

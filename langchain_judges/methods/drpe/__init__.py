@@ -14,4 +14,9 @@ if TYPE_CHECKING:
     from langchain_judges.verdict import Role as Role
     from langchain_judges.verdict import Vote as Vote
 
-__getattr__, __dir__, __all__ = exports(__name__)
+_HOMES = {
+    "methods.drpe.judge": "create_drpe_judge",
+    "methods.drpe.options": "Panel Voting",
+    "verdict": "Role Vote",
+}
+__getattr__, __dir__, __all__ = exports(__name__, _HOMES)

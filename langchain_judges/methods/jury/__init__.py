@@ -10,4 +10,7 @@ from langchain_judges.lazy import exports
 if TYPE_CHECKING:
     from langchain_judges.methods.jury.judge import create_jury as create_jury
 
-__getattr__, __dir__, __all__ = exports(__name__)
+_HOMES = {
+    "methods.jury.judge": "create_jury",
+}
+__getattr__, __dir__, __all__ = exports(__name__, _HOMES)

@@ -28,6 +28,7 @@ from langchain_judges.verdict import (
     Preference,
     Usage,
     Verdict,
+    decision,
     not_judged,
     not_labelled,
 )
@@ -113,7 +114,7 @@ class Ballots:
     @property
     def valid(self) -> list[Opinion]:
         """Those of members that judged the row."""
-        return [each for each in self.opinions if answer_of(each) is not None]
+        return [each for each in self.opinions if decision(each) is not None]
 
     def mean(self, value: Callable[[Opinion], float]) -> float:
         """Return the mean over the valid opinions, by weight."""
@@ -124,12 +125,12 @@ class Ballots:
     def majority(self) -> Any:
         """Return what members of more than half of all weight say; None: there is no such."""
         half = self.weight_of(self.opinions) / 2
-        answers = {answer_of(each) for each in self.valid}
+        answers = {decision(each) for each in self.valid}
         return next((a for a in answers if self.weight_of(self.saying(a)) > half), None)
 
     def saying(self, answer: object) -> list[Opinion]:
         """Return the opinions with an answer."""
-        return [each for each in self.valid if answer_of(each) == answer]
+        return [each for each in self.valid if decision(each) == answer]
 
     def weight_of(self, opinions: Sequence[Opinion]) -> float:
         """Return how much some members weigh together."""
@@ -172,7 +173,7 @@ class Ballots:
         """Who said what, in one line that does not depend on the order of the members."""
         sides: dict[str, list[str]] = {}
         for each in self.opinions:
-            answer = answer_of(each)
+            answer = decision(each)
             side = "not judged" if answer is None else str(answer)
             sides.setdefault(side, []).append(each["member"])
         return "; ".join(f"{side}: {', '.join(sorted(sides[side]))}" for side in sorted(sides))
@@ -183,11 +184,6 @@ class Ballots:
         reasons = filter(None, (each["rationale"] for each in agreeing))
         reason = shorten(next(reasons, ""), 300, placeholder=" …")
         return f"{self.votes}. {reason}".strip()
-
-
-def answer_of(opinion: Opinion) -> Any:
-    """Return the preference or the label of a member."""
-    return opinion.get("preference", opinion.get("label"))
 
 
 def pair_verdict(ballots: Ballots, failures: Sequence[Failure], usage: Usage) -> Verdict:
@@ -242,7 +238,7 @@ def label_verdict(
         mean = grades[0] + score * (grades[-1] - grades[0])
         label: Any = min(grades, key=lambda grade: abs(grade - mean))
     elif ballots.combine == "median":
-        label = median_low([answer_of(each) for each in ballots.valid])
+        label = median_low([decision(each) for each in ballots.valid])
     else:
         label = ballots.majority()
     if label is None:
@@ -264,4 +260,4 @@ def _item_score(grades: Sequence[float], by_mean: bool, opinion: Opinion) -> flo
     """Return where a member's label stands from 0, the lowest, to 1; or its score."""
     if by_mean and opinion["score"] is not None:
         return opinion["score"]
-    return (float(answer_of(opinion)) - grades[0]) / (grades[-1] - grades[0])
+    return (float(decision(opinion)) - grades[0]) / (grades[-1] - grades[0])

@@ -15,4 +15,10 @@ if TYPE_CHECKING:
     from langchain_judges.methods.sc2.learn import learn_aspects as learn_aspects
     from langchain_judges.methods.sc2.tables import render_table as render_table
 
-__getattr__, __dir__, __all__ = exports(__name__)
+_HOMES = {
+    "methods.sc2.aspects": "AspectSet load_aspects",
+    "methods.sc2.judge": "create_sc2_judge",
+    "methods.sc2.learn": "alearn_aspects learn_aspects",
+    "methods.sc2.tables": "render_table",
+}
+__getattr__, __dir__, __all__ = exports(__name__, _HOMES)

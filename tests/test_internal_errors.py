@@ -1,0 +1,130 @@
+"""A bug is called a bug, and nothing that a provider did is."""
+
+import asyncio
+import inspect
+import sqlite3
+
+import httpx
+import openai
+import pytest
+from langchain_core import exceptions as langchain_errors
+from langchain_core.exceptions import OutputParserException
+from langchain_core.runnables import RunnableLambda
+from langgraph.errors import GraphInterrupt, GraphRecursionError
+
+from langchain_judges import as_evaluator, create_jury, create_rubric_judge, judge_many
+from langchain_judges.asking import internal_errors
+from langchain_judges.asking.internal_errors import ends_the_run, is_bug, place_of
+from langchain_judges.errors import InputError, ModelAccessError, RunStopped
+from tests.cases import for_each
+from tests.fakes import FakeChatModel
+from tests.judges import labels
+from tests.test_runs import collect
+
+ROWS = [{"input": "q", "output": f"good {n}", "id": str(n)} for n in range(15)]
+BAD = {"3", "7"}
+
+
+def stumbling(state):
+    """A judge with a bug that some rows meet."""
+    if state["id"] in BAD:
+        return state["usagez"]
+    return {"verdict": {"label": 1, "score": 1.0, "rationale": ""}}
+
+
+def judge(function=stumbling):
+    return RunnableLambda(function).with_config(metadata={"method": "mine", "takes": "item"})
+
+
+@pytest.fixture(autouse=True)
+def forget_reports(monkeypatch):
+    monkeypatch.setattr(internal_errors, "_REPORTED", set())
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_a_run_ends_at_the_first_bug_and_raises_it(kind):
+    with pytest.raises(KeyError, match="usagez"):
+        collect(judge(), ROWS, kind, max_concurrency=1)
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_bugs_are_collected_with_their_place_and_one_traceback_for_each(kind, caplog):
+    rows, _ = collect(judge(), ROWS, kind, on_bug="collect")
+    failures = [f for row in rows for f in row["verdict"]["failures"]]
+    assert [row["id"] for row in rows if not row["judged"]] == sorted(BAD)
+    assert {failure["reason"] for failure in failures} == {"internal_error"}
+    assert "KeyError: 'usagez' (stumbling, test_internal_errors.py:" in failures[0]["detail"]
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert 'return state["usagez"]' in caplog.text
+
+
+def test_a_bug_in_a_member_ends_a_jury_and_an_evaluator_raises_it():
+    jury = create_jury([labels(), judge()])
+    with pytest.raises(KeyError, match="usagez"):
+        jury.invoke(ROWS[3])
+
+
+def test_a_bug_of_a_judge_leaves_an_evaluator_as_it_is():
+    def fails(state):
+        raise KeyError("usagez")
+
+    evaluate = as_evaluator(judge(fails), key="mine")
+    with pytest.raises(KeyError, match="usagez"):
+        evaluate(inputs={"input": "q"}, outputs={"output": "a"})
+
+
+def exceptions_of(module):
+    found = inspect.getmembers(module, inspect.isclass)
+    return [kind for _, kind in found if issubclass(kind, Exception)]
+
+
+@for_each(
+    "kind",
+    [
+        *exceptions_of(openai),
+        *exceptions_of(httpx),
+        *exceptions_of(langchain_errors),
+        *exceptions_of(sqlite3),
+        *(OutputParserException, ConnectionResetError, TimeoutError, asyncio.TimeoutError),
+        *(OSError, InputError, ModelAccessError, RunStopped, GraphInterrupt),
+    ],
+)
+def test_what_a_service_or_this_package_raises_is_no_bug(kind):
+    assert not is_bug(kind.__new__(kind))
+
+
+class OwnError(Exception):
+    pass
+
+
+@for_each(
+    "error",
+    [
+        *(KeyError("a"), TypeError("a"), ValueError("a"), IndexError(), AttributeError("a")),
+        *(ZeroDivisionError(), AssertionError(), RecursionError(), NotImplementedError()),
+        *(UnicodeError("a"), RuntimeError("a"), OwnError(), GraphRecursionError("a")),
+    ],
+)
+def test_what_code_raises_is_a_bug(error):
+    assert is_bug(error)
+    assert not ends_the_run(error)
+
+
+def test_interrupts_stops_and_refused_keys_end_a_run():
+    ending = GraphInterrupt(), RunStopped("s"), ModelAccessError("m", 401)
+    assert all(map(ends_the_run, ending))
+    assert not ends_the_run(ModelAccessError("m", 403))
+
+
+def test_what_a_model_raises_is_the_providers_fault():
+    model = FakeChatModel(replies=[KeyError("choices")] * 9)
+    rows = judge_many(create_rubric_judge(model, rubric="Is it good?"), ROWS[:1])
+    assert [f["reason"] for row in rows for f in row["verdict"]["failures"]] == [
+        "provider_error"
+    ]
+
+
+def test_a_place_is_the_last_one_that_is_no_frameworks():
+    with pytest.raises(KeyError) as caught:
+        RunnableLambda(stumbling).invoke({"id": "3"})
+    assert place_of(caught.value).startswith("stumbling, test_internal_errors.py:")
