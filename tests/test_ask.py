@@ -1,6 +1,8 @@
 """For each way in which a model can fail: what comes out of `ask()`, and what it cost."""
 
 import asyncio
+import copy
+import json
 import threading
 from dataclasses import replace
 from typing import Any
@@ -102,6 +104,41 @@ def test_every_fault_is_a_failure_with_its_reason_and_its_cost(serve, monkeypatc
     assert answer.usage["calls"] == cost
     assert answer.usage["by_step"]["solve"]["retries"] == retries
     assert len(server.calls) == cost + retries
+
+
+ODD = [None, 5, "x", [], {}, True, [1], {"a": 1}]
+
+
+def _places(data, path=()):
+    inside = data.items() if isinstance(data, dict) else enumerate(data)
+    for name, part in inside:
+        yield (*path, name)
+        if isinstance(part, dict | list):
+            yield from _places(part, (*path, name))
+
+
+def _changed(payload, path, value):
+    changed = copy.deepcopy(payload)
+    part = changed
+    for name in path[:-1]:
+        part = part[name]
+    part[path[-1]] = value
+    return ServerReply(payload=changed)
+
+
+def test_an_answer_with_any_part_changed_is_a_verdict_or_is_asked_for_again(serve, monkeypatch):
+    monkeypatch.setattr("langchain_judges.asking.ask.FIRST_WAIT", 0.0)
+    good = reply(scores(4, 2))
+    changed = [_changed(good.payload, p, v) for p in _places(good.payload) for v in ODD]
+    byte = json.dumps(good.payload).encode().replace(b"score_1", b"score_\xe9")
+    broken = [ServerReply(body=body) for body in (byte, b"[" * 100_000, b'{"error": "no"}')]
+    queue: list[ServerReply] = []
+    asks = question(serve(lambda call: queue.pop(0)))
+    for fault in changed + broken:
+        # One that is not of the protocol is retried, and one without a reply is repaired.
+        queue[:] = [fault, good]
+        found = run(ask(asks, VARIABLES))
+        assert (found.data and found.data["score_1"], found.failures) == (4, []), fault
 
 
 def test_redirects_in_a_circle_are_not_asked_again(serve):

@@ -1,21 +1,33 @@
 import json
 import math
 from itertools import pairwise
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from langchain_core.messages import AIMessage
 
-from langchain_judges.asking.reply_text import json_spans, spelling
+from langchain_judges import create_rubric_judge
+from langchain_judges.asking.reply_text import json_spans, reply_tokens, spelling
+from langchain_judges.methods.replies import ChoiceFields
+from langchain_judges.methods.rubric.replies import label_probabilities
 from tests.cases import for_each
+from tests.fakes import FakeChatModel
+
+CHOICE = ChoiceFields("explanation", "label")
 
 
 def token(piece: bytes, logprob: float = -0.1):
     return {"token": piece.decode("utf-8", "replace"), "bytes": list(piece), "logprob": logprob}
 
 
+def message(text, tokens):
+    return AIMessage(text, response_metadata={"logprobs": {"content": tokens}})
+
+
 def span_confidence(text, tokens, spans):
-    letters = spelling(text, tokens)
+    letters = spelling(text, reply_tokens(message(text, tokens)))
     return letters and letters.confidence(spans)
 
 
@@ -91,3 +103,46 @@ def test_every_value_of_a_reply_is_found_where_it_is_written(data, ascii_only, i
             value = value[key]
         written = text[start:end]
         assert json.loads(f'"{written}"' if isinstance(value, str) else written) == value
+
+
+numbers = st.floats() | st.integers(-(10**400), 10**400) | st.sampled_from([800, -1e308, -9999])
+odd = st.recursive(
+    st.none() | st.booleans() | numbers | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["token", "logprob", "bytes", "top_logprobs"]), inner)
+    ),
+)
+LABEL = '{"explanation": "x", "label": "1"}'
+SPELT = [token(LABEL[:-3].encode()), token(b"1"), token(b'"}')]
+
+
+@settings(max_examples=300, deadline=None, database=None)
+@given(odd, st.sampled_from(["logprobs", "content", "token", "logprob", "top", "bytes"]))
+def test_log_probabilities_of_any_form_cost_no_verdict(value, place):
+    tokens: Any = [
+        {**each, "top_logprobs": [{"token": "0", "logprob": -3}] * 2} for each in SPELT
+    ]
+    key = {"logprob": "logprob", "top": "top_logprobs", "bytes": "bytes"}.get(place)
+    if key:
+        tokens[1][key] = value
+    elif place == "token":
+        tokens[1] = value
+    logprobs = {"logprobs": value, "content": {"content": value}}.get(
+        place, {"content": tokens}
+    )
+    reply = AIMessage(LABEL, response_metadata={"logprobs": logprobs})
+    found = label_probabilities(reply, {"label": "1"}, (0, 1))
+    assert all(0 <= each <= 1 for each in found.values())
+    assert all(0 <= each <= 1 for each in CHOICE.measure(reply, {"label": "1"}).values())
+    spans = [(0, len(LABEL))]
+    letters = spelling(LABEL, reply_tokens(reply))
+    assert letters is None or 0 <= letters.confidence(spans).value <= 1
+
+
+@for_each("logprob", ["a", None, 800, -1e308, [1], {}, float("nan")])
+def test_a_verdict_stays_where_its_log_probability_cannot_be_read(logprob):
+    tokens = [*SPELT[:1], {**SPELT[1], "logprob": logprob}, SPELT[2]]
+    judge = create_rubric_judge(FakeChatModel(replies=[message(LABEL, tokens)]), rubric="Good?")
+    verdict = judge.invoke({"input": "a", "output": "b"})["verdict"]
+    assert (verdict["label"], verdict["failures"]) == (1, [])

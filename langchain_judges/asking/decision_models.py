@@ -151,9 +151,13 @@ def _piece(text: str) -> dict[str, object]:
 
 
 def _answer(answer: Any) -> dict[str, object]:
+    """Return an answer as a token; without probabilities of the known form it has none."""
+    shares = answer.probabilities if isinstance(answer.probabilities, Mapping) else {}
     offered = [
         {"token": str(value), "logprob": math.log(max(share, _LEAST))}
-        for value, share in answer.probabilities.items()
+        for value, share in shares.items()
+        if isinstance(share, int | float) and 0 <= share <= 1
     ]
-    own = next(each for each in offered if each["token"] == str(answer.choice))
-    return {**own, "top_logprobs": offered}
+    own = [each for each in offered if each["token"] == str(answer.choice)]
+    is_known = own and len(offered) == len(shares)
+    return {**own[0], "top_logprobs": offered} if is_known else {"token": str(answer.choice)}

@@ -305,11 +305,16 @@ def token_usage(message: AIMessage) -> TokenUsage:
     # LangChain writes the tier before what it counts of a reply in another tier than the
     # default one: `flex_cache_read`.
     details = (usage.get("input_token_details") or {}).items()
-    cached = sum(count or 0 for name, count in details if name.endswith("cache_read"))
+    cached = sum(_count(count) for name, count in details if name.endswith("cache_read"))
     # The second name where Anthropic also says for how long it is held; the first is then 0.
     writes = {"cache_creation", "ephemeral_5m_input_tokens"}
-    written = sum(count or 0 for name, count in details if name in writes)
+    written = sum(_count(count) for name, count in details if name in writes)
     metadata = message.response_metadata
     tier = metadata.get("service_tier") or (metadata.get("usage") or {}).get("service_tier")
-    tokens = usage.get("input_tokens", 0), cached, usage.get("output_tokens", 0)
-    return TokenUsage(*tokens, tier, written)
+    read, given = _count(usage.get("input_tokens")), _count(usage.get("output_tokens"))
+    return TokenUsage(read, cached, given, tier, written)
+
+
+def _count(tokens: object) -> int:
+    """Return a number of tokens; 0 where a server wrote something else for one."""
+    return tokens if isinstance(tokens, int) and tokens > 0 else 0

@@ -112,22 +112,39 @@ def error_under_200(error: Exception) -> Mapping[str, object] | None:
     return body if isinstance(body, dict) and "message" in body else None
 
 
+# What client libraries raise where an answer came that is not of the protocol: no JSON, a byte
+# that is no text, a number for a text, nothing for a list. All of it may pass.
+_UNREAD = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
+_CLIENTS = {"openai", "anthropic", "google", "httpx", "json", "codecs", "pydantic"}
+
+
 def unreadable(error: Exception) -> str | None:
     """Return in words what is wrong with an answer that is no reply; None for other errors."""
     if isinstance(error, json.JSONDecodeError):
         return "the server's answer is empty, was cut or is no JSON"
-    trace = error.__traceback__
-    while trace and trace.tb_next:
-        trace = trace.tb_next
-    where = trace.tb_frame.f_globals.get("__name__", "") if trace else ""
-    # The client of OpenAI's protocol met null where an answer has a reply.
-    met_null = isinstance(error, TypeError | AttributeError) and "NoneType" in str(error)
-    stumbled = met_null and where.startswith("langchain_openai.")
-    if isinstance(error, IndexError) or stumbled or error_under_200(error) == {}:
+    if isinstance(error, IndexError) or error_under_200(error) == {}:
+        return _NO_REPLY
+    if not isinstance(error, _UNREAD) or _refuses_keyword(error) or not _of_client(error):
+        return None
+    if "NoneType" in str(error):
         return _NO_REPLY
     if isinstance(error, ValueError) and "Unexpected response type" in str(error):
         return f"the server's answer is no chat completion: {error}"
-    return None
+    return f"the server's answer cannot be read: {type(error).__name__}: {error}"
+
+
+def _of_client(error: Exception) -> bool:
+    """Say whether an error was raised in the code of a provider's client."""
+    trace = error.__traceback__
+    while trace and trace.tb_next:
+        trace = trace.tb_next
+    place = trace.tb_frame.f_globals.get("__name__", "") if trace else ""
+    room = place.partition(".")[0]
+    return room in _CLIENTS or (room.startswith("langchain_") and room != "langchain_judges")
+
+
+def _refuses_keyword(error: Exception) -> bool:
+    return isinstance(error, TypeError) and " argument" in str(error)
 
 
 def redirects_in_circles(error: BaseException | None) -> bool:
@@ -141,8 +158,7 @@ def redirects_in_circles(error: BaseException | None) -> bool:
 
 def rejects(error: Exception) -> bool:
     """Say whether the request as such was rejected, by the provider or by its library."""
-    library = isinstance(error, TypeError) and error_under_200(error) is None
-    return status_of(error) in {400, 422} or library
+    return status_of(error) in {400, 422} or _refuses_keyword(error)
 
 
 def can_pass(error: Exception) -> bool:

@@ -47,6 +47,8 @@ _OPENING = re.compile(
     rf"(?: (?:in|as) json(?: format)?| as requested)?[.!:]*{_MARKUP})?(?:```(?:json)?)?\s*",
     re.IGNORECASE,
 )
+# Less is no probability that a number can hold; some servers write -9999 for "not offered".
+_LEAST = -700.0
 _CLOSING = re.compile(r"\s*(?:```)?\s*")
 _LONGEST_OPENING = 200
 
@@ -261,7 +263,7 @@ class Spelling:
                 tokens.update(range(begin, bisect_left(self.edges, last)))
         if not tokens:
             return None
-        total = math.fsum([min(0.0, self.logprobs[token]) for token in tokens])
+        total = math.fsum(self.logprobs[token] for token in tokens)
         return Confidence(math.exp(total / len(tokens)), len(tokens))
 
     def token_at(self, character: int) -> tuple[int, str]:
@@ -275,53 +277,66 @@ class Spelling:
         return self.start + len(_bytes(self.text[:character]))
 
 
-def spelling(text: str, tokens: Sequence[object]) -> Spelling | None:
-    """Return where the tokens of a reply stand in it.
+def spelling(text: str, tokens: Sequence[Token] | None) -> Spelling | None:
+    """Return where the tokens of a reply stand in it; None if they do not spell it.
 
-    Args:
-        text: The reply.
-        tokens: What the provider returned as `logprobs.content`: `token`, `bytes` and
-            `logprob` for each. They may say more than the reply, such as a code fence
-            that the provider cut off.
-
-    Returns:
-        None if there are no tokens, if they are broken or do not spell the reply.
+    They may say more than the reply, such as a code fence that the provider cut off.
     """
-    read = [_read_token(token) for token in tokens]
-    known = [each for each in read if each is not None]
-    if not read or len(known) < len(read):
+    if not tokens:
         return None
-    pieces = [piece for piece, _ in known]
+    pieces = [token.piece for token in tokens]
     start = b"".join(pieces).find(_bytes(text))
     edges = list(accumulate(map(len, pieces), initial=0))
-    return Spelling(text, pieces, [n for _, n in known], start, edges) if start >= 0 else None
+    logprobs = [token.logprob for token in tokens]
+    return Spelling(text, pieces, logprobs, start, edges) if start >= 0 else None
 
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def reply_tokens(message: AIMessage) -> list[Any]:
-    """Return the tokens of a reply as its provider reported them; empty if it did not."""
+class Token(NamedTuple):
+    """What one token of a reply spells, and how probable it was.
+
+    Attributes:
+        offered: The tokens that might have stood there, with their log-probabilities.
+    """
+
+    piece: bytes
+    logprob: float
+    offered: Sequence[tuple[str, float]] = ()
+
+
+def reply_tokens(message: AIMessage) -> list[Token] | None:
+    """Return the tokens of a reply; None where its provider reports none in the known form."""
     logprobs = message.response_metadata.get("logprobs")
     content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
-    return content if isinstance(content, list) else []
+    read = [_read_token(token) for token in content] if isinstance(content, list) else []
+    known = [each for each in read if each is not None]
+    return known if known and len(known) == len(read) else None
 
 
-def _read_token(token: Any) -> tuple[bytes, float] | None:
-    """Return the bytes that a token spells and its log-probability, as far as it has them."""
+def _read_token(token: Any) -> Token | None:
     parts: dict[str, Any] = token if isinstance(token, dict) else {}
-    data: Any = parts.get("bytes")
-    text: Any = parts.get("token")
-    logprob: Any = parts.get("logprob")
-    # Not a number compares as false; a hair above zero is rounding.
-    if type(logprob) not in (int, float) or not logprob <= 1e-3:
+    data, logprob = parts.get("bytes"), _logprob(parts)
+    if logprob is None:
         return None
     try:
-        piece = bytes(data) if isinstance(data, list) else _bytes(text)
-    except (TypeError, ValueError, AttributeError):  # no numbers, or not of bytes; no text
+        piece = bytes(data) if isinstance(data, list) else _bytes(parts["token"])
+        offered = [(each["token"], _logprob(each)) for each in parts.get("top_logprobs") or ()]
+    except (TypeError, ValueError, KeyError, AttributeError):
         return None
-    return piece, logprob
+    known = [(str(name), number) for name, number in offered if number is not None]
+    return Token(piece, logprob, known) if len(known) == len(offered) else None
+
+
+def _logprob(parts: Mapping[str, object]) -> float | None:
+    """Return the log-probability of a token; of what never occurs, the least that counts."""
+    number = parts.get("logprob")
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        return None
+    # Not a number compares as false; a hair above zero is rounding.
+    return min(0.0, max(_LEAST, number)) if number <= 1e-3 else None
 
 
 def json_spans(text: str) -> dict[tuple[str | int, ...], Span]:

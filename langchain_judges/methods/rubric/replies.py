@@ -175,16 +175,15 @@ def label_probabilities(
     token = tokens[number]
     names = [str(label) for label in labels]
     mass = dict.fromkeys(names, 0.0)
-    offered = token.get("top_logprobs") or []
-    for choice in offered if len(offered) > 1 else ():
-        name = _begins(str(choice.get("token", "")), before, names)
-        if name is not None and isinstance(choice.get("logprob"), int | float):
-            mass[name] += math.exp(choice["logprob"])
+    offered = token.offered
+    for written, logprob in offered if len(offered) > 1 else ():
+        if (name := _begins(written, before, names)) is not None:
+            mass[name] += math.exp(logprob)
     reported = str((data[unit] if unit else data)["label"])
     if mass[reported]:
         total = math.fsum(mass.values())
         return {name: part / total for name, part in mass.items()}
-    probability = math.exp(token["logprob"])
+    probability = math.exp(token.logprob)
     if len(offered) > 1 or probability < 1 / len(names):
         return {}
     if len(names) > 2:
