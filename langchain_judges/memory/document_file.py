@@ -66,13 +66,15 @@ def file_of(path: object) -> Path | None:
     Raises:
         OptionError: The path names no file of this machine.
     """
-    if path is None or path == ":memory:":
+    if path is None:
         return None
     name = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(name, str) or not name.strip() or "\0" in name:
         raise OptionError(f"`path` must be the name of a file, got {path!r}")
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", name):
-        raise OptionError(f"`path` must be a file of this machine, not an address: {path!r}")
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/|file:|:memory:", name):
+        raise OptionError(
+            f"`path` must be a file of this machine, or None for one in memory, got {path!r}"
+        )
     return Path(name).expanduser()
 
 
@@ -143,7 +145,7 @@ class DocumentFile:
     def facts(self) -> Facts:
         """Return what is true of all rows; within a transaction, as all that follow."""
         facts = self._database.execute("SELECT * FROM facts").fetchone()
-        if facts is None:
+        if [type(each) for each in facts or ()] != [int, int, str, int]:
             raise sqlite3.DatabaseError("its facts are missing")
         return Facts(*facts)
 
@@ -156,7 +158,7 @@ class DocumentFile:
         )
         while part := rows.fetchmany(_PART):
             for _, document, vector, checksum in part:
-                if checksum != _checksum(document, vector):
+                if checksum is None or checksum != _checksum(document, vector):
                     raise sqlite3.DatabaseError("the checksum of a row does not fit")
             yield [(key, document, vector) for key, document, vector, _ in part]
 
@@ -241,9 +243,9 @@ def _close(database: sqlite3.Connection, process: int) -> None:
         _ABANDONED.append(database)
 
 
-def _connection(name: str) -> sqlite3.Connection:
+def _connection(name: str, *, uri: bool = False) -> sqlite3.Connection:
     database = sqlite3.connect(
-        name, _PATIENCE, isolation_level=None, check_same_thread=False, uri="?" in name
+        name, _PATIENCE, isolation_level=None, check_same_thread=False, uri=uri
     )
     database.executescript("PRAGMA secure_delete = ON; PRAGMA cell_size_check = ON;")
     return database
@@ -262,7 +264,7 @@ def _opened(path: Path) -> sqlite3.Connection:
     log = path.with_name(f"{path.name}-wal")
     if not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size):
         # SQLite wants to write beside the file, which nobody can do here.
-        return _connection(f"{path.absolute().as_uri()}?immutable=1")
+        return _connection(f"{path.absolute().as_uri()}?immutable=1", uri=True)
     database = _connection(str(path))
     database.executescript("PRAGMA synchronous = FULL; PRAGMA busy_timeout = 0;")
     with suppress(sqlite3.OperationalError):

@@ -182,7 +182,7 @@ class FaissStore(VectorStore):
 
     Args:
         embedding: Embeds texts; default all-MiniLM-L6-v2.
-        path: The file, made if it is missing; None or `":memory:"` keeps all in memory. While
+        path: The file, made if it is missing; None keeps all in memory. While
             it is open, SQLite keeps its log beside it (`-wal`, `-shm`).
 
     Attributes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -31,6 +30,7 @@ from langchain_judges.memory.shown import Memory, Recaller, is_memory
 from langchain_judges.options import NotSerialisable, Options, Owner, Rule
 from langchain_judges.orders import Order, OrderRule, orders_of
 from langchain_judges.rows.checks import Kind
+from langchain_judges.rows.files import json_in
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def read_spec(path: Path) -> dict[str, Any]:
         OptionError: The file cannot be read, or holds no spec.
     """
     try:
-        spec = json.loads(path.read_text(encoding="utf-8"))
+        spec = json_in(path)
     except (OSError, ValueError) as exc:
         raise OptionError(f"{path} cannot be read as JSON: {exc}") from exc
     if not isinstance(spec, dict) or "method" not in spec:

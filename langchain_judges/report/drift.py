@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from langchain_judges.report.conclusions import (
     with_range,
 )
 from langchain_judges.report.judged_columns import Sample
+from langchain_judges.rows.files import json_in
 from langchain_judges.verdict import Label
 
 
@@ -137,7 +137,7 @@ def read_baseline(path: str | PathLike[str]) -> dict[str, Any]:
         InputError: There is no such file, or it is not a report.
     """
     try:
-        earlier = json.loads(Path(path).read_text(encoding="utf-8"))
+        earlier = json_in(Path(path))
     except (OSError, ValueError) as exc:
         raise InputError(f"the baseline {path} cannot be read: {exc}") from exc
     _check_report(earlier, f"the baseline {path}")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import itertools
 import json
+import os
 import secrets
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from langchain_judges.errors import InputError, OptionError, did_you_mean, needs
+from langchain_judges.errors import InputError, OptionError, OutputError, did_you_mean, needs
 
 # Characters of a cell of CSV: the most that a C `long` of every system holds.
 LARGEST_CELL = 2**31 - 1
@@ -99,6 +101,38 @@ def whole_file(path: Path) -> Iterator[Path]:
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a damaged file to `….damaged`, or the next free name of the kind."""
+    names = (path.with_name(f"{path.name[-240:]}.damaged{n or ''}") for n in itertools.count())
+    return path.rename(next(each for each in names if not os.path.lexists(each)))
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Name the file in what the disk refuses.
+
+    Raises:
+        OutputError: The disk is full, or the file cannot be written.
+    """
+    try:
+        yield
+    except OSError as exc:
+        raise OutputError(f"{path} cannot be written: {exc.strerror or exc}") from exc
+
+
+def json_in(path: Path) -> Any:
+    """Read a JSON file.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It is no JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError as exc:
+        raise ValueError("it is nested too deep") from exc
 
 
 def open_bytes(path: Path) -> gzip.GzipFile | io.BufferedReader:

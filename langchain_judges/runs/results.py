@@ -17,9 +17,11 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import mkstemp
+from typing import Any
 
 from langchain_judges.errors import OutputError
 from langchain_judges.escaping import inert_json
+from langchain_judges.rows.files import set_aside, whole_file, writing
 from langchain_judges.runs.run_row import ResultRow, judged_row
 from langchain_judges.verdict import is_abstention
 
@@ -30,15 +32,16 @@ except ImportError:  # Windows has no such locks; two runs on one file are then 
 
 
 _LOG = logging.getLogger(__name__)
-# The beginning of every row: an incomplete line without it is not a result.
-_START = b'{"index": '
+# The beginning of every row, of the first one: a line without it is not a result.
+_FIRST = b'{"index": 0, "key": "'
+_OWN = re.compile(rb'\{"index": \d+, "key": "')
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
 _CHECKED = re.compile(rb', "checksum": "([0-9a-f]{8})"\}\r?\n?\Z')
 
 
-def line_of(row: ResultRow) -> bytes:
+def line_of(row: Mapping[str, Any]) -> bytes:
     """Return a result as a line of its file, with a checksum of all before it."""
     # Lone surrogates, which UTF-8 cannot encode, are also escaped.
     data = inert_json(json.dumps(row, ensure_ascii=False)).encode()[:-1]
@@ -59,6 +62,40 @@ def _is_sound(line: bytes) -> bool:
     return found is not None and int(found[1], 16) == zlib.crc32(line[: found.start()])
 
 
+def write_receipt(path: Path, kind: str, data: Mapping[str, object]) -> None:
+    """Write what a later run reads back: whole, with its kind and a checksum.
+
+    Raises:
+        OutputError: The file cannot be written.
+    """
+    with writing(path), whole_file(path) as draft:
+        draft.write_bytes(line_of({"receipt": kind, **data}))
+
+
+def read_receipt(path: Path, kind: str, remedy: str) -> dict[str, Any] | None:
+    """Return what `write_receipt` wrote; None where nothing was written.
+
+    Args:
+        path: The file.
+        kind: Of the receipt.
+        remedy: What to do where it is damaged.
+
+    Raises:
+        OutputError: It is damaged; a file without its checksum is set aside.
+    """
+    try:
+        data = row_in(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as exc:
+        raise OutputError(f"{path} cannot be read: {exc.strerror}") from exc
+    if data is None or data.pop("receipt", None) != kind:
+        with writing(path):
+            aside = set_aside(path)
+        raise OutputError(f"{path} was damaged and moved to {aside.name}; {remedy}")
+    return data
+
+
 def changed_line(path: Path) -> int | None:
     """Return the number of the first line whose checksum does not fit it; None: there is none.
 
@@ -73,7 +110,13 @@ def changed_line(path: Path) -> int | None:
 
 def _is_ours(line: bytes) -> bool:
     """Return whether a damaged line can be one of ours; of a power cut zeros are left."""
-    return re.match(rb'\{"index": \d+, "key": "', line) is not None or not line.strip(b"\0\r\n")
+    return _OWN.match(line) is not None or not line.strip(b"\0\r\n")
+
+
+def _is_begun(line: bytes) -> bool:
+    """Return whether a line is the beginning of one of ours, as a kill may leave it."""
+    head = re.sub(rb'(?<=^\{"index": )\d+', b"0", line)[: len(_FIRST)]
+    return _FIRST.startswith(head)
 
 
 def write_whole(file: int, line: bytes) -> None:
@@ -214,7 +257,7 @@ class Results:
                 self._file = None
 
     def _open(self) -> int:
-        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _NO_LINKS, 0o644)
+        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _NO_LINKS, 0o600)
         try:
             claim(file, self.path)
             if os.fstat(file).st_ino != self.path.stat().st_ino:
@@ -263,8 +306,8 @@ class Results:
         damaged: dict[int, bytes] = {}
         with self.path.open("rb") as file:
             for number, line in enumerate(file, 1):
-                if not line.endswith(b"\n") and _START.startswith(line[: len(_START)]):
-                    complete = False
+                if not line.endswith(b"\n") and self._places and _is_begun(line):
+                    complete = False  # of a run that was killed
                     break
                 if (row := row_in(line)) is None:
                     damaged[number] = line
@@ -294,7 +337,7 @@ class Results:
                 f"{self.path}, line {min(damaged)}: not a result of a judge; name another "
                 "file for the results."
             )
-        aside = os.open(self.aside, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _NO_LINKS, 0o644)
+        aside = os.open(self.aside, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _NO_LINKS, 0o600)
         try:
             for line in damaged.values():
                 write_whole(aside, line.rstrip(b"\n") + b"\n")

@@ -9,7 +9,6 @@ this machine's disk, and copies it to the store every minute and at its end.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -25,7 +24,7 @@ from typing import Any, NamedTuple
 
 from langchain_judges.errors import OptionError, OutputError, needs
 from langchain_judges.rows.files import whole_file
-from langchain_judges.runs.results import row_in
+from langchain_judges.runs.results import read_receipt, row_in, write_receipt
 from langchain_judges.runs.run_row import ResultRow, digest_of, judged_row
 from langchain_judges.runs.tables import FORMS, records_of, write_results
 
@@ -223,8 +222,7 @@ class Receipt(NamedTuple):
 
     def write(self, part: Path) -> None:
         """Write the receipt of a complete part."""
-        with whole_file(self.of(part)) as draft:
-            draft.write_text(json.dumps(self._asdict()), encoding="utf-8")
+        write_receipt(self.of(part), "shard", self._asdict())
 
     @classmethod
     def read(cls, part: Path) -> Receipt | None:
@@ -233,12 +231,8 @@ class Receipt(NamedTuple):
         Raises:
             OutputError: The file is not a receipt.
         """
-        try:
-            return cls(**json.loads(cls.of(part).read_text(encoding="utf-8")))
-        except FileNotFoundError:
-            return None
-        except (TypeError, ValueError) as exc:
-            raise OutputError(f"{cls.of(part)} is not a receipt of a shard.") from exc
+        found = read_receipt(cls.of(part), "shard", "run the shard again")
+        return None if found is None else cls(**found)
 
 
 def parts_of(folder: Path) -> Iterator[tuple[Path, Shard]]:

@@ -15,12 +15,18 @@ from typing import Any
 from langchain_judges.errors import OutputError, needs
 from langchain_judges.escaping import clean, inert_cell, inert_json
 from langchain_judges.rows.checks import ANNOTATIONS, kind_of_result
-from langchain_judges.rows.files import whole_file
-from langchain_judges.runs.results import line_of, locked_folder
+from langchain_judges.rows.files import writing
+from langchain_judges.runs.results import (
+    line_of,
+    locked_folder,
+    read_receipt,
+    write_receipt,
+)
 from langchain_judges.runs.run_row import JUDGED, ResultRow, outcome_of
 
 # Rows of a group in a Parquet file.
 _AT_ONCE = 1_000
+_RECEIPT = "table"
 _OWN, _JUDGE = "own.", "judge."
 _KNOWN = ("id", *JUDGED, *ANNOTATIONS)
 # Columns of the judge that hold numbers, even where all are missing.
@@ -318,11 +324,12 @@ class TableOut:
             raise
 
     def _check(self) -> None:
-        if not self._receipt.exists():
+        remedy = f"move {self._path} away, and the same call resumes into a new one"
+        known = read_receipt(self._receipt, _RECEIPT, remedy)
+        if known is None:
             raise self._refusal(
                 "is there, and no run wrote it; name another file, or delete it"
             )
-        known = json.loads(self._receipt.read_text(encoding="utf-8"))
         # A kill may come between the receipt of a new table and the table itself.
         if _fingerprint(self._path) not in known["sha256"]:
             raise self._refusal(
@@ -346,7 +353,8 @@ class TableOut:
         """Write a row."""
         if self._file is not None:
             self._broken = True
-            self._file.write(own, judged)
+            with writing(self._path):
+                self._file.write(own, judged)
             self._broken = False
             self._rows += 1
 
@@ -356,19 +364,19 @@ class TableOut:
         if file is None:
             return
         try:
-            file.close()
-            if whole and not self._broken:
-                self._check_rows(self._rows)
-                self._put_in_place()
+            with writing(self._path):
+                file.close()
+                if whole and not self._broken:
+                    self._check_rows(self._rows)
+                    self._put_in_place()
         finally:
             self._draft.unlink(missing_ok=True)
             self._free()
 
     def _put_in_place(self) -> None:
         prints = [_fingerprint(each) for each in (self._draft, self._path) if each.exists()]
-        with whole_file(self._receipt) as draft:
-            receipt = {"sha256": prints, "mark": self._mark, "rows": self._rows}
-            draft.write_text(json.dumps(receipt), encoding="utf-8")
+        receipt = {"sha256": prints, "mark": self._mark, "rows": self._rows}
+        write_receipt(self._receipt, _RECEIPT, receipt)
         self._draft.replace(self._path)
 
     def _free(self) -> None:

@@ -7,7 +7,6 @@ are one aspect; those that most samples name are kept, of equals those named ear
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import unicodedata
@@ -19,6 +18,7 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import OptionError
+from langchain_judges.rows.files import json_in
 from langchain_judges.verdict import Failure, Usage
 
 _ARTICLES = {"the", "a", "an"}
@@ -118,7 +118,7 @@ def load_aspects(path: str | os.PathLike[str]) -> AspectSet:
         OptionError: There is no such file, or it holds something else.
     """
     try:
-        data = json.loads(Path(path).read_text("utf-8"))
+        data = json_in(Path(path))
     except (OSError, ValueError) as exc:
         raise OptionError(
             f"there are no learned aspects in {str(path)!r} ({exc}): make the file with "

@@ -1,0 +1,152 @@
+"""Files that are read back: damage is named, and what is somebody else's is left as it is."""
+
+import resource
+import shutil
+import stat
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from langchain_judges import FailureMemory, FaissStore, create_relative_judge, judge_many
+from langchain_judges.errors import JudgeError, OptionError, OutputError
+from langchain_judges.runs.shards import merge
+from tests.cases import for_each
+from tests.fakes import FakeChatModel
+from tests.memories import Letters
+
+ROWS = [{"id": str(n), "input": f"q{n}", "output_a": "a", "output_b": "b"} for n in range(4)]
+REPLY = '{"explanation": "x", "preference": "1"}'
+
+
+def judge():
+    return create_relative_judge(FakeChatModel(replies=lambda prompt: REPLY))
+
+
+def judged(**where):
+    return list(judge_many(judge(), ROWS, progress=False, **where))
+
+
+def sharded(folder):
+    for number in (1, 2):
+        judged(records=folder / "parts", shard=f"{number}/2")
+    return merge(folder / "parts", folder / "all.jsonl")
+
+
+def remembered(path):
+    memory = FailureMemory(embeddings=Letters(), path=path)
+    memory.remember(
+        [{"input": "q", "output": "a", "expected": "b", "wrong": 1, "corrected": 0}]
+    )
+    return len(memory.examples())
+
+
+WAYS = {
+    "a table": lambda folder: judged(out=folder / "o.csv"),
+    "records": lambda folder: judged(records=folder / "r.jsonl"),
+    "shards": sharded,
+    "a memory": lambda folder: remembered(folder / "m.db"),
+}
+
+
+def damaged(whole: bytes) -> st.SearchStrategy[bytes]:
+    places = st.integers(0, len(whole) - 1)
+
+    def flipped(at: int, bit: int) -> bytes:
+        return whole[:at] + bytes([whole[at] ^ (1 << bit)]) + whole[at + 1 :]
+
+    def swapped(at: int, to: int) -> bytes:
+        page = whole[at : at + 4096]
+        return (whole[:to] + page + whole[to + len(page) :])[: len(whole)]
+
+    return st.one_of(
+        places.map(lambda at: whole[:at]),
+        st.builds(flipped, places, st.integers(0, 7)),
+        st.builds(
+            lambda at, size: whole[:at] + bytes(size) + whole[at + size :], places, places
+        ),
+        st.builds(swapped, places, places),
+        st.sampled_from([b"[]", b"null", b"[" * 10_000, b'{"rows": "x"}\n', b"\xff\xfe"]),
+    )
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_damaged_file_of_a_run_is_read_as_it_was_or_named(way, tmp_path):
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    answer = WAYS[way](whole)
+    files = [each.relative_to(whole) for each in sorted(whole.rglob("*")) if each.is_file()]
+
+    @settings(
+        max_examples=60, deadline=None, database=None, suppress_health_check=[*HealthCheck]
+    )
+    @given(st.data())
+    def survives(data):
+        copy = tmp_path / "copy"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(whole, copy)
+        file = data.draw(st.sampled_from(files))
+        (copy / file).write_bytes(data.draw(damaged((whole / file).read_bytes())))
+        named, again = "", answer
+        try:
+            again = WAYS[way](copy)
+        except JudgeError as exc:
+            named = str(exc)
+        assert str(copy) in named if named else again == answer
+
+    survives()
+
+
+THEIRS = {
+    "a row without its end": b'{"index": 0, "text": "my own data"}',
+    "rows": b'{"index": 0, "text": "my own data"}\n{"index": 1, "text": "more"}\n',
+    "half a row": b'{"index": 0, "te',
+    "a text": b"Dear diary",
+    "a list": b"[1, 2]",
+    "bytes": b"\x89PNG\r\n\x1a\n",
+}
+
+
+@for_each("content", THEIRS.values(), ids=THEIRS)
+def test_a_file_of_the_user_is_refused_and_stays_as_it_is(content, tmp_path_factory):
+    for where in ("records", "out"):
+        file = tmp_path_factory.mktemp("theirs") / "mine.jsonl"
+        file.write_bytes(content)
+        with pytest.raises(OutputError, match=r"mine\.jsonl"):
+            judged(**{where: file})
+        assert file.read_bytes() == content
+        assert [each.name for each in file.parent.iterdir() if each.is_file()] == [file.name]
+
+
+def test_results_are_for_their_owner_alone(tmp_path):
+    judged(records=tmp_path / "r.jsonl")
+    assert stat.S_IMODE((tmp_path / "r.jsonl").stat().st_mode) == 0o600
+
+
+@pytest.fixture
+def full_disk() -> Iterator[None]:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@for_each("name", ["o.csv", "o.jsonl", "o.tsv"])
+def test_a_full_disk_is_named(name, full_disk, tmp_path_factory):
+    out = tmp_path_factory.mktemp("full") / name
+    rows = [{**row, "input": f"{row['input']} {'long ' * 4000}"} for row in ROWS]
+    with pytest.raises(OutputError, match="written"):
+        list(judge_many(judge(), rows, out=out, progress=False))
+
+
+@for_each("path", [":memory:", "file:x?mode=memory", "file:m.db", "s3://a/b"])
+def test_a_memory_that_would_be_lost_is_refused(path):
+    for kind in (FailureMemory, FaissStore):
+        with pytest.raises(OptionError, match="path"):
+            kind(path=path)
+
+
+def test_a_question_mark_in_a_name_is_part_of_it(tmp_path):
+    assert remembered(tmp_path / "m?mode=memory") == 1
+    assert (tmp_path / "m?mode=memory").stat().st_size > 0
