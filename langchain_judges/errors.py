@@ -4,6 +4,7 @@ JudgeError
 ├── OptionError        an option of a factory or command is not allowed (also a ValueError)
 ├── InputError         a pair, or what a metric is given, cannot be used (also a ValueError)
 │   └── LackingError       a row holds nothing of what it would be judged by
+├── NotJudgedError     an evaluator of `compat` has no score, because its judge has no verdict
 ├── OutputError        the results file cannot be used
 ├── ModelSetupError    the model cannot be made: unknown name, missing package or key
 │   └── ModelAccessError   the provider refuses access: a wrong key, no such model
@@ -47,6 +48,10 @@ class InputError(JudgeError, ValueError):
 
 class LackingError(InputError):
     """A row holds nothing of what it would be judged by, so any verdict would be a guess."""
+
+
+class NotJudgedError(JudgeError):
+    """A text was not judged, where nothing but a score could be returned; it says why."""
 
 
 class OutputError(JudgeError):

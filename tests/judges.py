@@ -50,6 +50,8 @@ def answer(prompt: str) -> str:
     if '"label"' in asked:
         text = prompt.split("<response-")[-1].partition("</response-")[0]
         return json.dumps({"label": str(int("good" in text)), "explanation": "because"})
+    if '"reasoning"' in asked:
+        return json.dumps({"reasoning": "because", "score": True})
     if "response 1 scored" in prompt:
         return judged_by(goods)(prompt)
     return test_direct.respond(prompt)

@@ -25,6 +25,7 @@ LAYERS = [
     {"methods"},
     {"runs", "writing"},
     {"integrations", "report", "datasets", "testing"},
+    {"compat"},
     {"cli", "__init__"},
 ]
 """Who may import whom: only what stands on an earlier line, or on the same."""

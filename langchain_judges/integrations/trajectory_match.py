@@ -58,7 +58,7 @@ def trajectory_evaluator(
     check_words(key=key)
     check_sources(output=output, reference=reference)
     name = key or "trajectory_match"
-    agree = arguments if callable(arguments) else _AGREE[arguments]
+    agree = arguments if callable(arguments) else AGREE[arguments]
 
     def evaluate(*, outputs: object, reference_outputs: object) -> dict[str, Any]:
         try:
@@ -76,7 +76,7 @@ def trajectory_evaluator(
     return evaluate
 
 
-_AGREE: Mapping[Arguments, ArgumentsMatch] = {
+AGREE: Mapping[Arguments, ArgumentsMatch] = {
     "equal": lambda _, made, wanted: bool(made == wanted),
     "subset": lambda _, made, wanted: _holds(wanted, made),
     "superset": lambda _, made, wanted: _holds(made, wanted),
@@ -157,9 +157,9 @@ def _compared(
     made: _Turns, wanted: _Turns, order: Order, agree: ArgumentsMatch
 ) -> tuple[bool, str]:
     all_made, all_wanted = _flat(made), _flat(wanted)
-    missing, surplus = _unmatched(all_made, all_wanted, agree)
+    missing, surplus = unmatched(all_made, all_wanted, agree)
     turns = zip(made, wanted, strict=False)
-    in_order = not any(any(_unmatched(*turn, agree)) for turn in turns)
+    in_order = not any(any(unmatched(*turn, agree)) for turn in turns)
     agrees = {
         "same": in_order and len(made) == len(wanted),
         "any": not missing and not surplus,
@@ -190,7 +190,7 @@ def _written(calls: Sequence[ToolCall]) -> str:
     )
 
 
-def _unmatched(
+def unmatched(
     made: Sequence[ToolCall], wanted: Sequence[ToolCall], agree: ArgumentsMatch
 ) -> tuple[list[ToolCall], list[ToolCall]]:
     """Return the calls that are missing and those that nobody wanted.

@@ -1,0 +1,168 @@
+"""agentevals' trajectory evaluators; `extract_langgraph_trajectory_*` stay in agentevals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from langchain_judges.compat.calls import AsyncEvaluator, in_threads, now, recorded, result_of
+from langchain_judges.compat.openevals import (
+    TRAJECTORY_ACCURACY_PROMPT as TRAJECTORY_ACCURACY_PROMPT,
+)
+from langchain_judges.compat.openevals import (
+    TRAJECTORY_ACCURACY_PROMPT_WITH_REFERENCE as TRAJECTORY_ACCURACY_PROMPT_WITH_REFERENCE,
+)
+from langchain_judges.compat.openevals import (
+    Examples,
+    judged,
+)
+from langchain_judges.compat.openevals import (
+    create_async_trajectory_llm_as_judge as create_async_trajectory_llm_as_judge,
+)
+from langchain_judges.compat.openevals import (
+    create_trajectory_llm_as_judge as create_trajectory_llm_as_judge,
+)
+from langchain_judges.compat.prompted import OwnPromptJudge, PromptLike, as_text, options_of
+from langchain_judges.compat.trajectories import (
+    MATCHES,
+    ArgumentsMode,
+    MatchMode,
+    Overrides,
+    agreement,
+    has,
+    match_evaluator,
+)
+from langchain_judges.errors import InputError
+
+DEFAULT_REF_COMPARE_PROMPT = """Did the steps of an agent, a graph of nodes, do its work well?
+
+They did if each follows from those before it, they come nearer to what was asked, and few of \
+them are needless; where there is a reference, they must come to the same as its steps. The \
+node `__start__` is where the agent begins, `__interrupt__` where it waits for a person.
+
+{thread}
+
+{reference_outputs}
+"""
+"""Asks whether the nodes that a graph went through are right."""
+
+
+_MATCHES: Mapping[MatchMode, Callable[..., bool]] = {
+    **MATCHES,
+    "unordered": lambda made, wanted, agree: (
+        has(made, wanted, agree) and has(wanted, made, agree)
+    ),
+    "subset": lambda made, wanted, agree: has(wanted, made, agree),
+}
+
+
+def create_async_trajectory_match_evaluator(
+    *,
+    trajectory_match_mode: MatchMode = "strict",
+    tool_args_match_mode: ArgumentsMode = "exact",
+    tool_args_match_overrides: Overrides = None,
+) -> AsyncEvaluator:
+    """Create an evaluator that compares an agent's calls with a reference, as openevals' does.
+
+    As in agentevals 0.0.9, paths that neither has are equal, `subset` compares the reference's
+    arguments with those made, and `unordered` compares both ways.
+    """
+    agree = agreement(tool_args_match_mode, tool_args_match_overrides, None)
+    return match_evaluator(trajectory_match_mode, agree, _MATCHES)
+
+
+create_trajectory_match_evaluator = in_threads(create_async_trajectory_match_evaluator)
+
+
+def create_async_graph_trajectory_llm_as_judge(
+    *,
+    prompt: PromptLike = DEFAULT_REF_COMPARE_PROMPT,
+    model: str | None = None,
+    feedback_key: str = "graph_trajectory_accuracy",
+    judge: Any = None,
+    continuous: bool = False,
+    choices: list[float] | None = None,
+    use_reasoning: bool = True,
+    few_shot_examples: Examples = None,
+) -> AsyncEvaluator:
+    """Create an evaluator of the nodes that a graph went through.
+
+    Args:
+        prompt: May name `{thread}`: each turn's input, nodes and result.
+        model: As for `create_llm_as_judge`, and so are the others.
+        feedback_key: Key of the result.
+        judge: A chat model.
+        continuous: A number from 0 to 1 instead of true or false.
+        choices: The numbers that the score may be.
+        use_reasoning: Ask for a reason before the score.
+        few_shot_examples: Shown behind the prompt.
+
+    Returns:
+        A coroutine function of `inputs`, `outputs` and `reference_outputs`, as
+        `extract_langgraph_trajectory_from_thread` returns them.
+    """
+    own = OwnPromptJudge(**options_of(locals()))
+
+    async def evaluate(
+        *, inputs: Any = None, outputs: Any, reference_outputs: Any = None, **kwargs: Any
+    ) -> Any:
+        row = {"inputs": inputs, "outputs": outputs, "reference_outputs": reference_outputs}
+        turns = inputs.get("inputs") if isinstance(inputs, Mapping) else inputs
+        thread = _thread(turns, outputs)
+        reference = reference_outputs and _thread(
+            reference_outputs.get("inputs"), reference_outputs
+        )
+        shown = {**row, **kwargs, "thread": thread, "reference_outputs": reference or ""}
+        return await judged(own, f"llm_as_{feedback_key}_judge", feedback_key, row, shown)
+
+    return evaluate
+
+
+create_graph_trajectory_llm_as_judge = in_threads(create_async_graph_trajectory_llm_as_judge)
+
+
+def _thread(inputs: Any, trajectory: Mapping[str, Any]) -> str:
+    """Return the turns of a thread as a prompt shows them.
+
+    Raises:
+        InputError: The turns have not as many inputs as steps and results.
+    """
+    steps, results = trajectory["steps"], trajectory["results"]
+    if not isinstance(inputs, Sequence) or not len(inputs) == len(steps) == len(results):
+        raise InputError(
+            "`inputs`, `outputs['steps']` and `outputs['results']` must have the same length"
+        )
+    turns = zip(inputs, steps, results, strict=True)
+    return "\n\n".join(
+        f"Turn {number}\nInput: {as_text(asked)}\nNodes: {as_text(nodes)}\n"
+        f"Result: {as_text(result)}"
+        for number, (asked, nodes, result) in enumerate(turns, 1)
+    )
+
+
+async def graph_trajectory_strict_match_async(
+    *, outputs: Any, reference_outputs: Any, **kwargs: Any
+) -> Any:
+    """Say whether a graph went through the same nodes as a reference, turn by turn.
+
+    Args:
+        outputs: `{"steps"}`.
+        reference_outputs: The same of the reference.
+        **kwargs: What else LangSmith gives.
+
+    Returns:
+        `{"key", "score", "comment", "metadata"}`, the score true or false.
+
+    Raises:
+        InputError: One of them is missing.
+    """
+    key = "graph_trajectory_strict_match"
+    row = {"outputs": outputs, "reference_outputs": reference_outputs}
+    with recorded(key, row) as record:
+        if outputs is None or reference_outputs is None:
+            raise InputError("both `outputs` and `reference_outputs` are compared")
+        same = outputs["steps"] == reference_outputs["steps"]
+        return record(result_of(key, (same, None)), key)
+
+
+graph_trajectory_strict_match = now(graph_trajectory_strict_match_async)

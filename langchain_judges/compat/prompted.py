@@ -1,0 +1,348 @@
+"""A judge by a prompt of the caller's own: what it is sent, and how its reply is read."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from math import isfinite
+from string import Formatter
+from typing import Annotated, Any, Literal
+
+from langchain_core.messages import (
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    convert_to_messages,
+    convert_to_openai_messages,
+)
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
+from langchain_core.prompts.structured import StructuredPrompt
+from langchain_core.runnables import Runnable
+from langchain_core.utils.function_calling import convert_to_json_schema
+from pydantic import AfterValidator, BaseModel, ValidationError, WithJsonSchema, create_model
+
+from langchain_judges.asking.adapter import ModelAdapter
+from langchain_judges.asking.ask import Question, ask
+from langchain_judges.asking.reading import Parse
+from langchain_judges.errors import NotJudgedError, OptionError
+from langchain_judges.methods.pairs import MATERIAL_RULE
+from langchain_judges.rows.fences import fence
+
+# A prompt in any form: a template as `str.format` fills it, a LangChain prompt, or a function
+# of the call's keywords to messages.
+PromptLike = str | Runnable[Any, Any] | Callable[..., Any]
+_PROMPT = ChatPromptTemplate([MessagesPlaceholder("messages")])
+# What a row brings; a call's other keywords are variables as they are.
+_TEXTS = ("inputs", "outputs", "reference_outputs")
+
+
+@dataclass
+class OwnPromptJudge:
+    """Asks one question in the caller's words, and checks the reply.
+
+    Attributes:
+        prompt: What is asked.
+        judge: A chat model, or a client of OpenAI's protocol.
+        model: The name of the model.
+        system: Put before a prompt that is a string.
+        continuous: Whether the score is a number.
+        choices: The numbers that the score may be.
+        use_reasoning: Whether a reason is asked before the score.
+        few_shot_examples: Shown behind the prompt.
+        output_schema: What the reply must look like, instead of a score.
+        parse: Reads a reply in plain words.
+    """
+
+    prompt: PromptLike
+    judge: Any = None
+    model: str | None = None
+    system: str | None = None
+    continuous: bool = False
+    choices: Sequence[float] | None = None
+    use_reasoning: bool = True
+    few_shot_examples: Sequence[Mapping[str, Any]] | None = None
+    output_schema: Any = None
+    parse: Parse | None = None
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without a model."""
+        if self.system is not None and not isinstance(self.prompt, str):
+            raise OptionError("`system` goes with a `prompt` that is a string")
+        if isinstance(self.prompt, StructuredPrompt):
+            if self.output_schema is not None:
+                raise OptionError("`output_schema` does not go with a `StructuredPrompt`")
+            self.output_schema = self.prompt.schema_
+        self.shape = _shape_of(self.output_schema or self._score_schema())
+
+    @cached_property
+    def adapter(self) -> ModelAdapter:
+        """How the model is asked; made at the first call, as the model's key may come late."""
+        if callable(_create_of(self.judge)):
+            if not self.model:
+                raise OptionError("with a client as `judge`, `model` names the model")
+            return ModelAdapter(_model_of(self.judge, self.model.removeprefix("openai:")))
+        chosen = self.model if self.judge is None else self.judge
+        if chosen is None:
+            raise OptionError("`judge` or `model` must say which model is asked")
+        return ModelAdapter(chosen)
+
+    async def ask(self, name: str, values: Mapping[str, Any]) -> Any:
+        """Ask, and return the data of the reply; a pydantic `output_schema` as its instance.
+
+        Args:
+            name: What the call is named in traces.
+            values: Fill the prompt.
+
+        Raises:
+            NotJudgedError: No reply could be used.
+        """
+        question = Question(
+            method="own prompt",
+            step=name,
+            adapter=self.adapter,
+            prompt=_PROMPT,
+            shape=self.shape,
+            version="",
+            parse=self.parse,
+        )
+        reply = await ask(question, self._shown(values))
+        if reply.data is None:
+            failure = reply.failures[-1]
+            raise NotJudgedError(f"not judged ({failure['reason']}): {failure['detail']}")
+        if isinstance(self.output_schema, type) and issubclass(self.output_schema, BaseModel):
+            try:
+                return self.output_schema.model_validate(reply.data)
+            except ValidationError as exc:
+                raise NotJudgedError(f"not judged (invalid_label): {exc}") from exc
+        return reply.data
+
+    def _shown(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the messages that are sent, and the texts in them that others wrote."""
+        given = {k: v for k, v in values.items() if v is not None and k != "attachments"}
+        texts = {k: as_text(v) if k in _TEXTS else v for k, v in given.items()}
+        messages: list[BaseMessage]
+        if isinstance(self.prompt, str):
+            blocks = _attachment_blocks(values.get("attachments"))
+            messages = [HumanMessage(_filled(self.prompt, texts, blocks))]
+        elif isinstance(self.prompt, Runnable):
+            fenced = {k: _fenced(k, v) if isinstance(v, str) else v for k, v in texts.items()}
+            messages = self.prompt.invoke(fenced).to_messages()
+        else:
+            messages = convert_to_messages(self.prompt(**{**dict.fromkeys(_TEXTS), **values}))
+        if self.few_shot_examples:
+            messages = _with_examples(messages, self.few_shot_examples)
+        rules = [self.system] if self.system is not None else []
+        if isinstance(self.prompt, str | Runnable) and texts:
+            rules.append(MATERIAL_RULE)
+        material = "\n".join(text for text in texts.values() if isinstance(text, str))
+        return {"messages": _with_rules(messages, rules), "response": material}
+
+    def _score_schema(self) -> dict[str, Any]:
+        score: dict[str, Any] = {"type": "boolean", "description": f"Whether {_HOLDS}."}
+        if self.choices or self.continuous:
+            score = {"type": "number", "description": f"How far {_HOLDS}, from 0.0 to 1.0."}
+        if self.choices:
+            score = {"type": "number", "enum": [*self.choices], "description": _HOW_FAR}
+        reason = {"reasoning": {"type": "string", "description": "The reason for the score."}}
+        asked = {**(reason if self.use_reasoning else {}), "score": score}
+        return {"title": "score", "properties": asked, "required": [*asked]}
+
+
+_HOLDS = "what the prompt asks for holds"
+_HOW_FAR = f"How far {_HOLDS}."
+
+
+def options_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of a factory's arguments that an `OwnPromptJudge` takes."""
+    return {
+        field.name: given[field.name] for field in fields(OwnPromptJudge) if field.name in given
+    }
+
+
+def _create_of(client: Any) -> Any:
+    """Return what a client of OpenAI's protocol, such as `openai.OpenAI()`, is called by."""
+    return getattr(getattr(getattr(client, "chat", None), "completions", None), "create", None)
+
+
+def _model_of(client: Any, name: str) -> Any:
+    """Return a chat model that sends by a client."""
+    from langchain_openai import ChatOpenAI
+
+    kind = "async_" if inspect.iscoroutinefunction(_create_of(client)) else ""
+    access: dict[str, Any] = {
+        "api_key": getattr(client, "api_key", None) or "none",
+        "base_url": str(getattr(client, "base_url", "")) or None,
+        f"root_{kind}client": client,
+        f"{kind}client": client.chat.completions,
+    }
+    return ChatOpenAI(model=name, use_responses_api=False, **access)
+
+
+def as_text(value: Any) -> str:
+    """Return a value of a row as a text, messages as OpenAI's."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(_plain(value), default=str, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseMessage):
+        return convert_to_openai_messages(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(part) for key, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def _fenced(name: str, text: str) -> str:
+    """Return a text between tags that no text of the prompt can close."""
+    token, end = fence(text), "\n" if "\n" in text else ""
+    return f"<{name}-{token}>{end}{text}{end}</{name}-{token}>"
+
+
+class _Fencing(Formatter):
+    """`str.format` with a fence around each text that is put in."""
+
+    def get_field(self, name: str, args: Any, values: Any) -> Any:
+        """Look a variable up, as a text in its fence; numbers stay what they are."""
+        value, first = super().get_field(name, args, values)
+        is_number = isinstance(value, bool | int | float)
+        return (value if is_number else _fenced(str(first), as_text(value))), first
+
+
+def _filled(
+    template: str, texts: Mapping[str, Any], blocks: Sequence[dict[str, Any]]
+) -> str | list[str | dict[Any, Any]]:
+    """Return a prompt, with attachments where it names them."""
+    if not blocks:
+        return _Fencing().vformat(template, (), texts)
+    before, _, after = template.partition("{attachments}")
+    ends = [_Fencing().vformat(part, (), texts) for part in (before, after)]
+    text = [{"type": "text", "text": part} for part in ends]
+    return [part for part in [text[0], *blocks, text[1]] if part.get("text") != ""]
+
+
+_KINDS = {"image": "image", "audio": "audio", "application/pdf": "file"}
+
+
+def _attachment_blocks(attachments: Any) -> list[dict[str, Any]]:
+    """Return attachments as LangChain's content blocks: one, or a list.
+
+    Raises:
+        OptionError: One is no image's address, `{"mime_type", "data"}` or content block.
+    """
+    several = attachments if isinstance(attachments, list) else [attachments]
+    return [_block(each) for each in several if each is not None]
+
+
+def _block(attachment: Any) -> dict[str, Any]:
+    if isinstance(attachment, str):
+        return {"type": "image", "url": attachment}
+    given = dict(attachment) if isinstance(attachment, Mapping) else {}
+    mime, data = str(given.get("mime_type") or "").strip().lower(), given.get("data")
+    kind = _KINDS.get(mime) or _KINDS.get(mime.partition("/")[0])
+    if "type" in given and not (mime and data):
+        return dict(HumanMessage([given]).content_blocks[0])
+    if kind is None or not data:
+        raise OptionError(
+            "an attachment is an address, a content block, or `{'mime_type', 'data'}` of an "
+            f"image, audio or a PDF file, got {str(attachment)[:80]}"
+        )
+    inner = str(data).partition(",")[2] if str(data).startswith("data:") else data
+    content = {"url": data} if str(data).startswith("http") else {"base64": inner}
+    name = {"filename": given["name"]} if "name" in given else {}
+    return {"type": kind, "mime_type": mime, **content, **name}
+
+
+def _with_examples(
+    messages: list[BaseMessage], examples: Sequence[Mapping[str, Any]]
+) -> list[BaseMessage]:
+    """Return messages with judged examples at the end of the last that the user says.
+
+    Raises:
+        OptionError: The user says nothing.
+    """
+    at = max((i for i, each in enumerate(messages) if each.type == "human"), default=None)
+    if at is None:
+        raise OptionError("`few_shot_examples` need a prompt with a message of the user")
+    shown = "\n\n".join(_example(number, each) for number, each in enumerate(examples, 1))
+    old = messages[at].content
+    blocks: list[Any] = [{"type": "text", "text": old}] if isinstance(old, str) else old
+    text = f"\n\nExamples, judged right:\n\n{shown}"
+    new = old + text if isinstance(old, str) else [*blocks, {"type": "text", "text": text}]
+    changed = messages[at].model_copy(update={"content": new})
+    return [*messages[:at], changed, *messages[at + 1 :]]
+
+
+def _example(number: int, example: Mapping[str, Any]) -> str:
+    texts = [_fenced(name, as_text(example[name])) for name in _TEXTS if name in example]
+    reply = {name: example[name] for name in ("reasoning", "score") if name in example}
+    return "\n".join([f"Example {number}", *texts, f"Reply: {json.dumps(reply)}"])
+
+
+def _with_rules(messages: list[BaseMessage], rules: Sequence[str]) -> list[BaseMessage]:
+    """Return messages whose first, the system's, says the rules too."""
+    if not rules:
+        return messages
+    first = messages[0]
+    if isinstance(first, SystemMessage):
+        return [SystemMessage("\n\n".join([first.text, *rules])), *messages[1:]]
+    return [SystemMessage("\n\n".join(rules)), *messages]
+
+
+def _shape_of(schema: Any) -> type[BaseModel]:
+    """Return a schema as the shape of a reply.
+
+    Raises:
+        OptionError: It is no pydantic model, `TypedDict` or JSON schema of an object.
+    """
+    inner = schema.get("schema", schema) if isinstance(schema, Mapping) else schema
+    named = {"title": "Reply", **inner} if isinstance(inner, Mapping) else inner
+    try:
+        form = convert_to_json_schema(named)
+    except (ValueError, TypeError, AttributeError) as exc:
+        raise OptionError(
+            "`output_schema` must be a pydantic model, a `TypedDict` or the JSON schema of an "
+            f"object, got {schema!r}"
+        ) from exc
+    needed = form.get("required", [*form["properties"]])
+    types: Any = {
+        name: (_type_of(part), ...) if name in needed else (_type_of(part) | None, None)
+        for name, part in form["properties"].items()
+    }
+    return create_model(str(form.get("title", "Reply")), **types)
+
+
+def _finite(number: float) -> float:
+    if not isfinite(number):
+        raise ValueError("must be a finite number")
+    return number
+
+
+_TYPES: Mapping[str, Any] = {
+    **{
+        "string": str,
+        "integer": int,
+        "number": Annotated[int | float, AfterValidator(_finite)],
+    },
+    **{"boolean": bool, "array": list[Any], "object": dict[str, Any], "null": None},
+}
+
+
+def _type_of(form: Mapping[str, Any]) -> Any:
+    """Return what is checked of a property: its type and its choices; it is sent as it is."""
+    kind = _TYPES.get(str(form.get("type")), Any)
+    choices = form.get("enum")
+    if choices and all(isinstance(each, str) for each in choices):
+        kind = Literal[tuple(choices)]
+    elif choices:
+        kind = Annotated[kind, AfterValidator(lambda value: _chosen(value, choices))]
+    return Annotated[kind, WithJsonSchema(dict(form))]
+
+
+def _chosen(value: Any, choices: Sequence[Any]) -> Any:
+    if value not in choices:
+        raise ValueError(f"must be one of {choices}")
+    return value
