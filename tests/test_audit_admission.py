@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from benchmarks.audit_worlds import audited as audited_world
 from langchain_judges import create_allure_audit, create_allure_judge, metrics
-from langchain_judges.errors import OptionError
-from langchain_judges.memory.recall import all_
+from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure.held_out import (
     balanced_accuracy,
-    fall_risk,
+    chance_of_rise,
     measure,
     split_by_group,
 )
@@ -28,7 +28,13 @@ def misled(prompt):
     return json.dumps({"label": str(label ^ ("harmful" in prompt)), "explanation": "so"})
 
 
-def audit_of(memory, dev, notes, *, recall="all", replies=misled):
+def turned(prompt):
+    """Judge by words alone, and say the opposite where a harmful note is shown."""
+    label = int(json.loads(fooled(prompt))["label"]) ^ ("harmful" in prompt)
+    return json.dumps({"label": str(label), "explanation": "so"})
+
+
+def audit_of(memory, dev, notes, *, recall="all", replies=misled, **options):
     """Return an audit that doubts all items; the notes of some do harm."""
 
     def auditor(proposal):
@@ -37,7 +43,7 @@ def audit_of(memory, dev, notes, *, recall="all", replies=misled):
     judge = create_allure_judge(FakeChatModel(replies=replies), memory=memory, recall=recall)
     return create_allure_audit(
         judge, memory, check=lambda item, label: 1 - label, auditor=auditor, dev=dev,
-        max_rounds=1,
+        max_rounds=1, **options,
     )  # fmt: skip
 
 
@@ -50,39 +56,72 @@ def sources(waiting):
     return [(each["example"]["source"], each["why"]) for each in waiting]
 
 
-def test_one_harmful_example_of_seven_costs_few_trials_and_waits_alone():
+def test_one_harmful_example_of_seven_waits_alone_and_the_rest_is_tried_again():
     memory = memory_of()
     items = planning(4)[:7]
-    result = audited(memory, items, planning(2, first=10), harmful={"0r"})
-    # 7 refused, 4 refused, 2 refused, 1 refused; then 1, 2 and 3 admitted, and 1 tried again.
-    assert [len(trial["sources"]) for trial in result["trials"]] == [7, 4, 2, 1, 1, 2, 3, 1]
-    assert sources(result["waiting"]) == [("0r", "fell")]
+    dev = planning(6, first=10)
+    result = audited(memory, items, dev, harmful={"0r"}, replies=only_marked)
+    # The six rise by what the harmful one does not break; left out it is found.
+    assert [len(trial["sources"]) for trial in result["trials"]] == [7, 6]
+    assert [trial["admitted"] for trial in result["trials"]] == [False, True]
+    assert sources(result["waiting"]) == [("0r", "harms")]
     assert [e["source"] for e in memory.examples()] == [i["id"] for i in items[1:]]
     assert (result["history"][0]["remembered"], result["history"][0]["waiting"]) == (6, 1)
-    first = result["trials"][0]
-    assert (first["before"], first["after"], first["risk"]) == (1.0, 0.0, 1.0)
-    assert result["history"][0]["dev"]["balanced_accuracy"] == 1.0
 
 
-def test_examples_shown_across_families_are_measured_across_them():
+def only_marked(prompt):
+    """Judge well once warned; a harmful note turns the label of one item, in house 11."""
+    label = json.loads(fooled(prompt))["label"]
+    turned = "harmful" in prompt and "house 11?" in prompt.split("</request")[-2]
+    return json.dumps({"label": str(int(label) ^ turned), "explanation": "so"})
+
+
+def test_the_limit_is_shared_by_all_trials_and_a_hopeless_dev_costs_nothing():
     memory = memory_of()
-    dev = [*planning(1, first=10), *planning(2, first=20, family="other")]
-    across = all_(any_family=True)
-    result = audited(memory, planning(1), dev, harmful={"0r", "0w"}, recall=across)
-    assert {trial["admitted"] for trial in result["trials"]} == {False}
-    assert (len(memory), result["history"][0]["dev"]["balanced_accuracy"]) == (0, 1.0)
-    # Six items of dev for each of three trials: both gather, and each alone.
-    tried = result["history"][0]["usage"]["calls"] - len(planning(1)) - len(dev)
-    assert tried == 3 * 6
+    items, harmful = planning(2), {"0r", "1r"}
+    dev = planning(6, first=10)
+    result = audited(memory, items, dev, harmful=harmful, replies=turned)
+    limits = [trial["limit"] for trial in result["trials"]]
+    assert limits == [0.25 / n for n in range(1, len(limits) + 1)]
+    assert len(limits) > 3
+    # On a dev without mistakes no trial could show a gain.
+    right = [item for item in planning(6, first=10) if item["label"]]
+    result = audited(memory_of(), planning(4), right)
+    assert (result["trials"], {why for _, why in sources(result["waiting"])}) == (
+        [], {"untried"}
+    )  # fmt: skip
 
 
-def test_a_family_that_nobody_measures_waits_and_is_named():
+def test_an_example_that_too_few_items_of_dev_were_shown_waits_families_or_not():
     memory = memory_of()
     items = [*planning(1), *planning(1, first=5, family="other")]
-    result = audited(memory, items, planning(2, first=10))
+    dev = [*planning(4, first=10), planning(1, first=20, family="other")[0]]
+    result = audited(memory, items, dev, replies=fooled)
     assert sources(result["waiting"]) == [("5r", "unmeasured"), ("5w", "unmeasured")]
     assert {example["family"] for example in memory.examples()} == {"maps"}
-    assert result["history"][0]["unmeasured"] == ["other"]
+    # Nobody has a family here, and `near:1` shows all of dev one example alone.
+    plain = [{**item, "family": None} for item in planning(6)]
+    result = audited(memory_of(), plain[:2], plain[2:], recall="near:1", replies=fooled)
+    assert {why for _, why in sources(result["waiting"])} >= {"unmeasured"}
+
+
+@for_each(("kind", "empty"), [("disturbing", True), ("helping", False)])
+def test_a_memory_that_disturbs_at_random_is_refused_and_one_that_helps_gets_in(kind, empty):
+    sizes = [len(audited_world(world, kind, 60)[0]) for world in range(3)]
+    assert [not size for size in sizes] == [empty] * 3
+
+
+def test_what_an_audit_brought_is_measured_on_what_decided_nothing():
+    test = planning(6, first=30)
+    audit = audit_of(memory_of(), planning(3, first=10), {}, replies=fooled, test=test)
+    gain = audit.invoke({"items": planning(2)})["gain"]
+    assert (gain["before"]["balanced_accuracy"], gain["after"]["balanced_accuracy"]) == (0.5, 1)
+    assert (gain["gain"], gain["low"], gain["high"], gain["problem"]) == (0.5, 0.5, 0.5, "")
+    audit = audit_of(memory_of(), None, {}, replies=misled, test=planning(2, first=30))
+    assert "too few groups" in audit.invoke({"items": planning(2)})["gain"]["problem"]
+    audit = audit_of(memory_of(), None, {}, replies=misled, test=planning(1))
+    with pytest.raises(InputError, match="of test shares its id or group"):
+        audit.invoke({"items": planning(2)})
 
 
 async def test_nobody_else_sees_what_is_on_trial(tmp_path):
@@ -91,13 +130,13 @@ async def test_nobody_else_sees_what_is_on_trial(tmp_path):
     def watched(prompt):
         if "harmful" in prompt:
             log.append(len(memory_of(path=tmp_path / "m")))
-        return misled(prompt)
+        return turned(prompt)
 
     notes = {"0r": "harmful", "0w": "harmful"}
     audit = audit_of(memory, planning(2, first=10), notes, replies=watched)
     result = await audit.ainvoke({"items": planning(1)})
-    # Four items of dev, shown both examples together and then each.
-    assert log == [0] * 12
+    # Four items of dev were shown both examples; their two mistakes could show no gain again.
+    assert log == [0] * 4
     assert len(result["waiting"]) == 2
 
 
@@ -163,13 +202,19 @@ def test_balanced_accuracy_is_the_mean_recall_as_the_metrics_say():
     assert (ours["low"], ours["high"]) == pytest.approx(tuple(result.interval))
 
 
-def test_the_risk_of_a_fall_is_paired():
-    good: Any = [(n, n % 2, n % 2) for n in range(20)]
-    worse: Any = [(n, n % 2, 0) for n in range(20)]
-    assert fall_risk(good, good) == fall_risk(worse, good) == 0
-    assert fall_risk(good, worse) > 0.99
-    # One of twenty groups fell: it is in a resample with 1 - 0.95 ** 20 = 0.64.
-    assert fall_risk(good, [*good[:-1], (19, 1, 0)]) == pytest.approx(0.64, abs=0.04)
+def test_the_chance_of_a_rise_is_that_of_a_sign_test_of_groups():
+    before: Any = [(n, 1, int(n > 4)) for n in range(20)]
+    better: Any = [(n, 1, 1) for n in range(20)]
+    assert chance_of_rise(before, better) == 1 / 32
+    assert chance_of_rise(before, before) == 1
+    assert chance_of_rise(better, before) == 1
+    # Three groups better, one worse: 4 + 1 of 16 throws of four coins.
+    mixed: Any = [(n, 1, int(n in (0, 1, 2) or n > 5)) for n in range(20)]
+    assert chance_of_rise(before, mixed) == 5 / 16
+    # Five items of one group are one change.
+    assert chance_of_rise([("g", *each[1:]) for each in before], mixed[:0] or [
+        ("g", *each[1:]) for each in better
+    ]) == 1 / 2  # fmt: skip
 
 
 def test_a_split_keeps_groups_whole():

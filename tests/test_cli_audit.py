@@ -15,6 +15,7 @@ from langchain_judges.report.terminal import proposal_screen
 from langchain_judges.testing import reply
 from tests.cases import for_each
 from tests.planners import fooled, planning
+from tests.processes import start
 
 
 def behave(call):
@@ -127,10 +128,62 @@ def test_labels_by_people_need_no_review(auditing):
     assert [source for source, *_ in kept(auditing)] == ["0w", "1w", "2w"]
 
 
-def test_dev_is_held_out_and_shown(auditing):
-    result = auditing("aaaa", "--dev", "0.34")
-    assert "0.50 → 1.00" in result.stdout
-    assert "always the most frequent label: 0.50" in " ".join(result.stdout.split())
+def test_what_an_audit_brought_is_said_of_test_alone(auditing):
+    rows = [json.dumps(item) for item in planning(12)]
+    (auditing.folder / "items.jsonl").write_text("\n".join(rows))
+    settings = ("--auditor", "labels", "--dev", "0.3", "--test")
+    few = auditing("", *settings, "0.1")
+    said = " ".join(few.stdout.split())
+    assert "What this brought is not measured: `test` has too few groups of items" in said
+    enough = auditing("", *settings, "0.4", "--memory", auditing.folder / "other")
+    said = " ".join(enough.stdout.split())
+    assert "items that decided nothing: balanced accuracy 0.50 (" in said, enough.output
+    assert ") before and 1.00 (" in said
+    assert "always the most frequent label: 0.50 right." in said
+
+
+DYING = """
+import os, sys
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langchain_judges.asking import embeddings
+from langchain_judges.cli import app
+
+embeddings._encoder = lambda: lambda texts: [[1.0 + len(text)] * 26 for text in texts]
+at, calls, put = int(sys.argv[1]), [], SqliteSaver.put
+
+def dying(*arguments, **options):
+    calls.append(1)
+    if len(calls) == at:
+        os._exit(9)
+    return put(*arguments, **options)
+
+SqliteSaver.put = dying
+app(sys.argv[2:])
+"""
+"""An audit that dies as a checkpoint is to be written, which the writes before it are."""
+
+
+@pytest.mark.system
+def test_an_audit_that_dies_before_any_checkpoint_pays_nothing_again(serve, tmp_path):
+    for at in range(1, 100):
+        server, folder = serve(behave), tmp_path / f"{at}"
+        folder.mkdir()
+        (folder / "items.jsonl").write_text("\n".join(map(json.dumps, planning(2))))
+        arguments = ["audit", folder / "items.jsonl", "--model", "fake", "--base-url"]
+        arguments += [server.url, "--memory", folder / "memory", "--auditor", "labels"]
+        arguments += ["--concurrency", "1", "--set", "recall=all"]
+        dying = start("-c", DYING, at, *arguments)
+        said = dying.communicate()
+        if dying.returncode == 9:
+            again = start("-c", DYING, 0, *arguments)
+            said = again.communicate()
+            assert again.returncode == 0, said
+        assert len(server.calls) == 8, (at, said)
+        memory = FailureMemory(path=folder / "memory").examples()
+        assert [each["source"] for each in memory] == ["0w", "1w"], at
+        if dying.returncode == 0:
+            break
+    assert at > 10
 
 
 @for_each(

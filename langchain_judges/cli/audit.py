@@ -74,13 +74,16 @@ class AuditFlags(PlanFlags):
             normalised_sequence, set, numeric, pattern or annotated.
         auditor: Who decides: human, labels (those of the items) or the name of a model.
             Default: human; labels for the runs of a queue.
-        dev: Share of the items to hold out, by group.
+        dev: Share of the items to hold out, by group; they decide what enters the memory.
+        test: Share of the items that measure what the audit brought, by group. Default: as
+            for --dev, at most half of the rest; 0 for none.
         out: Write the whole result, as JSON.
     """
 
     check: str = "answer_or_label"
     auditor: str | None = None
     dev: float | None = None
+    test: float | None = None
     out: Annotated[Path | None, typer.Option("--out", "-o")] = None
 
 
@@ -129,6 +132,7 @@ def audit(
         settings = {
             "auditor": flags.auditor or ("labels" if is_queue else "human"),
             "dev": flags.dev,
+            "test": flags.test,
             **_set_of("audit", judge.option, _settable()),
         }
         try:
@@ -184,7 +188,7 @@ def _settable() -> set[str]:
     from langchain_judges.methods.allure.state import AuditOptions
 
     names = AuditOptions.__annotations__.keys() & AuditOptions.model_fields.keys()
-    return names - {"check", "auditor", "dev", "labels", "max_concurrency"}
+    return names - {"check", "auditor", "dev", "test", "labels", "max_concurrency"}
 
 
 def _tell_rounds(calls: int, settings: Mapping[str, Any]) -> None:
@@ -230,6 +234,7 @@ def _run(
     from langchain_judges.memory.failure_memory import FailureMemory
     from langchain_judges.methods.allure.audit import create_allure_audit
     from langchain_judges.methods.describe import metadata_of
+    from langchain_judges.methods.graph import is_unfinished
     from langchain_judges.methods.registry import load_judge
     from langchain_judges.runs.run_state import places_of
 
@@ -244,14 +249,14 @@ def _run(
         loop = create_allure_audit(judge, memory, **options, checkpointer=saver)
         state = loop.get_state(config)
         step: Any = None  # goes on where the audit was interrupted
-        if state.values.get("stopped") and not state.next:
+        if state.values.get("stopped") and not is_unfinished(state):
             say(
                 "This audit is finished. Other items or settings make another one; so does "
                 "another file of the memory."
             )
-        elif not state.next:
+        elif not is_unfinished(state):
             step = {"items": items}
-        while step or state.next:
+        while step or is_unfinished(state):
             file = None
             if state.interrupts:
                 draft = path.with_name(f"{path.name}.review-{thread}")

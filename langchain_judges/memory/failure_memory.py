@@ -42,7 +42,7 @@ from langchain_judges.memory.example import (
 from langchain_judges.memory.faiss_store import FaissStore
 from langchain_judges.memory.recall import Recall, Recalled, read_recall
 from langchain_judges.memory.selection import ExampleSearch, RecallQuery, aside
-from langchain_judges.memory.versions import MemorySnapshot, Record
+from langchain_judges.memory.versions import MemorySnapshot, Record, content_of
 from langchain_judges.options import check_value
 
 Views = Mapping["StoredExamples", "View"]
@@ -87,6 +87,8 @@ class StoredExamples:
         self._turn = Lock()
         self._reading = threading.Lock()
         self._latest: View | None = None
+        # Records that were on trial, by their key: each is embedded once.
+        self._tried: dict[str, Record] = {}
 
     async def snapshot(self) -> MemorySnapshot:
         """Return what the store holds, read again if it has changed."""
@@ -201,7 +203,8 @@ class StoredExamples:
     async def with_trial(self, examples: list[NewExample]) -> View:
         """Return a view with more examples: the latest one again where it is of the same."""
         base, latest = (await self.snapshot()), self._latest
-        _, records = base.records_for(examples, _now())
+        _, new = base.records_for(examples, _now())
+        records = [self._tried.setdefault(record.key, record) for record in new]
         keys = [record.key for record in records]
         if latest and latest.base is base and [r.key for r in latest.records] == keys:
             return latest
@@ -367,13 +370,13 @@ class FailureMemory(BaseExampleSelector):
         return await self._recall(item, how, allow_leak)
 
     @contextmanager
-    def trial(self, examples: Iterable[Mapping[str, object]]) -> Iterator[None]:
+    def trial(self, examples: Iterable[Mapping[str, object]]) -> Iterator[list[str]]:
         """Let the memory include some more examples in a block, without storing them.
 
         Judges that are invoked in `with memory.trial(examples):` see the examples as if they
         were remembered, and corrections in place of what they correct. It applies to the code
         that runs in the block, including graphs and their threads and tasks; nothing is stored,
-        and no other code or process sees them.
+        and no other code or process sees them. What is entered is the list of their ids.
 
         Raises:
             InputError: An example is invalid.
@@ -382,7 +385,7 @@ class FailureMemory(BaseExampleSelector):
         view: View = beside_loop(lambda: run(self._stored.with_trial(checked)))
         token = view.show()
         try:
-            yield
+            yield [view.snapshot.ids[content_of(each)] for each in checked]
         finally:
             _VIEWS.reset(token)
 

@@ -14,7 +14,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Command
+from langgraph.types import Command, StateSnapshot
 from pydantic import BaseModel
 
 from langchain_judges.asking.effects import run, stoppable
@@ -65,6 +65,15 @@ def read_input(source: object, schema: Any, most: int | None) -> object:
     if most is not None:
         check_length("the input", row, most)
     return row
+
+
+def is_unfinished(state: StateSnapshot) -> bool:
+    """Return whether a thread of a graph goes on if it is resumed.
+
+    Its `next` is empty too where the writes of a last step are stored, and the checkpoint that
+    follows them is not.
+    """
+    return bool(state.tasks)
 
 
 def check_length(name: str, data: object, most: int) -> None:

@@ -322,59 +322,58 @@ _COUNTS = {
 def rounds_table(result: Mapping[str, Any]) -> Table:
     """Render the results of an audit's rounds, a line for each, on 80 columns."""
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for name in ("round", *_COUNTS, "dev", "calls"):
-        table.add_column(name, justify="right", no_wrap=name == "dev")
+    for name in ("round", *_COUNTS, "calls"):
+        table.add_column(name, justify="right")
     for entry in result["history"]:
         counts = [entry["round"], *(entry[key] for key in _COUNTS.values())]
         calls = entry["usage"]["calls"]
-        table.add_row(*(f"{each:,}" for each in counts), _gain(entry), f"{calls:,}")
+        table.add_row(*(f"{each:,}" for each in (*counts, calls)))
     return table
 
 
-def _gain(entry: Mapping[str, Any]) -> str:
-    before, after = entry["dev_before"], entry["dev"]
-    if not after:
-        return "-"
-    return f"{before['balanced_accuracy']:.2f} → {after['balanced_accuracy']:.2f}"
+def gain_words(gain: Mapping[str, Any]) -> str:
+    """Return what an audit brought on items that decided nothing, or why that is not known."""
+    if gain["problem"]:
+        return f"What this brought is not measured: {gain['problem']}."
+    before, after = (
+        f"{each['balanced_accuracy']:.2f} ({each['low']:.2f} to {each['high']:.2f})"
+        for each in (gain["before"], gain["after"])
+    )
+    worse = " The judge is worse with what it learnt." if gain["gain"] < 0 else ""
+    return (
+        f"On {gain['before']['n']} items that decided nothing: balanced accuracy {before} "
+        f"before and {after} after, a change of {gain['gain']:+.2f} ({gain['low']:+.2f} to "
+        f"{gain['high']:+.2f}); always the most frequent label: "
+        f"{gain['before']['majority']:.2f} right.{worse}"
+    )
 
 
 _WHY = {
     "max_rounds": "That was the last round.",
     "nothing_new": "The last round taught nothing new.",
-    "no_gain": "Dev has not improved for as many rounds as `patience` allows.",
+}
+_WAITS = {
+    "no_gain": "dev did not rise with them by more than chance explains",
+    "harms": "dev does better without them",
+    "unmeasured": "too few items of dev were shown them",
+    "untried": "the trials were spent, or dev has too few mistakes to show a gain",
 }
 
 
 def audit_report(result: Mapping[str, Any]) -> RenderableType:
     """Render the result of an audit."""
-    last = result["history"][-1] if result["history"] else {}
     lines = [Text(_WHY.get(result["stopped"], ""))]
-    if dev := last.get("dev"):
-        interval = "no interval: fewer than five groups"
-        if dev["low"] is not None:
-            interval = f"{dev['low']:.2f} to {dev['high']:.2f}"
-        said = (
-            f"On {dev['n']} items of dev: balanced accuracy {dev['balanced_accuracy']:.2f} "
-            f"({interval}), accuracy {dev['accuracy']:.2f}; "
-            f"always the most frequent label: {dev['majority']:.2f}."
-        )
-        lines.append(Text(said))
+    if gain := result["gain"]:
+        style = "yellow" if gain["problem"] or gain["gain"] < 0 else ""
+        lines.append(Text(gain_words(gain), style))
     wrong = sum(decision["answer"] == "check_wrong" for decision in result["decisions"])
     if wrong:
         said = f"Answers that the check was wrong: {wrong}. They show where to fix it."
         lines.append(Text(said))
-    fell = sum(each["why"] == "fell" for each in result["waiting"])
-    if fell:
-        lines.append(Text(f"{_wait(fell)}: the dev score fell.", "yellow"))
-    if families := last.get("unmeasured"):
-        names = ", ".join(clean(name or "(no family)") for name in families)
-        rest = _wait(len(result["waiting"]) - fell)
-        lines.append(Text(f"{rest}: no item of dev is of {names}.", "yellow"))
+    for why, count in Counter(each["why"] for each in result["waiting"]).items():
+        many = counted(count, "accepted example waits", "accepted examples wait")
+        lines.append(Text(f"{many}: {_WAITS[why]}.", "yellow"))
     if result["leak_allowed"]:
         said = "Examples of an item's own group were allowed: this is no test."
         lines.append(Text(said, "yellow"))
     return Group(rounds_table(result), *lines)
-
-
-def _wait(count: int) -> str:
-    return counted(count, "accepted example waits", "accepted examples wait")

@@ -28,6 +28,7 @@ from langchain_judges.errors import (
     RunStopped,
 )
 from langchain_judges.methods.describe import is_local, kind_of, memories_of, unwrapped
+from langchain_judges.methods.graph import is_unfinished
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.prices import Prices
 from langchain_judges.runs.run_files import RunFiles
@@ -349,7 +350,7 @@ class RunState:
             state = await Effect(
                 lambda: graph.get_state(config), lambda: graph.aget_state(config)
             )
-            if state.next:
+            if is_unfinished(state):
                 data = None
             elif judged_row(state.values):
                 names = graph.output_channels

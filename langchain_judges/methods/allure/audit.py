@@ -1,4 +1,4 @@
-"""The loop: evaluate → check → propose → audit → try → admit → measure, again or stop.
+"""The loop: evaluate → check → propose → audit → try → measure, again; then test.
 
 Hasanbeig et al. 2023, figure 1. The judge labels, a check finds likely mistakes, an auditor
 decides, and what was accepted is shown to the judge in the next round.
@@ -6,7 +6,7 @@ decides, and what was accepted is shown to the judge in the next round.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -52,7 +52,7 @@ from langchain_judges.methods.describe import memory_of, metadata_of, unwrapped
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import item_of
 from langchain_judges.options import with_options
-from langchain_judges.verdict import Item, Label, LabelVerdict, no_usage
+from langchain_judges.verdict import Item, Label, LabelVerdict, add_usage, no_usage
 
 
 @with_options(AuditOptions)
@@ -62,8 +62,8 @@ def create_allure_audit(
     """Create the loop that audits a judge and teaches it its audited mistakes.
 
     Each round judges the items, lets the check doubt labels, has the doubted ones audited,
-    remembers what was accepted and measures the judge on dev. It ends after `max_rounds`, a
-    round in which nothing was learnt, or `patience` rounds without a gain on dev. With a
+    remembers what helps on dev. It ends after `max_rounds`, or a round in which nothing was
+    learnt; `gain` says what it brought on the items of `test`, which decided nothing. With a
     checkpointer it resumes after a kill or a wait of days: each verdict, and each audit by a
     model, is written to it before the next step, and none is paid twice.
 
@@ -160,7 +160,11 @@ def _graph(loop: Loop) -> StateGraph[AuditState, None, AuditInput, AuditResult]:
         "stage": plain(admission.stage, events),
         "try": Node(loop.try_out, events),
         "admit": Node(admission.decide, events),
-        "measure": Node(loop.measure_round, events),
+        "leave_out": Node(loop.try_out, events),
+        "prune": Node(admission.prune, events),
+        "measure": plain(loop.measure_round, events),
+        "test": Node(loop.evaluate, events),
+        "conclude": Node(loop.conclude, events),
     }
     for name, node in nodes.items():
         graph.add_node(name, node)
@@ -172,10 +176,14 @@ def _graph(loop: Loop) -> StateGraph[AuditState, None, AuditInput, AuditResult]:
     graph.add_conditional_edges("audit", Route(admission.next_batch), ["stage", "measure"])
     graph.add_conditional_edges("stage", Route(admission.on_trial), ["try", "admit"])
     graph.add_edge("try", "admit")
-    graph.add_conditional_edges("admit", Route(admission.next_batch), ["stage", "measure"])
-    graph.add_conditional_edges(
-        "measure", Route(loop.again_or_stop), ["evaluate", "check", END]
-    )
+    onward = ["stage", "measure"]
+    graph.add_conditional_edges("admit", Route(admission.leave_out), ["leave_out", *onward])
+    graph.add_edge("leave_out", "prune")
+    graph.add_conditional_edges("prune", Route(admission.next_batch), onward)
+    ways = ["evaluate", "check", "test", "conclude"]
+    graph.add_conditional_edges("measure", Route(loop.again_or_stop), ways)
+    graph.add_edge("test", "conclude")
+    graph.add_edge("conclude", END)
     return graph
 
 
@@ -261,10 +269,14 @@ def alone(judge: Runnable[Any, Any]) -> Runnable[Any, Any]:
     return judge
 
 
-# What any judge of one text returns: `{"verdict": …}`.
-JudgeOutput = Mapping[str, Any]
 # What a verdict of another runnable may leave out.
-_BLANK = {"label": None, "score": None, "rationale": "", "usage": no_usage()}
+_BLANK: dict[str, Any] = {
+    "label": None,
+    "score": None,
+    "rationale": "",
+    "recalled": [],
+    "usage": no_usage(),
+}
 
 
 @dataclass(frozen=True)
@@ -295,22 +307,24 @@ class Loop:
         return Rounds(self.memory, self.labels, self.options)
 
     def prepare(self, state: AuditState) -> Update:
-        """Name the items and hold out those of dev."""
+        """Name the items and hold out those of dev and test."""
         items = identified(state["items"], "item")
         self.check.require(items, self.labels)
         if self.options.auditor == "labels":
             require_labels(items, self.labels)
-        pool, dev = held_out(items, self.labels, self.options)
+        pool, dev, test = held_out(items, self.labels, self.options)
         # A checkpointed thread still holds what its previous run left.
         fresh: Update = {
-            key: Overwrite({}) for key in ("verdicts", "dev_verdicts", "trial_verdicts")
+            f"{key}": Overwrite({})
+            for key in ("verdicts", "dev_verdicts", "test_before", "test_verdicts")
         }
-        lists = ("proposals", "decisions", "queue", "batch", "learnt", "trials")
+        lists = ("proposals", "decisions", "queue", "kept", "learnt", "trials")
         fresh |= {key: [] for key in (*lists, "examples", "waiting", "spent", "history")}
         return {
             **fresh,
-            **{"pool": pool, "dev": dev, "round": 1, "doubts": {}, "stopped": None},
-            "stale": [item["id"] for item in (*pool, *dev)],
+            **{"pool": pool, "dev": dev, "test": test, "round": 1, "doubts": {}},
+            **{"stopped": None, "gain": None},
+            "stale": [item["id"] for item in (*pool, *dev, *test)],
             "leak_allowed": self.leaky,
         }
 
@@ -318,6 +332,7 @@ class Loop:
         """Send every item whose verdict is not known, or may have changed."""
         stale = set(state["stale"])
         parts = {"verdicts": state["pool"], "dev_verdicts": state["dev"]}
+        parts["test_before"] = state["test"]
         return [
             Send("evaluate", {"part": part, "item": item_of(item)})
             for part, items in parts.items()
@@ -327,44 +342,30 @@ class Loop:
 
     async def evaluate(self, work: EvaluationWork) -> Update:
         """Judge one item with what the memory now holds."""
-        judge, item = self.judge, work["item"]
-        verdict = await self._judged(item, self.memory.version, judge.invoke, judge.ainvoke)
+        item = work["item"]
+        verdict = await self._judged(item, self.memory.version)
         emit("verdict", "evaluate", verdict, item["id"])
         return {work["part"]: {item["id"]: verdict}}
 
     async def try_out(self, batch: Batch) -> Update:
         """Judge items of dev as if the memory held what is on trial."""
-        judge, memory, examples = self.judge, self.memory, batch["examples"]
-
-        def now(item: Item) -> JudgeOutput:
-            with memory.trial(examples):
-                output: JudgeOutput = judge.invoke(item)
-                return output
-
-        async def later(item: Item) -> JudgeOutput:
-            with memory.trial(examples):
-                output: JudgeOutput = await judge.ainvoke(item)
-                return output
-
-        version = key_of(memory.version, examples)
+        examples, without = batch["examples"], batch["without"]
+        version = key_of(self.memory.version, examples)
         verdicts: VerdictsById = {}
-        for item in batch["items"]:
-            id = item["id"]
-            verdicts[id] = await self._judged(item, version, now, later)
-            emit("verdict", "try", verdicts[id], id)
-        return {"trial_verdicts": verdicts}
+        with self.memory.trial(examples):
+            for item in batch["items"]:
+                verdicts[item["id"]] = await self._judged(item, version)
+                emit("verdict", "try", verdicts[item["id"]], item["id"])
+        return {"left_out": {without: verdicts}} if without else {"trial_verdicts": verdicts}
 
-    async def _judged(
-        self,
-        item: Item,
-        version: str,
-        now: Callable[[Item], JudgeOutput],
-        later: Callable[[Item], Awaitable[JudgeOutput]],
-    ) -> LabelVerdict:
+    async def _judged(self, item: Item, version: str) -> LabelVerdict:
         """Judge an item, or take what was paid for before a kill."""
+        judge = self.judge
 
         async def ask() -> LabelVerdict:
-            output: JudgeOutput = await Effect(lambda: now(item), lambda: later(item))
+            output: Mapping[str, Any] = await Effect(
+                lambda: judge.invoke(item), lambda: judge.ainvoke(item)
+            )
             return cast("LabelVerdict", {**_BLANK, **output["verdict"]})
 
         key = key_of("verdict", self.mark, version, item["id"], item)
@@ -408,7 +409,7 @@ class Loop:
             **self.admission.queued(examples, state),
         }
 
-    async def measure_round(self, state: AuditState) -> Update:
+    def measure_round(self, state: AuditState) -> Update:
         """Record the result of the round, and decide whether another one follows."""
         result = self.rounds.summary(state)
         emit("round", "measure", result)
@@ -416,16 +417,32 @@ class Loop:
         families = {example["family"] for example in state["learnt"]}
         # Trials have already judged dev with what was learnt.
         stale = self.reach.touched(state["pool"], families)
-        stopped = self.rounds.stopped(history)
-        if stopped:
-            await self.paid.close()
         return {
             "history": history,
-            "stopped": stopped,
+            "stopped": self.rounds.stopped(history),
             "stale": sorted(item["id"] for item in stale),
             "round": state["round"] + 1,
         }
 
     def again_or_stop(self, state: AuditState) -> list[Send] | str:
-        """Begin the next round, or end."""
-        return END if state["stopped"] else self.stale_items(state)
+        """Begin the next round; or judge test with what was remembered, and end."""
+        if not state["stopped"]:
+            return self.stale_items(state)
+        new = set(state["examples"])
+        examples = self.memory.examples()
+        families: set[str | None] = {e["family"] for e in examples if e["id"] in new}
+        items = self.reach.touched(state["test"], families)
+        works = [{"part": "test_verdicts", "item": item_of(item)} for item in items]
+        return [Send("test", each) for each in works] or "conclude"
+
+    async def conclude(self, state: AuditState) -> Update:
+        """Say what the audit brought, and forget what was kept against a kill."""
+        await self.paid.close()
+        last = state["history"][-1]
+        usages = [verdict["usage"] for verdict in state["test_verdicts"].values()]
+        last = {**last, "usage": add_usage([last["usage"], *usages])}
+        return {
+            "gain": self.rounds.gain(state),
+            "history": [*state["history"][:-1], last],
+            "test_verdicts": {**state["test_before"], **state["test_verdicts"]},
+        }

@@ -25,10 +25,10 @@ from langchain_judges.memory.selection import aside
 from langchain_judges.memory.shown import block
 from langchain_judges.methods.allure.auditors import standard_of
 from langchain_judges.methods.allure.held_out import (
-    ROUNDING,
     Case,
     cases_of,
-    fall_risk,
+    chance_of_rise,
+    fell,
     grouped_by_task,
     identified,
     measure,
@@ -42,8 +42,8 @@ from langchain_judges.methods.context import prompt_set
 from langchain_judges.methods.items import item_of
 from langchain_judges.verdict import Failure, Item, Label, LabelVerdict, Usage, add_usage
 
-# Share of bootstrap resamples in which dev may have fallen, as in the audit.
-RISK = 0.5
+# Chance that labels changed at random pass as a rise, as in the first trial of an audit.
+RISK = 0.25
 _AT_ONCE = 8
 
 
@@ -54,16 +54,16 @@ class Guidelines(TypedDict):
         guidelines: Pass them as `instructions`; empty where none could be drawn.
         before: The judge without them; None without guidelines.
         after: The judge with them; None without guidelines.
-        risk: How likely it is that balanced accuracy fell, by a paired bootstrap.
-        admitted: Whether accuracy and balanced accuracy are no lower, the risk is small enough,
-            and the judge with them has judged.
+        chance: Of a rise as large if labels changed at random, by a sign test.
+        admitted: Whether neither accuracy nor balanced accuracy is lower, and the chance is
+            small.
         failures: Of the drawing, and of what was not judged on dev.
     """
 
     guidelines: str
     before: Measured | None
     after: Measured | None
-    risk: float | None
+    chance: float | None
     admitted: bool
     failures: list[Failure]
     usage: Usage
@@ -80,7 +80,8 @@ def draw_guidelines(
     """Draw short guidelines from a memory's mistakes, and try them on held-out items.
 
     One call draws them. The judge then labels `dev` without and with them, and they are
-    admitted as the audit admits examples: where neither accuracy nor balanced accuracy falls.
+    admitted as the first trial of an audit admits examples: where `dev` rises by more than
+    chance explains.
 
     Args:
         model: What `resolve_model` takes; it draws the guidelines and judges.
@@ -142,7 +143,7 @@ async def _drawn(
             "guidelines": "",
             "before": None,
             "after": None,
-            "risk": None,
+            "chance": None,
             "admitted": False,
             "failures": list(reply.failures),
             "usage": reply.usage,
@@ -155,14 +156,13 @@ async def _drawn(
     before, judged = await _judged(plain, items, labels)
     after, judged_after = await _judged(create_allure_judge(model, **own), items, labels)
     verdicts = [*judged, *judged_after]
-    risk, old, new = fall_risk(before, after), measure(before), measure(after)
-    fell = any(new[name] < old[name] - ROUNDING for name in ("accuracy", "balanced_accuracy"))
+    chance = chance_of_rise(before, after)
     return {
         "guidelines": text,
-        "before": old,
-        "after": new,
-        "risk": risk,
-        "admitted": not fell and risk <= RISK and new["not_judged"] < new["n"],
+        "before": measure(before),
+        "after": measure(after),
+        "chance": chance,
+        "admitted": not fell(before, after) and chance <= RISK,
         "failures": [*reply.failures, *(f for each in verdicts for f in each["failures"])],
         "usage": add_usage([reply.usage, *(each["usage"] for each in verdicts)]),
     }

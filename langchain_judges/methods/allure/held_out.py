@@ -1,10 +1,11 @@
-"""Held-out data for the loop: splits by group, what a judge is worth, and whether it fell."""
+"""Held-out data for the loop: splits by group, and what a judge is worth and gained."""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
 import json
+import math
 import random
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Mapping, Sequence
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure.label_checks import is_on_scale, nearest
 from langchain_judges.methods.allure.review import AuditItem
-from langchain_judges.methods.allure.state import AuditOptions, Measured
+from langchain_judges.methods.allure.state import AuditOptions, Gain, Measured
 from langchain_judges.rows.checks import ANNOTATIONS, check_item
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.texts import group_by_task
@@ -28,6 +29,7 @@ HeldOut = TypeVar("HeldOut", bound=Mapping[str, object])
 Case = tuple[Hashable, Label, Label | None]
 
 _RESAMPLES = 2000
+_GAIN = ("before", "after", "gain", "low", "high", "problem")
 # What two sums of the same numbers may differ by.
 ROUNDING = 1e-12
 
@@ -166,29 +168,55 @@ def measure(cases: Sequence[Case], seed: int = 0) -> Measured:
     }
 
 
-def fall_risk(before: Sequence[Case], after: Sequence[Case], seed: int = 0) -> float:
-    """Return how likely it is that balanced accuracy fell, by a paired bootstrap.
+def fell(before: Sequence[Case], after: Sequence[Case]) -> bool:
+    """Return whether accuracy or balanced accuracy is lower after than before."""
+    return any(of(after) < of(before) - ROUNDING for of in (accuracy, balanced_accuracy))
 
-    Groups are resampled with replacement, and both judges are compared on each resample.
+
+def chance_of_rise(before: Sequence[Case], after: Sequence[Case]) -> float:
+    """Return how likely as large a rise is if labels change at random, by a sign test.
 
     Args:
         before: The cases with the labels of the judge as it was.
         after: The same cases, in the same order, with the new labels.
-        seed: Of the resampling.
 
     Returns:
-        The share of resamples in which it fell; 0 where no label changed.
+        The chance that of the groups with more or fewer right labels, each by a coin, as many
+        have more; 1 where no label changed.
     """
-    if [case[2] for case in before] == [case[2] for case in after]:
-        return 0.0
-    from langchain_judges.metrics.contingency import draws, mean_recall
+    changes: Counter[Hashable] = Counter()
+    for (group, truth, old), (_, _, new) in zip(before, after, strict=True):
+        changes[group] += (new == truth) - (old == truth)
+    better = sum(change > 0 for change in changes.values())
+    n = better + sum(change < 0 for change in changes.values())
+    return float(sum(math.comb(n, k) for k in range(better, n + 1)) / 2**n)
 
+
+def gain_of(before: Sequence[Case], after: Sequence[Case], seed: int = 0) -> Gain:
+    """Return what a judge gained on cases that decided nothing, or why that is not known.
+
+    Args:
+        before: The cases with the labels of the judge as it was.
+        after: The same cases, in the same order, with the new labels.
+        seed: Of the resampling of groups.
+    """
+    from langchain_judges.metrics.contingency import draws, mean_recall
+    from langchain_judges.metrics.intervals import LEAST_GROUPS
+
+    groups = len({group for group, *_ in before})
+    if groups < LEAST_GROUPS:
+        problem = f"`test` has too few groups of items, {groups} of at least {LEAST_GROUPS}"
+        problem = problem if groups else "no items were held out for it"
+        return {**dict.fromkeys(_GAIN), "problem": problem}  # type: ignore[typeddict-item]
+    differences: list[float] = []
     earlier, later = _tables([before, after])
-    falls = 0
     for counts in draws(_numbers(before), _RESAMPLES, seed):
-        values = (mean_recall(np.tensordot(counts, each, 1)) for each in (earlier, later))
-        falls += int((next(values) - next(values) > ROUNDING).sum())
-    return falls / _RESAMPLES
+        old, new = (mean_recall(np.tensordot(counts, each, 1)) for each in (earlier, later))
+        differences += (new - old).tolist()
+    low, high = map(float, np.nanquantile(differences, [0.025, 0.975]))
+    gain = balanced_accuracy(after) - balanced_accuracy(before)
+    measured = measure(before, seed), measure(after, seed)
+    return dict(zip(_GAIN, (*measured, gain, low, high, ""), strict=True))  # type: ignore[return-value]
 
 
 def _tables(judgments: Sequence[Sequence[Case]]) -> list[NDArray[np.float64]]:
@@ -220,42 +248,63 @@ def _numbers(cases: Sequence[Case]) -> NDArray[np.int64]:
 
 def held_out(
     items: Sequence[AuditItem], labels: Sequence[Label], options: AuditOptions
-) -> tuple[list[AuditItem], list[AuditItem]]:
-    """Return the items to audit and those of dev.
+) -> tuple[list[AuditItem], list[AuditItem], list[AuditItem]]:
+    """Return the items to audit, those of dev and those of test.
 
     Raises:
-        InputError: An item of dev lacks its true label, or belongs with an audited item.
+        InputError: A held-out item lacks its true label, or belongs with one of another part.
     """
-    share, dev_items = None, []
-    if isinstance(options.dev, int | float):
-        share = options.dev
-    elif options.dev is not None:
-        dev_items = identified(options.dev, "dev")
-    grouped = grouped_by_task([*items, *dev_items])
-    pool, dev = grouped[: len(items)], grouped[len(items) :]
-    if share:
-        pool, dev = split_by_group(pool, share, seed=options.seed)
-    elif not options.allow_leak:
-        _check_apart(pool, dev)
-    for item in dev:
+    lists = {
+        part: identified(given, part)
+        for part, given in (("dev", options.dev), ("test", options.test))
+        if given is not None and not isinstance(given, int | float)
+    }
+    grouped = iter(grouped_by_task([*items, *itertools.chain(*lists.values())]))
+    pool = list(itertools.islice(grouped, len(items)))
+    own = {part: list(itertools.islice(grouped, len(each))) for part, each in lists.items()}
+    if not options.allow_leak:
+        _check_apart({"the audited items": pool, **own})
+    rest = 1.0
+    for part, share in (("dev", options.dev), ("test", _share_of_test(options))):
+        if isinstance(share, int | float) and share:
+            is_asked = getattr(options, part) is not None
+            if is_asked or len({group_of(each, n) for n, each in enumerate(pool)}) > 1:
+                pool, own[part] = split_by_group(pool, share / rest, seed=options.seed)
+            rest -= share
+    for part, each in own.items():
+        _check_labelled(each, labels, part)
+    return pool, own.get("dev", []), own.get("test", [])
+
+
+def _share_of_test(options: AuditOptions) -> object:
+    if options.test is None and isinstance(options.dev, int | float):
+        return min(options.dev, (1 - options.dev) / 2)
+    return options.test
+
+
+def _check_labelled(items: Sequence[AuditItem], labels: Sequence[Label], part: str) -> None:
+    """Check that every item has its true label."""
+    for item in items:
         if not is_on_scale(item.get("label"), labels):
             raise InputError(
-                f"{item['id']}: an item of dev needs its true label in `label`, one of "
+                f"{item['id']}: an item of {part} needs its true label in `label`, one of "
                 f"{list(labels)!r}, got {item.get('label')!r}"
             )
-    return pool, dev
 
 
-def _check_apart(items: Sequence[AuditItem], dev: Sequence[AuditItem]) -> None:
-    """Check that no item of dev has the id or group of an audited one."""
-    groups = {group_of(item, number) for number, item in enumerate(items)}
-    ids = {item["id"] for item in items}
-    for number, item in enumerate(dev, len(items)):
-        if item["id"] in ids or group_of(item, number) in groups:
-            raise InputError(
-                f"{item['id']} of dev shares its id or group with an audited item; split "
-                "by group, or say `allow_leak=True`"
-            )
+def _check_apart(parts: Mapping[str, Sequence[AuditItem]]) -> None:
+    """Check that no item has the id or group of one in another part."""
+    seen: dict[Hashable, str] = {}
+    number = itertools.count()
+    for part, items in parts.items():
+        for item in items:
+            marks = ("id", item["id"]), ("group", group_of(item, next(number)))
+            if (other := next((seen[each] for each in marks if each in seen), part)) != part:
+                raise InputError(
+                    f"{item['id']} of {part} shares its id or group with an item of {other}; "
+                    "split by group, or say `allow_leak=True`"
+                )
+            seen |= dict.fromkeys(marks, part)
 
 
 def identified(items: Sequence[Mapping[str, object]], prefix: str) -> list[AuditItem]:

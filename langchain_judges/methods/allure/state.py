@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
-from annotated_types import Ge, Le, Lt
+from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator, InstanceOf
 from typing_extensions import TypedDict
 
@@ -56,17 +56,21 @@ class AuditOptions(GraphOptions):
             random, first from doubted families and labels. A wrong one among them is a mistake
             that the check missed. 0 asks about none, and is the paper's memory.
         max_rounds: Most rounds.
-        patience: Rounds without a gain in balanced accuracy on dev that end the loop; the
-            paper saw a fall before a gain, so it should be two at least.
         dev: Items that are judged and never audited, each with its true label: a list, or the
             share of the items to hold out, by group. With it, examples enter the memory only
-            if neither accuracy nor balanced accuracy falls on dev; the others wait. They are
-            tried on an overlay of the memory that only this judge sees, in this process. A
-            rejected batch is halved until the harmful examples are isolated. Examples of a
-            family without items in dev wait too.
-        risk: Largest share of bootstrap resamples in which dev may have fallen.
+            if dev rises with them by more than chance explains; the others wait. They are
+            tried on an overlay of the memory that only this judge sees, in this process. An
+            example without which dev does better waits too. A refused batch is halved, in at
+            most 15 trials a round.
+        test: Items that decide nothing, on which the audit's gain is measured: a list, or a
+            share of the items, by group; 0 for none. Default: as many as `dev` if that is a
+            share, at most half of the rest; else none.
+        shown_on: Fewest items of dev that must have been shown an example in its trial; with
+            fewer it is not measured, and waits.
+        risk: Chance that labels changed at random pass as a rise of dev; all trials so far
+            share it, so that the gate grows stricter with each.
         labels: The judge's labels, worst first; default those of the judge, else 0 and 1.
-        allow_leak: Let dev share groups with the items; every result says so.
+        allow_leak: Let dev and test share groups with the items; every result says so.
         seed: Seed of the split and the bootstrap.
         max_concurrency: Items judged at the same time.
     """
@@ -91,13 +95,18 @@ class AuditOptions(GraphOptions):
     ] = None
     right_share: Annotated[float, Ge(0), Lt(1)] = 0.25
     max_rounds: Annotated[int, Ge(1)] = 5
-    patience: Annotated[int, Ge(1)] = 2
     dev: Annotated[
         Dev | None,
         AfterValidator(_share),
         Rule("a list of items or a share above 0 and below 1"),
     ] = None
-    risk: Annotated[float, Ge(0), Le(1)] = 0.5
+    test: Annotated[
+        Dev | None,
+        AfterValidator(lambda test: _share(test) if test != 0 else 0),
+        Rule("a list of items, 0, or a share above 0 and below 1"),
+    ] = None
+    shown_on: Annotated[int, Ge(1)] = 3
+    risk: Annotated[float, Gt(0), Le(1)] = 0.25
     labels: Annotated[
         Sequence[Label] | None,
         AfterValidator(_labels),
@@ -116,14 +125,14 @@ class AuditOptions(GraphOptions):
         return self.max_concurrency
 
 
-# Why a loop ended: its last round, a round that taught nothing, or no gain on dev.
-Stopped = Literal["max_rounds", "nothing_new", "no_gain"]
+# Why a loop ended: its last round, or a round that taught nothing.
+Stopped = Literal["max_rounds", "nothing_new"]
 
 # Verdicts by the id of their item.
 VerdictsById = dict[str, LabelVerdict]
 
 
-def _both(old: VerdictsById, new: VerdictsById) -> VerdictsById:
+def _both(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     return {**old, **new}
 
 
@@ -148,6 +157,23 @@ class Measured(TypedDict):
     high: float | None
 
 
+class Gain(TypedDict):
+    """The judge on items that decided nothing, before and after the audit.
+
+    Attributes:
+        gain: In balanced accuracy.
+        high: The 95 % interval of the gain, by a paired bootstrap of groups.
+        problem: Why nothing could be measured; empty where it was.
+    """
+
+    before: Measured | None
+    after: Measured | None
+    gain: float | None
+    low: float | None
+    high: float | None
+    problem: str
+
+
 class Round(TypedDict):
     """The result of one round.
 
@@ -157,10 +183,10 @@ class Round(TypedDict):
         right: Of those that entered the memory: cases that the judge got right.
         remembered: Examples that entered the memory.
         waiting: Accepted examples that have not, by the end of the round.
-        unmeasured: Families of waiting examples that no item of dev can be shown.
         pool: The judge on the items that are audited, where people labelled them.
-        dev_before: The judge on items that the memory never holds, as the round began.
-        dev: The same, with what it now remembers.
+        dev_before: The judge on dev, as the round began.
+        dev: The same, with what it now remembers. Dev chose the examples, so it flatters the
+            judge: what an audit brought is its `gain`.
     """
 
     round: int
@@ -174,7 +200,6 @@ class Round(TypedDict):
     check_wrong: int
     remembered: int
     waiting: int
-    unmeasured: list[str]
     memory_version: str
     memory_size: int
     pool: Measured | None
@@ -191,7 +216,8 @@ class AdmissionTrial(TypedDict):
         sources: The ids of the items that they come from.
         before: Balanced accuracy on dev without them.
         accuracy_before: Plain accuracy on dev without them.
-        risk: How likely it is that it fell, by a paired bootstrap.
+        chance: Of a rise as large if labels changed at random, by a sign test of groups.
+        limit: Largest chance that this trial may have.
     """
 
     round: int
@@ -201,20 +227,25 @@ class AdmissionTrial(TypedDict):
     after: float
     accuracy_before: float
     accuracy_after: float
-    risk: float
+    chance: float
+    limit: float
     admitted: bool
+
+
+# Dev did not rise enough; it does better without the example; too few items of dev were shown
+# it; or no trial of the round could have admitted it.
+WhyWaiting = Literal["no_gain", "harms", "unmeasured", "untried"]
 
 
 class Waiting(TypedDict):
     """An accepted example that has not entered the memory.
 
     Attributes:
-        why: Dev fell with it; or no item of dev can be shown it.
         memory_version: Of the memory it was last tried with.
     """
 
     example: AuditedExample
-    why: Literal["fell", "unmeasured"]
+    why: WhyWaiting
     memory_version: str
 
 
@@ -228,7 +259,7 @@ class PlainDoubt(TypedDict):
 class EvaluationWork(TypedDict):
     """Input of one parallel evaluation."""
 
-    part: Literal["verdicts", "dev_verdicts"]
+    part: Literal["verdicts", "dev_verdicts", "test_before", "test_verdicts"]
     item: Item
 
 
@@ -237,10 +268,12 @@ class Batch(TypedDict):
 
     Attributes:
         examples: What is on trial.
+        without: The id of the example that is left out; None where none is.
     """
 
     items: list[Item]
     examples: list[AuditedExample]
+    without: str | None
 
 
 class AuditInput(TypedDict):
@@ -258,32 +291,45 @@ class AuditState(AuditInput, total=False):
 
     Attributes:
         pool: What is audited; every item has an id.
-        dev: What is held out.
+        dev: What decides which examples enter the memory.
+        test: What decides nothing.
         stale: Ids whose verdicts the last round may have changed.
         queue: Accepted examples that are still to be tried, in batches.
         batch: What is on trial.
+        batch_ids: Its ids in the memory.
+        leaving: Whether each of the batch is now left out once.
+        left_out: Verdicts without an example, by its id.
+        kept: A batch of which each has been left out.
         learnt: What entered the memory in this round.
     """
 
     pool: list[AuditItem]
     dev: list[AuditItem]
+    test: list[AuditItem]
     round: int
     stale: list[str]
     verdicts: Annotated[VerdictsById, _both]
     dev_verdicts: Annotated[VerdictsById, _both]
+    test_before: Annotated[VerdictsById, _both]
+    test_verdicts: Annotated[VerdictsById, _both]
     trial_verdicts: Annotated[VerdictsById, _both]
+    left_out: Annotated[dict[str, VerdictsById], _both]
     doubts: dict[str, PlainDoubt]
     dev_before: Measured | None
     proposals: list[AuditProposal]
     decisions: list[AuditDecision]
     queue: list[list[AuditedExample]]
     batch: list[AuditedExample]
+    batch_ids: list[str]
+    leaving: bool
+    kept: list[AuditedExample]
     learnt: list[AuditedExample]
     trials: list[AdmissionTrial]
     examples: list[str]
     waiting: list[Waiting]
     spent: list[Usage]
     history: list[Round]
+    gain: Gain | None
     stopped: Stopped | None
     leak_allowed: bool
 
@@ -296,14 +342,17 @@ class AuditResult(TypedDict):
             check.
         examples: Ids of what entered the memory.
         waiting: Accepted examples that did not.
+        gain: What the audit brought, measured on `test`; None until it has stopped.
     """
 
     verdicts: VerdictsById
     dev_verdicts: VerdictsById
+    test_verdicts: VerdictsById
     decisions: list[AuditDecision]
     trials: list[AdmissionTrial]
     examples: list[str]
     waiting: list[Waiting]
     history: list[Round]
+    gain: Gain | None
     stopped: Stopped | None
     leak_allowed: bool
