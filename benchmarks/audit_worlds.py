@@ -77,7 +77,12 @@ def audited(world: int, kind: str, size: int = ITEMS) -> tuple[FailureMemory, An
     memory = FailureMemory(embeddings=Places())
     model = FakeChatModel(replies=judge_of(world, kind))
     judge = create_allure_judge(model, memory=memory, rubric="Is the reply right?")
-    settings = {"auditor": "labels", "check": "annotated", "dev": 1 / 3, "seed": world}
+    settings: dict[str, Any] = {
+        "auditor": "labels",
+        "check": "annotated",
+        "dev": 1 / 3,
+        "seed": world,
+    }
     audit = create_allure_audit(judge, memory, **settings)
     return memory, audit.invoke({"items": items_of(world, 0, size)}), judge
 
