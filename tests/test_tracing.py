@@ -132,7 +132,7 @@ def test_every_step_of_an_audit_and_every_label_in_it(traced):
     trace = traced(lambda: asyncio.run(audit.ainvoke({"items": planning(1)})))
     [root] = trace.children(None)
     steps = [run["name"] for run in trace.children(root)]
-    rest = ["check", "propose", "audit", "stage", "admit", "measure"]
+    rest = ["check", "propose", "audit", "stage", "admit", "measure", "conclude"]
     assert (root["name"], steps) == ("audit", ["prepare", "evaluate", "evaluate", *rest])
     for step in trace.children(root)[1:3]:
         [judged] = trace.children(step)
