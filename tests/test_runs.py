@@ -520,3 +520,39 @@ def test_a_judge_of_your_own_may_read_the_id(tmp_path):
     for name in ("1", "2", "2"):
         list(judge_many(judge, [{**PAIR, "id": name}], records=tmp_path / "o.jsonl"))
     assert seen == ["1", "2"]
+
+
+async def test_an_iteration_that_is_left_frees_its_files_for_the_next(tmp_path, capsys):
+    first = asyncio.Event()
+
+    async def hangs(pair):
+        if first.is_set():
+            await asyncio.Event().wait()
+        first.set()
+        return {"verdict": even_verdict()}
+
+    def judged(work):
+        judge = RunnableLambda(lambda pair: {}, work).with_config(metadata={"method": "m"})
+        pairs = [{**PAIR, "id": str(n), "input": str(n)} for n in range(9)]
+        return ajudge_many(judge, pairs, records=tmp_path / "r.jsonl", progress=False)
+
+    async def at_once(pair):
+        return {"verdict": even_verdict()}
+
+    async for _ in judged(hangs):
+        break
+    rows = [row async for row in judged(at_once)]
+    assert len(rows) == 9
+    assert "never retrieved" not in capsys.readouterr().err
+
+
+def test_a_loop_that_is_left_frees_its_files_for_the_next(tmp_path):
+    def judged():
+        judge = RunnableLambda(lambda pair: {"verdict": even_verdict()})
+        pairs = [{**PAIR, "id": str(n), "input": str(n)} for n in range(9)]
+        named = judge.with_config(metadata={"method": "m"})
+        return judge_many(named, pairs, records=tmp_path / "r.jsonl", progress=False)
+
+    for _ in judged():
+        break
+    assert len(list(judged())) == 9

@@ -9,7 +9,6 @@ from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
     Callable,
-    Collection,
     Generator,
     Iterator,
     Mapping,
@@ -165,7 +164,7 @@ class Run(_Judging, Iterator[ResultRow], AbstractContextManager["Run"]):
     def __init__(self, state: RunState) -> None:
         """Prepare a run; no call is made before the first row is requested."""
         super().__init__(state)
-        self._rows = self._judge()
+        self._rows = _judged(state)
 
     def __next__(self) -> ResultRow:
         """Return the next result, in the order of the rows."""
@@ -230,55 +229,58 @@ class Run(_Judging, Iterator[ResultRow], AbstractContextManager["Run"]):
         """Close the run."""
         self.close()
 
-    def _judge(self) -> Generator[ResultRow, None, None]:
-        state = self._state
-        state.open()
-        pool = ThreadPoolExecutor(state.open_rows)
-        finished: SimpleQueue[Future[ResultRow]] = SimpleQueue()
-        window: Window[Future[ResultRow]] = Window(state.open_rows, finished.put)
-        try:
-            with state.display():
-                while True:
-                    while window.has_room() and (row := state.take()):
-                        window.start(self._start(row, pool))
-                    if window.next_is_there():
-                        yield state.deliver(self._result(window))
-                    elif window.unfinished:
-                        finished.get()
-                        window.unfinished -= 1
-                    else:
-                        break
-                    while not finished.empty():
-                        finished.get()
-                        window.unfinished -= 1
-        except BaseException:
-            state.stop()
-            wait(window.rows, timeout=GRACE)
-            state.stop(at_once=True)
-            raise
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-            state.finish()
+
+def _judged(state: RunState) -> Generator[ResultRow, None, None]:
+    """Judge in threads; no part of the run refers to it, so that one that is dropped ends."""
+    state.open()
+    pool = ThreadPoolExecutor(state.open_rows)
+    finished: SimpleQueue[Future[ResultRow]] = SimpleQueue()
+    window: Window[Future[ResultRow]] = Window(state.open_rows, finished.put)
+    try:
+        with state.display():
+            while True:
+                while window.has_room() and (row := state.take()):
+                    window.start(_started(state, row, pool))
+                if window.next_is_there():
+                    yield state.deliver(_result(state, window))
+                elif window.unfinished:
+                    finished.get()
+                    window.unfinished -= 1
+                else:
+                    break
+                while not finished.empty():
+                    finished.get()
+                    window.unfinished -= 1
+    except BaseException:
+        state.stop()
+        wait(window.rows, timeout=GRACE)
+        state.stop(at_once=True)
+        raise
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        state.finish()
+    if state.fatal:
+        raise state.fatal
+
+
+def _started(state: RunState, row: RunRow, pool: ThreadPoolExecutor) -> Future[ResultRow]:
+    def judge() -> ResultRow:  # a row whose turn never comes leaves no coroutine behind
+        return run(state.judge_one(row))
+
+    if state.is_active(row):
+        return pool.submit(copy_context().run, judge)
+    future: Future[ResultRow] = Future()
+    future.set_result(judge())
+    return future
+
+
+def _result(state: RunState, window: Window[Future[ResultRow]]) -> ResultRow:
+    try:
+        return window.rows.popleft().result()
+    except RunStopped:
         if state.fatal:
-            raise state.fatal
-
-    def _start(self, row: RunRow, pool: ThreadPoolExecutor) -> Future[ResultRow]:
-        def judge() -> ResultRow:  # a row whose turn never comes leaves no coroutine behind
-            return run(self._state.judge_one(row))
-
-        if self._state.is_active(row):
-            return pool.submit(copy_context().run, judge)
-        future: Future[ResultRow] = Future()
-        future.set_result(judge())
-        return future
-
-    def _result(self, window: Window[Future[ResultRow]]) -> ResultRow:
-        try:
-            return window.rows.popleft().result()
-        except RunStopped:
-            if self._state.fatal:
-                raise self._state.fatal from None
-            raise
+            raise state.fatal from None
+        raise
 
 
 class AsyncRun(_Judging, AsyncIterator[ResultRow], AbstractAsyncContextManager["AsyncRun"]):
@@ -287,8 +289,8 @@ class AsyncRun(_Judging, AsyncIterator[ResultRow], AbstractAsyncContextManager["
     def __init__(self, state: RunState) -> None:
         """Prepare a run; no call is made before the first row is requested."""
         super().__init__(state)
-        self._rows = self._judge()
-        self._deadline: float | None = None
+        self._tasks = _Tasks(state)
+        self._rows = self._tasks.judged()
 
     def stop(self) -> None:
         """Start nothing new and let the iteration end; calls in flight get `GRACE` seconds."""
@@ -306,55 +308,83 @@ class AsyncRun(_Judging, AsyncIterator[ResultRow], AbstractAsyncContextManager["
         """Close the run."""
         await self.aclose()
 
-    async def _judge(self) -> AsyncGenerator[ResultRow, None]:
-        state = self._state
+    def __del__(self) -> None:
+        """Free the files for the next run: nobody can ask for another row."""
+        self._tasks.abandon()
+
+
+class _Tasks:
+    """The rows of a run in an event loop, without the run itself, which may be dropped."""
+
+    def __init__(self, state: RunState) -> None:
+        self._state = state
+        self._window: Window[asyncio.Future[ResultRow]] = Window(state.open_rows, self._done)
+        self._changed = asyncio.Event()
+        self._deadline: float | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def _done(self, row: asyncio.Future[ResultRow]) -> None:
+        self._window.unfinished -= 1
+        self._changed.set()
+        # Whoever has left the iteration asks no row for its error.
+        row.cancelled() or row.exception()
+
+    async def judged(self) -> AsyncGenerator[ResultRow, None]:
+        """Judge the rows, and yield the results in their order."""
+        state, window = self._state, self._window
         state.open()
-        changed = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        state.when_stopped = lambda: loop.call_soon_threadsafe(changed.set)
-
-        def finished(_: object) -> None:
-            window.unfinished -= 1
-            changed.set()
-
-        window: Window[asyncio.Future[ResultRow]] = Window(state.open_rows, finished)
+        loop = self._loop = asyncio.get_running_loop()
+        state.when_stopped = lambda: loop.call_soon_threadsafe(self._changed.set)
         try:
             with state.display():
-                while await self._next_is_there(window, changed):
+                while await self._next_is_there():
                     yield state.deliver(window.rows.popleft().result())
         finally:
             # Each wait may itself be cancelled; the file is closed in any case.
             try:
                 state.stop()
-                await self._drain(window.rows)
+                await self._drain()
             finally:
                 try:
-                    await self._cancel(window.rows)
+                    await self._cancel()
                 finally:
-                    state.finish()
+                    self._finish()
         if state.fatal:
             raise state.fatal
 
-    async def _cancel(self, tasks: Collection[asyncio.Future[ResultRow]]) -> None:
+    def abandon(self) -> None:
+        """End at once, from wherever the run was dropped."""
+        if (loop := self._loop) is None or loop.is_closed():
+            return
         self._state.stop(at_once=True)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        for row in self._window.rows:
+            loop.call_soon_threadsafe(row.cancel)
+        self._finish()
 
-    async def _next_is_there(
-        self, window: Window[asyncio.Future[ResultRow]], changed: asyncio.Event
-    ) -> bool:
+    def _finish(self) -> None:
+        if self._loop is not None:
+            self._loop = None
+            self._state.finish()
+
+    async def _cancel(self) -> None:
+        self._state.stop(at_once=True)
+        for row in self._window.rows:
+            row.cancel()
+        await asyncio.gather(*self._window.rows, return_exceptions=True)
+
+    async def _next_is_there(self) -> bool:
         """Start rows and wait for the next; False if there is none, or the run was stopped."""
+        window = self._window
         while True:
-            changed.clear()
+            self._changed.clear()
             while window.has_room() and (row := self._state.take()):
                 window.start(self._start(row))
             if self._state.stopped:
-                await self._drain(window.rows)
+                await self._drain()
                 return window.next_is_there() and window.rows[0].exception() is None
             if window.next_is_there() or not window.unfinished:
                 return bool(window.rows)
-            await changed.wait()
+            await self._changed.wait()
 
     def _start(self, row: RunRow) -> asyncio.Future[ResultRow]:
         steps = self._state.judge_one(row)
@@ -364,12 +394,12 @@ class AsyncRun(_Judging, AsyncIterator[ResultRow], AbstractAsyncContextManager["
         future.set_result(run(steps))
         return future
 
-    async def _drain(self, tasks: Collection[asyncio.Future[ResultRow]]) -> None:
+    async def _drain(self) -> None:
         """Give calls in flight until `GRACE` seconds after the run was stopped."""
         now = asyncio.get_running_loop().time()
         self._deadline = self._deadline or now + GRACE
-        if any(not task.done() for task in tasks):
-            await asyncio.wait(tasks, timeout=max(0.0, self._deadline - now))
+        if any(not row.done() for row in self._window.rows):
+            await asyncio.wait(self._window.rows, timeout=max(0.0, self._deadline - now))
 
 
 def assert_judged(
