@@ -548,7 +548,7 @@ async def test_an_iteration_that_is_left_frees_its_files_for_the_next(tmp_path, 
 
 def test_a_loop_that_is_left_frees_its_files_for_the_next(tmp_path):
     def judged():
-        judge = RunnableLambda(lambda pair: {"verdict": even_verdict()})
+        judge: Any = RunnableLambda(lambda pair: {"verdict": even_verdict()})
         pairs = [{**PAIR, "id": str(n), "input": str(n)} for n in range(9)]
         named = judge.with_config(metadata={"method": "m"})
         return judge_many(named, pairs, records=tmp_path / "r.jsonl", progress=False)
