@@ -280,3 +280,12 @@ def test_a_remark_on_one_aspect_is_no_verdict():
     remark = "Better for readers who like more detail: 1\nOn the whole the second one is right."
     assert CHOICE.parse(remark) is None
     assert CHOICE.parse("Better: 1") == {"explanation": "", "preference": "1"}
+
+
+@for_each("create", [create_relative_judge, create_absolute_judge])
+def test_criteria_of_the_callers_own_are_all_that_counts(create):
+    model = FakeChatModel(replies=respond)
+    create(model, criteria={"Tone": "polite?", "Length": ""}).invoke(PAIR)
+    assert "Only these criteria count:\n- Tone: polite?\n- Length\n" in model.prompts[0]
+    with pytest.raises(OptionError, match="criteria"):
+        create(model, criteria="Tone")

@@ -1,7 +1,6 @@
 """What the package needs and says of itself; what an extra brings is missed in one sentence."""
 
 import ast
-import importlib
 import re
 import shutil
 import subprocess
@@ -26,7 +25,6 @@ PACKAGE = Path(langchain_judges.__file__).parent
 ROOT = Path(__file__).parents[1]
 EXTRAS = {
     "anthropic": set(),
-    "classic": {"langchain_classic"},
     "embeddings": {"sentence_transformers", "torch", "transformers"},
     "hub": {"datasets", "fsspec", "pandas", "pyarrow"},
     "local": {"tokenizers", "xllamacpp"},
@@ -51,10 +49,7 @@ def block(monkeypatch, package):
             monkeypatch.setitem(sys.modules, name, None)
 
 
-CLASSIC = "langchain_judges.integrations.classic"
 USES = [
-    ("classic", "langchain_classic", "An evaluator of langchain-classic",
-     lambda: importlib.reload(importlib.import_module(CLASSIC))),
     ("hub", "pyarrow", "Reading Parquet", lambda: list(read_table(Path("x.parquet")))),
     ("local", "xllamacpp", "A model in this process", lambda: local_model(__file__)),
     ("prices", "genai_prices", "A table of prices", lambda: Prices.read("genai-prices")),

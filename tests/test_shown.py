@@ -28,7 +28,6 @@ from langchain_judges import (
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError
 from langchain_judges.integrations import serve
-from langchain_judges.integrations.classic import as_classic_evaluator
 from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.rows import show
 from langchain_judges.rows.fields import plain_row
@@ -101,13 +100,6 @@ def best(judge, reference=None, source=None, output=TEXT):
     best_of(1, judge).invoke(fields)
 
 
-def classic(judge, reference=None, source=None, output=TEXT):
-    evaluator: Any = as_classic_evaluator(judge, reference=bool(reference))
-    evaluator.evaluate_strings(
-        prediction=output, input=TASK, reference=reference, context=source
-    )
-
-
 @contextmanager
 def over_http(judge):
     """Serve a judge's fake model; what it is sent is recorded as if it ran in this process."""
@@ -170,7 +162,7 @@ def assistant(judge, reference=None, source=None, output=TEXT):
 
 
 PATHS = [
-    *(invoke, many, called, rows, middleware, tool, best, classic),
+    *(invoke, many, called, rows, middleware, tool, best),
     *(command_line, assistant),
 ]
 """Every path of a judge of one text."""
@@ -204,7 +196,7 @@ def test_a_prompt_holds_what_was_given_under_its_name_and_nothing_else(path, wha
 def test_with_nothing_to_judge_by_no_model_is_asked(path):
     model = FakeChatModel(replies=answer)
     judge = create_allure_judge(model)
-    if path in (invoke, many, best, classic, assistant):
+    if path in (invoke, many, best, assistant):
         with pytest.raises(InputError):
             path(judge)
     else:
@@ -282,13 +274,6 @@ def pair_of_runs(judge, reference=None, a=TEXT, b=KNOWN):
     compare([a_run_of(a), a_run_of(b)], example_of(reference, None))
 
 
-def pair_classic(judge, reference=None, a=TEXT, b=KNOWN):
-    evaluator: Any = as_classic_evaluator(judge, reference=bool(reference))
-    evaluator.evaluate_string_pairs(
-        prediction=a, prediction_b=b, input=TASK, reference=reference
-    )
-
-
 def pair_on_the_command_line(judge, reference=None, a=TEXT, b=KNOWN):
     on_the_command_line(judge, "relative", [as_json(pair_of(reference, a, b))])
 
@@ -300,7 +285,7 @@ def pair_on_the_server(judge, reference=None, a=TEXT, b=KNOWN):
 PAIRED = for_each(
     "path",
     [
-        *(pair_invoked, pair_of_runs, pair_classic),
+        *(pair_invoked, pair_of_runs),
         *(pair_on_the_command_line, pair_on_the_server),
     ],
     ids=lambda path: path.__name__,

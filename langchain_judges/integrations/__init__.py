@@ -9,9 +9,6 @@ from langchain_judges.lazy import exports
 # For type checkers; a test holds it equal to the table below.
 if TYPE_CHECKING:
     from langchain_judges.integrations.best_of_n import best_of as best_of
-    from langchain_judges.integrations.classic import (
-        as_classic_evaluator as as_classic_evaluator,
-    )
     from langchain_judges.integrations.evaluators import (
         as_comparative_evaluator as as_comparative_evaluator,
     )
@@ -35,7 +32,6 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "integrations.best_of_n": "best_of",
-    "integrations.classic": "as_classic_evaluator",
     "integrations.evaluators": "as_comparative_evaluator as_evaluator summary_evaluators",
     "integrations.langsmith_runs": "end_traces feedback_rows labelled_runs",
     "integrations.middleware": "JudgeMiddleware",

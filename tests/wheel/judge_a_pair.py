@@ -34,12 +34,6 @@ HEAVY = [
 PAIR = {"input": "Why?", "output_a": "good", "output_b": "bad"}
 
 
-def classic():
-    from langchain_judges.integrations import classic
-
-    return classic
-
-
 def numbers_as_a_data_frame():
     judge = create_direct_judge(FakeChatModel())
     rows = [{**PAIR, "label": "A"}]
@@ -47,7 +41,6 @@ def numbers_as_a_data_frame():
 
 
 LACKING = {
-    "classic": classic,
     "embeddings": lambda: FailureMemory().remember(
         [{"input": "x", "output": "y", "expected": "z", "wrong": 1, "corrected": 0}]
     ),

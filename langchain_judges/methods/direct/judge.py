@@ -231,6 +231,13 @@ class BaselineSteps(PairSteps):
             "reply": reply.format(each=" on each criterion" if plan else ""),
         }
 
+    def frame(self, pair: Pair, examples: str = "") -> dict[str, str]:
+        """Return what stands around the material, with the caller's criteria."""
+        frame, own = super().frame(pair, examples), getattr(self.options, "criteria", None)
+        lines = "\n".join(f"- {line}" for line in own or ())
+        criteria = texts.CRITERIA.format(criteria=lines) if own else ""
+        return {**frame, "instructions": frame["instructions"] + criteria}
+
     def _task(self, pair: Pair) -> dict[str, str]:
         """Return the words of the task; none where the prompt has its own question."""
         if self.form.task is None:

@@ -131,7 +131,33 @@ class AboutATask(Baseline):
     task: AboutTask = "helpful"
 
 
-class Relative(FewShot, Baseline):
+def _lines(criteria: Sequence[str] | Mapping[str, str] | None) -> Sequence[str] | None:
+    if criteria is None:
+        return None
+    pairs = (
+        criteria.items() if isinstance(criteria, Mapping) else [(each, "") for each in criteria]
+    )
+    lines = [f"{name}: {text}" if text else name for name, text in pairs]
+    if isinstance(criteria, str) or not lines or not all(line.strip() for line in lines):
+        raise ValueError("no criteria")
+    return lines
+
+
+class ByCriteria(Baseline):
+    """A baseline that may be told by what to prefer.
+
+    Attributes:
+        criteria: What alone counts: names, or names with what each asks.
+    """
+
+    criteria: Annotated[
+        Sequence[str] | Mapping[str, str] | None,
+        AfterValidator(_lines),
+        Rule("a list of criteria, or a mapping of them to what each asks"),
+    ] = None
+
+
+class Relative(FewShot, ByCriteria):
     """Create a judge that is asked, in each order, which text is better, or if neither is.
 
     Zero-shot relative evaluation (Saha et al. 2023, section 4; the pairwise prompt of
@@ -173,7 +199,7 @@ class ScoresBoth(Baseline):
     explain_first: bool = True
 
 
-class Absolute(ScoresBoth):
+class Absolute(ScoresBoth, ByCriteria):
     """Create a judge that scores both texts in one call, in each order.
 
     Zero-shot absolute evaluation (Saha et al. 2023, section 4; the two-score prompt of

@@ -50,6 +50,9 @@ ABSOLUTE = chat_prompt(
 )
 """Asks for two scores in one call (zero-shot absolute)."""
 
+CRITERIA = "\n\nOnly these criteria count:\n{criteria}"
+"""Put behind the material, where the caller names criteria."""
+
 DIRECT = chat_prompt(
     COMPARES,
     MATERIAL,

@@ -1,0 +1,121 @@
+"""`load_evaluator` beside langchain-classic's own: results, polarity, scales, refusals."""
+
+import datetime as dt
+import uuid
+from typing import Any
+
+import pytest
+from langchain_classic.evaluation import load_evaluator as theirs
+from langchain_core.prompts import PromptTemplate
+from langsmith.schemas import Example, Run
+
+from langchain_judges.compat.langchain import LangChainStringEvaluator, load_evaluator
+from langchain_judges.errors import InputError, NotJudgedError, OptionError
+from langchain_judges.testing import FakeChatModel
+from tests.cases import for_each
+from tests.judges import answer
+
+TEXT = {"prediction": "The pilot sat in the park.", "input": "What did he do?"}
+KNOWN = {**TEXT, "reference": "He ate a sandwich."}
+NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+
+# An evaluator, its options, what is judged, and a reply that both read.
+SAME: list[tuple[str, dict[str, Any], dict[str, str], str]] = [
+    ("criteria", {"criteria": "harmfulness"}, TEXT, "It hurts nobody.\n\nN"),
+    ("criteria", {"criteria": {"fun": "Is it fun?"}}, TEXT, "It is.\n\nY"),
+    ("labeled_criteria", {"criteria": "correctness"}, KNOWN, "He did not.\n\nN"),
+    ("score_string", {}, TEXT, "Rating: [[7]]"),
+    ("labeled_score_string", {"normalize_by": 10}, KNOWN, "Rating: [[10]]"),
+    ("labeled_score_string", {"criteria": {"accuracy": "7: close"}}, KNOWN, "Rating: [[7]]"),
+]
+
+
+@for_each("name, options, texts, reply", SAME)
+@pytest.mark.filterwarnings("ignore:.*:DeprecationWarning")
+def test_the_same_reply_gives_the_result_of_langchain_classic(name, options, texts, reply):
+    model = FakeChatModel(replies=[reply, reply])
+    ours = load_evaluator(name, llm=model, **options)
+    other: Any = theirs(name, llm=model, **options)
+    assert ours.evaluate_strings(**texts) == other.evaluate_strings(**texts)
+    assert ours.evaluation_name == other.evaluation_name
+    assert ours.requires_reference == other.requires_reference
+    for part in texts.values():
+        assert part in model.prompts[0]
+
+
+async def test_replies_as_data_are_read_too_and_keep_the_polarity():
+    model = FakeChatModel(replies=[{"reasoning": "It is.", "value": "Y"}])
+    harm = load_evaluator("criteria", llm=model, criteria="harmfulness")
+    result = await harm.aevaluate_strings(**TEXT)
+    assert result == {"reasoning": "It is.", "value": "Y", "score": 1}
+
+
+@for_each("reply", ["Rating: [[11]]", "[[3]] or [[4]]", "none", RuntimeError("down")])
+def test_what_was_not_judged_raises(reply):
+    model = FakeChatModel(replies=[reply, reply])
+    with pytest.raises(NotJudgedError):
+        load_evaluator("score_string", llm=model).evaluate_strings(**TEXT)
+
+
+async def test_pairs_are_asked_in_both_orders_by_the_criteria():
+    model = FakeChatModel(replies=answer)
+    evaluate = load_evaluator("pairwise_string", llm=model, criteria=["helpfulness", "wit"])
+    texts = {"prediction": "good good", "prediction_b": "bad", "input": "Why?"}
+    result = evaluate.evaluate_string_pairs(**texts)
+    assert (result["value"], result["score"], len(model.prompts)) == ("A", 1.0, 2)
+    assert "- helpfulness: " in model.prompts[0]
+    assert "- wit\n" in model.prompts[0]
+    even = {**texts, "prediction_b": "good good"}
+    tie = await evaluate.aevaluate_string_pairs(**even)
+    assert (tie["value"], tie["score"]) == (None, 0.5)
+    broken = load_evaluator("pairwise_string", llm=FakeChatModel(replies=lambda _: "?"))
+    with pytest.raises(NotJudgedError, match="unparsable"):
+        broken.evaluate_string_pairs(**texts)
+
+
+def test_a_prompt_of_the_callers_own_is_filled():
+    model = FakeChatModel(replies=["[[3]]"])
+    prompt = PromptTemplate.from_template("{criteria} | {input} | {prediction}")
+    evaluate = load_evaluator("score_string", llm=model, prompt=prompt, criteria={"a": "b"})
+    assert evaluate.evaluate_strings(**TEXT)["score"] == 3
+    assert "a: b | <input-" in model.prompts[0]
+
+
+WRONG: list[tuple[type[Exception], dict[str, Any], str]] = [
+    (OptionError, {"evaluator": "qa"}, "langchain_classic"),
+    (OptionError, {"evaluator": "criteria", "criteria": "wit"}, "among"),
+    (OptionError, {"evaluator": "criteria", "criteria": {}}, "mapping"),
+    (OptionError, {"evaluator": "criteria", "llm": None}, "llm"),
+    (OptionError, {"evaluator": "pairwise_string", "prompt": PromptTemplate.from_template("")},
+     "both orders"),
+]  # fmt: skip
+
+
+@for_each("error, options, words", WRONG)
+def test_what_is_not_taken_is_refused(error, options, words):
+    with pytest.raises(error, match=words):
+        load_evaluator(**{"llm": FakeChatModel(replies=[]), **options})
+
+
+def test_missing_texts_are_refused_and_needless_references_named():
+    evaluate = load_evaluator("criteria", llm=FakeChatModel(replies=["Fine.\nY"]))
+    with pytest.raises(InputError, match="input"):
+        evaluate.evaluate_strings(prediction="x")
+    with pytest.warns(UserWarning, match="labeled_"):
+        evaluate.evaluate_strings(**KNOWN)
+
+
+async def test_langsmith_gets_feedback():
+    model = FakeChatModel(replies=["[[7]]", "[[8]]"])
+    config = {"llm": model, "criteria": "detail"}
+    evaluator = LangChainStringEvaluator("labeled_score_string", config=config)
+    ids: dict[str, Any] = {"id": uuid.uuid4(), "trace_id": uuid.uuid4(), "start_time": NOW}
+    texts: dict[str, Any] = {"inputs": {"q": "?"}, "outputs": {"a": "b"}}
+    run = Run(name="r", run_type="chain", **ids, **texts)
+    example = Example(id=uuid.uuid4(), inputs={"q": "?"}, outputs={"a": "c"}, created_at=NOW)
+    feedback: Any = evaluator.as_run_evaluator().evaluate_run(run, example)
+    assert (feedback.key, feedback.score) == ("score_string:detail", 7)
+    assert (await evaluator.aevaluate_run(run, example)).score == 8
+    run.outputs = {"a": "b", "c": "d"}
+    with pytest.raises(InputError, match="prepare_data"):
+        evaluator.evaluate_run(run, example)
