@@ -1,6 +1,7 @@
 """What LangSmith's own client sends while a judge works."""
 
 import asyncio
+import json
 import threading
 from typing import Any
 
@@ -44,6 +45,23 @@ def test_each_role_of_a_panel_has_a_run_with_its_vote_under_the_call_it_came_by(
     assert len(played) == len(votes) == 5
     assert {trace.runs[run["parent_run_id"]]["name"] for run in played} == {"vote"}
     assert {run["outputs"]["preference"] for run in played} == {"A"}
+
+
+def test_no_trace_has_a_key_a_header_or_a_query_of_the_model(traced, serve):
+    server = serve(answer_call)
+    model = chat(
+        server,
+        api_key="sk-HIDDEN1",
+        default_headers={"X-Own": "HIDDEN2", "Authorization": "Bearer HIDDEN3"},
+        default_query={"code": "HIDDEN4"},
+        model_kwargs={"extra_headers": {"X-More": "HIDDEN5"}},
+        extra_body={"api_key": "HIDDEN6"},
+    )
+    trace = traced(lambda: of_method("relative", model).invoke(PAIR))
+    sent = server.calls[0]
+    assert {"HIDDEN2", "Bearer HIDDEN3", "HIDDEN5"} <= set(sent.headers.values())
+    assert trace.runs
+    assert "HIDDEN" not in json.dumps([*trace.runs.values()], default=str)
 
 
 def below(trace, run):

@@ -451,7 +451,7 @@ def _secrets(name: str, value: object) -> Iterator[str]:
 
 
 def masked(model: BaseChatModel) -> BaseChatModel:
-    """Return a copy of a model that masks its secrets in what it returns and raises.
+    """Return a copy of a model that masks its secrets in replies, errors and traces.
 
     They are what it was configured with: keys, headers, query values.
     """
@@ -484,6 +484,12 @@ def _class_of(kind: type[BaseChatModel], secrets: Secrets) -> type[BaseChatModel
             with _masked_errors(secrets):
                 result = await super()._agenerate(*args, **settings)
             return _masked_result(result, secrets)
+
+        def to_json(self) -> Any:
+            return _masked(super().to_json(), secrets)
+
+        def _get_invocation_params(self, stop: list[str] | None = None, **settings: Any) -> Any:
+            return _masked(super()._get_invocation_params(stop, **settings), secrets)
 
     Masked.__name__, Masked.__qualname__ = kind.__name__, kind.__qualname__
     Masked.__module__, Masked.__doc__ = kind.__module__, kind.__doc__
