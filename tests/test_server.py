@@ -33,8 +33,12 @@ def model():
 
 
 @pytest.fixture(scope="module")
-def url(model, tmp_path_factory):
-    home = tmp_path_factory.mktemp("server")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("server")
+
+
+@pytest.fixture(scope="module")
+def url(model, home):
     for name in ("langgraph.json", "graphs"):
         (home / name).symlink_to(ROOT / name)
     with socket.socket() as probe:
@@ -147,6 +151,28 @@ async def served(name, **context):
     return await entered(serve(name), **context)
 
 
+@pytest.mark.system
+@pytest.mark.parametrize(
+    "run",
+    [
+        {"input": {"input": "x"}},
+        {"input": {"input": "x" * 200_000, "output_a": "a", "output_b": "b"}},
+        {"input": PAIR, "context": {"samplez": 3}},
+        {"command": {"update": {"pair": 1}}},
+    ],
+)
+def test_a_refused_input_is_one_line_of_the_log(client, home, run):
+    before = (home / "log").read_text()
+    thread = client.threads.create()["thread_id"]
+    with pytest.raises(Exception, match=r"(?s)."):
+        client.runs.wait(thread, "relative", **run)
+    wait_until(lambda: "Background run failed" in (home / "log").read_text()[len(before) :])
+    said = (home / "log").read_text()[len(before) :]
+    assert said.count("Background run failed") == 1
+    assert "Traceback" not in said
+    assert "langchain_judges.errors." in said
+
+
 async def test_an_owner_bounds_the_calls_of_a_run(monkeypatch):
     # 40 samples, and each may be asked again once.
     assert (await served("cot_sc", samples=40)).options.samples == 40
@@ -162,6 +188,9 @@ async def test_an_owner_names_what_clients_may_set():
     graph = await entered(entry, criteria=["Depth"], scale=[1, 3])
     assert [each["name"] for each in graph.options.plan] == ["Depth"]
     assert set(graph.get_context_jsonschema()["properties"]) == {"criteria", "scale"}
+    audit = await entered(serve("audit", settable=("max_rounds", "recall")))
+    assert set(audit.get_context_jsonschema()["properties"]) == {"max_rounds", "recall"}
+    assert "risk" in (await served("audit")).get_context_jsonschema()["properties"]
     for context in ({"samples": 2}, {"preset": "paper"}):
         with pytest.raises(OptionError, match="can be set by the owner"):
             await entered(entry, **context)
@@ -228,6 +257,19 @@ async def test_a_longer_input_than_the_owner_allows_is_refused(monkeypatch):
     graph = await served("direct")
     with pytest.raises(InputError, match="characters; 200 are allowed here"):
         graph.invoke({**PAIR, "output_b": "bad" * 100})
+
+
+async def test_a_conversation_that_is_far_too_long_is_refused_before_it_is_read():
+    graph, read = await served("relative"), []
+
+    class Turn(dict):
+        def get(self, *names):
+            read.append(names)
+
+    turns = [Turn(role="user", content="x")] * 100_000
+    with pytest.raises(InputError, match="the input has 2,000,0"):
+        await graph.ainvoke({**PAIR, "input": turns})
+    assert read == []
 
 
 async def test_several_models_are_the_members_of_a_jury_and_the_first_serves_the_rest(

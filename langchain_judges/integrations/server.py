@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -33,7 +34,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph_sdk.runtime import ServerRuntime
 
 from langchain_judges.asking.models import resolve_model
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.failure_memory import FailureMemory
 from langchain_judges.methods.allure import create_allure_judge
 from langchain_judges.methods.allure.audit import create_allure_audit
@@ -43,7 +44,7 @@ from langchain_judges.methods.declaration import GraphOptions
 from langchain_judges.methods.describe import metadata_of
 from langchain_judges.methods.graph import Bounds, JudgeGraph, check_length
 from langchain_judges.methods.registry import COMBINATIONS, METHODS, load_judge, named
-from langchain_judges.options import check_client, settable
+from langchain_judges.options import check_client, client_schema, settable
 from langchain_judges.writing.registry import WRITERS, load_writer
 
 GraphEntry = Callable[[RunnableConfig, ServerRuntime[Any]], Awaitable[JudgeGraph]]
@@ -91,6 +92,24 @@ def _make_judge(name: str, model: str | BaseChatModel, **options: Any) -> JudgeG
     return load_judge(name, model, **options)
 
 
+class _OneLine(logging.Filter):
+    """A refused input is no error of the server: one line of its log, without a traceback."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        parts = record.msg if isinstance(record.msg, dict) else {}
+        event = str(parts.get("event", record.msg))
+        if not any(f"{kind.__module__}.{kind.__name__}'" in event for kind in _REFUSALS):
+            return True
+        for name in ("exc_info", "exception"):
+            parts.pop(name, None)
+        record.exc_info = record.exc_text = None
+        return not event.startswith("Run encountered")  # said again when the run has ended
+
+
+_REFUSALS = (InputError, OptionError)
+logging.getLogger("langgraph_api.worker").addFilter(_OneLine())
+
+
 class _Client:
     """What a client may set, of one class of options or of several that share a context."""
 
@@ -106,10 +125,15 @@ class _Client:
         }
         self.preset = names is None or "preset" in names
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All that may be set."""
-        return tuple(name for names in self._names.values() for name in names)
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON schema of all that may be set."""
+        parts = [client_schema(kind, names) for kind, names in self._names.items()]
+        whole = {key: value for part in parts for key, value in part.items()}
+        merged = {
+            key: {name: each for part in parts for name, each in part.get(key, {}).items()}
+            for key in ("properties", "$defs")
+        }
+        return {**whole, **merged}
 
     def check(self, options: Mapping[str, object]) -> None:
         """Check what a client sets.
@@ -166,14 +190,14 @@ def _entry(
         if calls > most:
             rule = f"may make {calls:,} calls; this server allows {most:,}"
             raise OptionError(f"a run with these options {rule}")
-        return graph.copy({"bounds": Bounds(_most_characters(), most, client.names)})
+        return graph.copy({"bounds": Bounds(_most_characters(), most, client.schema())})
 
     async def entry(config: RunnableConfig, runtime: ServerRuntime[Any]) -> JudgeGraph:
         execution = runtime.execution_runtime
         if execution is None:
             # Drawing a graph or reading a thread needs no model.
             graph = await asyncio.to_thread(make, GenericFakeChatModel(messages=iter(())))
-            return graph.copy({"bounds": Bounds(settable=client.names)})
+            return graph.copy({"bounds": Bounds(context=client.schema())})
         context = execution.context or config.get("configurable") or {}
         options = {name: value for name, value in context.items() if not _of_server(name)}
         check_length("the context", options, _most_characters())

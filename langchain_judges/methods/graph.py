@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, closing, contextmanager
 from dataclasses import is_dataclass
 from functools import cache
@@ -45,6 +45,8 @@ def read_input(source: object, schema: Any, most: int | None) -> object:
     Raises:
         InputError: A field is missing, or the row is too long.
     """
+    if isinstance(source, Command) and most is not None and (source.update or source.goto):
+        raise InputError("a client may resume a run, and not update it or choose its node")
     if source is None or isinstance(source, Command):
         return source
     needed, optional = _fields(schema)
@@ -52,6 +54,8 @@ def read_input(source: object, schema: Any, most: int | None) -> object:
         # The state of a graph that this judge is a node of; it may have fields of its own.
         state = {name: getattr(source, name, None) for name in (*needed, *optional)}
         source = {name: value for name, value in state.items() if value is not None}
+    if most is not None and isinstance(source, Mapping):
+        _check_size(source, most)
     if not isinstance(source, Mapping):
         names = ", ".join(f"`{key}`" for key in needed)
         raise InputError(
@@ -74,6 +78,26 @@ def is_unfinished(state: StateSnapshot) -> bool:
     follows them is not.
     """
     return bool(state.tasks)
+
+
+# Characters that a message takes as JSON at least, and any other part of a list.
+_MESSAGE, _PART = 20, 3
+
+
+def _check_size(source: Mapping[str, Any], most: int) -> None:
+    """Refuse what is far too long before it is read: messages take time, one by one.
+
+    Raises:
+        InputError: It has more than `most` characters, whatever they are.
+    """
+    least = 0
+    for part in source.values():
+        if isinstance(part, list) and part:
+            least += len(part) * (_PART if isinstance(part[0], str | int | float) else _MESSAGE)
+        elif isinstance(part, str):
+            least += len(part)
+    if least > most:
+        raise InputError(f"the input has {least:,} characters; {most:,} are allowed here")
 
 
 def check_length(name: str, data: object, most: int) -> None:
@@ -101,12 +125,12 @@ class Bounds(NamedTuple):
     Attributes:
         characters: Of a run's input; a longer one is refused.
         calls: Replies that one run may receive; the next call is refused.
-        settable: The options that a client may set.
+        context: The JSON schema of what a client may set.
     """
 
     characters: int | None = None
     calls: int | None = None
-    settable: Sequence[str] | None = None
+    context: Mapping[str, Any] | None = None
 
 
 class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
@@ -127,7 +151,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     def get_context_jsonschema(self) -> dict[str, Any]:
         """Return the options that the client of a server may set, as a JSON schema."""
-        return client_schema(type(self.options), self.bounds.settable)
+        return dict(self.bounds.context or client_schema(type(self.options)))
 
     bounds: Bounds
     log: ReplyLog | None
