@@ -49,6 +49,7 @@ FailureReason = Literal[
     "invalid_input",
     "input_cut",
     "lacking",
+    "read_as_json",
     "context_overflow",
     "missing",
     "unsure",
@@ -99,8 +100,10 @@ class Item(TypedDict):
     output: str | Messages
     expected: NotRequired[str | list[str]]
     source: NotRequired[str]
-    rubric: NotRequired[str]
-    """Criteria for this item alone, in place of the judge's."""
+    rubric: NotRequired[str | list[Any] | dict[str, Any]]
+    """Criteria for this item alone, in place of the judge's, as `rubric=` has them."""
+    media: NotRequired[list[dict[str, Any]]]
+    """Images, audio and files of the source, whose marks stand in it."""
     family: NotRequired[str]
     group: NotRequired[str]
     id: NotRequired[str]
@@ -300,24 +303,25 @@ def is_abstention(verdict: Mapping[str, Any]) -> bool:
     return said_so and decision(verdict) is None
 
 
-_NOTES = ("input_cut", "no_logprobs")
+_NOTES = ("input_cut", "no_logprobs", "read_as_json")
 """Reasons that note what a judgment lacked, not why there is none."""
 
 
-def _is_cut_row(failure: Mapping[str, Any]) -> bool:
-    return bool(failure.get("reason") == "input_cut" and failure.get("step") == "begin")
+def _is_of_reading(failure: Mapping[str, Any]) -> bool:
+    reason, step = failure.get("reason"), failure.get("step")
+    return reason == "read_as_json" or (reason == "input_cut" and step == "begin")
 
 
 def comment_of(verdict: Mapping[str, Any]) -> str:
     """Return a verdict's rationale, what the judge was not shown, and why there is no label."""
     comment = str(verdict.get("rationale") or "")
     failures = verdict.get("failures") or []
-    cut = [f["unit"] + " " + f["detail"] for f in failures if _is_cut_row(f)]
-    comment = " ".join([comment, *(f"Note: {each}." for each in cut)])
+    notes = [f"Note: {f['unit']} {f['detail']}." for f in failures if _is_of_reading(f)]
+    comment = " ".join([comment, *notes])
     if decision(verdict) is not None:
         return comment
     comment = comment or "Not judged."
-    for failure in [f for f in failures if not _is_cut_row(f)][:1]:
+    for failure in [f for f in failures if not _is_of_reading(f)][:1]:
         if failure["detail"] and failure["detail"] in comment:
             break
         place = ", ".join(filter(None, [failure.get("step"), failure.get("unit")]))

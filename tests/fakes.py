@@ -51,8 +51,8 @@ def goods(text: str) -> int:
 
 def unfenced(text):
     """Return a record as a prompt shows it, with marks in brackets in place of fences."""
-    text = re.sub(r"\n</[\w.-]+-[0-9a-f]{10}>", "\n", text).rstrip("\n")
-    return re.sub(r"<([\w.-]+)-[0-9a-f]{10}>", r"[\1]", text)
+    text = re.sub(r"\n</[\w./-]+-[0-9a-f]{10}>", "\n", text).rstrip("\n")
+    return re.sub(r"<([\w./-]+)-[0-9a-f]{10}>", r"[\1]", text)
 
 
 def writes(prompt: str) -> str:

@@ -16,6 +16,7 @@ from langchain.agents.middleware import (
     ToolRetryMiddleware,
 )
 from langchain.agents.structured_output import ToolStrategy
+from langchain_core.agents import AgentAction
 from langchain_core.documents import Document
 from langchain_core.load import dumpd
 from langchain_core.messages import (
@@ -152,6 +153,41 @@ def graph(kind: Any, update: Mapping[str, Any], given: Mapping[str, Any]) -> Any
     return builder.compile().invoke(given)
 
 
+STEPS = [
+    (AgentAction("track", {"n": 7}, "I look."), "in Kyiv"),
+    (AgentAction("track", {"n": 9}, ""), "in Oslo"),
+]
+OFFLOADED = {
+    "messages": [
+        AIMessage("", tool_calls=[call(7, "1")]),
+        ToolMessage("Too large: /large_tool_results/1", tool_call_id="1", name="track"),
+        AIMessage("In Kyiv."),
+    ],
+    "files": {
+        "/large_tool_results/1": {"content": ["parcel 7", "in Kyiv"], "created_at": "2026"},
+        "/report.md": "It is in Kyiv.",
+    },
+}
+"""The state of a deep agent that keeps a long result in a file."""
+SUPERVISED = [
+    AIMessage("", name="supervisor", tool_calls=[call(7, "1")]),
+    ToolMessage("to the finder", tool_call_id="1", name="track"),
+    AIMessage("", name="finder", tool_calls=[call(9, "2")]),
+    ToolMessage("in Oslo", tool_call_id="2", name="track"),
+    AIMessage("In Oslo.", name="finder"),
+    AIMessage("It is in Oslo.", name="supervisor"),
+]
+
+
+def executors() -> Iterator[tuple[str, Any]]:
+    """Yield what agents return whose work is not in messages alone."""
+    yield "executor: its steps", {"input": TASK, "output": "Both.", "intermediate_steps": STEPS}
+    traced = [[action.model_dump(), seen] for action, seen in STEPS]
+    yield "executor: traced", {"output": "Both.", "intermediate_steps": traced}
+    yield "deep agent: a result in a file", OFFLOADED
+    yield "graph: a supervisor's thread", {"messages": [HumanMessage(TASK), *SUPERVISED]}
+
+
 def graphs() -> Iterator[tuple[str, Any]]:
     """Yield states of graphs and of chains with documents."""
     found = {"documents": DOCUMENTS, "answer": "In Oslo."}
@@ -267,5 +303,5 @@ def texts() -> Iterator[tuple[str, Any]]:
 def shapes() -> dict[str, Any]:
     """Return every shape by its name."""
     kinds: tuple[Callable[[], Iterator[tuple[str, Any]]], ...]
-    kinds = (agents, graphs, messages, runs, texts)
+    kinds = (agents, executors, graphs, messages, runs, texts)
     return {name: value for kind in kinds for name, value in kind()}

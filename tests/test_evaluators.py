@@ -1,6 +1,8 @@
 """Judges as evaluators: every shape of inputs, both kinds of judges, sync and async."""
 
 import asyncio
+import base64
+import io
 import json
 import re
 import uuid
@@ -8,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langsmith.schemas import Example, Run
@@ -71,11 +74,11 @@ def test_sync_works_twice_after_async_in_one_process(serve):
 )
 def test_what_cannot_be_mapped_says_what_was_wanted_and_seen(source, text):
     with pytest.raises(InputError, match=text):
-        work_in({"a": 1, "b": 2}, source)
+        work_in({"a": 1, "b": [AIMessage("Yes.")]}, source)
 
 
 UNREADABLE: dict[str, tuple[Any, Any, str]] = {
-    "no key": ({"outputs": {"x": "1", "y": "2"}}, BAD, "got the keys 'x', 'y'"),
+    "no key": ({"outputs": {"x": "1", "y": [AIMessage("2")]}}, BAD, "got the keys 'x', 'y'"),
     "no outputs": ({"outputs": None}, BAD, "got nothing"),
     "no reference": ({"outputs": GOOD}, None, "`reference`: expected a text to compare"),
     "failed": (
@@ -96,6 +99,98 @@ async def test_a_row_that_cannot_be_read_is_feedback_without_a_score(case):
     assert message in result.comment
     assert result.extra["reason"] == "missing"
     assert result.source_run_id is None
+
+
+EMAIL = {"author": "Ann", "subject": "Hi", "thread": "Where are you?"}
+
+
+@for_each("outputs", [{"a": 1, "b": 2}, {"name": "Ann", "age": 7}, {"triage": EMAIL, "n": 1}])
+def test_data_without_a_usual_key_are_shown_whole_and_that_is_said(outputs):
+    model = FakeChatModel(replies=[{"explanation": "Yes.", "label": "1"}] * 2)
+    judge = rubric_judge(model=model, rubric="Is it good?")
+    example = an_example(None).model_copy(update={"inputs": {"email_input": EMAIL}})
+    result: Any = as_evaluator(judge).evaluate_run(a_run(outputs), example)
+    assert result.score == 1
+    assert all(json.dumps(each) in model.prompts[0] for each in (outputs, EMAIL))
+    keys = ", ".join(map(repr, outputs))
+    assert result.comment == (
+        "Yes. Note: output is shown whole, as JSON, as none of its keys is a usual one: "
+        f"{keys}."
+    )
+    [note] = result.extra["failures"]
+    assert note["reason"] == "read_as_json"
+
+
+ASSERTIONS = [
+    {"key": "polite", "comment": "It thanks the guest."},
+    {"key": "brief", "comment": "It has one sentence."},
+]
+CRITERIA: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
+    "assertions": ({}, {"assertions": ASSERTIONS}, ["polite", "brief"]),
+    "one assertion": ({}, {"assertions": ASSERTIONS[:1]}, ["polite"]),
+    "beside an answer": (
+        {},
+        {"answer": "Hello.", "assertions": ASSERTIONS},
+        ["polite", "brief"],
+    ),
+    "a text": ({}, {"criteria": "It thanks the guest."}, []),
+    "named": ({"rubric": "checks"}, {"checks": ["polite: It thanks the guest."]}, ["polite"]),
+    "made": (
+        {
+            "prepare": lambda run, example: {
+                "input": "Hi",
+                "output": run.outputs["answer"],
+                "rubric": example.outputs["own"],
+            }
+        },
+        {"own": ASSERTIONS},
+        ["polite", "brief"],
+    ),
+}
+
+
+@for_each("judged_by", [None, "correctness"])
+@for_each("form", ["objects", "data"])
+@for_each("case", CRITERIA)
+def test_criteria_of_a_row_are_a_feedback_each_and_no_expected_answer(case, form, judged_by):
+    options, reference, names = CRITERIA[case]
+    model = FakeChatModel(replies=highest)
+    run, example = a_run({"answer": "Thank you."}), an_example(reference)
+    if form == "data":
+        run, example = run.model_dump(), example.model_dump()
+    evaluator = as_evaluator(rubric_judge(model=model, rubric=judged_by), **options)
+    result: Any = evaluator.evaluate_run(run, example)
+    results = result["results"] if names else [result]
+    assert [each.key for each in results][1:] == names
+    assert [each.score for each in results] == [1] * len(results)
+    assert "It thanks the guest." in model.prompts[0]
+    assert ("<expected-answer" in model.prompts[0]) == ("answer" in reference)
+    assert "assertions" not in model.prompts[0]
+
+
+def test_a_place_that_is_named_and_empty_is_no_verdict():
+    model = FakeChatModel(replies=highest)
+    for place in ("reference", "rubric"):
+        named: Any = {place: "answer"}
+        evaluator: Any = as_evaluator(rubric_judge(model=model, rubric="Is it so?"), **named)
+        assert evaluator.evaluate_run(a_run({"answer": "x"}), an_example(None)).score is None
+    assert model.prompts == []
+
+
+@for_each(
+    "mime, kind", [("image/png", "image"), ("audio/wav", "audio"), ("application/pdf", "file")]
+)
+def test_attachments_of_an_example_are_sent_with_its_task(mime, kind):
+    model = FakeChatModel(replies=highest)
+    file = {"presigned_url": "", "reader": io.BytesIO(b"data"), "mime_type": mime}
+    example = an_example(None).model_copy(update={"attachments": {"a.bin": file}})
+    evaluator = as_evaluator(rubric_judge(model=model, rubric="Is it good?"))
+    for _ in range(2):
+        assert cast("Any", evaluator.evaluate_run(a_run({"answer": "x"}), example)).score == 1
+        content: Any = model.messages[-1][-1].content
+        sent = next(block for block in content if block.get("type") != "text")
+        assert (sent["type"], base64.b64decode(sent["base64"])) == (kind, b"data")
+        assert "Attached, a.bin:" in model.prompts[-1]
 
 
 def test_a_checkpointed_judge_gets_a_thread_for_each_row():
@@ -128,7 +223,7 @@ def test_three_runs_are_compared_each_with_each():
 
 
 def test_comparisons_without_a_verdict_have_reasons_and_no_score():
-    one, two = a_run({"x": 1, "y": 2}), a_run(GOOD)
+    one, two = a_run({"x": 1, "y": [AIMessage("2")]}), a_run(GOOD)
     for judge, outputs in ((bsm(), one), (broken(), a_run(BAD))):
         result = as_comparative_evaluator(judge)([outputs, two], an_example())
         assert set(result["scores"].values()) == {None}

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pandas
 import pytest
 from langchain.agents import create_agent
 from langchain_core.documents import Document
@@ -39,6 +40,7 @@ from tests.judges import answer, answer_call
 from tests.shapes import PARALLEL, shapes
 from tests.test_evaluators import a_run, an_example
 
+IMAGE = {"type": "image_url", "image_url": {"url": "https://example.org/ann.png"}}
 TASK, TEXT, KNOWN, SOURCE = "Greet the guest.", "Hey you.", "Good evening.", "The guest is Ann."
 RUBRIC = "Is the reply polite?"
 NAMES = {"reference": "expected-answer", "source": "source"}
@@ -80,7 +82,7 @@ def a_run_of(output):
 
 
 def rows(judge, reference=None, source=None, output=TEXT):
-    evaluator = as_evaluator(judge, reference="answer")
+    evaluator = as_evaluator(judge, reference="answer" if reference else None)
     evaluator.evaluate_run(a_run_of(output), example_of(reference, source))
 
 
@@ -204,6 +206,86 @@ def test_with_nothing_to_judge_by_no_model_is_asked(path):
     assert model.prompts == []
 
 
+# ---- each type of value, in each field, on each path is the same text
+
+VALUES = {
+    "a number": (4, "4"),
+    "a fraction": (0.5, "0.5"),
+    "a truth value": (True, "true"),
+    "texts": (["Red.", "Blue."], "Red.\nBlue."),
+    "data": ({"city": "Kyiv", "days": [1, 2]}, '{"city": "Kyiv", "days": [1, 2]}'),
+    "a message": (HumanMessage("Red."), "Red."),
+    "a dumped message": ({"role": "assistant", "content": "Red."}, "Red."),
+    "blocks": ([{"type": "text", "text": "Red."}], "Red."),
+}
+READERS = [invoke, many, called, rows, best, command_line, assistant]
+
+
+@for_each("path", READERS, ids=lambda path: path.__name__)
+@for_each("name", VALUES)
+def test_each_type_is_the_same_text_in_each_field_on_each_path(path, name):
+    value, text = VALUES[name]
+    if path in (command_line, assistant) and isinstance(value, HumanMessage):
+        value = value.model_dump()  # a file has no objects
+    prompt = prompt_of(path, {"output": value, "source": SOURCE}, rubric=RUBRIC)
+    assert blocks(prompt)["response"] == text
+    if path not in (best, rows) or name in ("a message", "data"):
+        known = blocks(prompt_of(path, {"reference": value}, rubric="correctness"))
+        each = "\n".join(["Any of these is right:", "- Red.", "- Blue."])
+        of_texts = {"expected-answers": each} if name == "texts" else {"expected-answer": text}
+        assert of_texts.items() <= known.items()
+
+
+NAMES_OF_OTHERS = [
+    {"question": TASK, "answer": TEXT, "ground_truth": KNOWN, "context": SOURCE},
+    {"query": TASK, "prediction": TEXT, "reference": KNOWN, "contexts": [SOURCE]},
+    {"prompt": TASK, "actual_output": TEXT, "expected_output": KNOWN, "documents": [SOURCE]},
+]
+
+
+@for_each("row", NAMES_OF_OTHERS)
+@for_each("path", ["invoke", "many", "frame", "file", "command"])
+def test_fields_are_known_by_their_usual_names_on_each_path(row, path, tmp_path):
+    model = FakeChatModel(replies=answer)
+    judge = create_allure_judge(model, rubric=RUBRIC)
+    table = tmp_path / "rows.jsonl"
+    table.write_text(json.dumps(row))
+    if path == "invoke":
+        judge.invoke(row)
+    elif path == "command":
+        on_the_command_line(judge, "allure", [row])
+    else:
+        of = {"many": [row], "frame": pandas.DataFrame([row]), "file": table}
+        list(judge_many(judge, of[path], progress=False))
+    expected = {"request": TASK, "response": TEXT, "expected-answer": KNOWN, "source": SOURCE}
+    assert blocks(model.prompts[0]) == expected
+
+
+def test_a_frame_of_numbers_is_judged_as_rows_of_them_are():
+    model = FakeChatModel(replies=answer)
+    judge = create_allure_judge(model, rubric=RUBRIC)
+    frame = pandas.DataFrame({"input": ["a", "b"], "output": [3, 4]})
+    for numbers in (frame, frame.to_dict("records"), frame.astype({"output": "int32"})):
+        assert all(row["judged"] for row in judge_many(judge, numbers, progress=False))
+    assert [blocks(each)["response"] for each in model.prompts[:4]] == ["3", "4", "3", "4"]
+
+
+# ---- media of a source
+
+
+@for_each("path", [invoke, many, called, rows, command_line, assistant])
+@for_each("form", ["blocks", "message"])
+def test_an_image_of_the_source_is_sent_on_every_path(path, form):
+    model = FakeChatModel(replies=answer)
+    picture = [{"type": "text", "text": "Ann:"}, IMAGE]
+    source = picture if form == "blocks" else [{"role": "user", "content": picture}]
+    path(create_allure_judge(model, rubric="groundedness"), source=source)
+    ((*_, request),) = model.messages
+    before, image, _ = cast("Any", request.content)[:3]
+    assert image == IMAGE
+    assert before["text"].endswith(mark_of(IMAGE))
+
+
 # ---- each shape on each path is the same record
 
 
@@ -242,7 +324,6 @@ def test_each_shape_on_each_path_is_the_same_record(path, every):
     assert said == expected
 
 
-IMAGE = {"type": "image_url", "image_url": {"url": "https://example.org/ann.png"}}
 PICTURE = [AIMessage([{"type": "text", "text": "Ann:"}, IMAGE])]
 
 

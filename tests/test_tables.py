@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from langchain_judges import create_relative_judge, create_rubric_judge, judge_many
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, JudgeError, OptionError, OutputError
-from langchain_judges.runs.sources import understood
+from langchain_judges.rows.lookup import understood
 from langchain_judges.testing import reply
 from langchain_judges.verdict import no_usage
 from tests.cases import for_each

@@ -27,9 +27,8 @@ from langchain_judges.rows.checks import (
     kind_of_result,
 )
 from langchain_judges.rows.files import nearest_file
-from langchain_judges.rows.lookup import CONTEXTS
+from langchain_judges.rows.lookup import CONTEXTS, FIELDS
 from langchain_judges.runs.sources import (
-    FIELDS,
     Records,
     Source,
     UnreadableTable,

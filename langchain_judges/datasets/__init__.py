@@ -37,7 +37,8 @@ from typing import Any
 from langchain_judges.datasets import items, pairs, summaries
 from langchain_judges.datasets.source import Source
 from langchain_judges.errors import OptionError, did_you_mean
-from langchain_judges.runs.sources import Columns, RowStream, TableForm, shown
+from langchain_judges.rows.lookup import Columns
+from langchain_judges.runs.sources import RowStream, TableForm, shown
 
 __all__ = ["knows", "load", "names", "rows"]
 

@@ -154,7 +154,7 @@ class _Contest:
         self,
         task: Text,
         expected: str | list[str] | None,
-        source: str | None,
+        source: object,
         texts: Mapping[int, Text],
     ) -> _Judged:
         known = expected[0] if isinstance(expected, list) else expected

@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from itertools import combinations
 from threading import Lock
-from typing import Any
+from types import SimpleNamespace
+from typing import Annotated, Any
 from uuid import UUID
 
 from langsmith import utils
@@ -40,6 +41,7 @@ from langchain_judges.integrations.framework_cases import (
     scores_of,
 )
 from langchain_judges.methods.describe import kind_of, marks_of
+from langchain_judges.options import Rule, check_value
 from langchain_judges.rows.fields import expected_in
 from langchain_judges.rows.lookup import TextSource, check_sources, check_words
 from langchain_judges.runs.run_state import ALIKE, Judge, all_lack
@@ -61,6 +63,11 @@ class Feedback(TypedDict):
 
 # How LangSmith is told to draw every score of this package.
 SCORES: dict[str, object] = {"type": "continuous", "min": 0, "max": 1}
+# Makes a row of a run and its example.
+Prepare = Annotated[
+    Callable[[Any, Any], Mapping[str, object]] | None,
+    Rule("a function of a run and its example that returns a row"),
+]
 # The names of feedback of the row that LangSmith evaluates, and whose they are. It calls the
 # evaluators of an experiment one after another for each row; none knows the others.
 _KEYS: ContextVar[tuple[tuple[str, str], dict[str, JudgeEvaluator]] | None] = ContextVar(
@@ -68,7 +75,7 @@ _KEYS: ContextVar[tuple[tuple[str, str], dict[str, JudgeEvaluator]] | None] = Co
 )
 
 
-def as_evaluator(
+def as_evaluator(  # noqa: PLR0913 - where each field stands
     judge: Judge,
     *,
     key: str | None = None,
@@ -76,6 +83,8 @@ def as_evaluator(
     output: TextSource = None,
     reference: TextSource = None,
     context: TextSource = None,
+    rubric: TextSource = None,
+    prepare: Prepare = None,
 ) -> JudgeEvaluator:
     """Make a judge an evaluator for LangSmith, which can also be called like openevals'.
 
@@ -101,6 +110,12 @@ def as_evaluator(
             the usual keys in the inputs (`context`, `documents`, `source`, `retrieved`), and
             in the outputs for a judge that needs a source. A judge of pairs reads it after
             the task.
+        rubric: Where the criteria of a row are, in the inputs or the reference outputs: a text,
+            a list, or LangSmith's assertions, each `{"key", "comment"}`. None: the judge's
+            own; of a judge that compares, those under `assertions`, `criteria` or `rubric` in
+            the reference outputs.
+        prepare: Makes the row that is judged, of the run and the example, in place of all
+            that: `lambda run, example: {"input": …, "output": …}`.
 
     Returns:
         An evaluator for `Client.evaluate` and `aevaluate`; a judge with several criteria
@@ -113,15 +128,30 @@ def as_evaluator(
         OptionError: `judge` takes neither a pair nor an item, or an option is not allowed.
     """
     check_words(key=key)
-    places = TextSources(input, output, reference, context)
-    return JudgeEvaluator(judge, key, CaseReader(judge, places))
+    check_value("prepare", prepare, Prepare)
+    places = TextSources(input, output, reference, context, rubric)
+    return JudgeEvaluator(judge, key, CaseReader(judge, places), prepare)
+
+
+# What a run has beside its own fields, where it is JSON.
+_RUN_FIELDS = ("error", "child_runs", "outputs", "inputs", "run_type")
+
+
+def _as_object(value: Any, fields: Sequence[str]) -> Any:
+    """Return a run or an example, also where LangSmith gives it as JSON."""
+    if not isinstance(value, Mapping):
+        return value
+    return SimpleNamespace(**{**dict.fromkeys((*fields, "id", "inputs", "outputs")), **value})
 
 
 class JudgeEvaluator(RunEvaluator):
     """A judge as an evaluator of LangSmith or openevals; create it with `as_evaluator`."""
 
-    def __init__(self, judge: Judge, key: str | None, reader: CaseReader) -> None:
+    def __init__(
+        self, judge: Judge, key: str | None, reader: CaseReader, prepare: Prepare = None
+    ) -> None:
         """Create the evaluator, without a call to a model."""
+        self._prepare = prepare
         self.judge = judge
         self.marks = marks_of(judge)
         self.key = key or feedback_key(judge)
@@ -201,14 +231,18 @@ class JudgeEvaluator(RunEvaluator):
     async def _evaluate(
         self, run: Run, example: Example | None, run_id: uuid.UUID | None
     ) -> EvaluationResult | EvaluationResults:
+        run, example = _as_object(run, _RUN_FIELDS), _as_object(example, ())
         self._check_keys(run)
         inputs = example.inputs if example else run.inputs
         reference = example.outputs if example else None
+        attached = getattr(example, "attachments", None) or {}
         metadata = {"target_run_id": str(run.id)}
 
         def case() -> dict[str, object]:
+            if self._prepare:
+                return self._prepared(run, example)
             row = EvaluatedRow(inputs, self._reader.outputs(run), reference)
-            return self._reader.case(row)
+            return self._reader.case(row._replace(attachments=attached))
 
         outcome, ran = await self._judge(case, run_id or uuid.uuid4(), metadata)
         self._remember(run.id, outcome["verdict"])
@@ -227,6 +261,17 @@ class JudgeEvaluator(RunEvaluator):
             for each in scores_of(outcome, self.key)
         ]
         return {"results": results} if len(results) > 1 else results[0]
+
+    def _prepared(self, run: object, example: object) -> dict[str, object]:
+        """Return the row that the caller makes of a run and its example.
+
+        Raises:
+            InputError: It is none.
+        """
+        row = self._prepare(run, example) if self._prepare else None
+        if not isinstance(row, Mapping):
+            raise InputError(f"`prepare` must return a row, got {type(row).__name__}")
+        return dict(row)
 
     def _check_keys(self, run: Run) -> None:
         """Check that no other evaluator of the experiment gives feedback by the same names.

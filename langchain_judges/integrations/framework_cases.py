@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import uuid
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple, NotRequired, Unpack
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, Unpack, cast
 
 from langchain_core.runnables import RunnableConfig
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.effects import Effect
+from langchain_judges.asking.reading import Problem
 from langchain_judges.errors import InputError, JudgeError, LackingError
 from langchain_judges.methods.describe import kind_of, marks_of, unwrapped
 from langchain_judges.methods.rubric.criteria import ready_names
@@ -18,14 +21,24 @@ from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.rows.checks import kind_of_verdict
 from langchain_judges.rows.fields import (
     asked_in,
+    criteria_in,
     expected_in,
+    media_of,
     outputs_of,
     reference_in,
     source_in,
     task_in,
     work_in,
 )
-from langchain_judges.rows.lookup import TextSource, check_sources, context_in, keys_in
+from langchain_judges.rows.lookup import (
+    TextSource,
+    check_sources,
+    context_in,
+    find,
+    keys_in,
+)
+from langchain_judges.rows.media import content_in
+from langchain_judges.rows.messages import as_json
 from langchain_judges.rows.texts import Text
 from langchain_judges.runs.run_state import Judge
 from langchain_judges.verdict import (
@@ -53,7 +66,8 @@ def item_for(
     output: Text | None,
     *,
     expected: str | list[str] | None = None,
-    source: str | None = None,
+    source: object = None,
+    rubric: object = None,
 ) -> dict[str, object]:
     """Return an `Item` with the given fields that are not empty.
 
@@ -62,7 +76,13 @@ def item_for(
     Raises:
         InputError: The judge has nothing to judge it by.
     """
-    fields = {"output": output, "expected": expected or None, "source": source or None}
+    fields = {
+        "output": output,
+        "expected": expected or None,
+        "source": context_in(source),
+        "media": media_of(source) or None,
+        "rubric": criteria_in(rubric) if isinstance(rubric, list) else rubric,
+    }
     given = {name: value for name, value in fields.items() if value is not None}
     item: dict[str, object] = {"input": task, **given}
     check_basis_of(judge, item)
@@ -70,12 +90,12 @@ def item_for(
 
 
 def pair_for(
-    task: Text, a: Text, b: Text, *, reference: str | None = None, source: str | None = None
+    task: Text, a: Text, b: Text, *, reference: str | None = None, source: object = None
 ) -> dict[str, object]:
     """Return a `Pair`; a source is appended to the task as such."""
-    if source:
+    if text := context_in(source):
         asked = [{"role": "user", "content": task}] if isinstance(task, str) else task
-        task = [*asked, {"role": "source", "content": source}]
+        task = [*asked, {"role": "source", "content": content_in(source) or text}]
     pair: dict[str, object] = {"input": task, "output_a": a, "output_b": b}
     return {**pair, "reference": reference} if reference else pair
 
@@ -103,6 +123,7 @@ class TextSources(NamedTuple):
     output: TextSource
     reference: TextSource
     context: TextSource
+    rubric: TextSource = None
 
 
 class EvaluatedRow(NamedTuple):
@@ -110,6 +131,7 @@ class EvaluatedRow(NamedTuple):
 
     Attributes:
         called: Whether the reference comes from a caller, and not from a data set.
+        attachments: Files of the example, by name, as LangSmith has them.
     """
 
     inputs: object
@@ -117,6 +139,11 @@ class EvaluatedRow(NamedTuple):
     reference: object = None
     context: object = None
     called: bool = False
+    attachments: Mapping[str, Any] = {}
+
+
+# Where the criteria of one row stand beside, or in place of, its reference.
+_CRITERIA = ("assertions", "criteria", "rubric")
 
 
 class CaseReader:
@@ -129,8 +156,8 @@ class CaseReader:
         options = _options(judge)
         self._needs_source = options is not None and options.needs_source
         self._judges_source = options is not None and options.judges_source
-        compares = options is None or options.compares
-        self._names_reference = places.reference is not None or compares
+        self._compares = options is None or options.compares
+        self._names_reference = places.reference is not None or self._compares
 
     def outputs(self, run: Run) -> object:
         """Return a run's outputs, with the tools it used unless `output` is set.
@@ -159,26 +186,29 @@ class CaseReader:
         """
         # Without inputs the task is what stands at the beginning of the work.
         asked = asked_in(row.outputs, self.places.output) if row.inputs is None else None
-        task = asked or task_in(row.inputs, self.places.input)
+        said = asked or task_in(row.inputs, self.places.input)
+        task = with_attachments(said, row.attachments)
         text = None if self._judges_source else self._work(row.outputs, task)
-        source = context_in(row.context) or self._source(row.inputs, row.outputs)
-        if source is None and self._needs_source:
+        given = context_in(row.context) is not None
+        source = row.context if given else self._source(row.inputs, row.outputs)
+        if context_in(source) is None and self._needs_source:
             raise LackingError(
                 "`context`: the judge needs a source to check against; name it by `context=`: "
                 "a key or a path in the inputs or the outputs. The inputs are "
                 f"{keys_in(row.inputs)}, the outputs {keys_in(row.outputs)}"
             )
         if self.kind == "item":
-            expected = None
-            if row.reference and (row.called or self._names_reference):
-                expected = expected_in(row.reference, self.places.reference)
-            return item_for(self.judge, task, text, expected=expected, source=source)
+            rubric, reference = self._criteria(row)
+            expected = self._expected(row, reference, bool(rubric))
+            more: dict[str, Any] = {"expected": expected, "source": source, "rubric": rubric}
+            item = item_for(self.judge, task, text, **more)
+            return self._noted(item, row._replace(reference=reference), said, expected)
         if text is None:  # for the types: a judge of pairs has no such rubric
             raise InputError("`output`: there is nothing to judge")
         if row.reference is None or row.reference == {}:
             raise InputError("`reference`: expected a text to compare with, got nothing")
         other = work_in(row.reference, self.places.reference, "reference", task=task)
-        return pair_for(task, text, other, source=source)
+        return self._noted(pair_for(task, text, other, source=source), row, said, other)
 
     def sides(
         self, inputs: object, a: object, b: object, reference: object
@@ -197,10 +227,91 @@ class CaseReader:
     def _work(self, outputs: object, task: Text) -> Text:
         return work_in(outputs, self.places.output, task=task)
 
-    def _source(self, inputs: object, outputs: object) -> str | None:
+    def _noted(
+        self, case: dict[str, object], row: EvaluatedRow, task: object, known: object
+    ) -> dict[str, object]:
+        """Return a case with what is to be said where data were read as a whole."""
+        output = case.get("output", case.get("output_a"))
+        read = ("input", row.inputs, task), ("output", row.outputs, output)
+        notes: list[Failure] = []
+        for field, value, text in (*read, ("reference", row.reference, known)):
+            is_named = self.places._asdict()[field] is not None
+            if is_named or not isinstance(value, Mapping) or len(value) < 2:
+                continue
+            if text == as_json(value):
+                keys = ", ".join(map(repr, value))
+                detail = f"is shown whole, as JSON, as none of its keys is a usual one: {keys}"
+                notes.append(Problem("read_as_json", detail).failure("input", field))
+        return {**case, "notes": notes} if notes else case
+
+    def _expected(
+        self, row: EvaluatedRow, reference: object, has_criteria: bool
+    ) -> str | list[str] | None:
+        """Return the expected answer of a row, if it has one that the judge is to see.
+
+        Raises:
+            InputError: A place is named for it, and there is none.
+        """
+        if reference and (row.called or self._names_reference):
+            return expected_in(reference, self.places.reference)
+        if self.places.reference is not None and not has_criteria:
+            raise LackingError("`reference`: it is named, and the example has no outputs")
+        return None
+
+    def _criteria(self, row: EvaluatedRow) -> tuple[object, object]:
+        """Return the criteria of a row, and its reference without them.
+
+        Criteria and LangSmith's assertions are no expected answer.
+
+        Raises:
+            InputError: A place is named for them, and they are not there.
+        """
+        reference, place = row.reference, self.places.rubric
+        if place is not None:
+            found = _found(place, (row.inputs, reference))
+        elif isinstance(reference, Mapping) and self._compares:
+            found = next((reference[n] for n in _CRITERIA if reference.get(n)), None)
+        else:
+            return None, reference
+        if isinstance(reference, Mapping):
+            own = (name for name in reference if reference[name] is not found)
+            reference = {name: reference[name] for name in own}
+        return found, reference
+
+    def _source(self, inputs: object, outputs: object) -> object:
         # What a response was made of is no source of its task, unless a judge needs one.
         usual = self.places.context is None and not self._needs_source
         return source_in(inputs, None if usual else outputs, self.places.context)
+
+
+def _found(place: TextSource, values: Sequence[object]) -> object:
+    """Return what stands at a place in the first of some values that has it."""
+    if callable(place):
+        return find({"inputs": values[0], "reference_outputs": values[1]}, "rubric", place)
+    with suppress(InputError):
+        return find(values[0], "rubric", place)
+    return find(values[1], "rubric", place)
+
+
+def with_attachments(task: Text, attachments: Mapping[str, Any]) -> Text:
+    """Return a task with the files of its example, each behind its name."""
+    blocks: list[dict[str, Any]] = []
+    for name, file in attachments.items():
+        data, mime = file["reader"].read(), str(file.get("mime_type") or "")
+        file["reader"].seek(0)  # the next evaluator reads it too
+        kind = mime.partition("/")[0]
+        blocks.append({"type": "text", "text": f"Attached, {name}:"})
+        if kind == "text":
+            blocks.append({"type": "text", "text": data.decode("utf-8", "replace")})
+        else:
+            kind = kind if kind in ("image", "audio", "video") else "file"
+            content = base64.b64encode(data).decode()
+            blocks.append({"type": kind, "base64": content, "mime_type": mime})
+    if not blocks:
+        return task
+    if isinstance(task, str):
+        return [{"role": "user", "content": [{"type": "text", "text": task}, *blocks]}]
+    return [*task, {"role": "user", "content": blocks}]
 
 
 # The verdict of a judge of either kind; that of another runnable may lack fields.
@@ -212,10 +323,12 @@ class JudgmentResult(TypedDict):
 
     Attributes:
         subscores: Those of a judge of pairs have other fields.
+        of_row: Whether they are by criteria of the row itself.
     """
 
     verdict: CaseVerdict
     subscores: NotRequired[list[CriterionScore]]
+    of_row: NotRequired[bool]
 
 
 async def outcome_of(
@@ -229,16 +342,23 @@ async def outcome_of(
     """
     if getattr(unwrapped(judge), "checkpointer", None):
         config["configurable"] = {"thread_id": str(uuid.uuid4())}
+    row = {name: value for name, value in case.items() if name != "notes"}
     outcome: JudgmentResult = await Effect(
-        lambda: judge.invoke(dict(case), config), lambda: judge.ainvoke(dict(case), config)
+        lambda: judge.invoke(row, config), lambda: judge.ainvoke(row, config)
     )
-    return outcome
+    if notes := case.get("notes"):
+        verdict: Any = outcome["verdict"]
+        failures = [*(verdict.get("failures") or []), *cast("list[Failure]", notes)]
+        verdict = {**verdict, "failures": failures}
+        outcome = {**outcome, "verdict": verdict}
+    of_row = not isinstance(case.get("rubric"), str | None)
+    return {**outcome, "of_row": True} if of_row else outcome
 
 
 def criteria_of(outcome: JudgmentResult, key: str) -> list[CriterionScore]:
-    """Return the sub-scores of a judge of one text with several criteria."""
+    """Return the sub-scores of a judge of one text with several criteria, or those of a row."""
     parts = outcome.get("subscores") or []
-    if len(parts) < 2 or kind_of_verdict(parts[0]) == "pair":
+    if len(parts) < (1 if outcome.get("of_row") else 2) or kind_of_verdict(parts[0]) == "pair":
         return []
     return [part for part in parts if part["criterion"] != key]
 

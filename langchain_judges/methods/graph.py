@@ -27,6 +27,7 @@ from langchain_judges.methods.declaration import GraphOptions, JudgeSpec
 from langchain_judges.options import client_schema
 from langchain_judges.rows.checks import fields_of
 from langchain_judges.rows.fields import plain_row
+from langchain_judges.rows.lookup import named_row
 from langchain_judges.verdict import decision
 
 if TYPE_CHECKING:
@@ -64,7 +65,10 @@ def read_input(source: object, schema: Any, most: int | None) -> object:
     row = plain_row(source)
     absent = [key for key in needed if row.get(key) is None]
     if absent:
-        raise InputError(f"the field `{absent[0]}` is missing or null; {fields_of(source)}")
+        raise InputError(
+            f"the field `{absent[0]}` is missing or null; {fields_of(source)}: name one "
+            f"of them `{absent[0]}`, or rows by `judge_many(columns={{{absent[0]!r}: …}})`"
+        )
     row = {**dict.fromkeys((*needed, *optional)), **row}
     if most is not None:
         check_length("the input", row, most)
@@ -261,6 +265,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     def _read(self, source: object) -> object:
         if isinstance(source, Mapping):
+            source = named_row(source, getattr(self.options, "takes", None))
             source = self.options.given(source)
         row = read_input(source, self.builder.input_schema, self.bounds.characters)
         items = row.get("items") if isinstance(row, Mapping) else None

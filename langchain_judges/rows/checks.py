@@ -258,7 +258,8 @@ def check_item(item: Any) -> None:
     """
     _check_is(item, dict, "an item", "an object")
     _check_texts(item, ("input", "output"))
-    for field in ("source", "rubric", "family", "group"):
+    _check_is(item.get("rubric"), str | list | Mapping | None, "`rubric`", "text or criteria")
+    for field in ("source", "family", "group"):
         _check_is(item.get(field), str | None, f"`{field}`", "a text")
     if item.get("source"):
         check_text(item["source"], "source")

@@ -26,7 +26,7 @@ from langchain_judges.rows.lookup import (
     find,
     follow,
 )
-from langchain_judges.rows.media import content_in
+from langchain_judges.rows.media import content_in, media_in
 from langchain_judges.rows.messages import as_json, call_in, messages_in, text_in
 from langchain_judges.rows.record import answered, begins, ended, record_in
 from langchain_judges.rows.texts import (
@@ -49,28 +49,72 @@ def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     {'input': [{'role': 'user', 'content': 'Why?'}], 'output': 'So.'}
     """
     copy = dict(row)
+    if isinstance(copy.get("intermediate_steps"), list):
+        copy["output"] = {name: copy.pop(name, None) for name in _OF_EXECUTOR}
+    # The output of an example may be a pair.
+    sides = [name for name in _SIDES if name in copy and not _is_pair(copy[name])]
     if "input" in copy:
         copy["input"] = _read_or_left(task_in, copy["input"])
-    elif "output" in copy and (asked := asked_in(copy["output"])):
+    elif sides and (asked := _asked_by_all([copy[name] for name in sides])):
         copy["input"] = asked
     beside = context_in(context_of(copy.get("output")))
-    for name in ("output", "output_a", "output_b"):
-        value = copy.get(name)
-        # The output of an example may be a pair.
-        if name in copy and not (isinstance(value, Mapping) and "output_a" in value):
-            copy[name] = _read_or_left(lambda v: _work_of_row(v, copy.get("input")), value)
+    for name in sides:
+        copy[name] = _read_or_left(lambda v: _work_of_row(v, copy.get("input")), copy[name])
     for name in ("reference", "expected", "instruction"):
         if name in copy:
             copy[name] = _words(copy[name], takes_data=name != "instruction")
     if not {"output_a", "concepts", "corrected"} & copy.keys():
-        source = context_in(context_of(copy))
-        if source is not None or "source" in copy:
-            copy["source"] = source
-        copy |= {OF_OUTPUT: beside} if beside else {}
+        copy |= _of_item(copy) | ({OF_OUTPUT: beside} if beside else {})
     if isinstance(items := copy.get("items"), list):  # of an audit
         copy["items"] = [plain_row(i) if isinstance(i, Mapping) else i for i in items]
     return copy
 
+
+_SIDES = ("output", "output_a", "output_b")
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, Mapping) and "output_a" in value
+
+
+def _asked_by_all(sides: Sequence[object]) -> PlainText | None:
+    """Return the task that stands in the work of a row, if it is the same on each side."""
+    first, *others = (asked_in(side) for side in sides)
+    return first if all(other == first for other in others) else None
+
+
+def _of_item(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an item alone has: the text of its source, media in it, its criteria."""
+    found, own = context_of(row), row.get("rubric") or row.get("assertions")
+    text, media = context_in(found), media_of(found)
+    return (
+        ({"source": text} if text is not None or "source" in row else {})
+        | ({"media": media} if media else {})
+        | ({"rubric": criteria_in(own)} if isinstance(own, list) else {})
+    )
+
+
+def media_of(source: object) -> list[Mapping[str, object]]:
+    """Return the images, audio and files in a source, whose marks stand in its text."""
+    return list(media_in(messages_in(source) or source))
+
+
+def criteria_in(criteria: Sequence[object]) -> list[object]:
+    """Return criteria of a row as a rubric takes them, and LangSmith's assertions as criteria.
+
+    >>> criteria_in([{"key": "polite", "comment": "It thanks."}, "Tone"])
+    [{'name': 'polite', 'description': 'It thanks.'}, 'Tone']
+    """
+    return [
+        {"name": str(each["key"]), "description": str(each.get("comment") or "")}
+        if isinstance(each, Mapping) and "key" in each
+        else each
+        for each in criteria
+    ]
+
+
+# What an AgentExecutor returns beside its input.
+_OF_EXECUTOR = ("output", "intermediate_steps")
 
 _SHOWN = ("input", "output", "output_a", "output_b", "reference", "expected", "source")
 
@@ -101,13 +145,20 @@ def show(row: Mapping[str, object]) -> str:
 def _read_or_left(read: Callable[[object], object], value: object) -> object:
     if isinstance(value, str):  # nearly all of them
         return value
-    readable = isinstance(value, Mapping | BaseModel) or is_run(value) or record_in(value)
-    if not readable:
-        return value
+    is_record = isinstance(value, Mapping | BaseModel) or is_run(value) or record_in(value)
     try:
-        return read(value)
+        if is_record:
+            return read(value)
+        return _text(value, "output") if _is_words(value) else value
     except InputError:
         return value
+
+
+def _is_words(value: object) -> bool:
+    """Return whether a value is a number, a truth value, or a list of texts or of blocks."""
+    if isinstance(value, list):
+        return all(map(_is_part, value))
+    return isinstance(value, bool | int | float) or type(value).__module__ == "numpy"
 
 
 def _work_of_row(value: object, task: object) -> PlainText:
@@ -121,6 +172,8 @@ def _words(value: object, *, takes_data: bool = False) -> object:
     """Return the text of a message, of an agent's work or of data; of a list each of them."""
     if isinstance(value, str) or value is None:
         return value
+    if not isinstance(value, list) and _is_words(value):
+        return _text(value, "reference")
     record = record_in(value)
     # An image is not text: it is left for the check that rejects it by the field's name.
     if any(content_in(message["content"]) for message in record):
@@ -157,6 +210,8 @@ def asked_in(outputs: object, source: TextSource = None) -> PlainText | None:
     Of a conversation in which the user says more, it is `CONVERSATION`; without a user None.
     """
     try:
+        if is_run(outputs) and outputs.inputs:
+            return task_in(outputs.inputs)
         record = record_in(_part(outputs, "output", source))
     except InputError:
         return None
@@ -328,8 +383,8 @@ def expected_in(value: object, source: TextSource = None) -> str | list[str]:
     return _reference_of(answers)
 
 
-def source_in(inputs: object, outputs: object, source: TextSource = None) -> str | None:
-    """Return the source that an application used, from its inputs or its outputs.
+def source_in(inputs: object, outputs: object, source: TextSource = None) -> object:
+    """Return the source that an application used, as it stands in its inputs or its outputs.
 
     Args:
         inputs: The application's inputs.
@@ -349,10 +404,9 @@ def source_in(inputs: object, outputs: object, source: TextSource = None) -> str
             part = follow(inputs, "context", source)
         except InputError:
             part = follow(outputs, "context", source)
-    text = context_in(part)
-    if source is not None and text is None:
+    if source is not None and context_in(part) is None:
         raise InputError("`context`: there is nothing to check against, got nothing")
-    return text
+    return part
 
 
 def _text(value: object, field: Field) -> str:

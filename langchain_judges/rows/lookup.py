@@ -8,16 +8,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from annotated_types import MinLen
 
-from langchain_judges.errors import InputError
+from langchain_judges.errors import InputError, did_you_mean
 from langchain_judges.options import Rule, check_value
-from langchain_judges.rows.media import content_in
+from langchain_judges.rows.checks import ANNOTATIONS
+from langchain_judges.rows.media import content_in, kind_of_block, mark_of
 from langchain_judges.rows.messages import messages_in
 from langchain_judges.rows.record import is_state, record_in, values_of
-from langchain_judges.rows.texts import plain
+from langchain_judges.rows.texts import READ, plain
 
 # Where a text is found: a key, a path such as `"answer.text"` or `"choices.0"`, a function of
 # the whole value, or None to search the usual keys.
@@ -25,7 +26,7 @@ TextSource = Annotated[
     str | Callable[[Any], object] | None, Rule("a key, a path or a function")
 ]
 
-Field = Literal["input", "output", "reference", "context"]
+Field = Literal["input", "output", "reference", "context", "rubric"]
 
 # The names under which people have what a text is checked against.
 CONTEXTS = (
@@ -37,6 +38,113 @@ CONTEXTS = (
 OF_OUTPUT = "documents_of_output"
 # Where a line of a document would read as the beginning of another one.
 _LIKE_A_HEAD = re.compile(r"^(?=(?:> )*\[\d+\](?: |$))", re.MULTILINE)
+
+# Fields of a row to which a column may be mapped.
+FIELDS = frozenset({*READ, *ANNOTATIONS, "id", "task_kind", "family", "chosen", "rejected"})
+# Field of a row → its column.
+Columns = Mapping[str, str]
+
+_SIDE = "answer_{0} response_{0} text_{0} output_{1} answer_{1} response_{1} {0} completion_{0}"
+_NAMES = {
+    "input": "question prompt query instruction task request user article user_input inputs"
+    " message problem",
+    "output": "response reply completion prediction generation answer text model_output"
+    " assistant summary outputs actual_output",
+    "output_a": _SIDE.format("a", 1) + " model_a_output",
+    "output_b": _SIDE.format("b", 2) + " model_b_output",
+    "source": "context contexts document documents retrieved_contexts",
+    "expected": "reference ground_truth expected_output reference_answer gold reference_output",
+    "reference": "reference_answer ground_truth expected_output",
+}
+NAMES = {field: names.split() for field, names in _NAMES.items()}
+"""Usual names of the fields of a row."""
+_NEEDED = {"pair": ["input", "output_a", "output_b"], "item": ["input", "output"]}
+_OPTIONAL = {"pair": ["reference"], "item": ["expected", "source"]}
+
+
+def understood(
+    names: Sequence[str], columns: Columns | None, takes: str, *, whole: bool = True
+) -> dict[str, str]:
+    """Return the columns of a table by field: those named, and those with a usual name.
+
+    A field whose own name is a column keeps it.
+
+    Args:
+        names: The table's columns.
+        columns: Field → column, as a person named them.
+        takes: `"pair"` or `"item"`.
+        whole: Whether every field that is needed must be there.
+
+    Raises:
+        InputError: A field that is needed has no column; the message names what is there, and
+            the nearest.
+    """
+    found = dict(columns or {})
+    plain = {_plain_name(name): name for name in names if name not in found.values()}
+    rivals = {"chosen", "rejected"} <= {*names, *found}
+    # `reference`, a field of pairs, is also what people call an item's `expected`.
+    taken = FIELDS - {"reference"}
+    for field in (*_NEEDED[takes], *_OPTIONAL[takes]):
+        if field in found or field in names or (rivals and field.startswith("output_")):
+            continue
+        known = (name for name in (field, *NAMES[field]) if name in plain)
+        if name := next((name for name in known if plain[name] not in taken), None):
+            found[field] = plain.pop(name)
+        elif whole and field in _NEEDED[takes]:
+            raise _not_found(field, names, takes)
+    return found
+
+
+def _plain_name(name: str) -> str:
+    return re.sub(r"[\s\-]+", "_", str(name).strip()).casefold()
+
+
+def _not_found(field: str, names: Sequence[str], takes: str) -> InputError:
+    own = {_plain_name(name) for name in names}
+    if field == "output_a" and own & {"output", *NAMES["output"]}:
+        what = "these rows are single texts, and the judge compares two"
+    elif field == "output" and own & {"output_a", *NAMES["output_a"]}:
+        what = "these rows are pairs, and the judge takes one text"
+    else:
+        usual = [field, *NAMES[field]]
+        alike = (repr(name) for name in names if did_you_mean(_plain_name(name), usual))
+        what = f"name it by `columns` {field}={next(alike, 'COLUMN')}"
+    there = ", ".join(map(repr, names)) or "none"
+    return InputError(f"no column for `{field}` is found; there are {there}; {what}")
+
+
+def named_row(row: Mapping[str, Any], takes: str | None) -> Mapping[str, Any]:
+    """Return a row with the fields that stand under another of their usual names.
+
+    >>> named_row({"question": "Why?", "prediction": "So."}, "item")
+    {'input': 'Why?', 'output': 'So.'}
+    """
+    if takes not in _NEEDED:
+        return row
+    there = [str(name) for name, value in row.items() if value is not None]
+    columns = understood(there, None, takes, whole=False)
+    return mapped(row, columns) if columns else row
+
+
+# Two ways to name a pair's texts: naming one leaves columns that have the other's names.
+_RIVALS = ({"output_a", "output_b"}, {"chosen", "rejected"})
+
+
+def mapped(record: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
+    """Return a record with the named columns as fields.
+
+    Raises:
+        InputError: A column is missing.
+    """
+    if missing := next((each for each in columns.values() if each not in record), None):
+        hint = did_you_mean(missing, record)
+        raise InputError(f"no column {missing!r}; {hint}there are {list(record)!r}")
+    used = set(columns.values())
+    for mine, others in (_RIVALS, _RIVALS[::-1]):
+        used |= others if mine & columns.keys() else set()
+    rest = {name: value for name, value in record.items() if name not in used}
+    return rest | {field: record[column] for field, column in columns.items()}
+
 
 USUAL: dict[Field, tuple[str, ...]] = {
     "input": (
@@ -53,6 +161,8 @@ USUAL: dict[Field, tuple[str, ...]] = {
     ),
     "context": CONTEXTS,
 }
+# What is found in data by none of these may have a usual name of a column.
+USUAL = {field: tuple(dict.fromkeys((*n, *NAMES.get(field, ())))) for field, n in USUAL.items()}
 
 
 def check_words(**options: object) -> None:
@@ -94,7 +204,7 @@ def find(value: object, field: Field, source: TextSource, *, named: bool = False
         return follow(value, field, source)
     while isinstance(value, Mapping) and not _is_record(value, field):
         names = [name for name in USUAL[field] if value.get(name) is not None]
-        if not names and named and _is_data(value, field):
+        if not names and (named or _is_one(value, field)) and _is_data(value, field):
             return value
         if not names and len(value) != 1:
             keys = ", ".join(map(repr, USUAL[field]))
@@ -105,6 +215,13 @@ def find(value: object, field: Field, source: TextSource, *, named: bool = False
         named = named or bool(names)
         value = value[names[0]] if names else next(iter(value.values()))
     return value
+
+
+def _is_one(value: Mapping[str, object], field: Field) -> bool:
+    """Return whether data that nobody named can be read as one whole, without a guess."""
+    has_records = any(record_in(part) for part in value.values())
+    has_documents = field == "output" and context_of(value) is not None
+    return field != "rubric" and len(value) > 1 and not (has_records or has_documents)
 
 
 def _is_data(value: object, field: Field) -> bool:
@@ -124,6 +241,8 @@ def _is_data(value: object, field: Field) -> bool:
 def _is_record(value: Mapping[str, object], field: Field) -> bool:
     """Return whether a mapping is read as a whole: no text of it has a name of its own."""
     own = [name for name in USUAL[field] if value.get(name) is not None]
+    if field in ("output", "reference") and value.get("intermediate_steps"):
+        return True
     if is_state(value):
         return not own or own[0] == "messages"
     return bool(messages_in(value) or content_in(value) or (not own and record_in(value)))
@@ -206,6 +325,8 @@ def _documents(value: object, title: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         if value.strip():
             yield title, value
+    elif kind_of_block(value):
+        yield title, mark_of(cast("Mapping[str, object]", value))
     elif messages := messages_in(value):
         texts = ((each.get("name", ""), plain(each["content"])) for each in messages)
         yield from ((name, text) for name, text in texts if text)

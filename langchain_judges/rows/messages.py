@@ -13,7 +13,8 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
 
-from langchain_judges.rows.texts import Message, ToolCall, plain
+from langchain_judges.rows.media import kind_of_block
+from langchain_judges.rows.texts import ROLES, Message, ToolCall, plain
 
 _ROLES = {
     "human": "user",
@@ -51,26 +52,37 @@ def _read(value: object) -> Iterator[Message]:
         return
     kind = fields.get("type")
     role = fields.get("role") or (kind if kind in _TYPES else None)
-    content, calls = fields.get("content"), list(_tool_calls(fields))
+    if not isinstance(role, str):
+        return
+    role = _ROLES.get(role, role)
+    # What a tool, a user or a system says can call nothing, whatever it contains.
+    calls = [] if role in ("tool", "user", "system") else list(_tool_calls(fields))
+    content = fields.get("content")
     if content is None and ("content" in fields or calls or role == "tool"):
         content = fields.get("refusal") or ""
-    if not isinstance(role, str) or not isinstance(content, str | list):
+    if role == "tool":
+        content = _of_result(content)
+    if not isinstance(content, str | list):
         return
-    blocks = content if isinstance(content, list) else []
-    if results := [b for b in blocks if isinstance(b, Mapping) and _is_result(b)]:
-        yield from map(_result_block, results)
-        content = [block for block in blocks if not _is_result(block)]
-        if not plain(content).strip():
-            return
-    yield _message(_ROLES.get(role, role), content, fields, calls)
+    results = []
+    if role in ("user", "assistant") and isinstance(content, list):
+        results = [_result_block(block) for block in content if _is_result(block)]
+        content = [block for block in content if not (_is_result(block) or _is_call(block))]
+    said = [_message(role, content, fields, calls)]
+    if results and not calls and not plain(content).strip():
+        said = []
+    # A user brings results back; a provider's own tools answer within the message that calls.
+    yield from [*results, *said] if role == "user" else [*said, *results]
 
 
 def _message(
     role: str, content: str | list[Any], fields: Mapping[str, Any], calls: list[ToolCall]
 ) -> Message:
-    blocks = content if isinstance(content, str) else [b for b in content if not _is_call(b)]
-    message: Message = {"role": role, "content": blocks}
-    if isinstance(name := fields.get("name"), str) and name:
+    message: Message = {"role": role, "content": content}
+    name = fields.get("name")
+    if role not in ROLES:
+        message["role"], name = "participant", name or role
+    if isinstance(name, str) and name:
         message["name"] = name
     if calls:
         message["tool_calls"] = calls
@@ -142,18 +154,47 @@ def _response_item(fields: Mapping[str, Any]) -> Iterator[Message]:
 
 
 def _is_call(block: object) -> bool:
-    return isinstance(block, Mapping) and block.get("type") in {"tool_use", "tool_call"}
+    kinds = {"tool_use", "tool_call", "server_tool_use"}
+    return isinstance(block, Mapping) and block.get("type") in kinds
 
 
 def _is_result(block: object) -> bool:
-    return isinstance(block, Mapping) and block.get("type") == "tool_result"
+    return isinstance(block, Mapping) and str(block.get("type")).endswith("tool_result")
+
+
+def _of_result(content: object) -> str | list[Any]:
+    """Return what a tool returned: text and media as they are, all other data as JSON."""
+    if not isinstance(content, list):
+        return text_in(content)
+    return [block if _is_said(block) else _as_text(block) for block in content]
+
+
+def _is_said(block: object) -> bool:
+    if isinstance(block, str) or kind_of_block(block):
+        return True
+    return isinstance(block, Mapping) and block.keys() <= _OF_TEXT and "text" in block
+
+
+_OF_TEXT = {
+    "type",
+    "text",
+    "id",
+    "index",
+    "annotations",
+    "citations",
+    "cache_control",
+    "extras",
+}
+
+
+def _as_text(data: object) -> dict[str, str]:
+    return {"type": "text", "text": text_in(data)}
 
 
 def _result_block(block: Mapping[str, Any]) -> Message:
-    content = block.get("content")
     message: Message = {
         "role": "tool",
-        "content": content if isinstance(content, list) else text_in(content),
+        "content": _of_result(block.get("content")),
         "tool_call_id": str(block.get("tool_use_id") or ""),
     }
     if block.get("is_error"):

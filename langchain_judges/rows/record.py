@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_judges.rows.media import content_in
-from langchain_judges.rows.messages import as_json, message_fields, messages_in
+from langchain_judges.rows.messages import as_json, message_fields, messages_in, text_in
 from langchain_judges.rows.texts import Message, plain
 
 # How providers say that a reply was cut at its limit of tokens.
@@ -40,6 +40,8 @@ def record_in(value: object) -> list[Message]:
         return [{"role": "user", "content": content}]
     if isinstance(value, Mapping) and {"results", "steps"} <= value.keys():
         return _of_graph(value)
+    if isinstance(value, Mapping) and isinstance(value.get("intermediate_steps"), list):
+        return _of_executor(value)
     if (state := _state(value)) is not None:
         return _of_state(state)
     return _of_response(value) if isinstance(value, Mapping) else []
@@ -82,6 +84,41 @@ def _of_graph(value: Mapping[str, Any]) -> list[Message]:
     return record
 
 
+def _of_executor(value: Mapping[str, Any]) -> list[Message]:
+    """Return what an AgentExecutor did: each action with its observation, then its answer."""
+    record = messages_in(value.get("chat_history"))
+    if isinstance(value.get("input"), str):
+        record.append({"role": "user", "content": value["input"]})
+    for number, step in enumerate(value["intermediate_steps"], 1):
+        action, seen = _parts_of_step(step)
+        fields = {"name": action.get("tool"), "args": action.get("tool_input"), "id": number}
+        said = {"role": "assistant", "content": str(action.get("log") or "")}
+        record += messages_in([{**said, "tool_calls": [fields]}])
+        record.append({"role": "tool", "content": text_in(seen), "tool_call_id": str(number)})
+    if answer := value.get("output"):
+        record.append({"role": "assistant", "content": text_in(answer)})
+    return record
+
+
+def _parts_of_step(step: Any) -> tuple[Mapping[str, Any], object]:
+    """Return the action and the observation of a step, an object, a pair or JSON."""
+    pair = (step.get("action"), step.get("observation")) if isinstance(step, Mapping) else step
+    action, seen = pair if isinstance(pair, list | tuple) and len(pair) == 2 else (step, None)
+    fields = message_fields(action) if isinstance(action, Mapping) else vars(action)
+    return fields, seen
+
+
+def _of_files(files: object) -> list[Message]:
+    """Return the files that an agent keeps in its state: it may have put results there."""
+    record: list[Message] = []
+    for path, file in files.items() if isinstance(files, Mapping) else ():
+        content = file.get("content") if isinstance(file, Mapping) else file
+        if isinstance(content, list) and all(isinstance(line, str) for line in content):
+            content = "\n".join(content)
+        record.append({"role": "file", "name": str(path), "content": text_in(content)})
+    return record
+
+
 def _of_state(state: Mapping[str, Any]) -> list[Message]:
     messages = messages_in(state.get("messages"))
     record = _without_stop(messages)
@@ -91,6 +128,7 @@ def _of_state(state: Mapping[str, Any]) -> list[Message]:
         # The call by which the answer came is part of it, and so is its acknowledgement.
         record = _without_answering_call(record, response)
         record.append({"role": "structured response", "content": as_json(response)})
+    record += _of_files(state.get("files"))
     waiting = state.get("__interrupt__")
     if isinstance(waiting, list | tuple) and waiting:
         values = [getattr(each, "value", each) for each in waiting]

@@ -37,7 +37,7 @@ class Message(TypedDict):
     """One message of a conversation or of an agent's work, as plain JSON data.
 
     Attributes:
-        role: `user`, `assistant`, `system`, `tool`, or one of `OUTCOMES`.
+        role: One of `ROLES`.
         content: Its text, or its content blocks.
         name: Who speaks, where several have the role; of a result, the tool.
         tool_call_id: The call whose result it is.
@@ -138,6 +138,7 @@ def steps_of(messages: Sequence[Mapping[str, Any]], *, is_work: bool = True) -> 
             the final one.
     """
     numbers = _Numbers(messages)
+    agents = {message.get("name") for message in messages if message["role"] == "assistant"}
     talk = any(message.get("role") == "user" for message in messages)
     used_tools = any(_calls(message) or message.get("role") == "tool" for message in messages)
     answers = len(messages) > 1 and not used_tools
@@ -152,24 +153,30 @@ def steps_of(messages: Sequence[Mapping[str, Any]], *, is_work: bool = True) -> 
         if role == "tool":
             steps.append(Step(numbers.result(message), text or "(nothing)"))
             continue
-        who = f"{role} {_word(message['name'])}" if message.get("name") else role
+        name = f" {_word(message['name'])}" if message.get("name") else ""
+        who, by = role + name, f" by{name}" if name and len(agents) > 1 else ""
         if role in _TALKING and talk:
             who = f"turn {turn}, {who}"
         elif answers:
             who = f"answer {place + 1}"
-        last = place == len(messages) - 1 or messages[place + 1].get("role") in OUTCOMES
+        last = {*OUTCOMES}.issuperset(roles[place + 1 :])
         if is_work and used_tools and last and role == "assistant" and not _calls(message):
-            who = "final answer"
+            who = f"final answer{by}"
         if text.strip():
             steps.append(Step(who, text))
-        steps += [Step(numbers.call(call), _arguments(call)) for call in _calls(message)]
+        steps += [Step(numbers.call(call) + by, _arguments(call)) for call in _calls(message)]
     return steps
 
 
 # The task of a conversation that is judged as a whole.
 CONVERSATION = "(the conversation)"
 # Roles of messages that nobody wrote: what else is known of an agent's work.
-OUTCOMES = ("structured response", "tools available", "how it ended")
+OUTCOMES = ("structured response", "tools available", "how it ended", "file")
+# Who may have written a message. Of any other role is a `participant`, by its name.
+ROLES = frozenset(
+    {"user", "assistant", "system", "tool", "participant", "source", *OUTCOMES}
+    | {"input", "nodes", "result"}  # of a graph
+)
 _ANSWERS = {"assistant", "structured response"}
 
 
@@ -198,12 +205,12 @@ class _Numbers:
 
     def result(self, message: Mapping[str, Any]) -> str:
         kind = "error" if message.get("status") == "error" else "result"
-        asked, name = message.get("tool_call_id"), message.get("name")
+        asked = message.get("tool_call_id")
         for number, call in self.open.items():
-            if call["id"] == asked if asked else name in (None, call["name"]):
+            if asked and call["id"] == asked:
                 del self.open[number]
-                return self._mark(kind, number, name or call["name"])
-        return f"{kind} of {_word(name or 'a tool')}"
+                return self._mark(kind, number, call["name"])
+        return f"{kind} of {_word(message.get('name') or 'a tool')}"
 
     def _mark(self, kind: str, number: int, name: str) -> str:
         place = f" {number}" if self.are_several else ""
@@ -216,7 +223,7 @@ def _calls(message: Mapping[str, Any]) -> list[ToolCall]:
 
 def _word(name: object) -> str:
     """Return a name as a mark has it: a model may have invented it."""
-    return re.sub(r"[^\w.-]+", "_", str(name))[:64]
+    return re.sub(r"[^\w./-]+", "_", str(name))[:64]
 
 
 def _arguments(call: ToolCall) -> str:
@@ -317,12 +324,14 @@ def _written(text: Text, write: Callable[[Step], str], *, is_work: bool) -> str:
     return ("\n" if write is _fenced else "\n\n").join(parts)
 
 
+# What ends a line, in any reader of text, and what nobody sees at the edge of one.
+_ENDS = "\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
+_EDGE = rf"(?:[^\S{_ENDS}]|[\u200b-\u200f\u2060\ufeff])*"
 # Where a line of a step would read as a mark.
 _LIKE_A_MARK = re.compile(
-    r"^(?=(?:> )*(?:\[(?:turn \d+, |answer \d|(?:call|result|error|invalid call)(?: \d+)? of "
-    r"|final answer|user|assistant|system|tool|structured response|how it ended)[^\]\n]*\]"
-    rf"|{re.escape(_NO_ANSWER)})[ \t]*$)",
-    re.MULTILINE,
+    rf"(?:\A|(?<=[{_ENDS}]))(?={_EDGE}(?:> *)*(?:\[(?:turn \d+, |answer \d|final answer"
+    rf"|(?:call|result|error|invalid call)(?: \d+)? of |{'|'.join(sorted(ROLES))})"
+    rf"[^\]{_ENDS}]*\]|{re.escape(_NO_ANSWER)}){_EDGE}(?:[{_ENDS}]|\Z))"
 )
 
 

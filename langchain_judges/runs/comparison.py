@@ -22,10 +22,11 @@ from langchain_judges.methods.registry import COMBINATIONS, METHODS, load_judge,
 from langchain_judges.options import with_options
 from langchain_judges.rows.checks import SIDES
 from langchain_judges.rows.files import whole_file
+from langchain_judges.rows.lookup import Columns
 from langchain_judges.runs.many import Run, judge_many
 from langchain_judges.runs.options import FilePath, RunLimits
 from langchain_judges.runs.run_state import Judge, Rows
-from langchain_judges.runs.sources import Columns, Records, Source
+from langchain_judges.runs.sources import Records, Source
 from langchain_judges.runs.summary import interval_of
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_judges.rows.checks import ANNOTATIONS, RowKind, kind_of_result
+from langchain_judges.rows.texts import READ
 from langchain_judges.verdict import (
     Failure,
     FailureReason,
@@ -110,16 +111,7 @@ def judged_row(result: Mapping[str, Any]) -> bool:
     return decision(outcome_of(result)) is not None
 
 
-JUDGED = (
-    "input",
-    "output_a",
-    "output_b",
-    "reference",
-    "output",
-    "expected",
-    "source",
-    "rubric",
-)
+JUDGED = READ
 """What a verdict is of: the texts of a pair or an item that a judge is given."""
 
 

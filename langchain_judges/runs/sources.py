@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from array import array
 from bisect import bisect_left
 from collections import Counter
@@ -29,7 +28,7 @@ from langchain_judges.rows.checks import (
 )
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import nearest_file, plain_cell, read_table
-from langchain_judges.rows.lookup import OF_OUTPUT
+from langchain_judges.rows.lookup import FIELDS, OF_OUTPUT, Columns, mapped, understood
 from langchain_judges.rows.texts import Text
 from langchain_judges.runs.run_row import JUDGED, RunRow, digest_of
 from langchain_judges.runs.shards import Shard
@@ -44,14 +43,8 @@ RowStream = Iterator[dict[str, Any]]
 """Rows of pairs (`Row`), or items (`Item`), as plain dictionaries."""
 NO_TEXT = "(no text)"
 """Stands for an empty response, which people judged and no judge here accepts."""
-FIELDS = frozenset({*JUDGED, *ANNOTATIONS, "id", "task_kind", "family", "chosen", "rejected"})
-"""Fields of a row to which a column may be mapped."""
-
 # Begins the name of a column with people's label by one criterion, as `label.accuracy`.
 _CRITERION = "label."
-
-Columns = Mapping[str, str]
-"""Field of a row → its column."""
 
 
 @dataclass(frozen=True)
@@ -159,92 +152,6 @@ def _labels_as_one(row: dict[str, Any]) -> dict[str, Any]:
         filled = {name: label for name, label in labels.items() if label not in (None, "")}
         row["labels"] = {**known, **filled}
     return row
-
-
-# Two ways to name a pair's texts: naming one leaves columns that have the other's names.
-_RIVALS = ({"output_a", "output_b"}, {"chosen", "rejected"})
-
-
-def mapped(record: SourceRecord, columns: Columns) -> dict[str, Any]:
-    """Return a record with the named columns as fields.
-
-    Raises:
-        InputError: A column is missing.
-    """
-    if missing := next((each for each in columns.values() if each not in record), None):
-        hint = did_you_mean(missing, record)
-        raise InputError(f"no column {missing!r}; {hint}there are {list(record)!r}")
-    used = set(columns.values())
-    for mine, others in (_RIVALS, _RIVALS[::-1]):
-        used |= others if mine & columns.keys() else set()
-    rest = {name: value for name, value in record.items() if name not in used}
-    return rest | {field: record[column] for field, column in columns.items()}
-
-
-_SIDE = "answer_{0} response_{0} text_{0} output_{1} answer_{1} response_{1} {0} completion_{0}"
-_NAMES = {
-    "input": "question prompt query instruction task request user article user_input inputs"
-    " message problem",
-    "output": "response reply completion prediction generation answer text model_output"
-    " assistant summary outputs actual_output",
-    "output_a": _SIDE.format("a", 1) + " model_a_output",
-    "output_b": _SIDE.format("b", 2) + " model_b_output",
-    "source": "context contexts document documents retrieved_contexts",
-    "expected": "reference ground_truth expected_output reference_answer gold reference_output",
-    "reference": "reference_answer ground_truth expected_output",
-}
-USUAL = {field: names.split() for field, names in _NAMES.items()}
-"""Usual names of columns, by the field that they stand for."""
-_NEEDED = {"pair": ["input", "output_a", "output_b"], "item": ["input", "output"]}
-_OPTIONAL = {"pair": ["reference"], "item": ["expected", "source"]}
-
-
-def understood(names: Sequence[str], columns: Columns | None, takes: str) -> dict[str, str]:
-    """Return the columns of a table by field: those named, and those with a usual name.
-
-    A field whose own name is a column keeps it.
-
-    Args:
-        names: The table's columns.
-        columns: Field → column, as a person named them.
-        takes: `"pair"` or `"item"`.
-
-    Raises:
-        InputError: A field that is needed has no column; the message names what is there, and
-            the nearest.
-    """
-    found = dict(columns or {})
-    plain = {_plain_name(name): name for name in names if name not in found.values()}
-    rivals = {"chosen", "rejected"} <= {*names, *found}
-    # `reference`, a field of pairs, is also what people call an item's `expected`.
-    taken = FIELDS - {"reference"}
-    for field in (*_NEEDED[takes], *_OPTIONAL[takes]):
-        if field in found or field in names or (rivals and field.startswith("output_")):
-            continue
-        known = (name for name in (field, *USUAL[field]) if name in plain)
-        if name := next((name for name in known if plain[name] not in taken), None):
-            found[field] = plain.pop(name)
-        elif field in _NEEDED[takes]:
-            raise _not_found(field, names, takes)
-    return found
-
-
-def _plain_name(name: str) -> str:
-    return re.sub(r"[\s\-]+", "_", str(name).strip()).casefold()
-
-
-def _not_found(field: str, names: Sequence[str], takes: str) -> InputError:
-    own = {_plain_name(name) for name in names}
-    if field == "output_a" and own & {"output", *USUAL["output"]}:
-        what = "these rows are single texts, and the judge compares two"
-    elif field == "output" and own & {"output_a", *USUAL["output_a"]}:
-        what = "these rows are pairs, and the judge takes one text"
-    else:
-        usual = [field, *USUAL[field]]
-        alike = (repr(name) for name in names if did_you_mean(_plain_name(name), usual))
-        what = f"name it by `columns` {field}={next(alike, 'COLUMN')}"
-    there = ", ".join(map(repr, names)) or "none"
-    return InputError(f"no column for `{field}` is found; there are {there}; {what}")
 
 
 def coin(seed: int, key: str) -> bool:
@@ -498,7 +405,7 @@ def kind_of_columns(
 
 
 # What a prompt may follow from.
-_SHOWN = (*JUDGED, OF_OUTPUT, "concepts", "instruction", "task_kind")
+_SHOWN = (*JUDGED, OF_OUTPUT, "media", "concepts", "instruction", "task_kind")
 
 
 def fields_of(judge: object) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -97,6 +97,8 @@ class LabelOptions(JudgeOptions):
         if self.needs_source and not row.get("rubric"):
             read = plain_row(row)
             source = read.get("source") or read.get(OF_OUTPUT)
+            if media := read.get("media"):
+                row = {**row, "media": media}
             if self.judges_source:
                 own = {name: value for name, value in row.items() if name not in CONTEXTS}
                 return {**own, "output": source or NOTHING_FOUND}
@@ -118,8 +120,8 @@ class LabelOptions(JudgeOptions):
         Raises:
             InputError: There is nothing to judge by.
         """
-        if text := item.get("rubric"):
-            return rubric_of_text(str(text), self.own_labels)
+        if own := item.get("rubric"):
+            return _rubric_of_row(own, self.own_labels)
         if self.own_rubric:
             return _counting(self.own_rubric, item)
         basis = next((field for field in BASES if item.get(field)), None)
@@ -166,6 +168,21 @@ class LabelOptions(JudgeOptions):
         if self.own_rubric is None:
             return True
         return "expected" in (*self.own_rubric.needs, *self.needs)
+
+
+def _rubric_of_row(own: Any, labels: LabelsLike | None) -> Rubric:
+    """Return the criteria of one row.
+
+    Raises:
+        InputError: They are none.
+    """
+    if isinstance(own, str):
+        return rubric_of_text(own, labels)
+    try:
+        criteria = read_rubric(own)
+    except OptionError as exc:
+        raise InputError(str(exc)) from exc
+    return Rubric(criteria=tuple(c.with_labels(labels) if labels else c for c in criteria))
 
 
 def _counting(rubric: Rubric, item: Mapping[str, object]) -> Rubric:
