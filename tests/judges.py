@@ -99,7 +99,7 @@ class LabelState(Item, total=False):
 def labels(label: Any = None) -> Any:
     """Return a judge of one text, of the form of every judge here: 1 if it holds `good`."""
 
-    async def evaluate(state: Any) -> Any:
+    async def evaluate(state: Any, _: Any) -> Any:
         value = label or int("good" in state["output"])
         against = state.get("expected") or state.get("source")
         rubric = state.get("rubric")
@@ -116,7 +116,7 @@ def labels(label: Any = None) -> Any:
         return {"verdict": verdict}
 
     graph = StateGraph(LabelState, input_schema=Item)
-    graph.add_node("evaluate", Node(evaluate, {}))
+    graph.add_node("evaluate", Node(evaluate, "evaluate", is_first=True))
     graph.add_edge(START, "evaluate")
     graph.add_edge("evaluate", END)
     return graph.compile(name="labels").with_config(metadata={"method": "labels", "model": {}})

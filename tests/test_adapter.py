@@ -15,6 +15,7 @@ from langchain_judges import (
     judge_many,
     resolve_model,
 )
+from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, ask
 from langchain_judges.asking.effects import run
@@ -34,7 +35,7 @@ VALUE = {"score_1": 4, "score_2": 2, "explanation": "because"}
 
 def asked(model: BaseChatModel) -> Any:
     what = Question("t", "s", ModelAdapter(model), REFERENCE, scores_shape((1, 5), False), "v")
-    return run(ask(what, {"fence_request": "0", "request": "q", "focus": ""}))
+    return run(ask(what, {"fence_request": "0", "request": "q", "focus": ""}, Account()))
 
 
 class WithStructure(FakeChatModel):

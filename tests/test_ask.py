@@ -21,6 +21,7 @@ from langchain_core.prompts import (
     PromptTemplate,
 )
 
+from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, ask
 from langchain_judges.asking.effects import run
@@ -37,6 +38,10 @@ from tests.model_server import cut, filtered, refusal, scores, tool_call
 VARIABLES = {"fence_request": "0", "request": "q", "focus": ""}
 
 
+async def awaited(step):
+    return await step
+
+
 def question(server, **options):
     settings = {"timeout": 600, **options.pop("model", {})}
     return Question(
@@ -51,7 +56,7 @@ def question(server, **options):
 
 
 def asked(server, **options):
-    return run(ask(question(server, **options), VARIABLES, unit="Depth (A first)"))
+    return run(ask(question(server, **options), VARIABLES, Account(), unit="Depth (A first)"))
 
 
 def always(answer):
@@ -94,8 +99,8 @@ def test_every_fault_is_a_failure_with_its_reason_and_its_cost(serve, monkeypatc
     monkeypatch.setattr("langchain_judges.asking.ask.FIRST_WAIT", 0.001)
     behave, reason, cost, retries = FAULTS[fault]
     server = serve(behave)
-    steps = ask(question(server), VARIABLES, unit="Depth (A first)")
-    answer = asyncio.run(steps) if kind == "async" else run(steps)
+    steps = ask(question(server), VARIABLES, Account(), unit="Depth (A first)")
+    answer = asyncio.run(awaited(steps)) if kind == "async" else run(steps)
     assert answer.data is None
     assert [(f["step"], f["unit"], f["reason"]) for f in answer.failures] == [
         ("solve", "Depth (A first)", reason)
@@ -137,7 +142,7 @@ def test_an_answer_with_any_part_changed_is_a_verdict_or_is_asked_for_again(serv
     for fault in changed + broken:
         # One that is not of the protocol is retried, and one without a reply is repaired.
         queue[:] = [fault, good]
-        found = run(ask(asks, VARIABLES))
+        found = run(ask(asks, VARIABLES, Account()))
         assert (found.data and found.data["score_1"], found.failures) == (4, []), fault
 
 
@@ -256,8 +261,8 @@ def test_an_error_that_passes_costs_retries_and_no_failure(serve, monkeypatch, f
 def test_an_error_that_quotes_a_text_teaches_nothing(serve, text):
     server = serve(always(error(400, text)))
     what = question(server)
-    run(ask(what, VARIABLES))
-    assert run(ask(what, VARIABLES)).failures[0]["reason"] == "provider_error"
+    run(ask(what, VARIABLES, Account()))
+    assert run(ask(what, VARIABLES, Account())).failures[0]["reason"] == "provider_error"
     assert len(server.calls) == 2
     assert all("response_format" in call.body for call in server.calls)
     assert all("temperature" in call.body for call in server.calls)
@@ -274,8 +279,8 @@ def test_a_rejected_format_moves_the_model_one_step_down_once(serve):
 
     server = serve(behave)
     what = question(server)
-    first = run(ask(what, VARIABLES))
-    second = run(ask(what, VARIABLES))
+    first = run(ask(what, VARIABLES, Account()))
+    second = run(ask(what, VARIABLES, Account()))
     assert first.data == second.data
     assert first.data["score_1"] == 4
     assert [first.usage["calls"], second.usage["calls"]] == [1, 1]
@@ -313,7 +318,7 @@ def test_temperature_is_the_models_own_unless_overridden(
 ):
     server = serve(always(reply(scores(4, 2))))
     adapter = ModelAdapter(chat(server, temperature=own), override)
-    run(ask(replace(question(server, sampled=sampled), adapter=adapter), VARIABLES))
+    run(ask(replace(question(server, sampled=sampled), adapter=adapter), VARIABLES, Account()))
     assert server.calls[0].body["temperature"] == expected
 
 
@@ -321,7 +326,7 @@ def test_a_cache_answers_the_second_time_and_never_keeps_a_failure(serve):
     replies = iter([reply("no"), reply(scores(4, 2))])
     server = serve(lambda call: next(replies))
     what = question(server, cache=InMemoryCache(), repairs=0)
-    failed, first, again = (run(ask(what, VARIABLES)) for _ in range(3))
+    failed, first, again = (run(ask(what, VARIABLES, Account())) for _ in range(3))
     assert failed.data is None
     assert first.data == again.data
     assert again.usage["calls"] == 0
@@ -334,7 +339,7 @@ def test_a_client_shared_by_event_loops_answers_in_each_of_them(serve):
     what = question(server)
 
     async def many(n):
-        return await asyncio.gather(*(ask(what, VARIABLES) for _ in range(n)))
+        return await asyncio.gather(*(ask(what, VARIABLES, Account()) for _ in range(n)))
 
     asyncio.run(many(20))
     answers = [*asyncio.run(many(2)), *asyncio.run(many(5))]
@@ -357,13 +362,13 @@ def impatient(monkeypatch):
     monkeypatch.setattr("langchain_judges.asking.ask.ATTEMPTS", 1)
 
 
-@pytest.mark.parametrize("drive", [run, lambda steps: asyncio.run(steps)])
+@pytest.mark.parametrize("drive", [run, lambda step: asyncio.run(awaited(step))])
 def test_a_reply_that_never_ends_is_a_time_out(impatient, drive):
     ended = threading.Event()
     model = Drips(replies=lambda _: ended.wait() and scores(4, 2))
     what = Question("t", "s", ModelAdapter(model), REFERENCE, scores_shape((1, 5), False), "v")
     try:
-        [failure] = drive(ask(what, VARIABLES)).failures
+        [failure] = drive(ask(what, VARIABLES, Account())).failures
     finally:
         ended.set()
     assert failure["reason"] == "timeout"

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import operator
 import re
 import sys
 from importlib import import_module
@@ -12,15 +11,14 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
 from langchain_core.prompts import ChatPromptTemplate
-from langgraph.types import Send
 from pydantic import BaseModel, Field
 from typer.testing import CliRunner
-from typing_extensions import TypedDict
 
 from langchain_judges import FailureMemory, as_evaluator, judge_many, load_judge
+from langchain_judges.asking.account import Account, Booking
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
-from langchain_judges.methods import COMPARES, MATERIAL, Call, add_usage, order_verdict, pair_of
+from langchain_judges.methods import COMPARES, MATERIAL, ask, gather, order_verdict, pair_of
 from langchain_judges.methods.context import JudgeContext
 from langchain_judges.methods.registry import BUILDERS, METHODS, register
 from langchain_judges.testing import check_method
@@ -77,12 +75,12 @@ def test_a_method_that_announces_too_few_calls_breaks_it(page, monkeypatch):
 
 
 def test_a_method_that_shows_nothing_of_what_it_recalled_breaks_it(page, monkeypatch):
-    def blind(self, work):
-        question = self.context.question("compare", page.Merits)
-        pair = {**work["pair"], "examples": []}
-        return Call(question, self.material(pair, work["order"]), order=work["order"])
+    asked = page.MeritsSteps.asked
 
-    monkeypatch.setattr(page.MeritsSteps, "compare", blind)
+    def blind(self, pair, order, account):
+        return asked(self, {**pair, "examples": []}, order, account)
+
+    monkeypatch.setattr(page.MeritsSteps, "asked", blind)
     refused(page, "1 recalled, in 0 prompts")
 
 
@@ -104,32 +102,13 @@ def test_a_memory_that_no_step_shows_breaks_it(page, monkeypatch):
     refused(page, "no step of the judge shows what its memory recalls")
 
 
-def test_a_step_that_asks_is_no_plain_one(page, monkeypatch):
-    async def merge(self, state):
-        return {}
-
-    monkeypatch.setattr(page.MeritsSteps, "merge", merge)
-    with pytest.raises(OptionError, match="`merge` asks: it is added by"):
-        page.create_merits_judge(FakeChatModel(replies=[]))
-
-
 def test_a_step_without_its_prompt_says_which_there_are(page, monkeypatch):
-    def compare(self, work):
+    def asked(self, pair, order, account):
         return self.context.question("comparison", page.Merits)
 
-    monkeypatch.setattr(page.MeritsSteps, "compare", compare)
+    monkeypatch.setattr(page.MeritsSteps, "asked", asked)
     with pytest.raises(OptionError, match="'comparison' is unknown: `templates` names"):
         page.create_merits_judge(FakeChatModel(replies=fitting_reply)).invoke(PAIR)
-
-
-@pytest.mark.parametrize("hint", [int, Annotated[list[str], operator.add], set[str]])
-def test_a_state_without_a_blank_for_the_next_run_builds_no_graph(page, monkeypatch, hint):
-    class State(TypedDict):
-        notes: hint  # type: ignore[valid-type]  # one of several
-
-    monkeypatch.setattr(page, "MeritsState", State)
-    with pytest.raises(OptionError, match="`notes` of State has no blank"):
-        page.create_merits_judge(FakeChatModel(replies=[]))
 
 
 def test_a_name_is_given_once(page, monkeypatch):
@@ -152,8 +131,8 @@ def change_verdict(page, monkeypatch, change):
     """Let the method give other verdicts than it should."""
     merge = page.MeritsSteps.merge
 
-    def wrong(self, state):
-        verdict = merge(self, state)["verdict"]
+    async def wrong(self, state, account):
+        verdict = (await merge(self, state, account))["verdict"]
         return {"verdict": {**verdict, **change(verdict)}}
 
     monkeypatch.setattr(page.MeritsSteps, "merge", wrong)
@@ -194,13 +173,11 @@ def test_slots_that_are_not_mapped_back_to_texts_are_refused(page, monkeypatch):
 def test_one_reply_that_is_lost_is_told_and_is_no_tie(page, monkeypatch):
     only: list[str] = []
 
-    def merge(self, state, fill="tie", failures=None):
+    async def merge(self, state, account, fill="tie"):
         labels = {order: fill for order in self.options.order_list if state["ballots"]}
         labels = {} if only and self.options.orders not in only else labels
         labels |= {each["order"]: each["preference"] for each in state["ballots"]}
-        told = state["failures"] if failures is None else failures
-        usage = add_usage(state["usages"])
-        return {"verdict": order_verdict(self.options, labels, told, usage)}
+        return {"verdict": order_verdict(self.options, labels, account)}
 
     monkeypatch.setattr(page.MeritsSteps, "merge", merge)
     refused(page, r"counts for nothing: all others say \('A', 1.0\), .* became \('tie', 0.5\)")
@@ -208,8 +185,10 @@ def test_one_reply_that_is_lost_is_told_and_is_no_tie(page, monkeypatch):
     refused(page, r"counts for nothing: all others say \('A', 1.0\), .* became \('A', 0.75\)")
     only.clear()
 
-    def silent(self, state):
-        return merge(self, state, "A", state["failures"] if not state["ballots"] else [])
+    async def silent(self, state, account):
+        if state["ballots"]:
+            account = Account(bookings=[Booking(usage=account.usage)])
+        return await merge(self, state, account, "A")
 
     monkeypatch.setattr(page.MeritsSteps, "merge", silent)
     refused(page, "one of several replies that is lost is a failure too")
@@ -241,13 +220,13 @@ def test_a_prompt_that_leaves_out_what_it_must_have_is_refused(page, message, pr
 
 
 def test_a_text_that_is_cut_stands_in_a_fence_too(page, monkeypatch):
-    def compare(self, work):
-        question, order = self.context.question("compare", page.Merits), work["order"]
-        cut = f"\n\nA begins with {work['pair']['output_a'][:30]}"
-        shown = {**self.material(work["pair"], order), "focus": cut}
-        return Call(question, shown, order=order)
+    def asked(self, pair, order, account):
+        question = self.context.question("compare", page.Merits)
+        cut = f"\n\nA begins with {pair['output_a'][:30]}"
+        shown = {**self.material(pair, order), "focus": cut}
+        return ask(question, shown, account, order=order)
 
-    monkeypatch.setattr(page.MeritsSteps, "compare", compare)
+    monkeypatch.setattr(page.MeritsSteps, "asked", asked)
     refused(page, r"in a fence that it cannot close.* it stands bare in .*A begins with")
 
 
@@ -272,28 +251,21 @@ def test_a_method_may_ask_about_each_text_by_itself(page, monkeypatch):
         def calls(self):
             return 2
 
-    def sides(self, state):
+    async def compare(self, state, account):
         pair: Any = pair_of(state)
         pairs = {"A": pair, "B": {**pair, "output_a": pair["output_b"]}}
-        return [Send("compare", {"pair": pairs[side], "order": side}) for side in pairs]
-
-    def compare(self, work):
         question = self.context.question("compare", Points)
-        return Call(question, self.material(work["pair"], "AB"), work["order"])
-
-    def compared(self, work, reply):
-        return {"ballots": [{"order": work["order"], **reply.data}]} if reply.data else {}
-
-    def merge(self, state):
-        points = {each["order"]: each["score"] for each in state["ballots"]}
+        asked = [
+            ask(question, self.material(pairs[side], "AB"), account, unit=side)
+            for side in pairs
+        ]
+        replies = zip(pairs, await gather(asked), strict=True)
+        points = {side: reply.data["score"] for side, reply in replies if reply.data}
         answers: Any = {"AB": points} if len(points) == 2 else {}
-        usage = add_usage(state["usages"])
-        failures = state["failures"]
-        return {"verdict": order_verdict(self.options, answers, failures, usage, "By points.")}
+        verdict = order_verdict(self.options, answers, account, "By points.")
+        return {"ballots": [], "verdict": verdict}
 
-    for name, step in (("both_orders", sides), ("compare", compare), ("compared", compared)):
-        monkeypatch.setattr(page.MeritsSteps, name, step)
-    monkeypatch.setattr(page.MeritsSteps, "merge", merge)
+    monkeypatch.setattr(page.MeritsSteps, "compare", compare)
     check_method(Alone, page.build)
 
 

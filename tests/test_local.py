@@ -11,6 +11,7 @@ import pytest
 from langchain_judges import (
     resolve_model,
 )
+from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, ask
 from langchain_judges.asking.effects import run
@@ -37,7 +38,13 @@ def test_structured_replies_and_log_probabilities_come_back():
             "text": message.text,
         },
     )
-    reply = run(ask(question, {"fence_request": "0", "request": "Score 4 and 5.", "focus": ""}))
+    reply = run(
+        ask(
+            question,
+            {"fence_request": "0", "request": "Score 4 and 5.", "focus": ""},
+            Account(),
+        )
+    )
     assert 1 <= reply.data["score_1"] <= 5
     assert reply.failures == []
     assert reply.usage["output_tokens"] > 0

@@ -12,7 +12,6 @@ from langchain_judges import (
     create_bsm_judge,
 )
 from langchain_judges.asking.effects import Event
-from langchain_judges.asking.nodes import event_names
 from langchain_judges.methods.registry import METHODS
 from tests.cases import for_each
 from tests.fakes import FakeChatModel, goods, judged_by
@@ -37,6 +36,19 @@ def of(events, kind):
 
 
 KINDS = pytest.mark.parametrize("kind", ["sync", "async"])
+# Where a result holds what an event tells.
+RESULTS = {
+    "aspect": "aspects",
+    "choice": "choices",
+    "claim": "claims",
+    "criterion": "criteria",
+    "match": "bracket",
+    "proposal": "proposals",
+    "role": "roles",
+    "subscore": "subscores",
+    "table": "tables",
+    "vote": "ballots",
+}
 
 
 def sorted_json(results):
@@ -55,11 +67,11 @@ def test_every_result_of_every_method_is_told_as_it_lands(method, kind):
     assert all(set(event) == set(Event.__annotations__) for event in events)
     assert json.loads(json.dumps(events)) == events
     kinds = {event["kind"] for event in events}
-    names = event_names(judge.builder.state_schema, judge.builder.output_schema)
-    landed = {name: key for key, name in names.items() if result.get(key)}
+    landed = {name: key for name, key in RESULTS.items() if result.get(key)}
     # Votes that are made of scores at the end land with the verdict.
-    assert {*landed} - {"vote"} <= kinds - {"reply", "verdict"} <= {*names.values()}
-    assert {event["step"] for event in events} <= set(judge.nodes)
+    assert {*landed} - {"vote"} <= kinds - {"reply", "verdict"} <= {*RESULTS}
+    steps = {*judge.nodes, *result["verdict"]["usage"]["by_step"]}
+    assert {event["step"] for event in events} <= steps
     assert len(of(events, "reply")) == result["verdict"]["usage"]["calls"]
     assert of(events, "verdict") == [result["verdict"]]
     for called in kinds & {*landed}:

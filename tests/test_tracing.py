@@ -156,7 +156,7 @@ def test_every_step_of_an_audit_and_every_label_in_it(traced):
         [judged] = trace.children(step)
         assert judged["name"] == "allure"
         names = [run["name"] for run in trace.children(judged)]
-        assert names[:3] == ["begin", "recall", "evaluate"]
+        assert names[:3] == ["recall", "evaluate"]
     names_asked = {run["name"] for run in trace.runs.values() if run["run_type"] == "llm"}
     assert names_asked == {"evaluate:0r", "evaluate:0w"}
 

@@ -29,6 +29,7 @@ from scipy.stats import kendalltau
 from cookbook.study.overlap import OVERLAPS, overlap
 from cookbook.study.runner import Arm, Bench, Cell, Row, Rows, Table, first_groups
 from langchain_judges import load_judge, resolve_model
+from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, ask
 from langchain_judges.asking.effects import run
@@ -113,7 +114,7 @@ def _references(name: str, rows: Rows, bench: Bench) -> Mapping[str, str]:
             continue
         article = row["input"].removeprefix(f"{SUMMARIZE}\n\n")
         fields = {"article": article, "length": LENGTHS[name]}
-        reply = run(ask(question, fields, unit=row["group"]))
+        reply = run(ask(question, fields, Account(), unit=row["group"]))
         if reply.data is None:
             raise InputError(f"no reference for {row['group']}: {reply.failures}")
         known[row["group"]] = reply.data["summary"]

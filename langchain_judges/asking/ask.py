@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from concurrent.futures import Future, wait
 from contextvars import copy_context
 from dataclasses import dataclass, field
@@ -31,9 +31,9 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from pydantic import BaseModel
 
 from langchain_judges.asking import provider_errors, reading
+from langchain_judges.asking.account import Account, Booking
 from langchain_judges.asking.adapter import ModelAdapter, ReplyRequest, Sampling, beginnings
 from langchain_judges.asking.effects import (
-    NODE_INPUT,
     Effect,
     check_stop,
     emit,
@@ -41,7 +41,7 @@ from langchain_judges.asking.effects import (
     pending_future,
     wait_for,
 )
-from langchain_judges.asking.limiter import ROW_COST, TokenUsage, token_usage
+from langchain_judges.asking.limiter import RowCost, TokenUsage, token_usage
 from langchain_judges.asking.reading import Problem, ReplyData
 from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.errors import InputError, ModelAccessError, RunStopped
@@ -154,6 +154,7 @@ class Asking:
     Attributes:
         question: What is asked.
         variables: Fill the prompt's template.
+        account: Of the row, where it is booked.
         unit: What about.
         order: The order in which the texts are shown.
         seed: Of one sample of many.
@@ -166,6 +167,7 @@ class Asking:
 
     question: Question
     variables: Mapping[str, object]
+    account: Account
     unit: str
     order: Order | None
     seed: int | None
@@ -305,13 +307,13 @@ async def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Sent:
         attempts -= 1
         if not attempts or not provider_errors.can_pass(outcome):
             return Sent(None, request, provider_errors.diagnosis(outcome))
-        await _rest(provider_errors.wait_after(outcome, back_off))
+        await _rest(asking.account.run, provider_errors.wait_after(outcome, back_off))
         back_off *= 2
 
 
-def _rest(seconds: float) -> Effect:
-    """Return a wait that the end of a run ends too."""
-    in_run = (row_cost := ROW_COST.get()) and row_cost.end_run
+def _rest(row_cost: RowCost | None, seconds: float) -> Effect:
+    """A wait that the end of a run ends too."""
+    in_run = row_cost and row_cost.end_run
     return row_cost.limiter.pause(seconds) if row_cost and in_run else pause(seconds)
 
 
@@ -322,7 +324,7 @@ async def _call(
     config, adapter = asking.config(sampling), asking.question.adapter
     runnable, settings = request.runnable, request.settings
     prompt = request.messages(messages)
-    row_cost = ROW_COST.get()
+    row_cost = asking.account.run
     if row_cost:
         await row_cost.limiter.enter(row_cost.rank, adapter.model)
     paid: TokenUsage | None = None
@@ -432,19 +434,33 @@ _MATERIAL = (
 )
 
 
-async def ask(
+class Asked(Awaitable[Reply]):
+    """A question that has its place in the row's account, and is asked when it is awaited."""
+
+    def __init__(self, asking: Asking) -> None:
+        """Take the next place: failures are told in the order of the questions."""
+        self._asking, self._booking = asking, asking.account.open()
+
+    def __await__(self) -> Generator[Any, Any, Reply]:
+        """Ask."""
+        return _asked(self._asking, self._booking).__await__()
+
+
+def ask(
     question: Question,
     variables: Mapping[str, object],
+    account: Account,
     *,
     unit: str = "",
     order: Order | None = None,
     seed: int | None = None,
-) -> Reply:
-    """Ask a question about one unit of work.
+) -> Asked:
+    """Ask a question about one unit of work; await it for the reply.
 
     Args:
         question: What is asked.
         variables: Fill the prompt's template.
+        account: Of the row: what the reply cost and how it failed is booked there.
         unit: What the step works on, as people call it: `Clarity (A first)`.
         order: The order in which the texts are shown.
         seed: Set for one sample of many; distinct for each, so that no cache makes one
@@ -455,22 +471,28 @@ async def ask(
             has answered anything).
         RunStopped: The run of `judge_many` asks nothing more.
     """
-    asking, row_cost = Asking(question, variables, unit, order, seed), ROW_COST.get()
+    return Asked(Asking(question, variables, account, unit, order, seed))
+
+
+async def _asked(asking: Asking, booking: Booking) -> Reply:
+    question, run = asking.question, asking.account.run
     try:
         reply = await _logged(asking)
-        event = {"failures": reply.failures, "usage": reply.usage}
-        emit("reply", question.step, event, unit)
+        # The same list: what a step finds wrong with the reply is booked beside it.
+        booking.failures, booking.usage = reply.failures, reply.usage
+        event = {"failures": list(reply.failures), "usage": reply.usage}
+        emit("reply", question.step, event, asking.unit)
         return reply
     except ModelAccessError as exc:
-        if row_cost and row_cost.end_run and exc.status == 401:
-            row_cost.end_run(exc)
+        if run and run.end_run and exc.status == 401:
+            run.end_run(exc)
             # The graph would cancel the calls beside this one.
-            await row_cost.limiter.idle(GRACE)
+            await run.limiter.idle(GRACE)
         raise
     finally:
         # Also where the run is stopped midway: what came until then was paid for.
-        if row_cost:
-            row_cost.book(asking.usage())
+        if run:
+            run.book(asking.usage())
 
 
 def _rendered(question: Question, variables: Mapping[str, object]) -> list[BaseMessage]:
@@ -511,10 +533,11 @@ def _filled(part: Any, variables: Mapping[str, object]) -> list[BaseMessage]:
 
 async def _logged(asking: Asking) -> Reply:
     """Take the reply that was paid for already, before a kill even, or ask."""
-    question, row_cost = asking.question, ROW_COST.get()
-    asking.messages = _with_media(sealed_messages(_rendered(question, asking.variables)))
+    question, run = asking.question, asking.account.run
+    messages = sealed_messages(_rendered(question, asking.variables))
+    asking.messages = _with_media(messages, asking.account.row)
     key = key_of(question.method, question.step, asking.unit, *call_key(asking))
-    row = row_cost.replies if row_cost else None
+    row = run.replies if run else None
 
     async def ask_now() -> StoredReply:
         return (await _cached(asking)).stored()
@@ -536,9 +559,9 @@ def _is_paid(entry: StoredReply) -> bool:
     return bool(entry["usage"]["calls"]) and not entry["failures"]
 
 
-def _with_media(messages: list[BaseMessage]) -> list[BaseMessage]:
+def _with_media(messages: list[BaseMessage], holder: object) -> list[BaseMessage]:
     """Put images, audio and files where the prompt has their marks."""
-    holder, shown = NODE_INPUT.get(), list(messages)
+    shown = list(messages)
     for at, message in enumerate(messages):
         if isinstance(message, HumanMessage) and isinstance(message.content, str):
             shown[at] = with_content(message, with_media(message.content, holder))
@@ -663,6 +686,6 @@ def recorded(
         seed: As for `ask`.
     """
     sampling = question.adapter.sampling(question.sampled, seed)
-    config = Asking(question, {}, unit, order, seed).config(sampling)
+    config = Asking(question, {}, Account(), unit, order, seed).config(sampling)
     task: RunnableLambda[object, object] = RunnableLambda(lambda _: dict(result))
     return Effect(lambda: task.invoke(value, config), lambda: task.ainvoke(value, config))

@@ -26,7 +26,6 @@ from collections.abc import (
     Coroutine,
     Generator,
     Iterator,
-    Mapping,
     Sequence,
 )
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -46,8 +45,6 @@ Update = dict[str, Any]
 # A computation that awaits effects and ends in a `T`.
 Step = Coroutine[Any, Any, T]
 
-# What the running node works on, where images and files of the judged texts are found.
-NODE_INPUT: ContextVar[object] = ContextVar("NODE_INPUT", default=None)
 # Whether `run` drives this thread at the moment, `by_run`.
 _DRIVER = threading.local()
 
@@ -65,18 +62,19 @@ class Effect(NamedTuple):
         return (yield from self.later().__await__())
 
 
-def run(step: Step[T]) -> T:
+def run(step: Awaitable[T]) -> T:
     """Drive a step to its end, waiting in this thread.
 
     Raises:
         TypeError: The step awaits something that only an event loop can wait for.
     """
+    steps = step if inspect.iscoroutine(step) else _awaited(step)
     result, error = None, None
     try:
         while True:
-            effect = _advanced(step, result, error)
+            effect = _advanced(steps, result, error)
             if not isinstance(effect, Effect):
-                step.close()
+                steps.close()
                 raise TypeError(
                     f"a step that runs in a thread awaits effects (`ask`, `gather`, `pause`); "
                     f"this one awaited {effect!r}, for which an event loop is needed"
@@ -100,25 +98,32 @@ def _advanced(step: Step[Any], result: object, error: BaseException | None) -> o
         _DRIVER.by_run = before
 
 
-async def gather(steps: Sequence[Step[T]], most: int | None = None) -> list[T]:
+async def gather(steps: Sequence[Awaitable[T]], most: int | None = None) -> list[T]:
     """Do several steps at the same time; their results come in order.
 
     Args:
         steps: The computations.
         most: How many at a time; None: the `max_concurrency` of the graph that runs.
     """
-    if len(steps) == 1:
-        return [await steps[0]]
+    if len(steps) < 2:
+        return [await step for step in steps]
     places = most or running_config().get("max_concurrency") or len(steps)
+    coroutines = [_awaited(step) for step in steps]
     try:
         results: list[T] = await Effect(
-            lambda: _in_threads(steps, places), lambda: _in_tasks(steps, places)
+            lambda: _in_threads(coroutines, places), lambda: _in_tasks(coroutines, places)
         )
     finally:
-        for step in steps:  # of those that an interrupt kept from starting, Python would warn
-            if inspect.getcoroutinestate(step) == inspect.CORO_CREATED:
-                step.close()
+        for each in (*coroutines, *steps):
+            # Of those that an interrupt kept from starting, Python would warn.
+            is_new = inspect.iscoroutine(each) and inspect.getcoroutinestate(each)
+            if is_new == inspect.CORO_CREATED:
+                cast("Step[Any]", each).close()
     return results
+
+
+async def _awaited(step: Awaitable[T]) -> T:
+    return await step
 
 
 def running_config() -> RunnableConfig:
@@ -175,7 +180,8 @@ class Event(TypedDict):
 
     Attributes:
         kind: `reply`, `verdict`, or what landed: `vote`, `subscore`, `table`, `match`, `role` …
-        step: The node, such as `solve`.
+        step: What asked or decided, as `usage.by_step` names it, such as `solve`; of a verdict
+            the node.
         unit: Of a reply: what was asked about, such as `Clarity (A first)`; else mostly empty.
         data: The result as the judge's state holds it; of a reply `{"failures", "usage"}`.
     """
@@ -195,20 +201,10 @@ def emit(kind: str, step: str, data: object, unit: str = "") -> None:
     writer(Event(kind=kind, step=step, unit=unit, data=data))
 
 
-def emit_update(step: str, update: Mapping[str, object], events: Mapping[str, str]) -> None:
-    """Emit every result among the state keys that a node changed.
-
-    Args:
-        step: The node.
-        update: What it changed.
-        events: State keys whose items are told one by one, and what an item is called.
-    """
-    for key, kind in events.items():
-        if isinstance(parts := update.get(key), list):
-            for part in parts:
-                emit(kind, step, part)
-    if verdict := update.get("verdict"):
-        emit("verdict", step, verdict)
+def emit_each(kind: str, step: str, results: Sequence[object]) -> None:
+    """Send an event for each of several results."""
+    for result in results:
+        emit(kind, step, result)
 
 
 def pending_future() -> Future[None]:

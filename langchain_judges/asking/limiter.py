@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -293,10 +292,6 @@ class RowCost:
         """Add what a question cost."""
         with self._lock:
             self.usage = add_usage([self.usage, usage])
-
-
-# The row_cost of the pair being judged; None outside `judge_many`.
-ROW_COST: ContextVar[RowCost | None] = ContextVar("langchain_judges_row_cost", default=None)
 
 
 def token_usage(message: AIMessage) -> TokenUsage:

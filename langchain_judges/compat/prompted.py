@@ -24,6 +24,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_json_schema
 from pydantic import AfterValidator, BaseModel, ValidationError, WithJsonSchema, create_model
 
+from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, ask
 from langchain_judges.asking.reading import Parse
@@ -108,7 +109,7 @@ class OwnPromptJudge:
             version="",
             parse=self.parse,
         )
-        reply = await ask(question, self._shown(values))
+        reply = await ask(question, self._shown(values), Account())
         if reply.data is None:
             failure = reply.failures[-1]
             raise NotJudgedError(f"not judged ({failure['reason']}): {failure['detail']}")

@@ -8,17 +8,14 @@ from langchain_judges.lazy import exports
 
 # For type checkers; a test holds it equal to the table below.
 if TYPE_CHECKING:
+    from langchain_judges.asking.account import Account as Account
     from langchain_judges.asking.ask import Question as Question
     from langchain_judges.asking.ask import Reply as Reply
     from langchain_judges.asking.ask import ask as ask
+    from langchain_judges.asking.effects import emit as emit
     from langchain_judges.asking.effects import gather as gather
-    from langchain_judges.asking.nodes import Call as Call
-    from langchain_judges.asking.nodes import Emits as Emits
-    from langchain_judges.asking.nodes import Gathered as Gathered
-    from langchain_judges.asking.nodes import joined as joined
     from langchain_judges.methods.context import JudgeContext as JudgeContext
     from langchain_judges.methods.context import StateSchema as StateSchema
-    from langchain_judges.methods.context import begin as begin
     from langchain_judges.methods.declaration import Budget as Budget
     from langchain_judges.methods.declaration import JudgeOptions as JudgeOptions
     from langchain_judges.methods.pairs import COMPARES as COMPARES
@@ -40,20 +37,19 @@ if TYPE_CHECKING:
     from langchain_judges.orders import preferred_slot as preferred_slot
     from langchain_judges.rows.fences import fence as fence
     from langchain_judges.verdict import Preference as Preference
-    from langchain_judges.verdict import add_usage as add_usage
 
 
 _HOMES = {
+    "asking.account": "Account",
     "asking.ask": "Question Reply ask",
-    "asking.effects": "gather",
-    "asking.nodes": "Call Emits Gathered joined",
-    "methods.context": "JudgeContext StateSchema begin",
+    "asking.effects": "emit gather",
+    "methods.context": "JudgeContext StateSchema",
     "methods.declaration": "Budget JudgeOptions",
     "methods.pairs": "COMPARES MATERIAL PairResult PairState PairSteps order_verdict pair_of",
     "methods.registry": "register",
     "options": "Rule factory",
     "orders": "ORDER_NAMES Order OrderRule Slot SlotOrTie by_identity preferred_slot",
     "rows.fences": "fence",
-    "verdict": "Preference add_usage",
+    "verdict": "Preference",
 }
 __getattr__, __dir__, __all__ = exports(__name__, _HOMES)

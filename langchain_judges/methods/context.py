@@ -6,23 +6,21 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from copy import copy
+from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
-from langgraph.constants import END, START
-from langgraph.types import Overwrite
 from pydantic import BaseModel
 
-from langchain_judges.asking import nodes
+from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
-from langchain_judges.asking.ask import Question, Reply
-from langchain_judges.asking.effects import Step, Update
+from langchain_judges.asking.ask import Question
+from langchain_judges.asking.effects import Update
 from langchain_judges.asking.models import model_name
-from langchain_judges.asking.nodes import Next, Node, Route, blank_state, event_names
+from langchain_judges.asking.nodes import MethodGraph, Phase, blank_state, chain
 from langchain_judges.asking.reading import PIECE, OwnPrompt, own_prompt, read_prompts
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import OptionError
@@ -34,13 +32,8 @@ from langchain_judges.rows.texts import fitted
 from langchain_judges.verdict import Failure, Item, LabelVerdict, Pair, Verdict
 
 if TYPE_CHECKING:
-    from langgraph.graph import StateGraph
-
     from langchain_judges.methods.graph import JudgeGraph
 
-NodeInput = TypeVar("NodeInput")
-# The graph of any method, to which nodes are still added.
-MethodGraph: TypeAlias = "StateGraph[Any, Any, Any, Any]"
 # Threads of a synchronous run beyond its branches: the same pool writes the checkpoints and
 # waits for what is streamed.
 SPARE_THREADS = 8
@@ -52,40 +45,28 @@ _ASKED = 4000
 
 @dataclass(frozen=True)
 class StateSchema:
-    """The types of a graph's state, and what follows from them.
+    """The types of a graph's state.
 
     Attributes:
         result: The keys of the state that the graph returns.
         source: The keys of the state that the graph is given.
-        initial: Keys that begin as something else than nothing.
     """
 
     state: type
     result: type
     source: type = RememberedPair
-    initial: Mapping[str, Any] = field(default_factory=dict)
 
-    @cached_property
-    def blank(self) -> Mapping[str, Any]:
-        """The state before the first node of a run."""
-        given = (*get_type_hints(self.source), *_OF_MEMORY, *self.initial)
-        return {**blank_state(self.state, given), **self.initial}
-
-    @cached_property
-    def events(self) -> Mapping[str, str]:
-        """The lists whose items are streamed one by one, and what an item is called."""
-        return event_names(self.state, self.result)
+    @property
+    def blank(self) -> Update:
+        """The state before the first phase: a checkpointed thread holds that of another run."""
+        blank = blank_state(self.state, self.source)
+        return {key: copy(value) for key, value in blank.items() if key not in _OF_MEMORY}
 
     def graph(self) -> MethodGraph:
-        """Return a graph without nodes.
-
-        Raises:
-            OptionError: A key of the state has no blank for the next run of a thread.
-        """
+        """A graph without nodes."""
         # Loaded on use: to check options and count calls takes no graph.
         from langgraph.graph import StateGraph
 
-        _ = self.blank
         return StateGraph(self.state, input_schema=self.source, output_schema=self.result)
 
 
@@ -153,10 +134,6 @@ class JudgeContext:
                 _check_shown(examples_in, prompts)
         log = ReplyLog(options.checkpointer)
         return cls(options, prompts, version, adapters, memory, model, log, schema)
-
-    def graph(self) -> MethodGraph:
-        """Return the method's graph, to which nodes are still to be added."""
-        return self.schema.graph()
 
     def question(
         self, step: str, shape: type[BaseModel], prompt: str = "", **more: Any
@@ -231,47 +208,35 @@ class JudgeContext:
             for field, (parts, characters) in cut.left_out.items()
         ]
 
-    def plain(self, function: Callable[[NodeInput], Update]) -> Node:
-        """Return a node that waits for nothing: a function from state to update."""
-        return nodes.plain(function, self.schema.events)
-
-    def asks(
-        self,
-        call: Callable[[NodeInput], nodes.Call],
-        read: Callable[[NodeInput, Reply], Update],
-    ) -> Node:
-        """Return a node that asks once; see `asking.nodes.asks`."""
-        return nodes.asks(call, read, self.schema.events)
-
-    def node(self, steps: Callable[[NodeInput], Step[Update]]) -> Node:
-        """Return a node that asks several times, or decides while it asks."""
-        return Node(steps, self.schema.events)
-
-    def one_round(
-        self,
-        begin: Callable[[Any], Update],
-        first: Callable[[Any], Next],
-        each: Node,
-        end: Callable[[Any], Update],
-    ) -> MethodGraph:
-        """Return the graph of a judge that asks once, all at the same time; see `in_one`."""
-        graph = self.graph()
-        graph.add_node(each.name, self.node(nodes.in_one(begin, first, each, end)))
-        graph.add_edge(START, each.name)
-        graph.add_edge(each.name, END)
-        return graph
-
-    def finish(self, builder: MethodGraph, **marks: object) -> JudgeGraph:
-        """Compile a graph and mark it with what decides its verdicts.
+    def compile(self, steps: RowSteps, *phases: Phase, **marks: object) -> JudgeGraph:
+        """Make the graph of a judge: what each judgment begins with, then its phases.
 
         Args:
-            builder: The `StateGraph`.
+            steps: The steps of the judge.
+            *phases: Its phases in order; a node of the graph is called as its function is.
             **marks: More plain data that decides verdicts, beside the options.
+        """
+        recall = [steps.recall] if self.recaller else []
+        return self.compiled(steps.begin, [*recall, *phases], **marks)
+
+    def compiled(
+        self,
+        begin: Callable[[Any, Account], Update],
+        phases: Sequence[Phase],
+        **marks: object,
+    ) -> JudgeGraph:
+        """Make a graph and mark it with what decides its verdicts.
+
+        Args:
+            begin: What a run begins with.
+            phases: What it does, in order.
+            **marks: As for `compile`.
         """
         # Loaded on use: to check options and count calls takes no graph.
         from langchain_judges.methods.graph import JudgeGraph
 
         options = self.options
+        builder = chain(self.schema.graph(), begin, phases)
         compiled = builder.compile(
             checkpointer=options.checkpointer,
             name=options.name or options.label,
@@ -359,21 +324,22 @@ class RowSteps(ABC):
     context: JudgeContext
 
     @abstractmethod
-    def begin(self, state: Any) -> Update:
+    def begin(self, state: Any, account: Account) -> Update:
         """Check the row; a verdict in the update ends the judgment."""
 
     @abstractmethod
-    async def recall(self, state: Any) -> Update:
+    async def recall(self, state: Any, account: Account) -> Update:
         """Recall the examples that fit the row."""
 
-    def blank(self, row: Pair | Item) -> Update:
-        """Return the state before a row is judged: what a checkpointed thread holds is old."""
+    def blank(self, row: Pair | Item, account: Account) -> Update:
+        """The state before a row is judged: what a checkpointed thread holds is old."""
         texts, failures = self.context.fitted(row)
-        return {**self.context.schema.blank, **texts, "failures": Overwrite(failures)}
+        account.fail(failures)
+        return {**self.context.schema.blank, **texts}
 
-    def decided(self, row: Pair | Item, verdict: Verdict | LabelVerdict) -> Update:
-        """Return the state where a verdict needs no call: no example is recalled either."""
-        update = {**self.blank(row), "verdict": verdict}
+    def decided(self, verdict: Verdict | LabelVerdict) -> Update:
+        """The state where a verdict needs no call: no example is recalled either."""
+        update = {**self.context.schema.blank, "verdict": verdict}
         if recaller := self.context.recaller:
             update["recalled"] = recaller.report(Recalled(), [])
         return update
@@ -383,33 +349,3 @@ class RowSteps(ABC):
         """How the judge asks its memory; only for nodes of a judge that has one."""
         assert self.context.recaller  # noqa: S101 - the nodes that ask it exist only with a memory
         return self.context.recaller
-
-
-def begin(
-    graph: MethodGraph,
-    steps: RowSteps,
-    first: Callable[[Any], Next],
-    targets: Sequence[str],
-) -> None:
-    """Add the nodes with which every judgment begins: `begin`, and `recall`.
-
-    Args:
-        graph: The graph of the method.
-        steps: Its steps.
-        first: Where the method itself begins.
-        targets: Every node that `first` may name.
-    """
-
-    def unless_decided(state: Any) -> Next:
-        if state.get("verdict"):
-            return END
-        return "recall" if steps.context.recaller else first(state)
-
-    graph.add_node("begin", steps.context.plain(steps.begin))
-    graph.add_edge(START, "begin")
-    if steps.context.recaller:
-        graph.add_node("recall", steps.context.node(steps.recall))
-        graph.add_conditional_edges("recall", Route(first), list(targets))
-        graph.add_conditional_edges("begin", Route(unless_decided), ["recall", END])
-    else:
-        graph.add_conditional_edges("begin", Route(unless_decided), [*targets, END])

@@ -7,12 +7,15 @@ says itself what its votes can still become.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from itertools import combinations_with_replacement
+from typing import TypeVar
 
-from langchain_judges.asking.effects import Step, Update, gather
+from langchain_judges.asking.effects import gather
 from langchain_judges.orders import Order
 from langchain_judges.verdict import Preference
+
+T = TypeVar("T")
 
 
 def plurality(counts: Mapping[Preference, int]) -> Preference:
@@ -38,9 +41,9 @@ def outcomes(
 async def in_waves(
     orders: Sequence[Order],
     voters: int,
-    ask: Callable[[Order, int], Step[Update]],
-    undecided: Callable[[Sequence[Update], Mapping[Order, int]], Collection[Order]],
-) -> tuple[list[Update], dict[Order, int]]:
+    ask: Callable[[Order, int], Awaitable[T]],
+    undecided: Callable[[Sequence[T], Mapping[Order, int]], Collection[Order]],
+) -> tuple[list[T], dict[Order, int]]:
     """Ask the voters of each order until the others cannot change the verdict.
 
     The first wave is as many as can settle it if they agree; then one voter at a time.
@@ -49,23 +52,23 @@ async def in_waves(
         orders: The orders that are asked.
         voters: How many votes each order has.
         ask: Asks one voter, by its number from 0, in one order.
-        undecided: From the updates so far, and the number of voters asked in each order, to
+        undecided: From the votes so far, and the number of voters asked in each order, to
             the orders that need another vote; none once the verdict is settled.
 
     Returns:
-        The updates, and how many voters were asked in each order.
+        The votes, and how many voters were asked in each order.
     """
-    updates: list[Update] = []
+    votes: list[T] = []
     asked = dict.fromkeys(orders, 0)
     size = voters // 2 + 1
     due: Collection[Order] = orders
     while due:
         wave = [(order, n) for order in due for n in range(asked[order], asked[order] + size)]
-        updates += await gather([ask(order, n) for order, n in wave])
+        votes += await gather([ask(order, n) for order, n in wave])
         asked |= {order: asked[order] + size for order in due}
-        due = [o for o in undecided(updates, asked) if asked[o] < voters]
+        due = [o for o in undecided(votes, asked) if asked[o] < voters]
         size = 1
-    return updates, asked
+    return votes, asked
 
 
 def not_asked_sentence(names: Sequence[str]) -> str:

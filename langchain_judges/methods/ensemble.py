@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
-from langgraph.constants import END, START
 
+from langchain_judges.asking.account import Account, Booking
 from langchain_judges.asking.effects import Effect, Update
 from langchain_judges.asking.internal_errors import ends_the_run, failure_of, is_bug
 from langchain_judges.asking.models import is_decision_model
-from langchain_judges.asking.nodes import Next, Route, plain
+from langchain_judges.asking.nodes import Phase, chain
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.context import SPARE_THREADS, MethodGraph, StateSchema
+from langchain_judges.methods.context import SPARE_THREADS, StateSchema
 from langchain_judges.methods.declaration import JudgeSpec
 from langchain_judges.methods.describe import (
     kind_of,
@@ -33,7 +33,7 @@ from langchain_judges.methods.pairs import pair_of
 from langchain_judges.methods.registry import built, load_judge
 from langchain_judges.rows.checks import Kind, check_item, check_pair
 from langchain_judges.rows.texts import compared
-from langchain_judges.verdict import Failure, Item, Usage, even_verdict, no_usage
+from langchain_judges.verdict import Item, even_verdict, no_usage
 
 
 class Member(NamedTuple):
@@ -153,12 +153,12 @@ class MemberJudgment(NamedTuple):
 
     opinion: Opinion
     verdict: dict[str, Any]
-    failures: list[Failure]
-    usage: Usage
     subscores: list[Any]
 
 
-async def ask_member(member: Member, kind: Kind, row: Mapping[str, object]) -> MemberJudgment:
+async def ask_member(
+    member: Member, kind: Kind, row: Mapping[str, object], booking: Booking
+) -> MemberJudgment:
     """Ask a member about a row; what goes wrong with it is its failure, not the row's.
 
     Raises:
@@ -186,6 +186,7 @@ async def ask_member(member: Member, kind: Kind, row: Mapping[str, object]) -> M
     ]
     usage = verdict.get("usage") or no_usage()
     steps = {f"{member.name}: {step}": cost for step, cost in usage["by_step"].items()}
+    booking.failures, booking.usage = failures, {**usage, "by_step": steps}
     opinion: Any = {
         "member": member.name,
         **{name: verdict.get(name) for name in fields},
@@ -193,7 +194,7 @@ async def ask_member(member: Member, kind: Kind, row: Mapping[str, object]) -> M
         "calls": usage["calls"],
     }
     parts = result.get("subscores") or []
-    return MemberJudgment(opinion, verdict, failures, {**usage, "by_step": steps}, parts)
+    return MemberJudgment(opinion, verdict, parts)
 
 
 def row_of(kind: Kind, state: Mapping[str, Any]) -> dict[str, object]:
@@ -236,9 +237,6 @@ class CombinedGraph(JudgeGraph):
         return next(iter(memories.values())) if len(memories) == 1 else None
 
 
-RowState = TypeVar("RowState", bound=Mapping[str, Any])
-
-
 def schema_of(
     kind: Kind, of_pairs: tuple[type, type], of_items: tuple[type, type]
 ) -> StateSchema:
@@ -252,43 +250,12 @@ def schema_of(
     return StateSchema(*of_pairs) if kind == "pair" else StateSchema(*of_items, Item)
 
 
-def begin(
-    graph: MethodGraph,
-    kind: Kind,
-    schema: StateSchema,
-    first: Callable[[RowState], Next],
-    targets: Sequence[str],
-) -> None:
-    """Add the node with which every judgment by members begins.
-
-    It checks the row; two identical texts are a tie already, without a call.
-
-    Args:
-        graph: The graph.
-        kind: What the members judge.
-        schema: The types of its state.
-        first: Where it goes from there.
-        targets: Every node that `first` may name.
-    """
-
-    def check(state: RowState) -> Update:
-        (check_pair if kind == "pair" else check_item)(state)
-        same = kind == "pair" and compared(state["output_a"]) == compared(state["output_b"])
-        return {**schema.blank, "verdict": even_verdict() if same else None}
-
-    def unless_even(state: RowState) -> Next:
-        return END if state.get("verdict") else first(state)
-
-    graph.add_node("begin", plain(check, schema.events))
-    graph.add_edge(START, "begin")
-    graph.add_conditional_edges("begin", Route(unless_even), [*targets, END])
-
-
-def finish(
+def compiled(
     options: Combination,
     members: tuple[Member, ...],
     kind: Kind,
-    builder: MethodGraph,
+    schema: StateSchema,
+    *phases: Phase,
 ) -> CombinedGraph:
     """Compile a graph of members and mark it with what decides its verdicts.
 
@@ -296,9 +263,16 @@ def finish(
         options: The checked options.
         members: The judges that it asks.
         kind: What they judge.
-        builder: The `StateGraph`.
+        schema: The types of its state.
+        *phases: What it does once the row is checked; two identical texts are a tie already.
     """
-    compiled = builder.compile(
+
+    def begin(state: Mapping[str, Any], account: Account) -> Update:
+        (check_pair if kind == "pair" else check_item)(state)
+        same = kind == "pair" and compared(state["output_a"]) == compared(state["output_b"])
+        return {**schema.blank, "verdict": even_verdict() if same else None}
+
+    compiled = chain(schema.graph(), begin, phases).compile(
         checkpointer=options.checkpointer,
         name=options.name or options.method,
     )

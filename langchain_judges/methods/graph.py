@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import aclosing, closing, contextmanager
+from contextlib import aclosing, closing
 from dataclasses import is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, get_origin, get_type_hints
@@ -17,8 +17,9 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot
 from pydantic import BaseModel
 
-from langchain_judges.asking.effects import run, stoppable
-from langchain_judges.asking.limiter import ROW_COST, CallLimiter, RowCost
+from langchain_judges.asking.account import run_of, within_run
+from langchain_judges.asking.effects import run, running_config, stoppable
+from langchain_judges.asking.limiter import CallLimiter, RowCost
 from langchain_judges.asking.models import ModelSpec
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import InputError, OptionError
@@ -211,41 +212,32 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         self, input: Any, config: RunnableConfig | None = None, **settings: Any
     ) -> Iterator[Any]:
         """Read the input, then stream as LangGraph does."""
-        return self._guarded(super().stream(self._read(input), config, **settings), config)
+        config = self._bounded(config)
+        parts = super().stream(self._read(input), config, **settings)
+        return self._guarded(parts, self._begun(config))
 
     def astream(
         self, input: Any, config: RunnableConfig | None = None, **settings: Any
     ) -> AsyncIterator[Any]:
         """Read the input, then stream as LangGraph does."""
+        config = self._bounded(config)
         parts = super().astream(self._read(input), config, **settings)
-        row_cost, config = self._row_cost(config), self._begun(config)
-        return self._aguarded(parts, row_cost, config) if row_cost or config else parts
+        begun = self._begun(config)
+        return self._aguarded(parts, begun) if begun else parts
 
     def _guarded(self, parts: Any, config: RunnableConfig | None) -> Iterator[Any]:
-        """Stream within the bounds, and close the replies of a row that was judged."""
-        row_cost, config = self._row_cost(config), self._begun(config)
+        """Stream, and close the replies of a row that was judged."""
         with stoppable(), closing(parts):
-            while True:
-                with _counting(row_cost):
-                    part = next(parts, _END)
-                if part is _END:
-                    break
-                yield part
+            yield from parts
         # Of a row that was not judged only what failed is asked again.
         if config and self.log and _is_judged(self.get_state(config).values):
             run(self.log.close(config))
 
-    async def _aguarded(
-        self, parts: Any, row_cost: RowCost | None, config: RunnableConfig | None
-    ) -> AsyncIterator[Any]:
+    async def _aguarded(self, parts: Any, config: RunnableConfig) -> AsyncIterator[Any]:
         async with aclosing(parts):
-            while True:
-                with _counting(row_cost):
-                    part = await anext(parts, _END)
-                if part is _END:
-                    break
+            async for part in parts:
                 yield part
-        if config and self.log and _is_judged((await self.aget_state(config)).values):
+        if self.log and _is_judged((await self.aget_state(config)).values):
             await self.log.close(config)
 
     def _begun(self, config: RunnableConfig | None) -> RunnableConfig | None:
@@ -256,12 +248,13 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         self.log.begin(config)
         return config
 
-    def _row_cost(self, config: RunnableConfig | None) -> RowCost | None:
-        """Return what bounds the calls of this graph and of all below it, if anything."""
+    def _bounded(self, config: RunnableConfig | None) -> RunnableConfig | None:
+        """The configuration with what bounds the calls of this graph and of all below it."""
         places, most = (config or {}).get("max_concurrency"), self.bounds.calls
-        if most is None and (places is None or ROW_COST.get()):
-            return None
-        return RowCost(CallLimiter(places or most or 1, max_calls=most), 0)
+        inherited = run_of(config) or run_of(running_config())
+        if most is None and (places is None or inherited):
+            return config
+        return within_run(config, RowCost(CallLimiter(places or most or 1, max_calls=most), 0))
 
     def _read(self, source: object) -> object:
         if isinstance(source, Mapping):
@@ -274,20 +267,6 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         if most is not None and isinstance(items, list) and len(items) > most:
             raise InputError(f"{len(items):,} items take as many calls; {most:,} are allowed")
         return row
-
-
-# Behind the last part of a stream.
-_END = object()
-
-
-@contextmanager
-def _counting(row_cost: RowCost | None) -> Iterator[None]:
-    # Only while the graph is at work: between its parts the context is the caller's.
-    before = ROW_COST.set(row_cost or ROW_COST.get())
-    try:
-        yield
-    finally:
-        ROW_COST.reset(before)
 
 
 def _is_judged(state: Mapping[str, object]) -> bool:

@@ -8,8 +8,8 @@ from typing import Any, NotRequired, cast
 
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Update
-from langchain_judges.asking.nodes import Silent
 from langchain_judges.asking.reading import Problem
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
@@ -45,13 +45,13 @@ class ItemState(Item, total=False):
 
     Attributes:
         shown: What the memory recalled, in the order in which it is shown; only with a memory.
-        usages: What each question cost.
+        usage: What was asked so far cost.
     """
 
     shown: list[Example]
     recalled: RecallReport
-    failures: Silent[Failure]
-    usages: Silent[Usage]
+    failures: list[Failure]
+    usage: Usage
     verdict: LabelVerdict | None
 
 
@@ -84,28 +84,27 @@ class ItemSteps(RowSteps):
         """Return what an item lacks to be judged, as a sentence; empty: nothing."""
         return ""
 
-    def begin(self, state: ItemState) -> Update:
+    def begin(self, state: ItemState, account: Account) -> Update:
         """Check the item, that there is something to judge it by, and that models take it."""
         check_item(state)
         item = item_of(state)
         self.check(item)
         if lack := self.lacking(item):
             failure = Problem("lacking", lack).failure("begin", "")
-            return self.decided(
-                item, not_labelled([failure], no_usage(), f"Not judged: {lack}.")
-            )
+            return self.decided(not_labelled([failure], no_usage(), f"Not judged: {lack}."))
         if failures := self.context.unsupported_media(item):
             why = f"Not judged: {failures[0]['detail']}."
-            return self.decided(item, not_labelled(failures, no_usage(), why))
-        return self.blank(item)
+            return self.decided(not_labelled(failures, no_usage(), why))
+        return self.blank(item, account)
 
-    async def recall(self, state: ItemState) -> Update:
+    async def recall(self, state: ItemState, account: Account) -> Update:
         """Recall the audited mistakes that fit the item."""
         item, recaller = item_of(state), self.recaller
         recalled = await recaller.recall(item)
         examples = self.fitting(item, recalled)
         report = recaller.report(recalled, examples)
-        return {"shown": examples, "recalled": report, "failures": cut_failures(report)}
+        account.fail(cut_failures(report))
+        return {"shown": examples, "recalled": report}
 
     def fitting(self, item: Item, recalled: Recalled) -> list[Example]:
         """Return the examples that can be shown."""

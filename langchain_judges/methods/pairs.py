@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from statistics import fmean
@@ -11,8 +11,8 @@ from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Update
-from langchain_judges.asking.nodes import Silent
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.shown import RecallReport, RememberedPair, block, cut_failures
 from langchain_judges.methods.context import RowSteps
@@ -98,9 +98,9 @@ class PairState(RememberedPair, total=False):
     shown: list[Example]
     """What the memory recalled; only with a memory."""
     recalled: RecallReport
-    failures: Silent[Failure]
-    usages: Silent[Usage]
-    """What each question cost, to be added up at the end."""
+    failures: list[Failure]
+    usage: Usage
+    """What was asked so far cost."""
     verdict: Verdict | None
 
 
@@ -131,7 +131,7 @@ class PairSteps(RowSteps):
         """Return one side as a prompt shows it."""
         return shown(pair[side])  # type: ignore[literal-required]
 
-    def begin(self, state: PairState) -> Update:
+    def begin(self, state: PairState, account: Account) -> Update:
         """Check the pair, and that its models take what it holds.
 
         Two identical texts are a tie already, without a call.
@@ -141,15 +141,16 @@ class PairSteps(RowSteps):
         same = self.seen(pair, "output_a") == self.seen(pair, "output_b")
         if failures := self.context.unsupported_media(pair):
             why = f"Not judged: {failures[0]['detail']}."
-            return self.decided(pair, not_judged(failures, no_usage(), why))
-        return self.decided(pair, even_verdict()) if same else self.blank(pair)
+            return self.decided(not_judged(failures, no_usage(), why))
+        return self.decided(even_verdict()) if same else self.blank(pair, account)
 
-    async def recall(self, state: PairState) -> Update:
+    async def recall(self, state: PairState, account: Account) -> Update:
         """Recall the audited mistakes that fit the pair."""
         recalled = await self.recaller.recall(state)
         examples = self.recaller.fitting(recalled, state)
         report = self.recaller.report(recalled, examples)
-        return {"shown": examples, "recalled": report, "failures": cut_failures(report)}
+        account.fail(cut_failures(report))
+        return {"shown": examples, "recalled": report}
 
     def frame(self, pair: Pair, examples: str = "") -> dict[str, str]:
         """Return what stands around the material: focus, the caller's words, examples.
@@ -304,11 +305,10 @@ def examples_in(state: Mapping[str, Any]) -> list[Example]:
 def order_verdict(
     options: JudgeOptions,
     answers: Mapping[Order, Preference | Mapping[str, float]],
-    failures: Sequence[Failure],
-    usage: Usage,
+    account: Account,
     reason: str = "",
 ) -> Verdict:
-    """Return the verdict of a judge that takes one label, or a score of each text, by order.
+    """The verdict of a judge that takes one label, or a score of each text, by order.
 
     The score is the mean of 1 (A), 0.5 (a tie) and 0 (B) over the orders, on the side of the
     preference, and 0.5 for a tie. An order without an answer leaves the pair unjudged.
@@ -316,10 +316,10 @@ def order_verdict(
     Args:
         options: Say which orders were asked, and how they are combined.
         answers: What each order said, by identity: a label, or `{"A": 4, "B": 2}`.
-        failures: Everything that went wrong.
-        usage: What the judgment cost.
+        account: Of the row: its failures and cost.
         reason: What decided, for people.
     """
+    failures, usage = account.failures, account.usage
     if absent := [ORDER_NAMES[o] for o in options.order_list if o not in answers]:
         return not_judged(failures, usage, f"Not judged: no label ({', '.join(absent)}).")
     by_order = [answers[order] for order in options.order_list]

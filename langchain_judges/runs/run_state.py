@@ -15,11 +15,12 @@ from contextlib import contextmanager, suppress
 from typing import Any, cast
 
 from langchain_core.language_models import BaseLanguageModel
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable
 
+from langchain_judges.asking.account import within_run
 from langchain_judges.asking.effects import Effect
 from langchain_judges.asking.internal_errors import ends_the_run, failure_of, is_bug
-from langchain_judges.asking.limiter import ROW_COST, CallLimiter, RowCost
+from langchain_judges.asking.limiter import CallLimiter, RowCost
 from langchain_judges.errors import (
     InputError,
     OptionError,
@@ -325,7 +326,6 @@ class RunState:
 
     async def _outcome(self, row: RunRow, row_cost: RowCost) -> Mapping[str, object]:
         """What the judge says of a row; a service that fails costs only that row."""
-        ROW_COST.set(row_cost)
         for memory in self._memories:
             memory.show()
         try:
@@ -342,7 +342,7 @@ class RunState:
     async def _invoke(self, row: RunRow) -> Mapping[str, object]:
         """Ask the judge; a row whose thread a crash interrupted resumes where it stopped."""
         judge, graph = self._judge, self._graph
-        config: RunnableConfig = self._options.config or {}
+        config = within_run(self._options.config, self._active[row.index])
         data: dict[str, object] | None = self._reader.judged_part(row.data)
         if self._keeps_threads:
             threads = {**config.get("configurable", {}), "thread_id": row.key}

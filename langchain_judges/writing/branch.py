@@ -8,11 +8,9 @@ from typing import Annotated
 
 from annotated_types import Ge, Le
 from langchain_core.language_models import BaseChatModel
-from langgraph.graph import END, START
-from langgraph.types import Send
 
-from langchain_judges.asking.effects import Update
-from langchain_judges.asking.nodes import Route
+from langchain_judges.asking.account import Account
+from langchain_judges.asking.effects import Update, emit_each, gather
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.options import factory
 from langchain_judges.writing import prompts as texts
@@ -20,12 +18,12 @@ from langchain_judges.writing.coverage import fold, missing, present
 from langchain_judges.writing.steps import (
     Draft,
     GivenPart,
+    Piece,
     Shapes,
     Topic,
     Writer,
     WriterOptions,
     WriteState,
-    WriteWork,
     piece_of,
     split_shape,
 )
@@ -158,114 +156,86 @@ class BranchWriter(WriterOptions):
         return 2 + self.groups + self.rewrites
 
 
-def _graph(writer: _BranchSolveMerge) -> JudgeGraph:
-    context = writer.context
-    graph = context.graph()
-    graph.add_node("start", context.plain(writer.start))
-    graph.add_node("split", context.node(writer.split))
-    graph.add_node("solve", context.node(writer.solve))
-    graph.add_node("merge", context.node(writer.merge))
-    graph.add_node("check", context.plain(writer.check))
-    graph.add_node("repair", context.node(writer.repair))
-    graph.add_edge(START, "start")
-    graph.add_conditional_edges("start", Route(writer.first), ["split", "solve"])
-    graph.add_conditional_edges("split", Route(writer.solve_each), ["solve"])
-    graph.add_edge("solve", "merge")
-    graph.add_edge("merge", "check")
-    graph.add_edge("repair", "check")
-    graph.add_conditional_edges("check", Route(writer.after), ["repair", END])
-    return context.finish(graph)
-
-
 class _BranchSolveMerge(Writer[BranchWriter]):
     """The steps of the method, with their options and questions."""
 
-    def first(self, state: WriteState) -> list[Send] | str:
-        """Divide the concepts; a single one is written of at once."""
-        return "split" if len(state["concepts"]) > 1 else self.solve_each(state)
-
-    async def split(self, state: WriteState) -> Update:
-        """Find a topic and divide the concepts into groups."""
+    async def split(self, state: WriteState, account: Account) -> Update:
+        """Find a topic and divide the concepts into groups; a single one is not divided."""
+        if len(state["concepts"]) == 1:
+            return {}
         concepts = state["concepts"]
         groups = min(self.options.groups, len(concepts))
         reply = await self.ask(
             "split",
             {**self.material(state), "topic": texts.PROPOSE, "groups": groups},
+            account,
             shape=split_shape(groups, len(concepts)),
         )
         division = runs(concepts, groups)
         if reply.data:
             names = [reply.data[f"group_{n}"] for n in range(1, groups + 1)]
             division = placed(concepts, names)
-        return {
-            "groups": division,
-            "topic": (reply.data or {}).get("topic", "").strip() or None,
-            "failures": reply.failures,
-            "usages": [reply.usage],
-        }
+        emit_each("group", "split", division)
+        topic = (reply.data or {}).get("topic", "").strip() or None
+        return {"groups": division, "topic": topic}
 
-    def solve_each(self, state: WriteState) -> list[Send]:
-        """Send every group."""
+    async def solve(self, state: WriteState, account: Account) -> Update:
+        """Draft a text with the concepts of each group."""
         groups = _groups(state)
         part = texts.PART if len(groups) > 1 else ""
-        sends = []
-        for number, group in enumerate(groups, 1):
-            place = part.format(number=number, parts=len(groups))
-            sends.append(Send("solve", self.work(state, group, f"group {number}", place)))
-        return sends
+        works = [
+            self.work(state, group, f"group {n}", part.format(number=n, parts=len(groups)))
+            for n, group in enumerate(groups, 1)
+        ]
+        asked = [self.ask("solve", self.material(w), account, w["unit"]) for w in works]
+        names = [work["unit"] for work in works]
+        steps = [piece_of(unit, "solve", each) for unit, each in zip(names, asked, strict=True)]
+        return {"pieces": await gather(steps)}
 
-    async def solve(self, work: WriteWork) -> Update:
-        """Draft a text with the concepts of one group."""
-        reply = await self.ask("solve", self.material(work), work["unit"])
-        return piece_of(work["unit"], reply)
+    async def merge(self, state: WriteState, account: Account) -> Update:
+        """Make one text of the drafts; then name what it lacks, and ask for it again."""
+        text, pieces = await self._merged(state, account)
+        for turn in range(1, self.options.rewrites + 1):
+            lacking = missing(state["concepts"], text or "", **self.options.counting)
+            if not text or not lacking:
+                break
+            text = await self._repaired(state, text, lacking, turn, account)
+        update = self.outcome(state, text, _groups(state), _drafts(state))
+        return {"pieces": [*state["pieces"], *pieces], **update}
 
-    async def merge(self, state: WriteState) -> Update:
-        """Make one text of the drafts, with the concepts of all of them."""
+    async def _merged(
+        self, state: WriteState, account: Account
+    ) -> tuple[str | None, list[Piece]]:
         parts: list[GivenPart] = [
             {"concepts": group, "text": text}
             for group, text in zip(_groups(state), _drafts(state), strict=True)
             if text
         ]
         if len(parts) < 2:
-            return {"text": parts[0]["text"] if parts else None}
+            return (parts[0]["text"] if parts else None), []
         concepts = [concept for part in parts for concept in part["concepts"]]
-        reply = await self.ask("merge", self.material({**state, "concepts": concepts}, parts))
-        update = piece_of("whole", reply)
-        return {**update, "text": update["pieces"][0]["text"]}
+        material = self.material({**state, "concepts": concepts}, parts)
+        piece = await piece_of("whole", "merge", self.ask("merge", material, account))
+        return piece["text"], [piece]
 
-    async def repair(self, state: WriteState) -> Update:
+    async def _repaired(
+        self,
+        state: WriteState,
+        text: str,
+        lacking: Sequence[str],
+        turn: int,
+        account: Account,
+    ) -> str:
         """Ask for the text again, with the concepts that it lacks; keep the better one."""
-        text = state["text"] or ""
-        lacking = [each["concept"] for each in state["missing"]]
-        turn = state["turns"] + 1
         reply = await self.ask(
             "repair",
             self.material(state, text=text, missing="\n".join(lacking)),
+            account,
             f"turn {turn}" if turn > 1 else "",
         )
-        update: Update = {
-            "turns": turn,
-            "failures": reply.failures,
-            "usages": [reply.usage],
-        }
-        if reply.data:
-            again = reply.data["text"].strip()
-            still = missing(state["concepts"], again, **self.options.counting)
-            if len(still) < len(lacking):
-                update["text"] = again
-        return update
-
-    def check(self, state: WriteState) -> Update:
-        """See what the text lacks."""
-        update = self.outcome(state, state["text"], _groups(state), _drafts(state))
-        if state["groups"]:  # told when the concepts were divided
-            del update["groups"]
-        return update
-
-    def after(self, state: WriteState) -> str:
-        """Say whether the text is written again."""
-        lacks = bool(state["text"] and state["missing"])
-        return "repair" if lacks and state["turns"] < self.options.rewrites else END
+        again = reply.data["text"].strip() if reply.data else ""
+        still = missing(state["concepts"], again, **self.options.counting)
+        return again if again and len(still) < len(lacking) else text
 
 
 def _groups(state: WriteState) -> Groups:
@@ -281,7 +251,8 @@ def _drafts(state: WriteState) -> list[str | None]:
 def build(options: BranchWriter, model: str | BaseChatModel) -> JudgeGraph:
     """Return the writer."""
     shapes: Shapes = {"split": Topic, "solve": Draft, "merge": Draft, "repair": Draft}
-    return _graph(_BranchSolveMerge.of(options, model, shapes))
+    writer = _BranchSolveMerge.of(options, model, shapes)
+    return writer.context.compiled(writer.start, [writer.split, writer.solve, writer.merge])
 
 
 create_bsm_writer = factory(BranchWriter, build, "create_bsm_writer")

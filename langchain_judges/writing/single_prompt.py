@@ -7,12 +7,10 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge
 from langchain_core.language_models import BaseChatModel
-from langgraph.graph import END, START
-from langgraph.types import Send
 
+from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import sample_seed
-from langchain_judges.asking.effects import Update
-from langchain_judges.asking.nodes import Route
+from langchain_judges.asking.effects import Step, Update, gather
 from langchain_judges.methods.declaration import Seed
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.options import factory
@@ -20,12 +18,12 @@ from langchain_judges.writing import prompts as texts
 from langchain_judges.writing.coverage import missing
 from langchain_judges.writing.steps import (
     Draft,
+    Piece,
     Shapes,
     Topic,
     Writer,
     WriterOptions,
     WriteState,
-    WriteWork,
     pick_shape,
     piece_of,
 )
@@ -84,71 +82,47 @@ class SinglePromptWriter(WriterOptions):
         return self.plan + self.samples + (self.samples > 1 and self.choose == "model")
 
 
-def _graph(writer: _SinglePrompt) -> JudgeGraph:
-    context, first = writer.context, "start"
-    graph = context.graph()
-    graph.add_node("start", context.plain(writer.start))
-    graph.add_edge(START, "start")
-    if writer.options.plan:
-        first = "plan"
-        graph.add_node("plan", context.node(writer.plan))
-        graph.add_edge("start", "plan")
-    graph.add_node("draft", context.node(writer.draft))
-    graph.add_node("choose", context.node(writer.choose))
-    graph.add_node("check", context.plain(writer.check))
-    graph.add_conditional_edges(first, Route(writer.draft_each), ["draft"])
-    graph.add_edge("draft", "choose")
-    graph.add_edge("choose", "check")
-    graph.add_edge("check", END)
-    return context.finish(graph)
-
-
 class _SinglePrompt(Writer[SinglePromptWriter]):
     """The steps of the baselines, with their options and questions."""
 
-    async def plan(self, state: WriteState) -> Update:
+    async def plan(self, state: WriteState, account: Account) -> Update:
         """Find a topic."""
-        reply = await self.ask("plan", self.material(state))
-        topic = reply.data["topic"].strip() if reply.data else None
-        return {"topic": topic, "failures": reply.failures, "usages": [reply.usage]}
+        reply = await self.ask("plan", self.material(state), account)
+        return {"topic": reply.data["topic"].strip() if reply.data else None}
 
-    def draft_each(self, state: WriteState) -> list[Send]:
-        """Send every sample."""
+    async def draft(self, state: WriteState, account: Account) -> Update:
+        """Write texts with all the concepts, as many as are sampled."""
         numbers = range(1, self.options.samples + 1)
-        units = [f"sample {n}" if self.options.samples > 1 else "" for n in numbers]
-        return [
-            Send("draft", {**self.work(state, state["concepts"], unit), "sample": number})
-            for number, unit in zip(numbers, units, strict=True)
-        ]
+        return {"pieces": await gather([self._piece(state, n, account) for n in numbers])}
 
-    async def draft(self, work: WriteWork) -> Update:
-        """Write one text with all the concepts."""
-        number = work["sample"]
-        seed = sample_seed(self.options.seed, number - 1) if work["unit"] else None
-        reply = await self.ask("draft", self.material(work), work["unit"], seed=seed)
-        return piece_of(str(number), reply)
+    def _piece(self, state: WriteState, number: int, account: Account) -> Step[Piece]:
+        unit = f"sample {number}" if self.options.samples > 1 else ""
+        seed = sample_seed(self.options.seed, number - 1) if unit else None
+        material = self.material(self.work(state, state["concepts"], unit))
+        asked = self.ask("draft", material, account, unit, seed=seed)
+        return piece_of(str(number), "draft", asked)
 
-    async def choose(self, state: WriteState) -> Update:
+    async def choose(self, state: WriteState, account: Account) -> Update:
+        """Choose among the texts, and see what the one that is chosen lacks."""
+        text = await self._chosen(state, account)
+        return self.outcome(state, text, [state["concepts"]], [text])
+
+    async def _chosen(self, state: WriteState, account: Account) -> str | None:
         """Choose among the texts: by the model, or by what they lack."""
         candidates = [piece["text"] for piece in state["pieces"] if piece["text"]]
         if not candidates or len(candidates) == 1:
-            return {"text": candidates[0] if candidates else None}
+            return candidates[0] if candidates else None
         if self.options.choose == "coverage":
             wanted, counting = state["concepts"], self.options.counting
             lacking = [len(missing(wanted, text, **counting)) for text in candidates]
-            return {"text": candidates[lacking.index(min(lacking))]}
+            return candidates[lacking.index(min(lacking))]
         reply = await self.ask(
             "choose",
             self.material(state, [{"concepts": [], "text": text} for text in candidates]),
+            account,
             shape=pick_shape(len(candidates)),
         )
-        text = candidates[int(reply.data["choice"]) - 1] if reply.data else None
-        return {"text": text, "failures": reply.failures, "usages": [reply.usage]}
-
-    def check(self, state: WriteState) -> Update:
-        """See what the text lacks."""
-        text = state["text"]
-        return self.outcome(state, text, [state["concepts"]], [text])
+        return candidates[int(reply.data["choice"]) - 1] if reply.data else None
 
 
 def build(options: SinglePromptWriter, model: str | BaseChatModel) -> JudgeGraph:
@@ -157,7 +131,8 @@ def build(options: SinglePromptWriter, model: str | BaseChatModel) -> JudgeGraph
     writer = _SinglePrompt.of(options, model, shapes)
     questions = writer.questions
     questions["draft"] = replace(questions["draft"], sampled=options.samples > 1)
-    return _graph(writer)
+    plan = [writer.plan] if options.plan else []
+    return writer.context.compiled(writer.start, [*plan, writer.draft, writer.choose])
 
 
 create_single_prompt_writer = factory(SinglePromptWriter, build, "create_single_prompt_writer")

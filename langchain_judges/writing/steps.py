@@ -12,14 +12,14 @@ from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel, Field, create_model, model_validator
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.ask import Question, Reply, ask
-from langchain_judges.asking.effects import Update
-from langchain_judges.asking.nodes import Emits, Silent, joined
+from langchain_judges.asking.account import Account
+from langchain_judges.asking.ask import Asked, Question, ask
+from langchain_judges.asking.effects import Update, emit
 from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.declaration import GraphOptions
 from langchain_judges.rows.checks import check_task
 from langchain_judges.rows.fences import fence
-from langchain_judges.verdict import Failure, Usage, add_usage
+from langchain_judges.verdict import Failure, Usage
 from langchain_judges.writing import prompts as texts
 from langchain_judges.writing.coverage import (
     ENGLISH,
@@ -55,21 +55,15 @@ class Piece(TypedDict):
 
 
 class WriteState(WritingTask, total=False):
-    """State of the graph; every value is plain JSON.
-
-    Attributes:
-        turns: Repair turns made.
-    """
+    """State of the graph; every value is plain JSON."""
 
     topic: str | None
-    pieces: Annotated[list[Piece], Emits("draft"), joined]
-    turns: int
+    pieces: list[Piece]
     text: str | None
-    groups: Annotated[list[list[str]], Emits("group")]
+    groups: list[list[str]]
     drafts: list[str | None]
     missing: list[Missing]
-    failures: Silent[Failure]
-    usages: Silent[Usage]
+    failures: list[Failure]
     usage: Usage
 
 
@@ -152,7 +146,7 @@ def pick_shape(texts: int) -> type[BaseModel]:
 
 
 # The types of a writer's graph.
-SCHEMA = StateSchema(WriteState, WriteResult, WritingTask, {"turns": 0, "usage": add_usage([])})
+SCHEMA = StateSchema(WriteState, WriteResult, WritingTask)
 # Characters of a text by a local model, whose strings are kept short elsewhere. Even if each is
 # a token of its own, as where it repeats itself, the reply is not cut.
 LONGEST_TEXT = 360
@@ -215,25 +209,27 @@ class Writer(Generic[Own]):
         questions = {step: context.question(step, shape) for step, shape in shapes.items()}
         return cls(options, context, questions)
 
-    def start(self, state: WriteState) -> Update:
+    def start(self, state: WriteState, account: Account) -> Update:
         """Check the task and empty what an earlier run of the thread left."""
         check_task(dict(state))
         return {**self.context.schema.blank, "concepts": distinct(state["concepts"])}
 
-    async def ask(
+    def ask(
         self,
         step: str,
         material: Mapping[str, object],
+        account: Account,
         unit: str = "",
         *,
         shape: type[BaseModel] | None = None,
         seed: int | None = None,
-    ) -> Reply:
+    ) -> Asked:
         """Ask a step's question.
 
         Args:
             step: The step.
             material: What `material` returned.
+            account: Of the row.
             unit: What the step works on.
             shape: What the reply must look like, where it depends on the material.
             seed: Set for one sample of many.
@@ -244,7 +240,7 @@ class Writer(Generic[Own]):
             question = replace(question, label=label)
         if shape:
             question = replace(question, shape=shape)
-        return await ask(question, material, unit=unit, seed=seed)
+        return ask(question, material, account, unit=unit, seed=seed)
 
     def material(
         self,
@@ -306,18 +302,18 @@ class Writer(Generic[Own]):
         groups: list[list[str]],
         drafts: Sequence[str | None],
     ) -> Update:
-        """Return the text, what it lacks, and what it cost."""
+        """The text, and what it lacks."""
         return {
             "text": text,
             "groups": groups,
             "drafts": list(drafts),
             "missing": losses(state["concepts"], groups, drafts, text, **self.options.counting),
-            "usage": add_usage(state["usages"]),
         }
 
 
-def piece_of(unit: str, reply: Reply) -> Update:
-    """Return the update with what one call wrote."""
-    text = reply.data["text"].strip() if reply.data else None
-    piece: Piece = {"unit": unit, "text": text}
-    return {"pieces": [piece], "failures": reply.failures, "usages": [reply.usage]}
+async def piece_of(unit: str, step: str, asked: Asked) -> Piece:
+    """What one call wrote."""
+    reply = await asked
+    piece: Piece = {"unit": unit, "text": reply.data["text"].strip() if reply.data else None}
+    emit("draft", step, piece)
+    return piece

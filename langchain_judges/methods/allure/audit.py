@@ -17,11 +17,11 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite, Send
 
 from langchain_judges.asking.effects import Effect, Update, emit
-from langchain_judges.asking.nodes import Node, Route, plain
 from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
 from langchain_judges.methods.allure.admission import Admission, Reach, Rounds
+from langchain_judges.methods.allure.audit_nodes import AuditNode, Route
 from langchain_judges.methods.allure.auditors import Audit, resolve_auditor, standard_of
 from langchain_judges.methods.allure.failure_modes import (
     Mode,
@@ -151,23 +151,23 @@ def _loop(
 def _graph(loop: Loop) -> StateGraph[AuditState, None, AuditInput, AuditResult]:
     graph = StateGraph(AuditState, input_schema=AuditInput, output_schema=AuditResult)
     admission, events = loop.admission, AuditOptions.events
-    nodes = {
-        "prepare": plain(loop.prepare, events),
-        "evaluate": Node(loop.evaluate, events),
-        "check": plain(loop.check_labels, events),
-        "propose": plain(loop.propose, events),
-        "audit": Node(loop.audit, events),
-        "stage": plain(admission.stage, events),
-        "try": Node(loop.try_out, events),
-        "admit": Node(admission.decide, events),
-        "leave_out": Node(loop.try_out, events),
-        "prune": Node(admission.prune, events),
-        "measure": plain(loop.measure_round, events),
-        "test": Node(loop.evaluate, events),
-        "conclude": Node(loop.conclude, events),
+    steps: dict[str, Any] = {
+        "prepare": loop.prepare,
+        "evaluate": loop.evaluate,
+        "check": loop.check_labels,
+        "propose": loop.propose,
+        "audit": loop.audit,
+        "stage": admission.stage,
+        "try": loop.try_out,
+        "admit": admission.decide,
+        "leave_out": loop.try_out,
+        "prune": admission.prune,
+        "measure": loop.measure_round,
+        "test": loop.evaluate,
+        "conclude": loop.conclude,
     }
-    for name, node in nodes.items():
-        graph.add_node(name, node)
+    for name, step in steps.items():
+        graph.add_node(name, AuditNode(step, name, events))
     graph.add_edge(START, "prepare")
     graph.add_conditional_edges("prepare", Route(loop.stale_items), ["evaluate", "check"])
     graph.add_edge("evaluate", "check")

@@ -11,9 +11,10 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.types import interrupt
 from pydantic import BaseModel, create_model
 
+from langchain_judges.asking.account import Account, run_of
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, ask
-from langchain_judges.asking.effects import Effect, Step, gather
+from langchain_judges.asking.effects import Effect, Step, gather, running_config
 from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure import prompts as texts
@@ -191,7 +192,8 @@ def _by_model(
 
     async def answer(proposal: AuditProposal) -> tuple[dict[str, object], Usage]:
         variables = _variables(proposal, modes, standard(proposal["item"]))
-        reply = await ask(question, variables, unit=str(proposal["id"]))
+        account = Account(run=run_of(running_config()))
+        reply = await ask(question, variables, account, unit=str(proposal["id"]))
         if reply.data is None:
             why = reply.failures[0]["reason"]
             return {"answer": "reject", "note": f"not audited: {why}"}, reply.usage

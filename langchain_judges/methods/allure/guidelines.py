@@ -16,6 +16,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, ask
 from langchain_judges.asking.effects import Effect, run
@@ -137,7 +138,7 @@ async def _drawn(
         "most": most,
         "standard": standard_of(plain)(items[0]),
     }
-    reply = await ask(question, variables, unit="memory")
+    reply = await ask(question, variables, Account(), unit="memory")
     if reply.data is None:  # nothing to try: dev is not paid for
         return {
             "guidelines": "",

@@ -8,12 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from langchain_core.language_models import BaseChatModel
-from langgraph.constants import END
-from langgraph.types import Send
 
-from langchain_judges.asking.ask import Reply, ask, sample_seed
-from langchain_judges.asking.effects import Update, gather
-from langchain_judges.asking.nodes import Call, Next, Route
+from langchain_judges.asking.account import Account
+from langchain_judges.asking.ask import Asked, Reply, ask, sample_seed
+from langchain_judges.asking.effects import Update, emit, emit_each, gather
 from langchain_judges.memory.shown import block
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.bsm.options import BSM
@@ -32,7 +30,7 @@ from langchain_judges.methods.bsm.tally import (
     order_totals,
     quorum,
 )
-from langchain_judges.methods.context import JudgeContext, StateSchema, begin
+from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.pairs import (
     PairSteps,
     ShownPair,
@@ -59,7 +57,7 @@ from langchain_judges.orders import (
 )
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.texts import answers_in_turn, shown, shown_task, user_turns
-from langchain_judges.verdict import Pair, add_usage, not_judged
+from langchain_judges.verdict import Pair, not_judged
 
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
@@ -93,7 +91,7 @@ class BSMSteps(PairSteps):
         hidden = any(self._hides(pair, side) for side in ("output_a", "output_b"))
         return super().focus_on(pair) + (texts.NOT_SHOWN if hidden else "")
 
-    async def reference(self, state: BSMState) -> Update:
+    async def reference(self, state: BSMState, account: Account) -> Update:
         """Take the pair's own reference, or write one, once for each request."""
         if reference := state.get("reference"):
             return {"written_reference": reference}
@@ -105,32 +103,28 @@ class BSMSteps(PairSteps):
             "focus": texts.ANSWER_FOCUS if user_turns(state["input"]) > 1 else "",
         }
         question = self.context.question("reference", Answer, is_shared=True)
-        reply = await ask(question, variables)
-        return {
-            "written_reference": reply.data["answer"] if reply.data else None,
-            "failures": reply.failures,
-            "usages": [reply.usage],
-        }
+        reply = await ask(question, variables, account)
+        return {"written_reference": reply.data["answer"] if reply.data else None}
 
-    async def branch(self, state: BSMState) -> Update:
+    async def branch(self, state: BSMState, account: Account) -> Update:
         """Plan the criteria from the request alone, once for each request."""
         options = self.options
-        if options.plan:
-            return {"criteria": [*options.plan]}
+        criteria = [*options.plan] or await self._planned(state, account)
+        emit_each("criterion", "branch", criteria)
+        return {"criteria": criteria}
+
+    async def _planned(self, state: BSMState, account: Account) -> list[PlanLine]:
+        options = self.options
         plans: Sequence[Order | None] = (None,) if options.reuse_plan else options.order_list
-        replies = await gather([self._plan(state, order) for order in plans])
+        replies = await gather([self._plan(state, order, account) for order in plans])
         criteria: list[PlanLine] = []
         for order, reply in zip(plans, replies, strict=True):
             planned = distinct_criteria(reply.data["criteria"]) if reply.data else []
             plan = planned[: options.max_criteria]
             criteria += [{**c, "order": order} if order else c for c in plan]
-        return {
-            "criteria": criteria,
-            "failures": [failure for reply in replies for failure in reply.failures],
-            "usages": [reply.usage for reply in replies],
-        }
+        return criteria
 
-    async def _plan(self, state: BSMState, order: Order | None) -> Reply:
+    def _plan(self, state: BSMState, order: Order | None, account: Account) -> Asked:
         options, request = self.options, shown_task(state["input"])
         shape = plan_shape(options.max_criteria)
         question = self.context.question("branch", shape, is_shared=True)
@@ -145,24 +139,28 @@ class BSMSteps(PairSteps):
             "count": plan_words(options.max_criteria),
         }
         unit = ORDER_NAMES[order] if order else ""
-        return await ask(question, variables, unit=unit, order=order)
+        return ask(question, variables, account, unit=unit, order=order)
 
-    def solve_each(self, state: BSMState) -> Next:
-        """Send every criterion, in every order, as often as it is sampled."""
+    async def solve(self, state: BSMState, account: Account) -> Update:
+        """Score both texts on every criterion, in every order, as often as it is sampled."""
         options, pair = self.options, pair_of(state)
         if options.reference_model is not None:
             if not state.get("written_reference"):
-                return "merge"
+                return {}
             pair["reference"] = state["written_reference"]
-        return [
-            Send("solve", SolveWork(pair=pair, criterion=criterion, order=order, sample=sample))
+        works = [
+            SolveWork(pair=pair, criterion=criterion, order=order, sample=sample)
             for criterion in state["criteria"]
             for order in options.order_list
             if criterion.get("order", order) == order
             for sample in range(options.samples)
-        ] or "merge"
+        ]
+        subscores = await gather(
+            [self._scored(self._solved(work, account), work) for work in works]
+        )
+        return {"subscores": [each for each in subscores if each]}
 
-    def solve(self, work: SolveWork) -> Call:
+    def _solved(self, work: SolveWork, account: Account) -> Asked:
         """Ask for the scores of both texts on one criterion, in one order."""
         options, order, criterion = self.options, work["order"], work["criterion"]
         name, words = criterion["name"], criterion["description"] or texts.UNDESCRIBED
@@ -186,12 +184,13 @@ class BSMSteps(PairSteps):
         sampled = f", sample {work['sample'] + 1}" if several else ""
         unit = f"{name} ({ORDER_NAMES[order]}{sampled})"
         seed = sample_seed(options.seed, work["sample"]) if several else None
-        return Call(question, variables, unit, order, seed)
+        return ask(question, variables, account, unit=unit, order=order, seed=seed)
 
-    def solved(self, work: SolveWork, reply: Reply) -> Update:
+    async def _scored(self, asked: Asked, work: SolveWork) -> PlanScore | None:
         """Keep the scores by identity of the texts."""
+        reply = await asked
         if not reply.data:
-            return {}
+            return None
         order, data = work["order"], reply.data
         subscore: PlanScore = {
             "criterion": work["criterion"]["name"],
@@ -200,12 +199,12 @@ class BSMSteps(PairSteps):
             "scores": by_identity(order, data["score_1"], data["score_2"]),
             "explanation": naming_identities(data["explanation"], order),
         }
-        return {"subscores": [subscore]}
+        emit("subscore", "solve", subscore)
+        return subscore
 
-    async def merge(self, state: BSMState) -> Update:
+    async def merge(self, state: BSMState, account: Account) -> Update:
         """Sum or weigh the findings of each order, then combine the orders."""
         options, criteria = self.options, state["criteria"]
-        failures, usages = list(state["failures"]), list(state["usages"])
         cells = mean_scores(criteria, state["subscores"], options.order_list)
         reason = quorum(options, criteria, cells)
         by_order: dict[Order, OrderResult] = {}
@@ -213,13 +212,11 @@ class BSMSteps(PairSteps):
             by_order = {order: order_totals(order, cells) for order in options.order_list}
         if by_order and options.merge == "model":
             replies = await gather(
-                [self._weigh(state, order, cells) for order in options.order_list]
+                [self._weigh(state, order, cells, account) for order in options.order_list]
             )
             for order, reply in zip(options.order_list, replies, strict=True):
-                failures += reply.failures
-                usages.append(reply.usage)
                 by_order[order] = _weighed(order, reply, by_order[order])
-        usage = add_usage(usages)
+        failures, usage = account.failures, account.usage
         undecided = any(result["preference"] is None for result in by_order.values())
         if reason or undecided:
             verdict = not_judged(failures, usage, reason or "")
@@ -227,7 +224,9 @@ class BSMSteps(PairSteps):
             verdict = decide(options, cells, by_order, failures, usage)
         return {"verdict": verdict, "by_order": by_order}
 
-    async def _weigh(self, state: BSMState, order: Order, cells: ScoreCells) -> Reply:
+    def _weigh(
+        self, state: BSMState, order: Order, cells: ScoreCells, account: Account
+    ) -> Asked:
         criteria, request = state["criteria"], shown_task(state["input"])
         findings_text = findings(criteria, state["subscores"], order, cells)
         examples = examples_in(state)
@@ -241,7 +240,7 @@ class BSMSteps(PairSteps):
             **self.frame(pair_of(state), lessons),
         }
         question = self.context.question("merge", Choice)
-        return await ask(question, variables, unit=ORDER_NAMES[order], order=order)
+        return ask(question, variables, account, unit=ORDER_NAMES[order], order=order)
 
     def material(self, pair: ShownPair, order: Order) -> dict[str, object]:
         """Return the variables of a prompt that shows request, reference and both texts.
@@ -262,24 +261,6 @@ def _weighed(order: Order, reply: Reply, result: OrderResult) -> OrderResult:
     }
 
 
-def _graph(steps: BSMSteps) -> JudgeGraph:
-    context = steps.context
-    graph = context.graph()
-    graph.add_node("branch", context.node(steps.branch))
-    graph.add_node("solve", context.asks(steps.solve, steps.solved))
-    graph.add_node("merge", context.node(steps.merge))
-    first = "branch"
-    if steps.options.reference_model is not None:
-        first = "reference"
-        graph.add_node("reference", context.node(steps.reference))
-        graph.add_edge("reference", "branch")
-    begin(graph, steps, lambda _: first, [first])
-    graph.add_conditional_edges("branch", Route(steps.solve_each), ["solve", "merge"])
-    graph.add_edge("solve", "merge")
-    graph.add_edge("merge", END)
-    return context.finish(graph)
-
-
 def build(options: BSM, model: str | BaseChatModel) -> JudgeGraph:
     """Return the judge."""
     models = dict.fromkeys(("branch", "solve", "merge", "reference"))
@@ -287,7 +268,9 @@ def build(options: BSM, model: str | BaseChatModel) -> JudgeGraph:
     shows = "merge" if options.merge == "model" else "branch"
     schema = StateSchema(BSMState, BSMResult)
     context = JudgeContext.of(options, model, models, schema, examples_in=(shows,))
-    return _graph(BSMSteps(context, options))
+    judge = BSMSteps(context, options)
+    written = [judge.reference] if options.reference_model is not None else []
+    return context.compile(judge, *written, judge.branch, judge.solve, judge.merge)
 
 
 create_bsm_judge = factory(BSM, build, "create_bsm_judge")

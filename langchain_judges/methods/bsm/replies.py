@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.nodes import Emits, Gathered
 from langchain_judges.methods.pairs import PairResult, PairState, ShownPair
 from langchain_judges.methods.replies import PlanLine, PlanScore
 from langchain_judges.orders import Order
@@ -34,9 +31,9 @@ class BSMState(PairState, total=False):
         written_reference: The pair's own reference, or the one that `reference_model` wrote.
     """
 
-    criteria: Annotated[list[PlanLine], Emits("criterion")]
+    criteria: list[PlanLine]
     written_reference: str | None
-    subscores: Gathered[PlanScore]
+    subscores: list[PlanScore]
     by_order: dict[Order, OrderResult]
 
 
@@ -49,7 +46,7 @@ class BSMResult(PairResult):
 
 
 class SolveWork(TypedDict):
-    """Input of one parallel solve node."""
+    """One criterion, in one order, of one sample."""
 
     pair: ShownPair
     criterion: PlanLine

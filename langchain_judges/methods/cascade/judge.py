@@ -1,22 +1,19 @@
-"""A cascade: the graph [begin → ask (until a judge is sure) → decide]."""
+"""A cascade: the graph [ask]: judge after judge until one is sure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, Protocol, cast, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, cast, overload
 
-from langgraph.constants import END
-
-from langchain_judges.asking.effects import Update
-from langchain_judges.asking.nodes import Emits, Node, Route, joined, plain
+from langchain_judges.asking.account import Account
+from langchain_judges.asking.effects import Update, emit
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.cascade.options import Cascade
 from langchain_judges.methods.ensemble import (
     Member,
     ask_member,
-    begin,
-    finish,
+    compiled,
     judges_as,
     kind_of_members,
     read_members,
@@ -47,15 +44,10 @@ class Stage(Opinion):
 
 
 class CascadeState(PairState, total=False):
-    """State of a cascade on pairs.
+    """State of a cascade on pairs."""
 
-    Attributes:
-        answer: The verdict of the judge that was asked last.
-    """
-
-    stages: Annotated[list[Stage], Emits("opinion"), joined]
+    stages: list[Stage]
     stage: str | None
-    answer: dict[str, Any] | None
 
 
 class CascadeResult(PairResult):
@@ -73,9 +65,8 @@ class CascadeResult(PairResult):
 class ItemCascadeState(ItemState, total=False):
     """State of a cascade on single texts."""
 
-    stages: Annotated[list[Stage], Emits("opinion"), joined]
+    stages: list[Stage]
     stage: str | None
-    answer: dict[str, Any] | None
     subscores: list[Any]
 
 
@@ -108,8 +99,8 @@ class CascadeSteps:
     calibrated: bool
     open_agreement: float | None = None
 
-    async def ask(self, state: CascadeState | ItemCascadeState) -> Update:
-        """Ask the judge whose turn it is.
+    async def ask(self, state: CascadeState | ItemCascadeState, account: Account) -> Update:
+        """Ask judge after judge until one is sure enough.
 
         Raises:
             OptionError: The thresholds for the agreement were not found yet.
@@ -120,35 +111,31 @@ class CascadeSteps:
                 f"{self.open_agreement:.0%} yet: take the cascade that "
                 "`calibrate_cascade(cascade, rows)` returns, of some hundreds of labels"
             )
-        member = self.members[len(state["stages"])]
-        answer = await ask_member(member, self.kind, row_of(self.kind, state))
-        sure = certainty(answer.verdict, calibrated=self.calibrated)
-        return {
-            "stages": [{**answer.opinion, "certainty": sure}],
-            "answer": answer.verdict,
-            "failures": answer.failures,
-            "usages": [answer.usage],
-            **({"subscores": answer.subscores} if self.kind == "item" else {}),
-        }
+        row, stages = row_of(self.kind, state), list[Stage]()
+        for member in self.members:
+            answer = await ask_member(member, self.kind, row, account.open())
+            sure = certainty(answer.verdict, calibrated=self.calibrated)
+            stages.append(cast("Stage", {**answer.opinion, "certainty": sure}))
+            emit("opinion", "ask", stages[-1])
+            if self._decides(stages):
+                break
+        parts = {"subscores": answer.subscores} if self.kind == "item" else {}
+        return {"stages": stages, **parts, **self._decided(stages, answer.verdict, account)}
 
-    def after(self, state: CascadeState | ItemCascadeState) -> str:
-        """Say whether the next judge is asked."""
-        last = len(state["stages"]) == len(self.members)
-        return "decide" if last or self.decides(state) else "ask"
-
-    def decides(self, state: CascadeState | ItemCascadeState) -> bool:
+    def _decides(self, stages: Sequence[Stage]) -> bool:
         """Say whether the judge that was asked last is sure enough."""
-        place, sure = len(state["stages"]) - 1, state["stages"][-1]["certainty"]
+        place, sure = len(stages) - 1, stages[-1]["certainty"]
         gate = self.gates[place]
         if place + 1 == len(self.members) and gate == 0:
             return True
         return gate is not None and sure is not None and sure >= gate
 
-    def decide(self, state: CascadeState | ItemCascadeState) -> Update:
+    def _decided(
+        self, stages: Sequence[Stage], answer: Mapping[str, Any], account: Account
+    ) -> Update:
         """Take the verdict of the judge that was asked last, or none."""
-        stages, failures = state["stages"], list(state["failures"])
-        usage, last = add_usage(state["usages"]), stages[-1]
-        if not self.decides(state):
+        failures, usage, last = account.failures, account.usage, stages[-1]
+        if not self._decides(stages):
             unsure: Failure = {
                 "step": "decide",
                 "unit": "",
@@ -165,7 +152,7 @@ class CascadeSteps:
         return {
             "verdict": {
                 **_blank(self.kind),
-                **(state["answer"] or {}),
+                **answer,
                 **totals,
                 "rationale": rationale,
             },
@@ -215,13 +202,7 @@ def cascade_of(options: Cascade, members: tuple[Member, ...]) -> CombinedGraph:
     steps = CascadeSteps(asked, kind, asked_gates, is_calibrated, open_agreement)
     of_items = (ItemCascadeState, ItemCascadeResult)
     schema = schema_of(kind, (CascadeState, CascadeResult), of_items)
-    graph = schema.graph()
-    graph.add_node("ask", Node(steps.ask, schema.events))
-    graph.add_node("decide", plain(steps.decide, schema.events))
-    begin(graph, kind, schema, lambda _: "ask", ["ask"])
-    graph.add_conditional_edges("ask", Route(steps.after), ["ask", "decide"])
-    graph.add_edge("decide", END)
-    return finish(options, members, kind, graph)
+    return compiled(options, members, kind, schema, steps.ask)
 
 
 class _CreateCascade(Protocol[P]):

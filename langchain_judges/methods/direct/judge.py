@@ -1,25 +1,20 @@
-"""The steps and the graph of every baseline: [plan →] judge → merge.
-
-Where each order is asked once and nothing is recalled, all of it is one node.
-"""
+"""The steps and the graph of every baseline: [plan →] judge."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from langchain_core.language_models import BaseChatModel
-from langgraph.constants import END
-from langgraph.types import Overwrite, Send
 from pydantic import BaseModel
 
-from langchain_judges.asking.ask import Question, Reply, sample_seed
-from langchain_judges.asking.effects import Update
-from langchain_judges.asking.nodes import Call, Next, Route
+from langchain_judges.asking.account import Account
+from langchain_judges.asking.ask import Asked, Question, ask, sample_seed
+from langchain_judges.asking.effects import Step, Update, emit, emit_each, gather
 from langchain_judges.asking.reading import lax_shape
-from langchain_judges.methods.context import JudgeContext, StateSchema, begin
+from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct.options import (
     Absolute,
@@ -55,6 +50,7 @@ from langchain_judges.methods.replies import (
     Choice,
     ForcedChoice,
     PlanLine,
+    PlanScore,
     distinct_criteria,
     plan_shape,
     scores_shape,
@@ -62,7 +58,7 @@ from langchain_judges.methods.replies import (
 from langchain_judges.methods.tasks import settle
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order
-from langchain_judges.verdict import Failure, Pair, Usage, add_usage, not_judged
+from langchain_judges.verdict import Failure, Pair, not_judged
 
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
@@ -107,43 +103,62 @@ class BaselineSteps(PairSteps):
         """The worked examples, as every prompt shows them."""
         return render_shots(self.options.worked, steps=self.form.reads == "forced_label")
 
-    def plan(self, state: DirectState) -> Call:
+    async def plan(self, state: DirectState, account: Account) -> Update:
         """Ask for criteria from the request alone."""
         question = self.context.question("plan", plan_shape(self.form.max_criteria))
         count = {"count": plan_words(self.form.max_criteria)}
-        return Call(question, {**self.request(pair_of(state)), **count})
-
-    def planned(self, _: DirectState, reply: Reply) -> Update:
-        """Keep the first criteria that a plan names."""
+        reply = await ask(question, {**self.request(pair_of(state)), **count}, account)
         plan = distinct_criteria(reply.data["criteria"]) if reply.data else []
-        return {"criteria": plan[: self.form.max_criteria]}
+        criteria = plan[: self.form.max_criteria]
+        emit_each("criterion", "plan", criteria)
+        return {"criteria": criteria}
 
-    async def judge_in_waves(self, state: DirectState) -> Update:
+    async def judge(self, state: DirectState, account: Account) -> Update:
+        """Ask in every order, as often as it is sampled; then combine what was said."""
+        if self.form.max_criteria:
+            return await self._by_plan(state, account)
+        if self.form.adaptive:
+            ballots = await self._in_waves(state, account)
+        else:
+            works = [self._work(state, *each) for each in self._calls]
+            ballots = await gather(
+                [self._ballot(self._asked(work, account), work) for work in works]
+            )
+        return self._merged(state, [each for each in ballots if each], account)
+
+    @property
+    def _calls(self) -> list[tuple[Order, int]]:
+        samples = range(self.form.samples)
+        return [(order, sample) for order in self.options.order_list for sample in samples]
+
+    async def _in_waves(
+        self, state: DirectState, account: Account
+    ) -> Sequence[DirectBallot | None]:
         """Ask samples only while they can change the verdict."""
         options, pair = self.options, pair_of(state)
-        node = self.context.asks(self.judge, self.judged)
-        updates, _ = await in_waves(
+
+        def one(order: Order, sample: int) -> Step[DirectBallot | None]:
+            work = self._work(state, order, sample)
+            return self._ballot(self._asked(work, account), work)
+
+        ballots, _ = await in_waves(
             options.order_list,
             self.form.samples,
-            lambda order, sample: node.drive(self._work(state, order, sample), "judge"),
-            lambda updates, asked: open_orders(options, pair, _all(updates, "ballots"), asked),
+            one,
+            lambda found, asked: open_orders(options, pair, list(filter(None, found)), asked),
         )
-        # Each reply was streamed when it came.
-        return {
-            "ballots": Overwrite(_all(updates, "ballots")),
-            "failures": _all(updates, "failures"),
-            "usages": _all(updates, "usages"),
-        }
+        return ballots
 
-    def ask_each(self, state: DirectState) -> Next:
-        """Send every order, as often as it is sampled."""
-        if self.form.max_criteria and not state["criteria"]:
-            return "merge"
-        return [
-            Send("judge", self._work(state, order, sample))
-            for order in self.options.order_list
-            for sample in range(self.form.samples)
-        ]
+    async def _by_plan(self, state: DirectState, account: Account) -> Update:
+        """Score both texts on every criterion of the plan."""
+        works = [self._work(state, *each) for each in self._calls if state["criteria"]]
+        parts = await gather([self._lines(self._asked(work, account), work) for work in works])
+        subscores = sorted((each for part in parts for each in part), key=lambda x: x["order"])
+        ballots, reason = order_totals(self.options.order_list, state["criteria"], subscores)
+        if reason:
+            verdict = not_judged(account.failures, account.usage, reason)
+            return {"ballots": [], "subscores": subscores, "verdict": verdict}
+        return {**self._merged(state, ballots, account), "subscores": subscores}
 
     def _work(self, state: DirectState, order: Order, sample: int) -> JudgeWork:
         return JudgeWork(
@@ -153,7 +168,7 @@ class BaselineSteps(PairSteps):
             sample=sample,
         )
 
-    def judge(self, work: JudgeWork) -> Call:
+    def _asked(self, work: JudgeWork, account: Account) -> Asked:
         """Ask for one verdict, in one order."""
         order, question = work["order"], self.question
         if work["criteria"]:
@@ -162,45 +177,50 @@ class BaselineSteps(PairSteps):
             shape = sheet_shape(self.form.scale, count, self.form.explain_first)
             question = replace(question, shape=shape, partial=lax_shape(names))
         unit, seed = self._unit(order, work["sample"])
-        return Call(question, self._variables(work), unit, order, seed)
+        variables = self._variables(work)
+        return ask(question, variables, account, unit=unit, order=order, seed=seed)
 
-    def judged(self, work: JudgeWork, reply: Reply) -> Update:
+    async def _ballot(self, asked: Asked, work: JudgeWork) -> DirectBallot | None:
         """Keep what a reply decided, by identity of the texts."""
-        unit, _ = self._unit(work["order"], work["sample"])
-        if self.form.max_criteria and reply.data:
-            lines, gaps = read_sheet(reply.data, work, unit, self.form.scale)
-            return {"subscores": lines, "failures": [*reply.failures, *gaps]}
-        return balloted(self.options, work, reply)
+        ballot = balloted(self.options, work, await asked)
+        if ballot:
+            emit("vote", "judge", ballot)
+        return ballot
 
-    def merge(self, state: DirectState) -> Update:
+    async def _lines(self, asked: Asked, work: JudgeWork) -> list[PlanScore]:
+        """Keep the scores on every criterion, by identity of the texts."""
+        unit, _ = self._unit(work["order"], work["sample"])
+        reply = await asked
+        if not reply.data:
+            return []
+        lines, gaps = read_sheet(reply.data, work, unit, self.form.scale)
+        reply.failures += gaps
+        emit_each("subscore", "judge", lines)
+        return lines
+
+    def _merged(
+        self, state: DirectState, ballots: list[DirectBallot], account: Account
+    ) -> Update:
         """Take the majority of each order, then combine the orders."""
         options, pair = self.options, pair_of(state)
-        failures, usage = list(state["failures"]), add_usage(state["usages"])
-        ballots = sorted(state["ballots"], key=_place)
-        subscores = sorted(state["subscores"], key=lambda line: line["order"])
-        if self.form.max_criteria:
-            ballots, reason = order_totals(options.order_list, state["criteria"], subscores)
-            if reason:
-                verdict = not_judged(failures, usage, reason)
-                return {"ballots": Overwrite([]), "verdict": verdict}
-        update: Update = {"ballots": Overwrite(ballots), "subscores": Overwrite(subscores)}
-        if options.weighs_choice:
-            return {**update, **self._weighed(options, state, ballots, failures, usage)}
-        return {**update, "verdict": decide(options, pair, ballots, failures, usage)}
+        ballots = sorted(ballots, key=_place)
+        if not options.weighs_choice:
+            failures, usage = account.failures, account.usage
+            return {
+                "ballots": ballots,
+                "verdict": decide(options, pair, ballots, failures, usage),
+            }
+        return {"ballots": ballots, **self._weighed(state, ballots, account)}
 
     def _weighed(
-        self,
-        options: Baseline,
-        state: DirectState,
-        ballots: list[DirectBallot],
-        failures: list[Failure],
-        usage: Usage,
+        self, state: DirectState, ballots: list[DirectBallot], account: Account
     ) -> Update:
         """Weigh each choice by the probability of its tokens; by one where it is unknown."""
         if ballots and any(ballot["confidence"] is None for ballot in ballots):
-            failures.append(_NO_LOGPROBS)
+            account.fail([_NO_LOGPROBS])
             ballots = [{**b, "probability": None, "confidence": None} for b in ballots]
-        verdict = decide(options, pair_of(state), ballots, failures, usage)
+        failures, usage = account.failures, account.usage
+        verdict = decide(self.options, pair_of(state), ballots, failures, usage)
         if verdict["preference"] is None:
             return {"verdict": verdict}
         verdict["scores"] = scores = weights(ballots)
@@ -246,10 +266,6 @@ class BaselineSteps(PairSteps):
         return {**task, "about": task["about"].replace("{noun}", self.noun)}  # type: ignore[dict-item]
 
 
-def _all(updates: Sequence[Update], key: str) -> list[Any]:
-    return [each for update in updates for each in update.get(key, ())]
-
-
 def _place(ballot: DirectBallot) -> tuple[str, int]:
     return ballot["order"], ballot["sample"]
 
@@ -271,28 +287,6 @@ _NO_LOGPROBS: Failure = {
 }
 
 
-def _graph(steps: BaselineSteps) -> JudgeGraph:
-    options, context = steps.options, steps.context
-    form, judge = options.form, context.asks(steps.judge, steps.judged)
-    if form.samples == 1 and not form.max_criteria and not context.recaller:
-        graph = context.one_round(steps.begin, steps.ask_each, judge, steps.merge)
-        return context.finish(graph, worked=list(options.worked))
-    graph = context.graph()
-    in_waves = context.node(steps.judge_in_waves)
-    graph.add_node("judge", in_waves if form.adaptive else judge)
-    graph.add_node("merge", context.plain(steps.merge))
-    if form.max_criteria:
-        graph.add_node("plan", context.asks(steps.plan, steps.planned))
-        graph.add_conditional_edges("plan", Route(steps.ask_each), ["judge", "merge"])
-        begin(graph, steps, lambda _: "plan", ["plan"])
-    else:
-        first = (lambda _: "judge") if form.adaptive else steps.ask_each
-        begin(graph, steps, first, ["judge"])
-    graph.add_edge("judge", "merge")
-    graph.add_edge("merge", END)
-    return context.finish(graph, worked=list(options.worked))
-
-
 def build(options: Baseline, model: str | BaseChatModel) -> JudgeGraph:
     """Return the judge."""
     steps = dict.fromkeys(options.prompt_texts)
@@ -304,7 +298,9 @@ def build(options: Baseline, model: str | BaseChatModel) -> JudgeGraph:
         examples_in=("judge",),
         templates=options.prompt_texts,
     )
-    return _graph(BaselineSteps(context, options))
+    judge = BaselineSteps(context, options)
+    phases = [judge.plan, judge.judge] if options.form.max_criteria else [judge.judge]
+    return context.compile(judge, *phases, worked=list(options.worked))
 
 
 create_relative_judge = factory(Relative, build, "create_relative_judge")

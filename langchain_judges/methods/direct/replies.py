@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.nodes import Emits, Gathered, joined
 from langchain_judges.asking.reading import check, shape_of
 from langchain_judges.methods.pairs import PairResult, PairState, ShownPair
 from langchain_judges.methods.replies import ChoiceFields, PlanLine, PlanScore, score_within
@@ -44,9 +43,9 @@ class DirectState(PairState, total=False):
         criteria: The plan; empty for all but plan & solve.
     """
 
-    criteria: Annotated[list[PlanLine], Emits("criterion")]
-    ballots: Annotated[list[DirectBallot], Emits("vote"), joined]
-    subscores: Gathered[PlanScore]
+    criteria: list[PlanLine]
+    ballots: list[DirectBallot]
+    subscores: list[PlanScore]
     llm_score: float | None
 
 

@@ -9,7 +9,6 @@ from statistics import fmean
 from typing import NamedTuple
 
 from langchain_judges.asking.ask import Reply
-from langchain_judges.asking.effects import Update
 from langchain_judges.methods.direct.options import Baseline
 from langchain_judges.methods.direct.replies import DirectBallot, JudgeWork
 from langchain_judges.methods.early_stop import outcomes, plurality
@@ -38,8 +37,8 @@ from langchain_judges.verdict import (
 )
 
 
-def balloted(options: Baseline, work: JudgeWork, reply: Reply) -> Update:
-    """Return the ballot of a reply that holds a label or two scores.
+def balloted(options: Baseline, work: JudgeWork, reply: Reply) -> DirectBallot | None:
+    """The ballot of a reply that holds a label or two scores.
 
     Args:
         options: The options.
@@ -47,7 +46,7 @@ def balloted(options: Baseline, work: JudgeWork, reply: Reply) -> Update:
         reply: The reply; None in place of data makes no ballot.
     """
     if not reply.data:
-        return {}
+        return None
     order, data = work["order"], reply.data
     ballot: DirectBallot = {
         "order": order,
@@ -60,8 +59,8 @@ def balloted(options: Baseline, work: JudgeWork, reply: Reply) -> Update:
     }
     if options.form.reads == "scores":
         scores = by_identity(order, float(data["score_1"]), float(data["score_2"]))
-        return {"ballots": [{**ballot, "scores": scores, "preference": prefer(scores)}]}
-    return {"ballots": [{**ballot, "preference": preferred_slot(order, data["preference"])}]}
+        return {**ballot, "scores": scores, "preference": prefer(scores)}
+    return {**ballot, "preference": preferred_slot(order, data["preference"])}
 
 
 class _OrderResult(NamedTuple):

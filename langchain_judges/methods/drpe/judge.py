@@ -8,21 +8,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_core.language_models import BaseChatModel
-from langgraph.constants import END
-from langgraph.types import Overwrite, Send
 
-from langchain_judges.asking.ask import Question, ask, recorded, sample_seed
-from langchain_judges.asking.effects import SingleFlight, Update
+from langchain_judges.asking.account import Account
+from langchain_judges.asking.ask import Asked, Question, ask, recorded, sample_seed
+from langchain_judges.asking.effects import SingleFlight, Step, Update, emit_each, gather
 from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings
-from langchain_judges.asking.nodes import Next, Route
 from langchain_judges.asking.reading import lax_shape
 from langchain_judges.memory.shown import block
-from langchain_judges.methods.context import JudgeContext, StateSchema, begin
+from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.drpe import prompts as texts
 from langchain_judges.methods.drpe.options import DRPE
 from langchain_judges.methods.drpe.replies import (
     DRPEResult,
     DRPEState,
+    RoleBallot,
     RoleVote,
     VoteWork,
     confidences,
@@ -50,7 +49,7 @@ from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order, in_slots
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.texts import shown, shown_task
-from langchain_judges.verdict import Pair, Role, add_usage, not_judged
+from langchain_judges.verdict import Pair, Role, not_judged
 
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
@@ -59,40 +58,40 @@ if TYPE_CHECKING:
 class VoteSteps(DRPESteps):
     """The steps that ask the panel, and decide."""
 
-    async def vote_in_waves(self, state: DRPEState) -> Update:
-        """Ask roles one by one, and only while they can change the verdict."""
-        pair, roles = pair_of(state), state["roles"]
-        orders, node = self.orders(pair), self.context.node(self.vote)
-
-        def undecided(
-            updates: Sequence[Update], asked: Mapping[Order, int]
-        ) -> Collection[Order]:
-            ballots = [ballot for update in updates for ballot in update["ballots"]]
-            left = is_open(roles, ballots, orders, min(asked.values()), self.options)
-            return orders if left else []
-
-        async def ask_role(order: Order, position: int) -> Update:
-            return await node.drive(self._work(state, order, 0, [position]), "vote")
-
-        updates, asked = await in_waves(orders, len(roles), ask_role, undecided)
-        gathered = {
-            key: [each for update in updates for each in update[key]]
-            for key in ("ballots", "failures", "usages")
-        }
-        not_asked = [role["type"] for role in roles[min(asked.values()) :]]
-        # Each vote was streamed when it came.
-        ballots = Overwrite(gathered.pop("ballots"))
-        return {**gathered, "ballots": ballots, "not_asked": not_asked}
-
-    def ask_panel(self, state: DRPEState) -> Next:
-        """Send the panel, or each of its roles, in every order and as often as sampled."""
+    async def vote(self, state: DRPEState, account: Account) -> Update:
+        """Ask the panel, or each of its roles, in every order and as often as sampled."""
+        if self.options.poll.adaptive:
+            return await self._in_waves(state, account)
         pair = pair_of(state)
-        return [
-            Send("vote", self._work(state, order, sample, seats))
+        works = [
+            self._work(state, order, sample, seats)
             for order in self.orders(pair)
             for sample in range(self.options.poll.replies)
             for seats in self._seats(pair, len(state["roles"]), sample)
-        ] or "score"
+        ]
+        ballots = await gather([self._votes(self._asked(w, account), w) for w in works])
+        return {"ballots": [ballot for part in ballots for ballot in part]}
+
+    async def _in_waves(self, state: DRPEState, account: Account) -> Update:
+        """Ask roles one by one, and only while they can change the verdict."""
+        pair, roles = pair_of(state), state["roles"]
+        orders = self.orders(pair)
+
+        def undecided(
+            parts: Sequence[list[RoleBallot]], asked: Mapping[Order, int]
+        ) -> Collection[Order]:
+            ballots = [ballot for part in parts for ballot in part]
+            left = is_open(roles, ballots, orders, min(asked.values()), self.options)
+            return orders if left else []
+
+        def ask_role(order: Order, position: int) -> Step[list[RoleBallot]]:
+            work = self._work(state, order, 0, [position])
+            return self._votes(self._asked(work, account), work)
+
+        parts, asked = await in_waves(orders, len(roles), ask_role, undecided)
+        not_asked = [role["type"] for role in roles[min(asked.values()) :]]
+        ballots = [ballot for part in parts for ballot in part]
+        return {"ballots": ballots, "not_asked": not_asked}
 
     def _work(
         self, state: DRPEState, order: Order, sample: int, positions: list[int]
@@ -120,34 +119,41 @@ class VoteSteps(DRPESteps):
         coin.shuffle(everyone)
         return [everyone] if everyone else []
 
-    async def vote(self, work: VoteWork) -> Update:
-        """Ask the panel, or one role of it, which text is better and why.
+    def _asked(self, work: VoteWork, account: Account) -> Asked:
+        """Ask the panel, or one role of it, which text is better and why."""
+        voters = [work["roles"][i] for i in work["positions"]]
+        name = "panel" if self.options.poll.batch else voters[0]["type"]
+        return ask(
+            self._question(voters),
+            self._variables(work, voters),
+            account,
+            unit=f"{name}{self._place(work)}",
+            order=work["order"],
+            seed=self._seed(work),
+        )
+
+    def _seed(self, work: VoteWork) -> int | None:
+        sampled = self.options.poll.replies > 1
+        return sample_seed(self.options.seed, work["sample"]) if sampled else None
+
+    async def _votes(self, asked: Asked, work: VoteWork) -> list[RoleBallot]:
+        """Keep the votes of one reply.
 
         In a trace every role of a panel that was asked at once has a run of its own.
         """
         voters = [work["roles"][i] for i in work["positions"]]
-        question, batch, order = self._question(voters), self.options.poll.batch, work["order"]
-        place = self._place(work)
-        sampled = self.options.poll.replies > 1
-        seed = sample_seed(self.options.seed, work["sample"]) if sampled else None
-        reply = await ask(
-            question,
-            self._variables(work, voters),
-            unit=f"{'panel' if batch else voters[0]['type']}{place}",
-            order=order,
-            seed=seed,
-        )
+        batch, place, order = self.options.poll.batch, self._place(work), work["order"]
+        reply = await asked
         ballots, missing = read_ballots(reply, work, voters, batch, place)
+        reply.failures += missing
         ballots.sort(key=lambda ballot: ballot["position"])
         for ballot in ballots if batch else []:
             role, unit = work["roles"][ballot["position"]], f"{ballot['role']}{place}"
-            played = replace(question, label="role")
+            played = replace(self._question(voters), label="role")
+            seed = self._seed(work)
             await recorded(played, role, {**ballot}, unit=unit, order=order, seed=seed)
-        return {
-            "ballots": ballots,
-            "failures": [*reply.failures, *missing],
-            "usages": [reply.usage],
-        }
+        emit_each("vote", "vote", ballots)
+        return ballots
 
     def _question(self, voters: Sequence[Role]) -> Question:
         poll, batch = self.options.poll, self.options.poll.batch
@@ -208,16 +214,17 @@ class VoteSteps(DRPESteps):
         marks += [f"sample {work['sample'] + 1}"] if self.options.poll.replies > 1 else []
         return f" ({', '.join(marks)})" if marks else ""
 
-    def score(self, state: DRPEState) -> Update:
+    async def tally(self, state: DRPEState, account: Account) -> Update:
         """Sum the weighed votes for each text, and prefer as the rule of orders says."""
         options, not_asked = self.options, state["not_asked"]
         roles = state["roles"]
         ballots, unweighed = weighed(state["ballots"], options.poll.confidence)
-        usage, sampled = add_usage(state["usages"]), options.poll.replies > 1
+        usage, sampled = account.usage, options.poll.replies > 1
         voters = roles[: len(roles) - len(not_asked)]
         votes = role_votes(voters, ballots, sampled)
         by_order = votes_by_order(voters, ballots, self.orders(pair_of(state)), sampled)
-        failures = [*state["failures"], *unweighed, *divided(by_order)]
+        account.fail([*unweighed, *divided(by_order)])
+        failures = account.failures
         least, valid = len(roles) // 2 + 1, fewest_valid(by_order)
         if not roles or valid < least:
             why = f"{valid} of {len(roles)} roles voted, at least {least} must"
@@ -230,26 +237,7 @@ class VoteSteps(DRPESteps):
         return {"votes": votes, "score_norm": sum(norms) / len(norms), "verdict": verdict}
 
 
-def _graph(roles: RoleSteps, votes: VoteSteps) -> JudgeGraph:
-    context, options = votes.context, votes.options
-    graph = context.graph()
-    graph.add_node("roles", context.node(roles.roles))
-    graph.add_node("score", context.plain(votes.score))
-    begin(graph, roles, lambda _: "roles", ["roles"])
-    if options.poll.adaptive:
-        graph.add_node("vote", context.node(votes.vote_in_waves))
-        graph.add_edge("roles", "vote")
-    else:
-        graph.add_node("vote", context.node(votes.vote))
-        graph.add_conditional_edges("roles", Route(votes.ask_panel), ["vote", "score"])
-    graph.add_edge("vote", "score")
-    graph.add_edge("score", END)
-    # What sits by task is decided by the wording of the sets.
-    sets = {"sets": sets_mark()} if options.seating.by_task else {}
-    return context.finish(graph, embeddings=type(roles.embeddings).__name__, **sets)
-
-
-_SCHEMA = StateSchema(DRPEState, DRPEResult, initial={"roles_key": "", "task": ""})
+_SCHEMA = StateSchema(DRPEState, DRPEResult)
 
 
 def build(options: DRPE, model: str | BaseChatModel) -> JudgeGraph:
@@ -260,9 +248,12 @@ def build(options: DRPE, model: str | BaseChatModel) -> JudgeGraph:
     )
     others = {"roles": options.role_model, "vote": None}
     context = JudgeContext.of(options, model, others, _SCHEMA, examples_in=("vote",))
-    return _graph(
-        RoleSteps(context, options, embeddings, SingleFlight()), VoteSteps(context, options)
-    )
+    roles = RoleSteps(context, options, embeddings, SingleFlight())
+    votes = VoteSteps(context, options)
+    # What sits by task is decided by the wording of the sets.
+    sets = {"sets": sets_mark()} if options.seating.by_task else {}
+    phases = roles.roles, votes.vote, votes.tally
+    return context.compile(roles, *phases, embeddings=type(embeddings).__name__, **sets)
 
 
 create_drpe_judge = factory(DRPE, build, "create_drpe_judge")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any
+from typing import Any
 
 from langchain_core.messages import AIMessage
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.nodes import Emits, joined
 from langchain_judges.asking.reading import check, shape_of
 from langchain_judges.asking.reply_text import (
     json_spans,
@@ -50,8 +49,8 @@ class DRPEState(PairState, total=False):
     """
 
     proposed: list[Role]
-    roles: Annotated[list[Role], Emits("role")]
-    ballots: Annotated[list[RoleBallot], Emits("vote"), joined]
+    roles: list[Role]
+    ballots: list[RoleBallot]
     votes: list[Vote]
     score_norm: float | None
     roles_key: str

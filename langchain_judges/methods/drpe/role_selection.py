@@ -12,8 +12,9 @@ from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
+from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import Question, Reply, ask
-from langchain_judges.asking.effects import Effect, SingleFlight, Update, gather
+from langchain_judges.asking.effects import Effect, SingleFlight, Update, emit_each, gather
 from langchain_judges.asking.embeddings import embedded
 from langchain_judges.methods.drpe.options import DRPE, Panel
 from langchain_judges.methods.drpe.replies import DRPEState, readers_shape
@@ -28,7 +29,7 @@ from langchain_judges.methods.tasks import Task, settle
 from langchain_judges.orders import Order
 from langchain_judges.rows.fences import fence, unsealed
 from langchain_judges.rows.texts import judged, shown, shown_task, transcript
-from langchain_judges.verdict import Failure, Pair, Role, cached_usage
+from langchain_judges.verdict import Failure, Pair, Role
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class RoleSteps(DRPESteps):
     """The steps that find the roles."""
 
     embeddings: Embeddings
-    panels: SingleFlight[Update]
+    panels: SingleFlight[tuple[list[Role], list[Failure]]]
 
     @property
     def panel(self) -> Panel:
@@ -95,9 +96,9 @@ class RoleSteps(DRPESteps):
             for kind in self.options.kinds
         }
 
-    def begin(self, state: PairState) -> Update:
+    def begin(self, state: PairState, account: Account) -> Update:
         """Check the pair, and say what it is about and whose roles it may share."""
-        update = super().begin(state)
+        update = super().begin(state, account)
         name, task = self.task(pair_of(state))
         return {
             **update,
@@ -105,24 +106,17 @@ class RoleSteps(DRPESteps):
             "roles_key": self.key(self._context(state), task),
         }
 
-    async def roles(self, state: DRPEState) -> Update:
+    async def roles(self, state: DRPEState, account: Account) -> Update:
         """Seat the panel: the static judges, and diverse readers of the text."""
         _, task = self.task(pair_of(state))
-        if not self.options.generates:
-            return {"roles": list(self.panel.static_roles(task))}
-        panel, is_cached = await self.panels.get(
-            state["roles_key"],
-            lambda: self.draw(self._context(state), task),
-            lambda panel: bool(panel["whole"]),
-        )
-        return {
-            "proposed": panel["proposed"],
-            "roles": panel["roles"],
-            "failures": panel["failures"],
-            "usages": [cached_usage("roles") for _ in self.questions]
-            if is_cached
-            else panel["usages"],
-        }
+        static, proposed = self.panel.static_roles(task), list[Any]()
+        seated: list[Role] = []
+        if self.options.generates:
+            proposed = await self._proposed(self._context(state), task, account)
+            seated = await self._seated(_new(proposed, static), account)
+        roles = [*static, *seated]
+        emit_each("role", "roles", roles)
+        return {"proposed": proposed, "roles": roles}
 
     def _context(self, state: PairState) -> str:
         """Return the text that the role prompts see."""
@@ -138,36 +132,38 @@ class RoleSteps(DRPESteps):
         data = json.dumps([view, about, self.options.seed], sort_keys=True, default=str)
         return hashlib.sha256(data.encode()).hexdigest()[:16]
 
-    async def draw(self, text: str, task: Task) -> Update:
-        """Ask for readers of both kinds and choose the diverse ones."""
-        static, target = self.panel.static_roles(task), self.panel.dynamic
+    async def _proposed(self, text: str, task: Task, account: Account) -> list[Any]:
+        """Ask for readers of both kinds; rows of the same text share the replies."""
         variables = {
             "fence_text": fence(text),
             "text": text,
             "sought": self._sought(task),
             "pool": self.panel.readers,
         }
-        asks = [ask(each, variables, unit=kind) for kind, each in self.questions.items()]
-        replies = await gather(asks)
-        by_kind = dict(zip(self.questions, replies, strict=True))
+        asks = [ask(q, variables, account, unit=kind) for kind, q in self.questions.items()]
+        replies = dict(zip(self.questions, await gather(asks), strict=True))
         # Readers beyond those that were asked for would be votes that nobody counted on.
-        proposed = first_of_each_kind(distinct(_proposals(by_kind)), self.panel.readers)
-        failures = [failure for reply in replies for failure in reply.failures]
-        seated, unclustered = _new(proposed, static), list[Failure]()
-        if len(seated) < target and (seated or not failures):
-            detail = f"{len(seated)} usable roles came, {target} were wanted"
-            failures.append(
-                {"step": "roles", "unit": "", "reason": "missing", "detail": detail}
+        return first_of_each_kind(distinct(_proposals(replies)), self.panel.readers)
+
+    async def _seated(self, pool: list[Role], account: Account) -> list[Role]:
+        """Choose the diverse ones."""
+        target, seats = self.panel.dynamic, pool
+        if len(pool) < target and (pool or not account.failures):
+            detail = f"{len(pool)} usable roles came, {target} were wanted"
+            missing: Failure = {
+                "step": "roles",
+                "unit": "",
+                "reason": "missing",
+                "detail": detail,
+            }
+            account.fail([missing])
+        if self.panel.clustering and pool:
+            key = json.dumps([pool, target])
+            (seats, failures), _ = await self.panels.get(
+                key, lambda: self._diverse(pool, target), lambda seated: not seated[1]
             )
-        if self.panel.clustering and seated:
-            seated, unclustered = await self._diverse(seated, target)
-        return {
-            "proposed": proposed,
-            "roles": [*static, *seated],
-            "failures": failures + unclustered,
-            "usages": [reply.usage for reply in replies],
-            "whole": all(reply.data for reply in replies) and not unclustered,
-        }
+            account.fail(failures)
+        return seats
 
     def _sought(self, task: Task) -> str:
         """Return what the readers read: something for the text shown, or that text itself."""

@@ -1,24 +1,19 @@
-"""A jury: the graph [begin → ask (each member) → merge]."""
+"""A jury: the graph [ask]: every member, then one verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from langgraph.constants import END
-from langgraph.types import Send
-from typing_extensions import TypedDict
-
-from langchain_judges.asking.effects import Update
-from langchain_judges.asking.nodes import Emits, Node, joined, plain
+from langchain_judges.asking.account import Account, Booking
+from langchain_judges.asking.effects import Update, emit, gather
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.describe import metadata_of
 from langchain_judges.methods.ensemble import (
     Member,
     ask_member,
-    begin,
-    finish,
+    compiled,
     kind_of_members,
     read_members,
     row_of,
@@ -36,7 +31,7 @@ from langchain_judges.methods.jury.options import (
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.options import factory
 from langchain_judges.rows.checks import Kind
-from langchain_judges.verdict import Label, add_usage
+from langchain_judges.verdict import Label, LabelVerdict, Verdict
 
 if TYPE_CHECKING:
     from langchain_judges.methods.ensemble import CombinedGraph
@@ -45,7 +40,7 @@ if TYPE_CHECKING:
 class JuryState(PairState, total=False):
     """State of a jury on pairs."""
 
-    members: Annotated[list[Opinion], Emits("opinion"), joined]
+    members: list[Opinion]
 
 
 class JuryResult(PairResult):
@@ -57,20 +52,13 @@ class JuryResult(PairResult):
 class ItemJuryState(ItemState, total=False):
     """State of a jury on single texts."""
 
-    members: Annotated[list[Opinion], Emits("opinion"), joined]
+    members: list[Opinion]
 
 
 class ItemJuryResult(ItemResult):
     """What a jury on single texts returns."""
 
     members: list[Opinion]
-
-
-class MemberWork(TypedDict):
-    """Input of one member's judgment."""
-
-    row: Mapping[str, object]
-    place: int
 
 
 def _weights(weights: MemberWeights | None, members: Sequence[Member]) -> dict[str, float]:
@@ -105,36 +93,30 @@ class JurySteps:
     weights: Mapping[str, float]
     grades: tuple[float, ...]
 
-    def everybody(self, state: JuryState | ItemJuryState) -> list[Send]:
-        """Ask all members at the same time."""
+    async def ask(self, state: JuryState | ItemJuryState, account: Account) -> Update:
+        """Ask all members at the same time, and make one verdict of what they say."""
         row = row_of(self.kind, state)
-        work: list[MemberWork] = [{"row": row, "place": n} for n in range(len(self.members))]
-        return [Send("ask", each) for each in work]
+        opinions = await gather([self._asked(m, row, account.open()) for m in self.members])
+        return {"members": opinions, "verdict": self._merged(opinions, account)}
 
-    async def ask(self, work: MemberWork) -> Update:
-        """Ask one member."""
-        member = self.members[work["place"]]
-        answer = await ask_member(member, self.kind, work["row"])
-        return {
-            "members": [answer.opinion],
-            "failures": answer.failures,
-            "usages": [answer.usage],
-        }
+    async def _asked(
+        self, member: Member, row: Mapping[str, object], booking: Booking
+    ) -> Opinion:
+        answer = await ask_member(member, self.kind, row, booking)
+        emit("opinion", "ask", answer.opinion)
+        return answer.opinion
 
-    def merge(self, state: JuryState | ItemJuryState) -> Update:
-        """Make one verdict of what the members say."""
-        order = {member.name: place for place, member in enumerate(self.members)}
-        opinions = sorted(state["members"], key=lambda each: order[each["member"]])
+    def _merged(self, opinions: Sequence[Opinion], account: Account) -> Verdict | LabelVerdict:
         ballots = Ballots(
             opinions,
             self.weights,
             self.options.combine,
             self.options.min_valid or len(self.members) // 2 + 1,
         )
-        totals = (state["failures"], add_usage(state["usages"]))
+        totals = account.failures, account.usage
         if self.kind == "item":
-            return {"verdict": label_verdict(ballots, self.grades, *totals)}
-        return {"verdict": pair_verdict(ballots, *totals)}
+            return label_verdict(ballots, self.grades, *totals)
+        return pair_verdict(ballots, *totals)
 
 
 def build(options: Jury, members: MembersLike) -> CombinedGraph:
@@ -152,13 +134,7 @@ def _jury(options: Jury, members: tuple[Member, ...]) -> CombinedGraph:
     if options.combine in by_number and not (kind == "item" and steps.grades):
         raise OptionError(f"`combine={options.combine!r}` needs labels that are numbers")
     schema = schema_of(kind, (JuryState, JuryResult), (ItemJuryState, ItemJuryResult))
-    graph = schema.graph()
-    graph.add_node("ask", Node(steps.ask, schema.events))
-    graph.add_node("merge", plain(steps.merge, schema.events))
-    begin(graph, kind, schema, steps.everybody, ["ask"])
-    graph.add_edge("ask", "merge")
-    graph.add_edge("merge", END)
-    return finish(options, members, kind, graph)
+    return compiled(options, members, kind, schema, steps.ask)
 
 
 create_jury = factory(Jury, build, "create_jury", "members")

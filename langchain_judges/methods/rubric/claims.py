@@ -11,17 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import harmonic_mean
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, NotRequired
+from typing import Annotated, Literal, NamedTuple, NotRequired
 
-from langgraph.constants import END
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.ask import Reply
-from langchain_judges.asking.effects import Update
-from langchain_judges.asking.nodes import Call, Emits, Next, Route
+from langchain_judges.asking.account import Account
+from langchain_judges.asking.ask import Asked, Reply, ask
+from langchain_judges.asking.effects import Update, emit_each
 from langchain_judges.asking.reading import Problem, check, lax_shape, shape_of
-from langchain_judges.methods.context import StateSchema, begin
+from langchain_judges.methods.context import StateSchema
 from langchain_judges.methods.items import ItemState, ItemSteps, item_of, material
 from langchain_judges.methods.pairs import instructions_block
 from langchain_judges.methods.rubric.criteria import Explain
@@ -38,12 +37,8 @@ from langchain_judges.verdict import (
     Item,
     LabelVerdict,
     Usage,
-    add_usage,
     not_labelled,
 )
-
-if TYPE_CHECKING:
-    from langchain_judges.methods.graph import JudgeGraph
 
 # Claims of one text that are checked.
 MOST_CLAIMS = 50
@@ -88,8 +83,8 @@ class Claim(TypedDict):
 class ClaimState(ItemState, total=False):
     """State of the graph; every value is plain JSON."""
 
-    claims: Annotated[list[Claim], Emits("claim")]
-    subscores: Annotated[list[CriterionScore], Emits("subscore")]
+    claims: list[Claim]
+    subscores: list[CriterionScore]
 
 
 class ClaimResult(RubricResult):
@@ -107,7 +102,7 @@ CLAIM_SCHEMA = StateSchema(ClaimState, ClaimResult, Item)
 
 @dataclass(frozen=True)
 class ClaimSteps(ItemSteps):
-    """The steps of the judge: split → check → total."""
+    """The steps of the judge: split → check."""
 
     options: LabelOptions
 
@@ -119,7 +114,7 @@ class ClaimSteps(ItemSteps):
         """Return what an item lacks of what its rubric is about; empty: nothing."""
         return self.options.lacking(item)
 
-    def split(self, state: ClaimState) -> Call:
+    async def split(self, state: ClaimState, account: Account) -> Update:
         """Ask for the claims of the response, and of the expected answer."""
         item = self._item(state)
         texts = "the response"
@@ -128,33 +123,36 @@ class ClaimSteps(ItemSteps):
         variables = {**material(item), "source": "", "texts": texts, "most": MOST_CLAIMS}
         question = self.context.question("split", split_shape(self._compares(item)))
         instructions = instructions_block(self.options.instructions)
-        return Call(question, {**variables, "instructions": instructions})
-
-    def unlabelled_claims(self, state: ClaimState, reply: Reply) -> Update:
-        """Return the claims, without a label yet."""
+        reply = await ask(question, {**variables, "instructions": instructions}, account)
         if reply.data is None:
-            return {"verdict": not_labelled([*state["failures"], *reply.failures], reply.usage)}
+            return {"verdict": not_labelled(account.failures, account.usage)}
+        claims = self._unlabelled(reply)
+        emit_each("claim", "split", claims)
+        return {"claims": claims}
+
+    def _unlabelled(self, reply: Reply) -> list[Claim]:
+        """The claims of a reply, without a label yet."""
         claims: list[Claim] = []
-        failures: list[Failure] = []
         for side, names in _SIDES.items():
-            texts = distinct_lines(reply.data.get(names.field) or ())
+            texts = distinct_lines((reply.data or {}).get(names.field) or ())
             claims += [
                 Claim(claim=text, of=side, supported=None, reason="")
                 for text in texts[:MOST_CLAIMS]
             ]
             if (surplus := len(texts) - MOST_CLAIMS) > 0:
                 detail = f"{surplus} claims beyond the first {MOST_CLAIMS} were not checked"
-                failures.append(Problem("input_cut", detail).failure("split", side))
-        return {"claims": claims, "failures": [*reply.failures, *failures]}
+                reply.failures.append(Problem("input_cut", detail).failure("split", side))
+        return claims
 
-    def next(self, state: ClaimState) -> Next:
-        """Return where to go: there may be nothing to check."""
-        if state.get("verdict"):
-            return END
-        present = {claim["of"] for claim in state["claims"]}
-        return "check" if present == {*self._sides(state)} else "total"
+    async def check_claims(self, state: ClaimState, account: Account) -> Update:
+        """Ask for the label of every claim, where each side has some; then sum them up."""
+        claims = state["claims"]
+        if {claim["of"] for claim in claims} == {*self._sides(state)}:
+            claims = self._labelled(claims, await self._asked(state, account))
+            emit_each("claim", "check", claims)
+        return self._total(state, claims, account)
 
-    def ask(self, state: ClaimState) -> Call:
+    def _asked(self, state: ClaimState, account: Account) -> Asked:
         """Ask for the label of every claim."""
         item, claims = self._item(state), state["claims"]
         fields = material(item, [claim["claim"] for claim in claims])
@@ -172,34 +170,34 @@ class ClaimSteps(ItemSteps):
             partial=lax_shape(tuple(names)),
         )
         instructions = instructions_block(self.options.instructions)
-        return Call(question, {**variables, "instructions": instructions})
+        return ask(question, {**variables, "instructions": instructions}, account)
 
-    def checked(self, state: ClaimState, reply: Reply) -> Update:
-        """Return the claims with the labels that could be read."""
+    def _labelled(self, unlabelled: Sequence[Claim], reply: Reply) -> list[Claim]:
+        """The claims with the labels that could be read."""
         if reply.data is None:
-            return {}
+            return list(unlabelled)
         claims: list[Claim] = []
-        failures: list[Failure] = []
         shape = label_shape((0, 1), self.options.explain)
-        for name, claim in zip(_names(state["claims"]), state["claims"], strict=True):
+        for name, claim in zip(_names(unlabelled), unlabelled, strict=True):
             data, problem = check(reply.data.get(name), shape)
             if problem or data is None:
-                failures += [problem.failure("check", name)] if problem else []
+                reply.failures += [problem.failure("check", name)] if problem else []
                 claims.append(claim)
                 continue
             reason = str(data.get("explanation") or "").strip()
             claims.append({**claim, "supported": data["label"] == "1", "reason": reason})
-        return {"claims": claims, "failures": [*reply.failures, *failures]}
+        return claims
 
-    def total(self, state: ClaimState) -> Update:
-        """Return the verdict: the share of the claims that hold, or F1 of both shares."""
-        claims, sides = state["claims"], self._sides(state)
+    def _total(self, state: ClaimState, claims: Sequence[Claim], account: Account) -> Update:
+        """The verdict: the share of the claims that hold, or F1 of both shares."""
+        sides = self._sides(state)
         if not any(claim["of"] == "response" for claim in claims):
             nothing = f"The response {_NOTHING}."
             claims = [{**claim, "supported": False, "reason": nothing} for claim in claims]
-        usage = add_usage(state["usages"])
-        verdict, subscores = claims_verdict(claims, sides, state["failures"], usage)
-        return {"verdict": verdict, "subscores": subscores, "claims": claims}
+        failures, usage = account.failures, account.usage
+        verdict, subscores = claims_verdict(claims, sides, failures, usage)
+        emit_each("subscore", "check", subscores)
+        return {"verdict": verdict, "subscores": subscores, "claims": list(claims)}
 
     def _sides(self, state: ClaimState) -> tuple[ClaimSide, ...]:
         return ("response", "expected") if self._compares(item_of(state)) else ("response",)
@@ -215,25 +213,6 @@ class ClaimSteps(ItemSteps):
         else:
             item.pop("expected", None)
         return item
-
-
-def claims_graph(steps: ClaimSteps, **marks: object) -> JudgeGraph:
-    """Return the graph of a judge that checks claims.
-
-    Args:
-        steps: Its steps.
-        **marks: What decides verdicts beside the options.
-    """
-    context = steps.context
-    graph = context.graph()
-    graph.add_node("split", context.asks(steps.split, steps.unlabelled_claims))
-    graph.add_node("check", context.asks(steps.ask, steps.checked))
-    graph.add_node("total", context.plain(steps.total))
-    begin(graph, steps, lambda _: "split", ["split"])
-    graph.add_conditional_edges("split", Route(steps.next), ["check", "total", END])
-    graph.add_edge("check", "total")
-    graph.add_edge("total", END)
-    return context.finish(graph, **marks)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The steps and the graph of a judge that labels one text: [recall →] evaluate → total."""
+"""The steps and the graph of a judge that labels one text: [recall →] evaluate."""
 
 from __future__ import annotations
 
@@ -10,21 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
-from langgraph.constants import END
-from langgraph.types import Overwrite, Send
 
-from langchain_judges.asking.ask import Question, Reply
-from langchain_judges.asking.effects import Update
-from langchain_judges.asking.nodes import Call, Next
+from langchain_judges.asking.account import Account
+from langchain_judges.asking.ask import Asked, Question, ask
+from langchain_judges.asking.effects import Update, emit_each, gather
 from langchain_judges.asking.reading import Problem, check, lax_shape
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import Recaller, block, fitting, length_of
-from langchain_judges.methods.context import JudgeContext, StateSchema, begin
+from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.items import SOURCE, ItemSteps, item_of, material
 from langchain_judges.methods.pairs import examples_in, instructions_block
-from langchain_judges.methods.rubric.claims import CLAIM_SCHEMA, ClaimSteps, claims_graph
+from langchain_judges.methods.rubric.claims import CLAIM_SCHEMA, ClaimSteps
 from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.options import LabelOptions, RubricOptions
 from langchain_judges.methods.rubric.prompts import (
@@ -56,7 +54,7 @@ from langchain_judges.methods.rubric.replies import (
 from langchain_judges.methods.rubric.tally import one_verdict, subscore, total_verdict
 from langchain_judges.options import factory
 from langchain_judges.rows.texts import shown_task, transcript
-from langchain_judges.verdict import Failure, Item, Label, add_usage
+from langchain_judges.verdict import Item, Label
 
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
@@ -134,17 +132,18 @@ class LabelSteps(ItemSteps):
         """Return the criteria that an item is judged by."""
         return self.options.rubric_of(item).criteria
 
-    def ask(self, state: RubricState) -> Next:
-        """Send the criteria to be asked: all at once, or each in a call of its own."""
+    async def evaluate(self, state: RubricState, account: Account) -> Update:
+        """Ask for the labels by all criteria at once, or by each in a call of its own."""
         item, examples = item_of(state), examples_in(state)
         positions = list(range(len(self.criteria(item))))
         parts = [[position] for position in positions] if self.each else [positions]
-        return [
-            Send("evaluate", CriteriaWork(item=item, positions=part, examples=examples))
-            for part in parts
-        ]
+        works = [CriteriaWork(item=item, positions=part, examples=examples) for part in parts]
+        found = await gather(
+            [self._evaluated(self._asked(work, account), work) for work in works]
+        )
+        return self._total(state, [each for part in found for each in part], account)
 
-    def evaluate(self, work: CriteriaWork) -> Call:
+    def _asked(self, work: CriteriaWork, account: Account) -> Asked:
         """Ask for the label of the response by one criterion or by several."""
         criteria, item, examples = self._criteria_of(work), work["item"], work["examples"]
         name = criteria[0].name if self.each else str(item.get("id") or "")
@@ -164,47 +163,48 @@ class LabelSteps(ItemSteps):
             "shared": corrections,
             "examples": [] if lessons else self._turns(item, examples),
         }
-        return Call(self._question(criteria, item), {**fields, **variables}, name)
+        question = self._question(criteria, item)
+        return ask(question, {**fields, **variables}, account, unit=name)
 
-    def evaluated(self, work: CriteriaWork, reply: Reply) -> Update:
-        """Return what was found by each criterion that could be read."""
-        criteria = self._criteria_of(work)
-        if reply.data is None:
-            return {}
+    async def _evaluated(self, asked: Asked, work: CriteriaWork) -> list[CriterionScore]:
+        """What was found by each criterion that could be read."""
+        reply = await asked
         subscores: list[CriterionScore] = []
-        failures: list[Failure] = []
+        if reply.data is None:
+            return subscores
+        criteria = self._criteria_of(work)
         for unit, criterion in zip(units_of(criteria), criteria, strict=True):
             part = reply.data.get(unit) if unit else reply.data
             names = self._names(criterion)
             data, problem = check(part, label_shape(names, self.options.explain))
             if problem:
-                failures.append(problem.failure("evaluate", criterion.name))
+                reply.failures.append(problem.failure("evaluate", criterion.name))
                 continue
             probabilities = reply.measured.get(unit) or {}
             found = subscore(criterion, data, probabilities)
             subscores.append(found)
             if found["label"] is None:
                 missing = Problem("cannot_assess", found["reason"])
-                failures.append(missing.failure("evaluate", criterion.name))
-        return {"subscores": subscores, "failures": [*reply.failures, *failures]}
+                reply.failures.append(missing.failure("evaluate", criterion.name))
+        emit_each("subscore", "evaluate", subscores)
+        return subscores
 
-    def total(self, state: RubricState) -> Update:
-        """Return the verdict, and what was found by each criterion in its order."""
+    def _total(
+        self, state: RubricState, found: Sequence[CriterionScore], account: Account
+    ) -> Update:
+        """The verdict, and what was found by each criterion in its order."""
         item = item_of(state)
         criteria = self.criteria(item)
-        by_name = {each["criterion"]: each for each in state["subscores"]}
+        by_name = {each["criterion"]: each for each in found}
         subscores = [by_name.get(each.name) or subscore(each, None, {}) for each in criteria]
-        failures, usage = state["failures"], add_usage(state["usages"])
+        failures, usage = account.failures, account.usage
         recalled = [str(example["id"]) for example in examples_in(state)]
         if not self._is_whole(item):
             verdict = one_verdict(subscores[0], failures, usage, recalled)
         else:
             least = self.min_valid or len(criteria) // 2 + 1
             verdict = total_verdict(criteria, subscores, least, failures, usage)
-        return {
-            "verdict": {**verdict, "recalled": recalled},
-            "subscores": Overwrite(subscores),
-        }
+        return {"verdict": {**verdict, "recalled": recalled}, "subscores": subscores}
 
     def fitting(self, item: Item, recalled: Recalled) -> list[Example]:
         """Return the examples that can be shown."""
@@ -328,17 +328,7 @@ def label_graph(steps: LabelSteps, **marks: object) -> JudgeGraph:
             raise OptionError(
                 f"the prompt {step!r} has no `{place}`, where examples of the memory stand"
             )
-    evaluate = context.asks(steps.evaluate, steps.evaluated)
-    if not context.recaller:
-        graph = context.one_round(steps.begin, steps.ask, evaluate, steps.total)
-        return context.finish(graph, **marks)
-    graph = context.graph()
-    graph.add_node("evaluate", evaluate)
-    graph.add_node("total", context.plain(steps.total))
-    begin(graph, steps, steps.ask, ["evaluate"])
-    graph.add_edge("evaluate", "total")
-    graph.add_edge("total", END)
-    return context.finish(graph, **marks)
+    return context.compile(steps, steps.evaluate, **marks)
 
 
 def label_context(
@@ -360,7 +350,8 @@ def build(options: RubricOptions, model: str | BaseChatModel) -> JudgeGraph:
     if options.claims:
         others = dict.fromkeys(CLAIM_PROMPTS)
         context = JudgeContext.of(options, model, others, CLAIM_SCHEMA, templates=CLAIM_PROMPTS)
-        return claims_graph(ClaimSteps(context, options), **options.marks())
+        claims = ClaimSteps(context, options)
+        return context.compile(claims, claims.split, claims.check_claims, **options.marks())
     schema = StateSchema(RubricState, RubricResult, Item)
     context = label_context(options, model, schema)
     steps = LabelSteps(context, options, options.each, options.min_valid)

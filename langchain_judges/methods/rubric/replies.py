@@ -12,7 +12,6 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel, BeforeValidator
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.nodes import Gathered
 from langchain_judges.asking.reading import shape_of
 from langchain_judges.asking.reply_text import (
     LabelForms,
@@ -51,7 +50,7 @@ class CriterionScore(TypedDict):
 class RubricState(ItemState, total=False):
     """State of the graph; every value is plain JSON."""
 
-    subscores: Gathered[CriterionScore]
+    subscores: list[CriterionScore]
 
 
 class RubricResult(ItemResult):
@@ -65,7 +64,7 @@ class RubricResult(ItemResult):
 
 
 class CriteriaWork(TypedDict):
-    """Input of a node that asks for some criteria.
+    """Some criteria that are asked about together.
 
     Attributes:
         positions: Which of the criteria.

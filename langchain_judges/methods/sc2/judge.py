@@ -7,13 +7,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from langchain_core.language_models import BaseChatModel
-from langgraph.constants import END
-from langgraph.types import Overwrite, Send
 
-from langchain_judges.asking.ask import Question, Reply, sample_seed
-from langchain_judges.asking.effects import Update
-from langchain_judges.asking.nodes import Call, Next, Route
-from langchain_judges.methods.context import JudgeContext, StateSchema, begin
+from langchain_judges.asking.account import Account
+from langchain_judges.asking.ask import Asked, Question, Reply, ask, sample_seed
+from langchain_judges.asking.effects import Update, emit, emit_each, gather
+from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.few_shot import shown_examples
 from langchain_judges.methods.pairs import (
     PairSteps,
@@ -36,6 +34,7 @@ from langchain_judges.methods.sc2.replies import (
     Preferred,
     SC2Result,
     SC2State,
+    TableMatch,
     TableWork,
     aspects_shape,
     table_shapes,
@@ -66,7 +65,7 @@ from langchain_judges.orders import (
 )
 from langchain_judges.rows.fences import digest, fence
 from langchain_judges.rows.texts import judged, transcript
-from langchain_judges.verdict import Failure, FailureReason, Pair, add_usage
+from langchain_judges.verdict import Failure, FailureReason, Pair
 
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
@@ -78,14 +77,18 @@ class SC2Steps(PairSteps):
 
     options: SC2
 
-    def propose_each(self, state: SC2State) -> Next:
-        """Send every online sample of aspects."""
-        pair = pair_of(state)
-        samples = [
-            Send("aspects", TableWork(pair=pair, aspects=[], number=i + 1))
+    async def aspects(self, state: SC2State, account: Account) -> Update:
+        """Settle the aspects: the caller's, or those that most online samples name."""
+        works = [
+            TableWork(pair=pair_of(state), aspects=[], number=i + 1)
             for i in range(self.options.proposals)
         ]
-        return samples or "agree"
+        steps = [self._named(self._proposed(work, account), work) for work in works]
+        proposals = [each for each in await gather(steps) if each]
+        named = by_frequency([proposal["aspects"] for proposal in proposals])
+        aspects = list(self.options.phrases) or named[: self.options.n_aspects]
+        emit_each("aspect", "aspects", aspects)
+        return {"proposals": proposals, "aspects": aspects}
 
     @cached_property
     def _aspects_question(self) -> Question:
@@ -97,7 +100,7 @@ class SC2Steps(PairSteps):
             shares_material=self.options.proposals > 1,
         )
 
-    def aspects(self, work: TableWork) -> Call:
+    def _proposed(self, work: TableWork, account: Account) -> Asked:
         """Ask for the aspects of one pair, once."""
         number, several = work["number"], self.options.proposals > 1
         variables = {
@@ -107,35 +110,30 @@ class SC2Steps(PairSteps):
         }
         unit = f"sample {number}" if several else ""
         seed = sample_seed(self.options.seed, number)
-        return Call(self._aspects_question, variables, unit, seed=seed)
+        return ask(self._aspects_question, variables, account, unit=unit, seed=seed)
 
-    def named(self, work: TableWork, reply: Reply) -> Update:
+    async def _named(self, asked: Asked, work: TableWork) -> AspectProposal | None:
         """Keep the aspects that one sample named."""
+        reply, number = await asked, work["number"]
         if not reply.data:
-            return {}
-        number = work["number"]
+            return None
         if aspects := distinct(reply.data["aspects"], self.options.n_aspects):
-            return {"proposals": [AspectProposal(sample=number, aspects=aspects)]}
+            proposal = AspectProposal(sample=number, aspects=aspects)
+            emit("proposal", "aspects", proposal)
+            return proposal
         blank = _failure("aspects", f"sample {number}", "empty", "the reply names no aspect")
-        return {"failures": [*reply.failures, blank]}
+        reply.failures.append(blank)
+        return None
 
-    def agree(self, state: SC2State) -> Update:
-        """Settle the aspects: the caller's, or those that most online samples name."""
-        named = by_frequency([proposal["aspects"] for proposal in state["proposals"]])
-        return {"aspects": list(self.options.phrases) or named[: self.options.n_aspects]}
-
-    def tabulate_each(self, state: SC2State) -> Next:
-        """Send every table that is to be sampled; without aspects there is none."""
+    async def tables(self, state: SC2State, account: Account) -> Update:
+        """Sample the tables; without aspects there is none."""
         pair, aspects = pair_of(state), state["aspects"]
-        if not aspects:
-            return "round"
-        numbers = list(range(1, self.options.samples + 1))
-        if self.options.inference == "random":
+        numbers = list(range(1, self.options.samples + 1)) if aspects else []
+        if self.options.inference == "random" and numbers:
             numbers = [seeded(self._chance(pair), "random").choice(numbers)]
-        return [
-            Send("table", TableWork(pair=pair, aspects=aspects, number=number))
-            for number in numbers
-        ]
+        works = [TableWork(pair=pair, aspects=aspects, number=number) for number in numbers]
+        steps = [self._tabled(self._table(work, account), work) for work in works]
+        return {"tables": await gather(steps)}
 
     @cached_property
     def _table_question(self) -> Question:
@@ -145,7 +143,7 @@ class SC2Steps(PairSteps):
             "table", Aspects, label="{unit}", sampled=True, shares_material=shares
         )
 
-    def table(self, work: TableWork) -> Call:
+    def _table(self, work: TableWork, account: Account) -> Asked:
         """Ask for one table: a row for each aspect, of what is shared and what is not."""
         aspects, number = work["aspects"], work["number"]
         whole, part = table_shapes(len(aspects), self.context.adapters["table"].text_limit)
@@ -154,24 +152,25 @@ class SC2Steps(PairSteps):
             "aspects": "\n".join(f"{i}. {name}" for i, name in enumerate(aspects, 1)),
             **{f"aspect_{i}": name for i, name in enumerate(aspects, 1)},
         }
-        return Call(
-            replace(self._table_question, shape=whole, partial=part),
-            variables,
-            f"table {number}",
-            seed=sample_seed(self.options.seed, number),
-        )
+        question = replace(self._table_question, shape=whole, partial=part)
+        seed = sample_seed(self.options.seed, number)
+        return ask(question, variables, account, unit=f"table {number}", seed=seed)
 
-    def tabled(self, work: TableWork, reply: Reply) -> Update:
+    async def _tabled(self, asked: Asked, work: TableWork) -> ComparisonTable:
         """Keep one table, and say what is missing in it."""
+        table = self._read(await asked, work)
+        emit("table", "table", table)
+        return table
+
+    def _read(self, reply: Reply, work: TableWork) -> ComparisonTable:
         number = work["number"]
         unit = f"table {number}"
         if reply.data is None:
-            table: ComparisonTable = {"number": number, "rows": [], "valid": False}
-            return {"tables": [table], "failures": reply.failures}
+            return {"number": number, "rows": [], "valid": False}
         rows = read_rows(reply.data, work["aspects"])
         empty = silent_rows(rows)
         valid = 2 * len(empty) < len(rows)
-        failures: list[Failure] = []
+        failures = reply.failures
         if reply.problem:
             # A part of the reply is used; what is missing are cells that say nothing.
             failures.append(_failure("table", unit, "missing", reply.problem.detail))
@@ -181,25 +180,31 @@ class SC2Steps(PairSteps):
         if (fitting := [fit(row) for row in rows]) != rows:
             detail = f"cells were cut to {MOST_CHARACTERS} characters"
             failures.append(_failure("table", unit, "input_cut", detail))
-        table = {"number": number, "rows": fitting, "valid": valid}
-        return {"tables": [table], "failures": [*reply.failures, *failures]}
+        return {"number": number, "rows": fitting, "valid": valid}
 
-    def round(self, state: SC2State) -> Update:
-        """Draw the next matches, deciding those that need no comparator; or crown a table."""
-        tables, seed = _by_number(state), f"{self._chance(pair_of(state))}:"
+    async def tournament(self, state: SC2State, account: Account) -> Update:
+        """Let the tables meet, round by round, until one is left."""
+        tables, pair = _by_number(state), pair_of(state)
         if not any(table["valid"] for table in tables.values()):
             detail = "no table could be used: compared directly"
-            fallback = _failure("table", "every table", "missing", detail)
-            return {"pending": [], "table": None, "failures": [fallback]}
-        played = list(state["bracket"])
-        decided, pending = advance(self.options.inference, played, tables, seed)
-        if pending:
-            return {"bracket": decided, "pending": pending}
-        mode, entrants, played = self.options.inference, sorted(tables), [*played, *decided]
+            account.fail([_failure("table", "every table", "missing", detail)])
+            return {"table": None}
+        mode, seed = self.options.inference, f"{self._chance(pair)}:"
+        played: list[TableMatch] = []
+        pending: list[TableMatch] | None = None
+        while pending is None or pending:
+            # Some matches need no comparator; the others of a round are asked at the same time.
+            decided, pending = advance(mode, played, tables, seed)
+            emit_each("match", "match", decided)
+            works = [
+                MatchWork(pair=pair, match=match, tables=[tables[n] for n in match["tables"]])
+                for match in pending
+            ]
+            met = await gather([self._met(self._match(work, account), work) for work in works])
+            played += [*decided, *met]
         return {
-            "bracket": decided,
-            "pending": [],
-            "table": tables[champion(mode, entrants, played, seed)],
+            "bracket": sorted(played, key=lambda match: (match["round"], match["match"])),
+            "table": tables[champion(mode, sorted(tables), played, seed)],
             "comparisons": {
                 "mode": mode,
                 "spent": sum(match["asked"] for match in played),
@@ -207,29 +212,11 @@ class SC2Steps(PairSteps):
             },
         }
 
-    def after_round(self, state: SC2State) -> Next:
-        """Send the matches of this round; where there is none, every order's preference."""
-        pair, tables = pair_of(state), _by_number(state)
-        matches = [
-            Send(
-                "match",
-                MatchWork(pair=pair, match=match, tables=[tables[n] for n in match["tables"]]),
-            )
-            for match in state["pending"]
-        ]
-        return matches or [
-            Send(
-                "preference",
-                PreferenceWork(pair=pair, table=state["table"], order=order),
-            )
-            for order in self.options.order_list
-        ]
-
     @cached_property
     def _match_question(self) -> Question:
         return self.context.question("match", Decision, parse=DECISION.parse, label="{unit}")
 
-    def match(self, work: MatchWork) -> Call:
+    def _match(self, work: MatchWork, account: Account) -> Asked:
         """Ask which of two tables is more consistent."""
         first, second = (in_prompt(table["rows"]) for table in work["tables"])
         variables = {
@@ -238,20 +225,25 @@ class SC2Steps(PairSteps):
             "table_1": first,
             "table_2": second,
         }
-        return Call(self._match_question, variables, match_name(work["match"]))
+        return ask(self._match_question, variables, account, unit=match_name(work["match"]))
 
-    def met(self, work: MatchWork, reply: Reply) -> Update:
+    async def _met(self, asked: Asked, work: MatchWork) -> TableMatch:
         """Keep who won; a coin where the reply says neither."""
+        match = self._decided(await asked, work)
+        emit("match", "match", match)
+        return match
+
+    def _decided(self, reply: Reply, work: MatchWork) -> TableMatch:
         match = work["match"]
         one, other = match["tables"]
         if reply.data:
             winner = one if reply.data["more_consistent"] == "1" else other
             why = " ".join(reply.data["justification"].split())[:500]
             why = naming(why, {"1": f"{one}", "2": f"{other}"}, "table")
-            return {"bracket": [won(match, winner, "comparator", why)]}
+            return won(match, winner, "comparator", why)
         coin = seeded(self._chance(work["pair"]), "neither", match_name(match))
         why = "the comparator's reply could not be used"
-        return {"bracket": [won(match, coin.choice(sorted(match["tables"])), "coin", why)]}
+        return won(match, coin.choice(sorted(match["tables"])), "coin", why)
 
     @cached_property
     def _preference_question(self) -> Question:
@@ -263,7 +255,21 @@ class SC2Steps(PairSteps):
             logprobs=True,
         )
 
-    def preference(self, work: PreferenceWork) -> Call:
+    async def preference(self, state: SC2State, account: Account) -> Update:
+        """Ask in every order which text is preferred, and combine the orders."""
+        options, pair = self.options, pair_of(state)
+        works = [
+            PreferenceWork(pair=pair, table=state["table"], order=order)
+            for order in options.order_list
+        ]
+        steps = [self._preferred(self._compared(work, account), work) for work in works]
+        choices = [each for each in await gather(steps) if each]
+        how = search_sentence(state["table"], options.samples, state["comparisons"])
+        failures, usage = account.failures, account.usage
+        verdict = decide(options.orders, options.order_list, choices, failures, usage, how)
+        return {"choices": choices, "verdict": verdict}
+
+    def _compared(self, work: PreferenceWork, account: Account) -> Asked:
         """Ask which text is preferred, with the table where there is one."""
         order = work["order"]
         table = in_prompt(work["table"]["rows"], order) if work["table"] else ""
@@ -276,34 +282,21 @@ class SC2Steps(PairSteps):
             **self.options.aim,
         }
         unit = ORDER_NAMES[order] if len(self.options.order_list) > 1 else ""
-        return Call(self._preference_question, variables, unit, order)
+        return ask(self._preference_question, variables, account, unit=unit, order=order)
 
-    def preferred(self, work: PreferenceWork, reply: Reply) -> Update:
+    async def _preferred(self, asked: Asked, work: PreferenceWork) -> PreferenceReply | None:
         """Keep what one reply preferred, by identity of the texts."""
+        reply = await asked
         if not reply.data:
-            return {}
+            return None
         choice: PreferenceReply = {
             "order": work["order"],
             "preference": preferred_slot(work["order"], reply.data["preferred"]),
             "probability": reply.measured.get("label"),
             "comparison": naming_identities(reply.data["comparison"], work["order"]),
         }
-        return {"choices": [choice]}
-
-    def verdict(self, state: SC2State) -> Update:
-        """Combine the preferences, and put the bracket in order."""
-        options, usage = self.options, add_usage(state["usages"])
-        how = search_sentence(state["table"], options.samples, state["comparisons"])
-        bracket = sorted(state["bracket"], key=lambda match: (match["round"], match["match"]))
-        verdict = decide(
-            options.orders,
-            options.order_list,
-            state["choices"],
-            state["failures"],
-            usage,
-            how,
-        )
-        return {"verdict": verdict, "bracket": Overwrite(bracket)}
+        emit("choice", "preference", choice)
+        return choice
 
     def _material(
         self, pair: ShownPair, order: Order, *, prefers: bool = False
@@ -358,23 +351,8 @@ def build(options: SC2, model: str | BaseChatModel) -> JudgeGraph:
     schema = StateSchema(SC2State, SC2Result)
     context = JudgeContext.of(options, model, models, schema, examples_in=("preference",))
     steps = SC2Steps(context, options)
-    graph = context.graph()
-    graph.add_node("aspects", context.asks(steps.aspects, steps.named))
-    graph.add_node("agree", context.plain(steps.agree))
-    graph.add_node("table", context.asks(steps.table, steps.tabled))
-    graph.add_node("round", context.plain(steps.round))
-    graph.add_node("match", context.asks(steps.match, steps.met))
-    graph.add_node("preference", context.asks(steps.preference, steps.preferred))
-    graph.add_node("verdict", context.plain(steps.verdict))
-    begin(graph, steps, steps.propose_each, ["aspects", "agree"])
-    graph.add_edge("aspects", "agree")
-    graph.add_conditional_edges("agree", Route(steps.tabulate_each), ["table", "round"])
-    graph.add_edge("table", "round")
-    graph.add_conditional_edges("round", Route(steps.after_round), ["match", "preference"])
-    graph.add_edge("match", "round")
-    graph.add_edge("preference", "verdict")
-    graph.add_edge("verdict", END)
-    return context.finish(graph, worked=list(options.worked))
+    phases = steps.aspects, steps.tables, steps.tournament, steps.preference
+    return context.compile(steps, *phases, worked=list(options.worked))
 
 
 create_sc2_judge = factory(SC2, build, "create_sc2_judge")

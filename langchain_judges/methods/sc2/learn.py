@@ -13,6 +13,7 @@ from typing import Annotated, Any, NamedTuple
 from annotated_types import Ge
 from langchain_core.language_models import BaseChatModel
 
+from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, Reply, ask
 from langchain_judges.asking.effects import gather, run
@@ -224,14 +225,14 @@ async def _read(
     token = fence(request, text)
     context = texts_of.CONTEXT.format(fence=token, request=request) if request else ""
     variables = {"fence": token, "context": context, "text": text, **options.shared}
-    return await ask(question, variables, unit=f"text {number}")
+    return await ask(question, variables, Account(), unit=f"text {number}")
 
 
 async def _merge(question: Question, phrases: Sequence[str], options: LearnOptions) -> Reply:
     """Ask for the aspects that many phrases come to."""
     lines = "\n".join(f"- {phrase}" for phrase in phrases)
     variables = {"fence": fence(lines), "phrases": lines, "n": options.n, **options.shared}
-    return await ask(question, variables)
+    return await ask(question, variables, Account())
 
 
 def _too_few(merged: Reply, n: int) -> list[Failure]:

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.nodes import Emits, Gathered, joined
 from langchain_judges.asking.reading import lax_shape, shape_of
 from langchain_judges.methods.pairs import PairResult, PairState, ShownPair
 from langchain_judges.methods.replies import ChoiceFields
@@ -107,18 +106,16 @@ class SC2State(PairState, total=False):
 
     Attributes:
         bracket: Who met whom, who won, and why.
-        pending: Matches of this round that the comparator has to decide.
         table: The table that won; None where there is none.
     """
 
-    proposals: Gathered[AspectProposal]
-    aspects: Annotated[list[str], Emits("aspect")]
-    tables: Gathered[ComparisonTable]
-    bracket: Annotated[list[TableMatch], Emits("match"), joined]
-    pending: list[TableMatch]
+    proposals: list[AspectProposal]
+    aspects: list[str]
+    tables: list[ComparisonTable]
+    bracket: list[TableMatch]
     table: ComparisonTable | None
     comparisons: Comparisons | None
-    choices: Gathered[PreferenceReply]
+    choices: list[PreferenceReply]
 
 
 class SC2Result(PairResult):

@@ -1,0 +1,73 @@
+"""What one judgment costs and how it fails, booked as it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+
+from langchain_judges.asking.limiter import RowCost
+from langchain_judges.verdict import Failure, Usage, add_usage
+
+# Where LangGraph's `configurable` holds the run that a judgment belongs to. Graphs within a
+# graph inherit it; by its underscores it is neither checkpointed nor traced.
+_RUN = "__langchain_judges_run"
+
+
+@dataclass
+class Booking:
+    """What one question came to.
+
+    Attributes:
+        usage: None: nothing was asked.
+    """
+
+    failures: list[Failure] = field(default_factory=list)
+    usage: Usage | None = None
+
+
+@dataclass
+class Account:
+    """The account of a row: every question and failure of its judgment, in order.
+
+    Attributes:
+        row: The state of the graph, where images and files of the judged texts are found.
+        run: What bounds the calls and keeps the replies of the row; None outside a run.
+    """
+
+    row: Mapping[str, Any] = field(default_factory=dict)
+    run: RowCost | None = None
+    bookings: list[Booking] = field(default_factory=list)
+
+    def open(self) -> Booking:
+        """A place for a question that is about to be asked."""
+        self.bookings.append(Booking())
+        return self.bookings[-1]
+
+    def fail(self, failures: Sequence[Failure]) -> None:
+        """Book what went wrong beside the questions."""
+        self.open().failures.extend(failures)
+
+    @property
+    def failures(self) -> list[Failure]:
+        """Everything that went wrong so far, in the order in which it was asked."""
+        return [failure for booking in self.bookings for failure in booking.failures]
+
+    @property
+    def usage(self) -> Usage:
+        """What was paid so far."""
+        return add_usage([each.usage for each in self.bookings if each.usage])
+
+
+def run_of(config: RunnableConfig | None) -> RowCost | None:
+    """The run that a judgment belongs to, by its configuration."""
+    run: RowCost | None = ((config or {}).get("configurable") or {}).get(_RUN)
+    return run
+
+
+def within_run(config: RunnableConfig | None, run: RowCost) -> RunnableConfig:
+    """A configuration whose judgments belong to a run."""
+    settings = {**((config or {}).get("configurable") or {}), _RUN: run}
+    return {**(config or {}), "configurable": settings}
