@@ -184,6 +184,8 @@ class Verdict(TypedDict):
     """For people: short, says what decided."""
     failures: list[Failure]
     usage: Usage
+    lookups: NotRequired[list[dict[str, Any]]]
+    """What a judge with tools looked up; see `LabelVerdict`."""
 
 
 class LabelVerdict(TypedDict):
@@ -201,6 +203,9 @@ class LabelVerdict(TypedDict):
     usage: Usage
     recalled: list[str]
     """Ids of the remembered examples that were shown."""
+    lookups: NotRequired[list[dict[str, Any]]]
+    """What a judge with tools looked up: `{"tool", "arguments", "status", "characters",
+    "text"}`, of each result the beginning."""
 
 
 def no_usage() -> Usage:

@@ -27,6 +27,7 @@ from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import Recaller, RememberedPair
 from langchain_judges.methods.declaration import GraphOptions, JudgeOptions
+from langchain_judges.methods.lookups import CONSULT, LookupOptions, Wanted, consulted
 from langchain_judges.rows.media import kind_of_block, media_in
 from langchain_judges.rows.texts import fitted
 from langchain_judges.verdict import Failure, Item, LabelVerdict, Pair, Verdict
@@ -154,11 +155,21 @@ class JudgeContext:
                 f"a step {step!r} with the prompt {name!r} is unknown: `templates` names "
                 f"{sorted(self.prompts)!r}, and {sorted(self.adapters)!r} ask a model"
             )
+        return self._question(step, shape, self.prompts[name], self.adapters[step], **more)
+
+    def _question(
+        self,
+        step: str,
+        shape: type[BaseModel],
+        prompt: ChatPromptTemplate,
+        adapter: ModelAdapter,
+        **more: Any,
+    ) -> Question:
         return Question(
             method=self.options.label,
             step=step,
-            adapter=self.adapters[step],
-            prompt=self.prompts[name],
+            adapter=adapter,
+            prompt=prompt,
             shape=shape,
             version=self.version,
             repairs=self.options.repairs,
@@ -217,7 +228,15 @@ class JudgeContext:
             **marks: More plain data that decides verdicts, beside the options.
         """
         recall = [steps.recall] if self.recaller else []
-        return self.compiled(steps.begin, [*recall, *phases], **marks)
+        options, following = self.options, list(phases)
+        if isinstance(options, LookupOptions) and options.looks_up:
+            question = self._question(
+                "consult", Wanted, CONSULT, next(iter(self.adapters.values()))
+            )
+            following = consulted(question, options, steps.consulted, phases)
+            tools = [[each.name, each.description] for each in options.loaded_tools]
+            marks = {**marks, "tools": tools}
+        return self.compiled(steps.begin, [*recall, *following], **marks)
 
     def compiled(
         self,
@@ -331,11 +350,18 @@ class RowSteps(ABC):
     async def recall(self, state: Any, account: Account) -> Update:
         """Recall the examples that fit the row."""
 
+    @abstractmethod
+    def consulted(self, state: Any) -> Mapping[str, object]:
+        """The row as a prompt that looks things up shows it: `material` and `judgment`."""
+
     def blank(self, row: Pair | Item, account: Account) -> Update:
         """The state before a row is judged: what a checkpointed thread holds is old."""
         texts, failures = self.context.fitted(row)
+        blank, options = self.context.schema.blank, self.context.options
+        if texts and isinstance(options, LookupOptions) and options.evidence == "auto":
+            return {**blank, **texts, "whole": {**row}}  # looked into, part by part
         account.fail(failures)
-        return {**self.context.schema.blank, **texts}
+        return {**blank, **texts}
 
     def decided(self, verdict: Verdict | LabelVerdict) -> Update:
         """The state where a verdict needs no call: no example is recalled either."""

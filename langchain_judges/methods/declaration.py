@@ -237,7 +237,7 @@ class GraphOptions(AskingOptions):
         presets: Options by name; a preset is data, not another code path.
         few: Options with which a judgment takes few calls, for examples and tests.
         budgets: How it spends a budget of calls for a pair; the first rule that fits counts.
-        evidence: What a page shows of its results, beside the verdict.
+        result_tables: What a page shows of its results, beside the verdict.
         templates: The prompt of each step.
         name: Name of the graph in traces; default the method's.
         checkpointer: LangGraph checkpointer: `SqliteSaver` for `invoke`, `AsyncSqliteSaver`
@@ -251,7 +251,7 @@ class GraphOptions(AskingOptions):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     few: ClassVar[Mapping[str, Any]] = {}
     budgets: ClassVar[tuple[Budget, ...]] = ()
-    evidence: ClassVar[Sequence[EvidenceTable]] = ()
+    result_tables: ClassVar[Sequence[EvidenceTable]] = ()
     templates: ClassVar[Mapping[str, ChatPromptTemplate]]
 
     name: Written | None = None

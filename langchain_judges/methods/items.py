@@ -36,6 +36,13 @@ SOURCE = """
 <source-{fence}>
 {source}
 </source-{fence}>"""
+# All of an item, where no method has its own form for it.
+WHOLE_ITEM = """<request-{fence}>
+{task}
+</request-{fence}>{expected}{source}
+<response-{fence}>
+{response}
+</response-{fence}>"""
 # Added where its source is its task.
 SAME = "\nThe request is the source as well."
 
@@ -105,6 +112,11 @@ class ItemSteps(RowSteps):
         report = recaller.report(recalled, examples)
         account.fail(cut_failures(report))
         return {"shown": examples, "recalled": report}
+
+    def consulted(self, state: ItemState) -> Mapping[str, object]:
+        """The item as a prompt that looks things up shows it."""
+        shown = WHOLE_ITEM.format(**material(item_of(state)))
+        return {"material": shown, "judgment": "whether what the response says holds."}
 
     def fitting(self, item: Item, recalled: Recalled) -> list[Example]:
         """Return the examples that can be shown."""

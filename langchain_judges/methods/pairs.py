@@ -17,6 +17,7 @@ from langchain_judges.memory.example import Example
 from langchain_judges.memory.shown import RecallReport, RememberedPair, block, cut_failures
 from langchain_judges.methods.context import RowSteps
 from langchain_judges.methods.declaration import JudgeOptions
+from langchain_judges.methods.lookups import Lookup, findings
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, in_slots, prefer
 from langchain_judges.rows.checks import check_pair
 from langchain_judges.rows.fences import fence
@@ -184,6 +185,15 @@ class PairSteps(RowSteps):
             "reference_text": pair.get("reference") or "",
         }
 
+    def consulted(self, state: PairState) -> Mapping[str, object]:
+        """The pair as a prompt that looks things up shows it."""
+        pair = pair_of(state)
+        variables, words = self.material(pair, "AB"), self.frame(pair)["instructions"]
+        return {
+            "material": MATERIAL_ALONE.format(**variables) + str(variables["focus"]),
+            "judgment": f"which response is better.{words}",
+        }
+
     def material(self, pair: ShownPair, order: Order) -> dict[str, object]:
         """Return the variables of a prompt that shows request, reference and both texts.
 
@@ -193,6 +203,7 @@ class PairSteps(RowSteps):
         request, reference = shown_task(pair["input"]), pair.get("reference") or ""
         first, second = in_slots(order, *(self.text(pair, f"output_{x}") for x in "ab"))
         lessons = block(examples, order=order, noun=self.noun)
+        frame = self.frame(pair, lessons)
         return {
             **self.pieces(pair, order),
             **fences(request, first, second),
@@ -200,7 +211,8 @@ class PairSteps(RowSteps):
             "reference": reference_block(reference),
             "response_1": first,
             "response_2": second,
-            **self.frame(pair, lessons),
+            **frame,
+            "instructions": findings(pair.get("lookups") or []) + frame["instructions"],
         }
 
 
@@ -273,6 +285,8 @@ class ShownPair(Pair):
     """What the memory recalled for it."""
     task_kind: NotRequired[str]
     """What its texts are, where the row says so."""
+    lookups: NotRequired[list[Lookup]]
+    """What was looked up for it."""
 
 
 def pair_of(state: Mapping[str, Any]) -> ShownPair:
@@ -287,6 +301,8 @@ def pair_of(state: Mapping[str, Any]) -> ShownPair:
         pair["examples"] = examples
     if task_kind := state.get("task_kind"):
         pair["task_kind"] = task_kind
+    if lookups := state.get("lookups"):
+        pair["lookups"] = lookups
     return pair
 
 

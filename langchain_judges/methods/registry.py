@@ -178,9 +178,9 @@ def evidence_tables(method: str | None = None) -> Sequence[EvidenceTable]:
     """Return what a method, or any where it is not known, shows on a page; each key once."""
     known = METHODS | COMBINATIONS
     if method is not None and method in known:
-        return known[method].evidence
+        return known[method].result_tables
     kinds = list(known.values())
-    tables = [each for kind in kinds for each in kind.evidence]
+    tables = [each for kind in kinds for each in kind.result_tables]
     return list({each.key: each for each in tables}.values())
 
 

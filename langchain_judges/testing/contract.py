@@ -97,6 +97,7 @@ def check_method(
     contract.threads()
     contract.memory()
     contract.events()
+    contract.tools()
 
 
 class _Contract:
@@ -186,7 +187,7 @@ class _Contract:
         result = judge.invoke(self.row)
         verdict, announced = result["verdict"], judge.options.calls()
         fields = (Verdict if self.pairs else LabelVerdict).__annotations__
-        missing = sorted(set(fields) - set(verdict) - {"recalled"})
+        missing = sorted(set(fields) - set(verdict) - {"recalled", "lookups"})
         _expect(not missing, f"a verdict has all its fields; it lacks {missing!r}")
         why = verdict["failures"]
         _expect(decision(verdict) is not None, f"fitting replies are judged: {why}")
@@ -341,6 +342,29 @@ class _Contract:
             f"recalled, in {shown} prompts",
         )
         _expect(recalled, "a memory of one example recalls it")
+
+    def tools(self) -> None:
+        if "tools" not in self.kind.model_fields:
+            return
+
+        def look() -> str:
+            """Look."""
+            raise ValueError("it cannot look")
+
+        def reply(prompt: str) -> object:
+            if "You collect evidence" not in prompt:
+                return fitting_reply(prompt)
+            calls = [] if "it cannot look" in prompt else [{"tool": "look", "arguments": "{}"}]
+            return {"calls": calls}
+
+        options = self.kind(**{**self.chosen, "tools": [look]})
+        verdict = self.build(options, FakeChatModel(replies=reply)).invoke(self.row)["verdict"]
+        statuses = [each["status"] for each in verdict.get("lookups") or []]
+        units = [failure["unit"] for failure in verdict["failures"]]
+        _expect(
+            statuses == ["error"] and "look" in units and decision(verdict) is not None,
+            f"a tool that raises is told, and the verdict stands; got {verdict!r}",
+        )
 
     def events(self) -> None:
         judge = self.judge(FakeChatModel(replies=fitting_reply))

@@ -128,7 +128,7 @@ class ALLURE(LabelOptions):
 
     def calls(self) -> int:
         """Return the calls for one item, excluding repairs."""
-        return 1
+        return self.lookup_rounds + 1
 
 
 def build(options: ALLURE, model: str | BaseChatModel) -> JudgeGraph:

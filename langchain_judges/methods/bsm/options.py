@@ -14,12 +14,12 @@ from langchain_judges.methods.bsm.replies import OrderResult
 from langchain_judges.methods.declaration import (
     Budget,
     EvidenceTable,
-    JudgeOptions,
     OtherModel,
     Seed,
     TableCells,
     check_quorum,
 )
+from langchain_judges.methods.lookups import LookupOptions
 from langchain_judges.methods.replies import (
     SUBSCORES,
     PlanLine,
@@ -59,7 +59,7 @@ Criteria = Annotated[
 ]
 
 
-class BSM(JudgeOptions):
+class BSM(LookupOptions):
     """Create a Branch-Solve-Merge judge of pairs (Saha et al. 2023, section 3, Algorithm 1).
 
     `branch` plans up to `max_criteria` criteria from the request alone; `solve` scores both
@@ -115,7 +115,7 @@ class BSM(JudgeOptions):
         "ten_points": {"scale": (1, 10)},
     }
     budgets = (Budget(1, 2, "max_criteria"),)
-    evidence = EVIDENCE
+    result_tables = EVIDENCE
     templates = texts.PROMPTS
 
     criteria: Criteria = None
@@ -159,4 +159,5 @@ class BSM(JudgeOptions):
         """Return the calls for a pair with a full plan, excluding repairs: 1 + 2K."""
         plans = 0 if self.plan else 1 if self.reuse_plan else len(self.order_list)
         merges = len(self.order_list) if self.merge == "model" else 0
-        return plans + self.branches() + merges + (self.reference_model is not None)
+        written = self.reference_model is not None
+        return self.lookup_rounds + plans + self.branches() + merges + written

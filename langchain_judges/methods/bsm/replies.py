@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
+from langchain_judges.methods.lookups import LookupState
 from langchain_judges.methods.pairs import PairResult, PairState, ShownPair
 from langchain_judges.methods.replies import PlanLine, PlanScore
 from langchain_judges.orders import Order
@@ -23,7 +24,7 @@ class OrderResult(TypedDict):
     explanation: str
 
 
-class BSMState(PairState, total=False):
+class BSMState(PairState, LookupState, total=False):
     """State of the graph.
 
     Attributes:

@@ -67,7 +67,9 @@ class Cascade(Combination):
             also={"methods": ["relative", {"method": "bsm", "options": {}}]},
         ),
     )
-    evidence = (opinion_table("stages", "Judges asked in turn", ("certainty", "Certainty")),)
+    result_tables = (
+        opinion_table("stages", "Judges asked in turn", ("certainty", "Certainty")),
+    )
 
     first: Annotated[
         MemberLike | None, SkipValidation, NotSerialisable(), Rule("a judge or a model")

@@ -14,7 +14,6 @@ from langchain_judges.errors import OptionError
 from langchain_judges.methods.declaration import (
     Budget,
     EvidenceTable,
-    JudgeOptions,
     Seed,
     check_quorum,
 )
@@ -25,6 +24,7 @@ from langchain_judges.methods.direct.replies import (
     PlanSolveResult,
 )
 from langchain_judges.methods.few_shot import FewShot, WorkedExample
+from langchain_judges.methods.lookups import LookupOptions
 from langchain_judges.methods.replies import SUBSCORES
 from langchain_judges.methods.tasks import ASPECTS, AboutTask, AutoTask
 from langchain_judges.options import Rule, Scale
@@ -81,7 +81,7 @@ class Form(NamedTuple):
         return self.min_valid or replies // 2 + 1
 
 
-class Baseline(JudgeOptions):
+class Baseline(LookupOptions):
     """What all baselines share.
 
     Attributes:
@@ -90,7 +90,7 @@ class Baseline(JudgeOptions):
             equation 4).
     """
 
-    evidence: ClassVar[Sequence[EvidenceTable]] = (ANSWERS,)
+    result_tables: ClassVar[Sequence[EvidenceTable]] = (ANSWERS,)
     result: ClassVar[type[DirectResult]] = DirectResult
     noun: ClassVar[str] = "response"
     reads: ClassVar[Reads] = "forced_label"
@@ -118,7 +118,7 @@ class Baseline(JudgeOptions):
 
     def calls(self) -> int:
         """Return the calls for one pair, excluding repairs."""
-        return bool(self.form.max_criteria) + self.branches()
+        return self.lookup_rounds + bool(self.form.max_criteria) + self.branches()
 
 
 class AboutATask(Baseline):
@@ -370,7 +370,7 @@ class PlanSolve(ScoresBoth):
     summary = "Plan & solve: a plan of criteria, then all of them scored in one call."
     presets = {"paper": {"explain_first": False}, "ten_points": {"scale": (1, 10)}}
     budgets = (Budget(3),)
-    evidence = (ANSWERS, SUBSCORES)
+    result_tables = (ANSWERS, SUBSCORES)
     templates = {"plan": texts.PLAN, "judge": texts.SOLVE}
     result = PlanSolveResult
 

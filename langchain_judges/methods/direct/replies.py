@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.reading import check, shape_of
+from langchain_judges.methods.lookups import LookupState
 from langchain_judges.methods.pairs import PairResult, PairState, ShownPair
 from langchain_judges.methods.replies import ChoiceFields, PlanLine, PlanScore, score_within
 from langchain_judges.orders import Order, by_identity, naming_identities
@@ -36,7 +37,7 @@ class DirectBallot(TypedDict):
     confidence: float | None
 
 
-class DirectState(PairState, total=False):
+class DirectState(PairState, LookupState, total=False):
     """State of the graph.
 
     Attributes:

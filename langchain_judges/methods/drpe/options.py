@@ -224,7 +224,7 @@ class DRPE(JudgeOptions):
         Budget(3),
         Budget(1, also={"panel": {"dynamic": 0}}),
     )
-    evidence = (
+    result_tables = (
         EvidenceTable(
             "votes",
             "Votes of the panel",

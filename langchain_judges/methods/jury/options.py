@@ -80,7 +80,7 @@ class Jury(Combination):
         Budget(6),
         Budget(4, also={"methods": ["relative", "cot", "direct"]}),
     )
-    evidence = (opinion_table("members", "What each member said", ("score", "Score")),)
+    result_tables = (opinion_table("members", "What each member said", ("score", "Score")),)
 
     combine: Literal["majority", "mean", "median", "weighted"] = "majority"
     weights: Annotated[

@@ -22,6 +22,7 @@ from langchain_judges.asking.effects import Update, emit_each
 from langchain_judges.asking.reading import Problem, check, lax_shape, shape_of
 from langchain_judges.methods.context import StateSchema
 from langchain_judges.methods.items import ItemState, ItemSteps, item_of, material
+from langchain_judges.methods.lookups import LookupState, findings
 from langchain_judges.methods.pairs import instructions_block
 from langchain_judges.methods.rubric.criteria import Explain
 from langchain_judges.methods.rubric.options import LabelOptions
@@ -80,7 +81,7 @@ class Claim(TypedDict):
     reason: str
 
 
-class ClaimState(ItemState, total=False):
+class ClaimState(ItemState, LookupState, total=False):
     """State of the graph; every value is plain JSON."""
 
     claims: list[Claim]
@@ -163,6 +164,7 @@ class ClaimSteps(ItemSteps):
             response = RESPONSE.format(fence=fields["fence"], response=fields["response"])
         names = _names(claims)
         lines = [f"{name}: {claim['claim']}" for name, claim in zip(names, claims, strict=True)]
+        fields["source"] += findings(state.get("lookups") or [])
         variables = {**fields, "response": response, "rules": rules, "claims": "\n".join(lines)}
         question = self.context.question(
             "check",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,15 @@ from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import Recaller, block, fitting, length_of
 from langchain_judges.methods.context import JudgeContext, StateSchema
-from langchain_judges.methods.items import SOURCE, ItemSteps, item_of, material
+from langchain_judges.methods.items import (
+    SOURCE,
+    WHOLE_ITEM,
+    ItemState,
+    ItemSteps,
+    item_of,
+    material,
+)
+from langchain_judges.methods.lookups import findings
 from langchain_judges.methods.pairs import examples_in, instructions_block
 from langchain_judges.methods.rubric.claims import CLAIM_SCHEMA, ClaimSteps
 from langchain_judges.methods.rubric.criteria import Criterion
@@ -128,6 +136,12 @@ class LabelSteps(ItemSteps):
         """Return what an item lacks of what its rubric is about; empty: nothing."""
         return self.options.lacking(item)
 
+    def consulted(self, state: ItemState) -> Mapping[str, object]:
+        """The item as a prompt that looks things up shows it, and by what it is judged."""
+        item = item_of(state)
+        criteria = listed_criteria(self.criteria(item))
+        return {"material": WHOLE_ITEM.format(**material(item)), "judgment": f"by\n{criteria}"}
+
     def criteria(self, item: Item) -> tuple[Criterion, ...]:
         """Return the criteria that an item is judged by."""
         return self.options.rubric_of(item).criteria
@@ -137,7 +151,11 @@ class LabelSteps(ItemSteps):
         item, examples = item_of(state), examples_in(state)
         positions = list(range(len(self.criteria(item))))
         parts = [[position] for position in positions] if self.each else [positions]
-        works = [CriteriaWork(item=item, positions=part, examples=examples) for part in parts]
+        lookups = state.get("lookups") or []
+        works = [
+            CriteriaWork(item=item, positions=part, examples=examples, lookups=lookups)
+            for part in parts
+        ]
         found = await gather(
             [self._evaluated(self._asked(work, account), work) for work in works]
         )
@@ -149,6 +167,7 @@ class LabelSteps(ItemSteps):
         name = criteria[0].name if self.each else str(item.get("id") or "")
         lessons = [] if self._in_turns(item) else examples
         fields = case(item, self.options)
+        fields["source"] += findings(work["lookups"])
         corrections = block(lessons)
         if corrections and self._is_whole(item):
             corrections = WHOLE + corrections

@@ -12,7 +12,8 @@ from annotated_types import Ge
 from pydantic import SkipValidation, model_validator
 
 from langchain_judges.errors import InputError, LackingError, OptionError
-from langchain_judges.methods.declaration import EvidenceTable, JudgeOptions, check_quorum
+from langchain_judges.methods.declaration import EvidenceTable, check_quorum
+from langchain_judges.methods.lookups import LookupOptions
 from langchain_judges.methods.replies import SUBSCORES
 from langchain_judges.methods.rubric.criteria import (
     Criterion,
@@ -43,7 +44,7 @@ NOTHING_FOUND = "(nothing was found)"
 BASES: Mapping[str, str] = {"expected": "correctness", "source": "groundedness"}
 
 
-class LabelOptions(JudgeOptions):
+class LabelOptions(LookupOptions):
     """What the judges that label one text have in common.
 
     Attributes:
@@ -273,7 +274,7 @@ class RubricOptions(LabelOptions):
     method = "rubric"
     summary = "Rubric: one text by criteria of your own, or by a ready rubric."
     presets = {name: {"rubric": name} for name in ready_names()}
-    evidence = (SUBSCORES, CLAIMS)
+    result_tables = (SUBSCORES, CLAIMS)
     templates = {**PROMPTS, **CLAIM_PROMPTS}
 
     rubric: Annotated[
@@ -367,8 +368,8 @@ class RubricOptions(LabelOptions):
     def calls(self) -> int:
         """Return the calls for one item, excluding repairs."""
         if self.claims:
-            return 2
-        return self._most if self.each else 1
+            return self.lookup_rounds + 2
+        return self.lookup_rounds + (self._most if self.each else 1)
 
     def marks(self) -> dict[str, Any]:
         """Return what decides verdicts beside the options: what a name or a file says."""

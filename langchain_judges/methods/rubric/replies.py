@@ -23,6 +23,7 @@ from langchain_judges.asking.reply_text import (
 )
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.items import ItemResult, ItemState
+from langchain_judges.methods.lookups import Lookup, LookupState
 from langchain_judges.methods.rubric.criteria import Criterion, Explain
 from langchain_judges.verdict import ConfidenceSource, Item, Label
 
@@ -47,7 +48,7 @@ class CriterionScore(TypedDict):
     confidence_source: ConfidenceSource
 
 
-class RubricState(ItemState, total=False):
+class RubricState(ItemState, LookupState, total=False):
     """State of the graph; every value is plain JSON."""
 
     subscores: list[CriterionScore]
@@ -73,6 +74,7 @@ class CriteriaWork(TypedDict):
     item: Item
     positions: list[int]
     examples: list[Example]
+    lookups: list[Lookup]
 
 
 def label_shape(labels: Sequence[Label], explain: Explain) -> type[BaseModel]:

@@ -93,7 +93,7 @@ class SC2(FewShot):
     }
     # |C| tables, |C| - 1 matches and a preference (SC², Table 4).
     budgets = (Budget(0, 2, "samples", also={"aspects": ASPECTS}),)
-    evidence = EVIDENCE
+    result_tables = EVIDENCE
     templates = texts.PROMPTS
 
     comparison_model: OtherModel = None
