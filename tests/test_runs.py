@@ -27,6 +27,7 @@ from langchain_judges.errors import (
 from langchain_judges.report import read_verdicts
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.results import Results
+from langchain_judges.runs.run_row import _decisive
 from langchain_judges.runs.run_state import RunState
 from langchain_judges.testing import error
 from langchain_judges.verdict import even_verdict
@@ -556,3 +557,15 @@ def test_a_loop_that_is_left_frees_its_files_for_the_next(tmp_path):
     for _ in judged():
         break
     assert len(list(judged())) == 9
+
+
+def test_when_calls_are_sent_makes_no_other_judge(tmp_path):
+    for cache_first in (True, False):
+        judge = of_method("relative", FakeChatModel(replies=answer), cache_first=cache_first)
+        run = judge_many(judge, [PAIR], records=tmp_path / "r.jsonl", progress=False)
+        assert len(list(run)) == 1
+    assert (run.summary.resumed, run.summary.others) == (1, 0)
+    jury = [{"members": [{"options": {"cache_first": each, "samples": 2}}]} for each in (0, 1)]
+    assert (
+        _decisive(jury[0]) == _decisive(jury[1]) == {"members": [{"options": {"samples": 2}}]}
+    )

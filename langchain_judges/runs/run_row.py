@@ -51,7 +51,7 @@ def marks_of(judge: object, memory: str) -> tuple[Marks, int]:
     marks = {key: metadata[key] for key in _DECISIVE if key in metadata}
     if isinstance(options := marks.get("options"), Mapping):
         # A graph's name in traces does not affect verdicts.
-        marks["options"] = {key: value for key, value in options.items() if key != "name"}
+        marks["options"] = _decisive({k: v for k, v in options.items() if k != "name"})
     if memory:
         marks["memory"] = memory
     options_of_all = (getattr(unwrapped(each), "options", None) for each in leaves_of(judge))
@@ -63,6 +63,13 @@ def marks_of(judge: object, memory: str) -> tuple[Marks, int]:
         identities = [identity_of(each) for each in embeddings]
         marks["embeddings"] = identities[0] if len(identities) == 1 else identities
     return marks, int(metadata.get("calls", 0))
+
+
+def _decisive(options: Any) -> Any:
+    """Return options, of members too, without the one that only says when calls are sent."""
+    if isinstance(options, Mapping):
+        return {k: _decisive(part) for k, part in options.items() if k != "cache_first"}
+    return [_decisive(part) for part in options] if isinstance(options, list) else options
 
 
 def servers_of(judge: object) -> str:
