@@ -121,9 +121,9 @@ def test_every_row_is_judged_and_what_is_uploaded_is_what_was_said(
         names = {child["name"] for child in server.children(judged)}
         # The third answer is its reference: a tie, which is decided before anything is asked.
         is_tie = local.comment.startswith("The two")
-        [branch] = [each for each in server.children(judged) if each["name"] == "branch"]
+        [solve] = [each for each in server.children(judged) if each["name"] == "solve"]
         assert names >= {"branch", "solve"}
-        assert is_tie == (not server.children(branch))
+        assert is_tie == (not server.children(solve))
 
 
 @pytest.mark.parametrize("kind", ["evaluate", "aevaluate"])
