@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -19,6 +19,7 @@ from langchain_core.messages import BaseMessage
 _SECRET = secrets.token_hex(16)
 _PLACEHOLDER = re.compile(rf"{_SECRET}([0-9a-f]{{64}})")
 _LENGTH = 10
+_HEXADECIMAL = re.compile(f"[0-9a-f]{{{_LENGTH},}}")
 
 
 def fence(*texts: str) -> str:
@@ -56,18 +57,33 @@ def sealed(prompt: Sequence[str]) -> list[str]:
     """
     # Words and placeholders in turn.
     parts = [_PLACEHOLDER.split(part) for part in prompt]
-    words = "\x00".join(word for part in parts for word in part[::2])
-    tokens = {own: _token(own, words) for part in parts for own in part[1::2]}
+    tokens = _tokens(
+        {own for part in parts for own in part[1::2]},
+        "\x00".join(word for part in parts for word in part[::2]),
+    )
     for part in parts:
         part[1::2] = [tokens[own] for own in part[1::2]]
     return ["".join(part) for part in parts]
 
 
-def _token(own: str, words: str) -> str:
-    """Return the beginning of a hash that does not occur in words."""
-    while own[:_LENGTH] in words:
-        own = digest(own)
-    return own[:_LENGTH]
+def _tokens(hashes: set[str], words: str) -> dict[str, str]:
+    """Map each hash to the first digits of it, or of its own hash, that words do not hold."""
+    tokens = {own: own[:_LENGTH] for own in hashes}
+    if not set(tokens.values()).isdisjoint(_beginnings(words)):
+        held = set(_beginnings(words))
+        for own in tokens:
+            following = own
+            while following[:_LENGTH] in held:
+                following = digest(following)
+            tokens[own] = following[:_LENGTH]
+    return tokens
+
+
+def _beginnings(words: str) -> Iterator[str]:
+    """Yield all that looks like a token, from each place of each run of hexadecimal digits."""
+    for run in _HEXADECIMAL.findall(words):
+        for start in range(len(run) - _LENGTH + 1):
+            yield run[start : start + _LENGTH]
 
 
 def sealed_messages(messages: Sequence[BaseMessage]) -> list[BaseMessage]:

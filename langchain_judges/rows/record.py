@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from langchain_judges.rows.media import content_in
@@ -235,10 +236,8 @@ def answered(record: Sequence[Message], task: object = None) -> list[Message]:
     That is the messages that the task has too, and all before the first reply if the user
     says nothing later. A conversation keeps all its turns.
     """
-    asked = messages_in(task)
-    rest = list(record)
-    while asked and rest and _same(asked[0], rest[0]):
-        asked, rest = asked[1:], rest[1:]
+    same = takewhile(bool, map(_same, messages_in(task), record))
+    rest = list(record[sum(same) :])
     if isinstance(task, str) and rest and _same({"role": "user", "content": task}, rest[0]):
         rest = rest[1:]
     replies = [i for i, each in enumerate(rest) if each["role"] not in ("user", "system")]

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import unicodedata
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, NotRequired, cast
@@ -195,21 +196,20 @@ class _Numbers:
     def __init__(self, messages: Sequence[Mapping[str, Any]]) -> None:
         self.are_several = sum(len(_calls(message)) for message in messages) > 1
         self.made = 0
-        self.open: dict[int, ToolCall] = {}
+        # By the call's id the numbers and names of those that have no result yet.
+        self.open: defaultdict[str, deque[tuple[int, str]]] = defaultdict(deque)
 
     def call(self, call: ToolCall) -> str:
         self.made += 1
-        self.open[self.made] = call
+        self.open[call["id"]].append((self.made, call["name"]))
         kind = "invalid call" if call.get("error") is not None else "call"
         return self._mark(kind, self.made, call["name"])
 
     def result(self, message: Mapping[str, Any]) -> str:
         kind = "error" if message.get("status") == "error" else "result"
         asked = message.get("tool_call_id")
-        for number, call in self.open.items():
-            if asked and call["id"] == asked:
-                del self.open[number]
-                return self._mark(kind, number, call["name"])
+        if asked and (waiting := self.open[asked]):
+            return self._mark(kind, *waiting.popleft())
         return f"{kind} of {_word(message.get('name') or 'a tool')}"
 
     def _mark(self, kind: str, number: int, name: str) -> str:

@@ -1,0 +1,127 @@
+"""Twice as much of what makes a row long is at most two and a half times the work."""
+
+import asyncio
+import hashlib
+import sys
+
+from langchain_judges.rows import fences
+from langchain_judges.rows.fields import plain_row
+from langchain_judges.rows.texts import steps_of
+from tests.cases import for_each
+from tests.judges import PAIR, of_method
+
+
+def work(do):
+    """Count lines that run, and the size of each text and collection a function is given."""
+    count = 0
+
+    def trace(frame, event, _):
+        nonlocal count
+        if event == "call" and frame.f_lasti < 8:  # a generator that goes on is not given anew
+            code = frame.f_code
+            given = (frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount])
+            count += sum(len(each) for each in given if type(each) in {str, list, tuple, dict})
+        count += 1
+        return trace
+
+    sys.settrace(trace)
+    try:
+        do()
+    finally:
+        sys.settrace(None)
+    return count
+
+
+def told(many, words=9):
+    """Return a conversation."""
+    return [
+        {"role": ("user", "assistant")[place % 2], "content": f"{place} {side} " * words}
+        for place in range(many)
+        for side in ["tide"]
+    ]
+
+
+def called(many):
+    """Return an agent's calls, all made before the first of them is answered."""
+    call = {"name": "search", "args": {}}
+    calls = [
+        {"role": "assistant", "content": "", "tool_calls": [{**call, "id": f"c{place}"}]}
+        for place in range(many)
+    ]
+    results = [
+        {"role": "tool", "content": "found", "tool_call_id": f"c{place}"}
+        for place in reversed(range(many))
+    ]
+    return [{"role": "user", "content": "Why?"}, *calls, *results]
+
+
+ROWS = {
+    "messages": lambda many: {"input": "Why?", "output": told(many), "rubric": "-"},
+    "messages of the task": lambda many: {"input": told(many), "output": "So.", "rubric": "-"},
+    "the length of messages": lambda many: {
+        "input": "Why?",
+        "output": told(20, many),
+        "rubric": "-",
+    },
+    "calls of tools": lambda many: {"input": "Why?", "output": called(many), "rubric": "-"},
+    "documents": lambda many: {"input": "Why?", "output": "So.", "context": ["A text."] * many},
+    "accepted answers": lambda many: {
+        "input": "Why?",
+        "output": "So.",
+        "expected": ["a"] * many,
+    },
+}
+PAIRS = {
+    "messages": lambda many: {
+        "input": "Why?",
+        "output_a": told(many),
+        "output_b": told(many + 1),
+    },
+    "calls of tools": lambda many: {
+        "input": "Why?",
+        "output_a": called(many),
+        "output_b": "No.",
+    },
+}
+
+
+def ran(method, row):
+    judge = of_method(method)
+    return lambda: asyncio.run(judge.ainvoke(plain_row(row)))
+
+
+def growth(of, many=100):
+    of(many)()  # loads what the first call loads
+    return work(of(2 * many)) / work(of(many))
+
+
+@for_each("name", ROWS)
+def test_judging_a_text_is_linear_in(name):
+    assert growth(lambda many: ran("rubric", ROWS[name](many))) <= 2.5
+
+
+@for_each("method", ["bsm", "relative", "sc2"])
+@for_each("name", PAIRS)
+def test_judging_a_pair_is_linear_in(name, method):
+    assert growth(lambda many: ran(method, PAIRS[name](many))) <= 2.5
+
+
+def test_judging_is_linear_in_criteria_and_in_replies():
+    def criteria(many):
+        judge = of_method("bsm", criteria=[f"Point {place}" for place in range(many)])
+        return lambda: asyncio.run(judge.ainvoke(PAIR))
+
+    assert growth(criteria, 20) <= 2.5
+
+
+def test_results_find_their_calls_in_whatever_order_they_come():
+    assert growth(lambda many: lambda: steps_of(called(many)), 1000) <= 2.5
+
+
+def test_tokens_are_sought_once_however_many_there_are_and_however_many_digits():
+    def digits(many):
+        texts = [hashlib.sha256(str(place).encode()).hexdigest() for place in range(many)]
+        parts = [f"<t-{fences.fence(text)}>{text}" for text in texts]
+        return lambda: fences.sealed(parts)
+
+    assert growth(digits) <= 2.5
