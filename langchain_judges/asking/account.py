@@ -39,12 +39,19 @@ class Account:
 
     row: Mapping[str, Any] = field(default_factory=dict)
     run: RowCost | None = None
-    bookings: list[Booking] = field(default_factory=list)
+    bookings: list[Booking | Account] = field(default_factory=list)
 
     def open(self) -> Booking:
         """A place for a question that is about to be asked."""
-        self.bookings.append(Booking())
-        return self.bookings[-1]
+        booking = Booking()
+        self.bookings.append(booking)
+        return booking
+
+    def part(self) -> Account:
+        """The account of one of several steps at once; parts are told as they were opened."""
+        part = Account(self.row, self.run)
+        self.bookings.append(part)
+        return part
 
     def fail(self, failures: Sequence[Failure]) -> None:
         """Book what went wrong beside the questions."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from langchain_core.language_models import BaseChatModel
 
 from langchain_judges.asking.account import Account
-from langchain_judges.asking.ask import Asked, Reply, ask, sample_seed
+from langchain_judges.asking.ask import Question, Reply, ask, sample_seed
 from langchain_judges.asking.effects import Update, emit, emit_each, gather
 from langchain_judges.memory.shown import block
 from langchain_judges.methods.bsm import prompts as texts
@@ -20,7 +20,6 @@ from langchain_judges.methods.bsm.replies import (
     BSMResult,
     BSMState,
     OrderResult,
-    SolveWork,
 )
 from langchain_judges.methods.bsm.tally import (
     ScoreCells,
@@ -116,7 +115,7 @@ class BSMSteps(PairSteps):
     async def _planned(self, state: BSMState, account: Account) -> list[PlanLine]:
         options = self.options
         plans: Sequence[Order | None] = (None,) if options.reuse_plan else options.order_list
-        replies = await gather([self._plan(state, order, account) for order in plans])
+        replies = await gather([self._plan(state, order, account.part()) for order in plans])
         criteria: list[PlanLine] = []
         for order, reply in zip(plans, replies, strict=True):
             planned = distinct_criteria(reply.data["criteria"]) if reply.data else []
@@ -124,7 +123,7 @@ class BSMSteps(PairSteps):
             criteria += [{**c, "order": order} if order else c for c in plan]
         return criteria
 
-    def _plan(self, state: BSMState, order: Order | None, account: Account) -> Asked:
+    async def _plan(self, state: BSMState, order: Order | None, account: Account) -> Reply:
         options, request = self.options, shown_task(state["input"])
         shape = plan_shape(options.max_criteria)
         question = self.context.question("branch", shape, is_shared=True)
@@ -139,7 +138,7 @@ class BSMSteps(PairSteps):
             "count": plan_words(options.max_criteria),
         }
         unit = ORDER_NAMES[order] if order else ""
-        return ask(question, variables, account, unit=unit, order=order)
+        return await ask(question, variables, account, unit=unit, order=order)
 
     async def solve(self, state: BSMState, account: Account) -> Update:
         """Score both texts on every criterion, in every order, as often as it is sampled."""
@@ -148,26 +147,32 @@ class BSMSteps(PairSteps):
             if not state.get("written_reference"):
                 return {}
             pair["reference"] = state["written_reference"]
-        works = [
-            SolveWork(pair=pair, criterion=criterion, order=order, sample=sample)
-            for criterion in state["criteria"]
-            for order in options.order_list
-            if criterion.get("order", order) == order
-            for sample in range(options.samples)
-        ]
         subscores = await gather(
-            [self._scored(self._solved(work, account), work) for work in works]
+            [
+                self._scored(pair, criterion, order, sample, account.part())
+                for criterion in state["criteria"]
+                for order in options.order_list
+                if criterion.get("order", order) == order
+                for sample in range(options.samples)
+            ]
         )
         return {"subscores": [each for each in subscores if each]}
 
-    def _solved(self, work: SolveWork, account: Account) -> Asked:
-        """Ask for the scores of both texts on one criterion, in one order."""
-        options, order, criterion = self.options, work["order"], work["criterion"]
-        name, words = criterion["name"], criterion["description"] or texts.UNDESCRIBED
+    async def _scored(
+        self,
+        pair: ShownPair,
+        criterion: PlanLine,
+        order: Order,
+        sample: int,
+        account: Account,
+    ) -> PlanScore | None:
+        """The scores of both texts on one criterion, in one order, by identity."""
+        options, name = self.options, criterion["name"]
+        words = criterion["description"] or texts.UNDESCRIBED
         rule = f"\nWork out first what is right: {self.scale['right']}"
         asks_right = name.casefold().startswith(texts.NAMED_RIGHT)
         variables = {
-            **self.material(work["pair"], order),
+            **self.material(pair, order),
             **self.scale,
             "reply": texts.EXPLAINED_FIRST if options.explain_first else texts.EXPLAINED,
             "criterion": f"{name}: {words}{rule if asks_right else ''}",
@@ -175,32 +180,32 @@ class BSMSteps(PairSteps):
             "criterion_description": criterion["description"],
         }
         several = options.samples > 1
-        question = self.context.question(
+        unit = f"{name} ({ORDER_NAMES[order]}{f', sample {sample + 1}' if several else ''})"
+        seed = sample_seed(options.seed, sample) if several else None
+        reply = await ask(
+            self._solve_question, variables, account, unit=unit, order=order, seed=seed
+        )
+        if not reply.data:
+            return None
+        subscore: PlanScore = {
+            "criterion": name,
+            "order": order,
+            "sample": sample,
+            "scores": by_identity(order, reply.data["score_1"], reply.data["score_2"]),
+            "explanation": naming_identities(reply.data["explanation"], order),
+        }
+        emit("subscore", "solve", subscore)
+        return subscore
+
+    @cached_property
+    def _solve_question(self) -> Question:
+        options, several = self.options, self.options.samples > 1
+        return self.context.question(
             "solve",
             scores_shape(options.scale, options.explain_first),
             sampled=several,
             shares_material=several or (len(options.plan) or options.max_criteria) > 1,
         )
-        sampled = f", sample {work['sample'] + 1}" if several else ""
-        unit = f"{name} ({ORDER_NAMES[order]}{sampled})"
-        seed = sample_seed(options.seed, work["sample"]) if several else None
-        return ask(question, variables, account, unit=unit, order=order, seed=seed)
-
-    async def _scored(self, asked: Asked, work: SolveWork) -> PlanScore | None:
-        """Keep the scores by identity of the texts."""
-        reply = await asked
-        if not reply.data:
-            return None
-        order, data = work["order"], reply.data
-        subscore: PlanScore = {
-            "criterion": work["criterion"]["name"],
-            "order": order,
-            "sample": work["sample"],
-            "scores": by_identity(order, data["score_1"], data["score_2"]),
-            "explanation": naming_identities(data["explanation"], order),
-        }
-        emit("subscore", "solve", subscore)
-        return subscore
 
     async def merge(self, state: BSMState, account: Account) -> Update:
         """Sum or weigh the findings of each order, then combine the orders."""
@@ -211,11 +216,11 @@ class BSMSteps(PairSteps):
         if reason is None:
             by_order = {order: order_totals(order, cells) for order in options.order_list}
         if by_order and options.merge == "model":
-            replies = await gather(
-                [self._weigh(state, order, cells, account) for order in options.order_list]
-            )
-            for order, reply in zip(options.order_list, replies, strict=True):
-                by_order[order] = _weighed(order, reply, by_order[order])
+            weighed = [
+                self._weighed(state, order, cells, totals, account.part())
+                for order, totals in by_order.items()
+            ]
+            by_order = dict(zip(by_order, await gather(weighed), strict=True))
         failures, usage = account.failures, account.usage
         undecided = any(result["preference"] is None for result in by_order.values())
         if reason or undecided:
@@ -224,13 +229,18 @@ class BSMSteps(PairSteps):
             verdict = decide(options, cells, by_order, failures, usage)
         return {"verdict": verdict, "by_order": by_order}
 
-    def _weigh(
-        self, state: BSMState, order: Order, cells: ScoreCells, account: Account
-    ) -> Asked:
-        criteria, request = state["criteria"], shown_task(state["input"])
-        findings_text = findings(criteria, state["subscores"], order, cells)
-        examples = examples_in(state)
-        lessons = block(examples, order=order, noun=self.noun)
+    async def _weighed(
+        self,
+        state: BSMState,
+        order: Order,
+        cells: ScoreCells,
+        totals: OrderResult,
+        account: Account,
+    ) -> OrderResult:
+        """The result of an order with the merging model's preference; None if it has none."""
+        request = shown_task(state["input"])
+        findings_text = findings(state["criteria"], state["subscores"], order, cells)
+        lessons = block(examples_in(state), order=order, noun=self.noun)
         variables = {
             "fence_request": fence(request),
             "fence_findings": fence(findings_text),
@@ -240,7 +250,14 @@ class BSMSteps(PairSteps):
             **self.frame(pair_of(state), lessons),
         }
         question = self.context.question("merge", Choice)
-        return ask(question, variables, account, unit=ORDER_NAMES[order], order=order)
+        reply = await ask(question, variables, account, unit=ORDER_NAMES[order], order=order)
+        if not reply.data:
+            return {**totals, "preference": None}
+        return {
+            **totals,
+            "preference": preferred_slot(order, reply.data["preference"]),
+            "explanation": naming_identities(reply.data["explanation"], order),
+        }
 
     def material(self, pair: ShownPair, order: Order) -> dict[str, object]:
         """Return the variables of a prompt that shows request, reference and both texts.
@@ -248,17 +265,6 @@ class BSMSteps(PairSteps):
         What the memory recalled stands in the plan, or where the findings are weighed.
         """
         return super().material({**pair, "examples": []}, order)
-
-
-def _weighed(order: Order, reply: Reply, result: OrderResult) -> OrderResult:
-    """Return the result of an order with the merging model's verdict; None if it has none."""
-    if not reply.data:
-        return {**result, "preference": None}
-    return {
-        **result,
-        "preference": preferred_slot(order, reply.data["preference"]),
-        "explanation": naming_identities(reply.data["explanation"], order),
-    }
 
 
 def build(options: BSM, model: str | BaseChatModel) -> JudgeGraph:

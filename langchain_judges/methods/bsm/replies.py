@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from langchain_judges.methods.lookups import LookupState
-from langchain_judges.methods.pairs import PairResult, PairState, ShownPair
+from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.methods.replies import PlanLine, PlanScore
 from langchain_judges.orders import Order
 from langchain_judges.verdict import Preference
@@ -44,15 +44,6 @@ class BSMResult(PairResult):
     criteria: list[PlanLine]
     subscores: list[PlanScore]
     by_order: dict[Order, OrderResult]
-
-
-class SolveWork(TypedDict):
-    """One criterion, in one order, of one sample."""
-
-    pair: ShownPair
-    criterion: PlanLine
-    order: Order
-    sample: int
 
 
 class Answer(BaseModel):

@@ -11,7 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel
 
 from langchain_judges.asking.account import Account
-from langchain_judges.asking.ask import Asked, Question, ask, sample_seed
+from langchain_judges.asking.ask import Question, ask, sample_seed
 from langchain_judges.asking.effects import Step, Update, emit, emit_each, gather
 from langchain_judges.asking.reading import lax_shape
 from langchain_judges.methods.context import JudgeContext, StateSchema
@@ -32,7 +32,6 @@ from langchain_judges.methods.direct.replies import (
     CHOICE,
     DirectBallot,
     DirectState,
-    JudgeWork,
     line_name,
     read_sheet,
     sheet_shape,
@@ -45,7 +44,13 @@ from langchain_judges.methods.direct.tally import (
     weights,
 )
 from langchain_judges.methods.early_stop import in_waves
-from langchain_judges.methods.pairs import PairSteps, pair_of, plan_words, scale_words
+from langchain_judges.methods.pairs import (
+    PairSteps,
+    ShownPair,
+    pair_of,
+    plan_words,
+    scale_words,
+)
 from langchain_judges.methods.replies import (
     Choice,
     ForcedChoice,
@@ -120,9 +125,9 @@ class BaselineSteps(PairSteps):
         if self.form.adaptive:
             ballots = await self._in_waves(state, account)
         else:
-            works = [self._work(state, *each) for each in self._calls]
+            pair = pair_of(state)
             ballots = await gather(
-                [self._ballot(self._asked(work, account), work) for work in works]
+                [self._ballot(pair, *each, account.part()) for each in self._calls]
             )
         return self._merged(state, [each for each in ballots if each], account)
 
@@ -138,8 +143,7 @@ class BaselineSteps(PairSteps):
         options, pair = self.options, pair_of(state)
 
         def one(order: Order, sample: int) -> Step[DirectBallot | None]:
-            work = self._work(state, order, sample)
-            return self._ballot(self._asked(work, account), work)
+            return self._ballot(pair, order, sample, account.part())
 
         ballots, _ = await in_waves(
             options.order_list,
@@ -151,50 +155,45 @@ class BaselineSteps(PairSteps):
 
     async def _by_plan(self, state: DirectState, account: Account) -> Update:
         """Score both texts on every criterion of the plan."""
-        works = [self._work(state, *each) for each in self._calls if state["criteria"]]
-        parts = await gather([self._lines(self._asked(work, account), work) for work in works])
+        plan, pair = state["criteria"], pair_of(state)
+        orders = self.options.order_list if plan else ()
+        parts = await gather([self._lines(pair, plan, o, account.part()) for o in orders])
         subscores = sorted((each for part in parts for each in part), key=lambda x: x["order"])
-        ballots, reason = order_totals(self.options.order_list, state["criteria"], subscores)
+        ballots, reason = order_totals(self.options.order_list, plan, subscores)
         if reason:
             verdict = not_judged(account.failures, account.usage, reason)
             return {"ballots": [], "subscores": subscores, "verdict": verdict}
         return {**self._merged(state, ballots, account), "subscores": subscores}
 
-    def _work(self, state: DirectState, order: Order, sample: int) -> JudgeWork:
-        return JudgeWork(
-            pair=pair_of(state),
-            criteria=state.get("criteria", []),
-            order=order,
-            sample=sample,
-        )
-
-    def _asked(self, work: JudgeWork, account: Account) -> Asked:
-        """Ask for one verdict, in one order."""
-        order, question = work["order"], self.question
-        if work["criteria"]:
-            count = len(work["criteria"])
-            names = ("explanation", *map(line_name, range(count)))
-            shape = sheet_shape(self.form.scale, count, self.form.explain_first)
-            question = replace(question, shape=shape, partial=lax_shape(names))
-        unit, seed = self._unit(order, work["sample"])
-        variables = self._variables(work)
-        return ask(question, variables, account, unit=unit, order=order, seed=seed)
-
-    async def _ballot(self, asked: Asked, work: JudgeWork) -> DirectBallot | None:
-        """Keep what a reply decided, by identity of the texts."""
-        ballot = balloted(self.options, work, await asked)
+    async def _ballot(
+        self, pair: ShownPair, order: Order, sample: int, account: Account
+    ) -> DirectBallot | None:
+        """What one reply decides, by identity of the texts."""
+        variables = self._variables(pair, order)
+        unit, seed = self._unit(order, sample)
+        reply = await ask(self.question, variables, account, unit=unit, order=order, seed=seed)
+        ballot = balloted(self.options, order, sample, reply)
         if ballot:
             emit("vote", "judge", ballot)
         return ballot
 
-    async def _lines(self, asked: Asked, work: JudgeWork) -> list[PlanScore]:
-        """Keep the scores on every criterion, by identity of the texts."""
-        unit, _ = self._unit(work["order"], work["sample"])
-        reply = await asked
+    async def _lines(
+        self,
+        pair: ShownPair,
+        plan: Sequence[PlanLine],
+        order: Order,
+        account: Account,
+    ) -> list[PlanScore]:
+        """The scores on every criterion of a plan, by identity of the texts."""
+        names = ("explanation", *map(line_name, range(len(plan))))
+        shape = sheet_shape(self.form.scale, len(plan), self.form.explain_first)
+        question = replace(self.question, shape=shape, partial=lax_shape(names))
+        variables, (unit, _) = self._variables(pair, order, plan), self._unit(order, 0)
+        reply = await ask(question, variables, account, unit=unit, order=order)
         if not reply.data:
             return []
-        lines, gaps = read_sheet(reply.data, work, unit, self.form.scale)
-        reply.failures += gaps
+        lines, failures = read_sheet(reply.data, plan, order, unit, self.form.scale)
+        account.fail(failures)
         emit_each("subscore", "judge", lines)
         return lines
 
@@ -237,16 +236,18 @@ class BaselineSteps(PairSteps):
         place = options.order_list.index(order) * self.form.samples + sample
         return name, sample_seed(self.form.seed, place)
 
-    def _variables(self, work: JudgeWork) -> dict[str, object]:
+    def _variables(
+        self, pair: ShownPair, order: Order, plan: Sequence[PlanLine] = ()
+    ) -> dict[str, object]:
         reply = texts.EXPLAINED_FIRST if self.form.explain_first else texts.EXPLAINED
         aspects = ", ".join(self.form.aspects or ())
-        plan = [f"{i}. {_described(c)}" for i, c in enumerate(work["criteria"], 1)]
+        lines = [f"{i}. {_described(c)}" for i, c in enumerate(plan, 1)]
         return {
-            **self.material(work["pair"], work["order"]),
-            **self._task(work["pair"]),
+            **self.material(pair, order),
+            **self._task(pair),
             "examples": self.shots,
             "aspects": texts.ASPECTS.format(aspects=aspects) if aspects else "",
-            "criteria": "\n".join(plan),
+            "criteria": "\n".join(lines),
             **scale_words(self.form.scale),
             "reply": reply.format(each=" on each criterion" if plan else ""),
         }

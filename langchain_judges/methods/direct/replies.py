@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.reading import check, shape_of
 from langchain_judges.methods.lookups import LookupState
-from langchain_judges.methods.pairs import PairResult, PairState, ShownPair
+from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.methods.replies import ChoiceFields, PlanLine, PlanScore, score_within
 from langchain_judges.orders import Order, by_identity, naming_identities
 from langchain_judges.verdict import Failure, Preference
@@ -73,15 +73,6 @@ class LLMScoreResult(DirectResult):
     llm_score: float | None
 
 
-class JudgeWork(TypedDict):
-    """Input of one parallel call."""
-
-    pair: ShownPair
-    criteria: list[PlanLine]
-    order: Order
-    sample: int
-
-
 @cache
 def sheet_shape(scale: tuple[int, int], criteria: int, explain_first: bool) -> type[BaseModel]:
     """Return the shape of the scores on every criterion, in the order of the plan.
@@ -108,19 +99,24 @@ def line_name(position: int) -> str:
 
 
 def read_sheet(
-    data: Mapping[str, Any], work: JudgeWork, unit: str, scale: tuple[int, int]
+    data: Mapping[str, Any],
+    plan: Sequence[PlanLine],
+    order: Order,
+    unit: str,
+    scale: tuple[int, int],
 ) -> tuple[list[PlanScore], list[Failure]]:
-    """Return the scores of every criterion in a reply, and a failure for each without.
+    """The scores of every criterion in a reply, and a failure for each without.
 
     Args:
         data: The reply.
-        work: What was asked.
+        plan: The criteria.
+        order: In which the texts were shown.
         unit: What the call is named.
         scale: Lowest and highest score.
     """
-    order, lines, failures = work["order"], list[PlanScore](), list[Failure]()
+    lines, failures = list[PlanScore](), list[Failure]()
     explanation = naming_identities(str(data.get("explanation") or ""), order)
-    for position, criterion in enumerate(work["criteria"]):
+    for position, criterion in enumerate(plan):
         scores, problem = check(data.get(line_name(position)), line_shape(scale))
         if problem:
             name = ", ".join(filter(None, [criterion["name"], unit]))
@@ -129,7 +125,7 @@ def read_sheet(
             line: PlanScore = {
                 "criterion": criterion["name"],
                 "order": order,
-                "sample": work["sample"],
+                "sample": 0,
                 "scores": by_identity(order, scores["score_1"], scores["score_2"]),
                 "explanation": explanation,
             }

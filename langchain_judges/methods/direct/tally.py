@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from langchain_judges.asking.ask import Reply
 from langchain_judges.methods.direct.options import Baseline
-from langchain_judges.methods.direct.replies import DirectBallot, JudgeWork
+from langchain_judges.methods.direct.replies import DirectBallot
 from langchain_judges.methods.early_stop import outcomes, plurality
 from langchain_judges.methods.pairs import BARELY, beside, side_by_coin
 from langchain_judges.methods.replies import PlanLine, PlanScore
@@ -37,20 +37,13 @@ from langchain_judges.verdict import (
 )
 
 
-def balloted(options: Baseline, work: JudgeWork, reply: Reply) -> DirectBallot | None:
-    """The ballot of a reply that holds a label or two scores.
-
-    Args:
-        options: The options.
-        work: What was asked.
-        reply: The reply; None in place of data makes no ballot.
-    """
-    if not reply.data:
+def balloted(options: Baseline, order: Order, sample: int, reply: Reply) -> DirectBallot | None:
+    """The ballot of a reply that holds a label or two scores; None of one without data."""
+    if not (data := reply.data):
         return None
-    order, data = work["order"], reply.data
     ballot: DirectBallot = {
         "order": order,
-        "sample": work["sample"],
+        "sample": sample,
         "preference": None,
         "scores": None,
         "explanation": naming_identities(data["explanation"], order, options.noun),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from langchain_core.language_models import BaseChatModel
 
 from langchain_judges.asking.account import Account
-from langchain_judges.asking.ask import Asked, Question, ask, recorded, sample_seed
+from langchain_judges.asking.ask import Question, ask, recorded, sample_seed
 from langchain_judges.asking.effects import SingleFlight, Step, Update, emit_each, gather
 from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings
 from langchain_judges.asking.reading import lax_shape
@@ -19,11 +19,11 @@ from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.drpe import prompts as texts
 from langchain_judges.methods.drpe.options import DRPE
 from langchain_judges.methods.drpe.replies import (
+    Call,
     DRPEResult,
     DRPEState,
     RoleBallot,
     RoleVote,
-    VoteWork,
     confidences,
     unit_names,
     votes_shape,
@@ -44,7 +44,7 @@ from langchain_judges.methods.drpe.tally import (
     weighed,
 )
 from langchain_judges.methods.early_stop import in_waves, not_asked_sentence
-from langchain_judges.methods.pairs import examples_in, pair_of
+from langchain_judges.methods.pairs import ShownPair, pair_of
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order, in_slots
 from langchain_judges.rows.fences import fence
@@ -63,14 +63,14 @@ class VoteSteps(DRPESteps):
         if self.options.poll.adaptive:
             return await self._in_waves(state, account)
         pair = pair_of(state)
-        works = [
-            self._work(state, order, sample, seats)
+        calls = [
+            Call(state["roles"], seats, order, sample)
             for order in self.orders(pair)
             for sample in range(self.options.poll.replies)
             for seats in self._seats(pair, len(state["roles"]), sample)
         ]
-        ballots = await gather([self._votes(self._asked(w, account), w) for w in works])
-        return {"ballots": [ballot for part in ballots for ballot in part]}
+        steps = [self._votes(pair, call, account.part()) for call in calls]
+        return {"ballots": [ballot for part in await gather(steps) for ballot in part]}
 
     async def _in_waves(self, state: DRPEState, account: Account) -> Update:
         """Ask roles one by one, and only while they can change the verdict."""
@@ -85,25 +85,13 @@ class VoteSteps(DRPESteps):
             return orders if left else []
 
         def ask_role(order: Order, position: int) -> Step[list[RoleBallot]]:
-            work = self._work(state, order, 0, [position])
-            return self._votes(self._asked(work, account), work)
+            call = Call(roles, [position], order, 0)
+            return self._votes(pair, call, account.part())
 
         parts, asked = await in_waves(orders, len(roles), ask_role, undecided)
         not_asked = [role["type"] for role in roles[min(asked.values()) :]]
         ballots = [ballot for part in parts for ballot in part]
         return {"ballots": ballots, "not_asked": not_asked}
-
-    def _work(
-        self, state: DRPEState, order: Order, sample: int, positions: list[int]
-    ) -> VoteWork:
-        return VoteWork(
-            pair=pair_of(state),
-            roles=state["roles"],
-            positions=positions,
-            order=order,
-            sample=sample,
-            examples=examples_in(state),
-        )
 
     def _seats(self, pair: Pair, seats: int, sample: int) -> list[list[int]]:
         """Return the positions that each call asks, in the order in which it shows them.
@@ -119,39 +107,24 @@ class VoteSteps(DRPESteps):
         coin.shuffle(everyone)
         return [everyone] if everyone else []
 
-    def _asked(self, work: VoteWork, account: Account) -> Asked:
-        """Ask the panel, or one role of it, which text is better and why."""
-        voters = [work["roles"][i] for i in work["positions"]]
-        name = "panel" if self.options.poll.batch else voters[0]["type"]
-        return ask(
-            self._question(voters),
-            self._variables(work, voters),
-            account,
-            unit=f"{name}{self._place(work)}",
-            order=work["order"],
-            seed=self._seed(work),
-        )
-
-    def _seed(self, work: VoteWork) -> int | None:
-        sampled = self.options.poll.replies > 1
-        return sample_seed(self.options.seed, work["sample"]) if sampled else None
-
-    async def _votes(self, asked: Asked, work: VoteWork) -> list[RoleBallot]:
-        """Keep the votes of one reply.
+    async def _votes(self, pair: ShownPair, call: Call, account: Account) -> list[RoleBallot]:
+        """The votes of the panel, or of one role of it, by which text is better and why.
 
         In a trace every role of a panel that was asked at once has a run of its own.
         """
-        voters = [work["roles"][i] for i in work["positions"]]
-        batch, place, order = self.options.poll.batch, self._place(work), work["order"]
-        reply = await asked
-        ballots, missing = read_ballots(reply, work, voters, batch, place)
-        reply.failures += missing
+        poll, voters, order = self.options.poll, call.voters, call.order
+        place, question = self._place(call), self._question(voters)
+        seed = sample_seed(self.options.seed, call.sample) if poll.replies > 1 else None
+        unit = f"{'panel' if poll.batch else voters[0]['type']}{place}"
+        variables = self._variables(pair, order, voters)
+        reply = await ask(question, variables, account, unit=unit, order=order, seed=seed)
+        ballots, missing = read_ballots(reply, call, poll.batch, place)
+        account.fail(missing)
         ballots.sort(key=lambda ballot: ballot["position"])
-        for ballot in ballots if batch else []:
-            role, unit = work["roles"][ballot["position"]], f"{ballot['role']}{place}"
-            played = replace(self._question(voters), label="role")
-            seed = self._seed(work)
-            await recorded(played, role, {**ballot}, unit=unit, order=order, seed=seed)
+        for ballot in ballots if poll.batch else []:
+            role, name = call.roles[ballot["position"]], f"{ballot['role']}{place}"
+            played = replace(question, label="role")
+            await recorded(played, role, {**ballot}, unit=name, order=order, seed=seed)
         emit_each("vote", "vote", ballots)
         return ballots
 
@@ -170,16 +143,17 @@ class VoteSteps(DRPESteps):
             logprobs=measured,
         )
 
-    def _variables(self, work: VoteWork, voters: Sequence[Role]) -> dict[str, object]:
-        """Return the variables of the prompt that asks for votes."""
-        pair, order, examples = work["pair"], work["order"], work["examples"]
+    def _variables(
+        self, pair: ShownPair, order: Order, voters: Sequence[Role]
+    ) -> dict[str, object]:
+        """The variables of the prompt that asks for votes."""
         text, reference = shown_task(pair["input"]), pair.get("reference") or ""
         a, b = shown(pair["output_a"]), shown(pair["output_b"])
         first, second = in_slots(order, a, b)
         answer, (_, task) = "", self.task(pair)
         if reference:
             answer = texts.REFERENCE.format(fence=fence(reference), reference=reference)
-        lessons = block(examples, order=order, noun=self.noun)
+        lessons = block(pair.get("examples", ()), order=order, noun=self.noun)
         described = [f"{role['type']}: {role['description']}" for role in voters]
         lines = [f"{number}. {line}" for number, line in enumerate(described, 1)]
         pieces = {
@@ -208,10 +182,10 @@ class VoteSteps(DRPESteps):
             "instructions": self.frame(pair)["instructions"] + answer,
         }
 
-    def _place(self, work: VoteWork) -> str:
-        """Return the part of a call's name that tells it from similar calls: order, sample."""
-        marks = [ORDER_NAMES[work["order"]]] if self.options.orders != "none" else []
-        marks += [f"sample {work['sample'] + 1}"] if self.options.poll.replies > 1 else []
+    def _place(self, call: Call) -> str:
+        """The part of a call's name that tells it from similar calls: order, sample."""
+        marks = [ORDER_NAMES[call.order]] if self.options.orders != "none" else []
+        marks += [f"sample {call.sample + 1}"] if self.options.poll.replies > 1 else []
         return f" ({', '.join(marks)})" if marks else ""
 
     async def tally(self, state: DRPEState, account: Account) -> Update:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage
 from pydantic import BaseModel, Field, create_model
@@ -16,10 +16,9 @@ from langchain_judges.asking.reply_text import (
     reply_tokens,
     spelling,
 )
-from langchain_judges.memory.example import Example
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.orders import Order, Slot
-from langchain_judges.verdict import ConfidenceSource, Pair, Preference, Role, Vote
+from langchain_judges.verdict import ConfidenceSource, Preference, Role, Vote
 
 
 class RoleBallot(TypedDict):
@@ -77,15 +76,23 @@ class DRPEResult(PairResult):
     not_asked: list[str]
 
 
-class VoteWork(TypedDict):
-    """Input of one parallel vote node."""
+class Call(NamedTuple):
+    """Whom one call asks.
 
-    pair: Pair
-    roles: list[Role]
-    positions: list[int]
+    Attributes:
+        roles: The panel.
+        positions: Those of the panel that are asked, as the prompt shows them.
+    """
+
+    roles: Sequence[Role]
+    positions: Sequence[int]
     order: Order
     sample: int
-    examples: list[Example]
+
+    @property
+    def voters(self) -> list[Role]:
+        """The roles that are asked."""
+        return [self.roles[position] for position in self.positions]
 
 
 class Reader(BaseModel):

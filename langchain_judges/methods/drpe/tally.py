@@ -9,8 +9,8 @@ from statistics import fmean
 from langchain_judges.asking.ask import Reply
 from langchain_judges.methods.drpe.options import DRPE, ConfidenceKind
 from langchain_judges.methods.drpe.replies import (
+    Call,
     RoleBallot,
-    VoteWork,
     slot_vote,
     unit_names,
 )
@@ -42,23 +42,22 @@ def vote_failure(unit: str, reason: FailureReason, detail: str) -> Failure:
 
 
 def read_ballots(
-    reply: Reply, work: VoteWork, voters: Sequence[Role], batch: bool, place: str
+    reply: Reply, call: Call, batch: bool, place: str
 ) -> tuple[list[RoleBallot], list[Failure]]:
-    """Return the usable ballots of a reply, and a failure for every role without one.
+    """The usable ballots of a reply, and a failure for every role without one.
 
     Args:
         reply: The reply.
-        work: What was asked.
-        voters: The roles that were asked.
-        batch: Whether they were asked in one call.
+        call: Whom it was asked of.
+        batch: Whether roles were asked in one call.
         place: What is put behind a role's name to tell the call from others.
     """
     if reply.data is None:
         return [], []
     ballots: list[RoleBallot] = []
     failures: list[Failure] = []
-    names = unit_names(len(voters))
-    for name, position, role in zip(names, work["positions"], voters, strict=True):
+    names = unit_names(len(call.positions))
+    for name, position, role in zip(names, call.positions, call.voters, strict=True):
         part = reply.data.get(name) if batch else reply.data
         vote = slot_vote(part)
         if vote is None:
@@ -71,10 +70,10 @@ def read_ballots(
             {
                 "position": position,
                 "role": role["type"],
-                "order": work["order"],
-                "sample": work["sample"],
-                "preference": preferred_slot(work["order"], vote.vote),
-                "reason": naming_identities(vote.reason, work["order"]),
+                "order": call.order,
+                "sample": call.sample,
+                "preference": preferred_slot(call.order, vote.vote),
+                "reason": naming_identities(vote.reason, call.order),
                 "confidence": float(measured[0]) if measured else None,
                 "confidence_source": "logprobs" if measured else "none",
                 "tokens": int(measured[1]) if measured else None,

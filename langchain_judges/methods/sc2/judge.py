@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -9,8 +10,9 @@ from typing import TYPE_CHECKING
 from langchain_core.language_models import BaseChatModel
 
 from langchain_judges.asking.account import Account
-from langchain_judges.asking.ask import Asked, Question, Reply, ask, sample_seed
+from langchain_judges.asking.ask import Question, Reply, ask, sample_seed
 from langchain_judges.asking.effects import Update, emit, emit_each, gather
+from langchain_judges.asking.reading import Problem
 from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.few_shot import shown_examples
 from langchain_judges.methods.pairs import (
@@ -28,14 +30,11 @@ from langchain_judges.methods.sc2.replies import (
     Aspects,
     ComparisonTable,
     Decision,
-    MatchWork,
     PreferenceReply,
-    PreferenceWork,
     Preferred,
     SC2Result,
     SC2State,
     TableMatch,
-    TableWork,
     aspects_shape,
     table_shapes,
 )
@@ -65,7 +64,7 @@ from langchain_judges.orders import (
 )
 from langchain_judges.rows.fences import digest, fence
 from langchain_judges.rows.texts import judged, transcript
-from langchain_judges.verdict import Failure, FailureReason, Pair
+from langchain_judges.verdict import Pair
 
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
@@ -79,11 +78,8 @@ class SC2Steps(PairSteps):
 
     async def aspects(self, state: SC2State, account: Account) -> Update:
         """Settle the aspects: the caller's, or those that most online samples name."""
-        works = [
-            TableWork(pair=pair_of(state), aspects=[], number=i + 1)
-            for i in range(self.options.proposals)
-        ]
-        steps = [self._named(self._proposed(work, account), work) for work in works]
+        numbers = range(1, self.options.proposals + 1)
+        steps = [self._proposed(pair_of(state), n, account.part()) for n in numbers]
         proposals = [each for each in await gather(steps) if each]
         named = by_frequency([proposal["aspects"] for proposal in proposals])
         aspects = list(self.options.phrases) or named[: self.options.n_aspects]
@@ -100,29 +96,27 @@ class SC2Steps(PairSteps):
             shares_material=self.options.proposals > 1,
         )
 
-    def _proposed(self, work: TableWork, account: Account) -> Asked:
-        """Ask for the aspects of one pair, once."""
-        number, several = work["number"], self.options.proposals > 1
+    async def _proposed(
+        self, pair: ShownPair, number: int, account: Account
+    ) -> AspectProposal | None:
+        """The aspects that one sample names."""
+        options = self.options
         variables = {
-            **self._material(work["pair"], "AB"),
-            "question": self.options.aim["question"],
-            "n_aspects": self.options.n_aspects,
+            **self._material(pair, "AB"),
+            "question": options.aim["question"],
+            "n_aspects": options.n_aspects,
         }
-        unit = f"sample {number}" if several else ""
-        seed = sample_seed(self.options.seed, number)
-        return ask(self._aspects_question, variables, account, unit=unit, seed=seed)
-
-    async def _named(self, asked: Asked, work: TableWork) -> AspectProposal | None:
-        """Keep the aspects that one sample named."""
-        reply, number = await asked, work["number"]
+        unit = f"sample {number}" if options.proposals > 1 else ""
+        seed = sample_seed(options.seed, number)
+        reply = await ask(self._aspects_question, variables, account, unit=unit, seed=seed)
         if not reply.data:
             return None
-        if aspects := distinct(reply.data["aspects"], self.options.n_aspects):
+        if aspects := distinct(reply.data["aspects"], options.n_aspects):
             proposal = AspectProposal(sample=number, aspects=aspects)
             emit("proposal", "aspects", proposal)
             return proposal
-        blank = _failure("aspects", f"sample {number}", "empty", "the reply names no aspect")
-        reply.failures.append(blank)
+        blank = Problem("empty", "the reply names no aspect")
+        account.fail([blank.failure("aspects", f"sample {number}")])
         return None
 
     async def tables(self, state: SC2State, account: Account) -> Update:
@@ -131,8 +125,7 @@ class SC2Steps(PairSteps):
         numbers = list(range(1, self.options.samples + 1)) if aspects else []
         if self.options.inference == "random" and numbers:
             numbers = [seeded(self._chance(pair), "random").choice(numbers)]
-        works = [TableWork(pair=pair, aspects=aspects, number=number) for number in numbers]
-        steps = [self._tabled(self._table(work, account), work) for work in works]
+        steps = [self._table(pair, aspects, number, account.part()) for number in numbers]
         return {"tables": await gather(steps)}
 
     @cached_property
@@ -143,51 +136,30 @@ class SC2Steps(PairSteps):
             "table", Aspects, label="{unit}", sampled=True, shares_material=shares
         )
 
-    def _table(self, work: TableWork, account: Account) -> Asked:
-        """Ask for one table: a row for each aspect, of what is shared and what is not."""
-        aspects, number = work["aspects"], work["number"]
+    async def _table(
+        self, pair: ShownPair, aspects: Sequence[str], number: int, account: Account
+    ) -> ComparisonTable:
+        """One table: a row for each aspect, of what is shared and what is not."""
         whole, part = table_shapes(len(aspects), self.context.adapters["table"].text_limit)
         variables = {
-            **self._material(work["pair"], "AB"),
+            **self._material(pair, "AB"),
             "aspects": "\n".join(f"{i}. {name}" for i, name in enumerate(aspects, 1)),
             **{f"aspect_{i}": name for i, name in enumerate(aspects, 1)},
         }
         question = replace(self._table_question, shape=whole, partial=part)
-        seed = sample_seed(self.options.seed, number)
-        return ask(question, variables, account, unit=f"table {number}", seed=seed)
-
-    async def _tabled(self, asked: Asked, work: TableWork) -> ComparisonTable:
-        """Keep one table, and say what is missing in it."""
-        table = self._read(await asked, work)
+        unit, seed = f"table {number}", sample_seed(self.options.seed, number)
+        reply = await ask(question, variables, account, unit=unit, seed=seed)
+        table = _read_table(reply, aspects, number)
         emit("table", "table", table)
         return table
 
-    def _read(self, reply: Reply, work: TableWork) -> ComparisonTable:
-        number = work["number"]
-        unit = f"table {number}"
-        if reply.data is None:
-            return {"number": number, "rows": [], "valid": False}
-        rows = read_rows(reply.data, work["aspects"])
-        empty = silent_rows(rows)
-        valid = 2 * len(empty) < len(rows)
-        failures = reply.failures
-        if reply.problem:
-            # A part of the reply is used; what is missing are cells that say nothing.
-            failures.append(_failure("table", unit, "missing", reply.problem.detail))
-        elif not valid:
-            detail = f"nothing is said of {', '.join(empty)}"
-            failures.append(_failure("table", unit, "empty", detail))
-        if (fitting := [fit(row) for row in rows]) != rows:
-            detail = f"cells were cut to {MOST_CHARACTERS} characters"
-            failures.append(_failure("table", unit, "input_cut", detail))
-        return {"number": number, "rows": fitting, "valid": valid}
-
     async def tournament(self, state: SC2State, account: Account) -> Update:
         """Let the tables meet, round by round, until one is left."""
-        tables, pair = _by_number(state), pair_of(state)
+        tables = {table["number"]: table for table in state["tables"]}
+        pair = pair_of(state)
         if not any(table["valid"] for table in tables.values()):
-            detail = "no table could be used: compared directly"
-            account.fail([_failure("table", "every table", "missing", detail)])
+            problem = Problem("missing", "no table could be used: compared directly")
+            account.fail([problem.failure("table", "every table")])
             return {"table": None}
         mode, seed = self.options.inference, f"{self._chance(pair)}:"
         played: list[TableMatch] = []
@@ -196,12 +168,8 @@ class SC2Steps(PairSteps):
             # Some matches need no comparator; the others of a round are asked at the same time.
             decided, pending = advance(mode, played, tables, seed)
             emit_each("match", "match", decided)
-            works = [
-                MatchWork(pair=pair, match=match, tables=[tables[n] for n in match["tables"]])
-                for match in pending
-            ]
-            met = await gather([self._met(self._match(work, account), work) for work in works])
-            played += [*decided, *met]
+            asked = [self._match(pair, each, tables, account.part()) for each in pending]
+            played += [*decided, *await gather(asked)]
         return {
             "bracket": sorted(played, key=lambda match: (match["round"], match["match"])),
             "table": tables[champion(mode, sorted(tables), played, seed)],
@@ -216,34 +184,34 @@ class SC2Steps(PairSteps):
     def _match_question(self) -> Question:
         return self.context.question("match", Decision, parse=DECISION.parse, label="{unit}")
 
-    def _match(self, work: MatchWork, account: Account) -> Asked:
-        """Ask which of two tables is more consistent."""
-        first, second = (in_prompt(table["rows"]) for table in work["tables"])
+    async def _match(
+        self,
+        pair: Pair,
+        match: TableMatch,
+        tables: Mapping[int, ComparisonTable],
+        account: Account,
+    ) -> TableMatch:
+        """A match, won by the more consistent table; by a coin where the reply says neither."""
+        first, second = (in_prompt(tables[number]["rows"]) for number in match["tables"])
         variables = {
             "fence_1": fence(first),
             "fence_2": fence(second),
             "table_1": first,
             "table_2": second,
         }
-        return ask(self._match_question, variables, account, unit=match_name(work["match"]))
-
-    async def _met(self, asked: Asked, work: MatchWork) -> TableMatch:
-        """Keep who won; a coin where the reply says neither."""
-        match = self._decided(await asked, work)
-        emit("match", "match", match)
-        return match
-
-    def _decided(self, reply: Reply, work: MatchWork) -> TableMatch:
-        match = work["match"]
-        one, other = match["tables"]
+        name, (one, other) = match_name(match), match["tables"]
+        reply = await ask(self._match_question, variables, account, unit=name)
         if reply.data:
             winner = one if reply.data["more_consistent"] == "1" else other
             why = " ".join(reply.data["justification"].split())[:500]
             why = naming(why, {"1": f"{one}", "2": f"{other}"}, "table")
-            return won(match, winner, "comparator", why)
-        coin = seeded(self._chance(work["pair"]), "neither", match_name(match))
-        why = "the comparator's reply could not be used"
-        return won(match, coin.choice(sorted(match["tables"])), "coin", why)
+            decided = won(match, winner, "comparator", why)
+        else:
+            coin = seeded(self._chance(pair), "neither", name)
+            why = "the comparator's reply could not be used"
+            decided = won(match, coin.choice(sorted(match["tables"])), "coin", why)
+        emit("match", "match", decided)
+        return decided
 
     @cached_property
     def _preference_question(self) -> Question:
@@ -258,42 +226,43 @@ class SC2Steps(PairSteps):
     async def preference(self, state: SC2State, account: Account) -> Update:
         """Ask in every order which text is preferred, and combine the orders."""
         options, pair = self.options, pair_of(state)
-        works = [
-            PreferenceWork(pair=pair, table=state["table"], order=order)
-            for order in options.order_list
+        table = state["table"]
+        steps = [
+            self._preferred(pair, table, order, account.part()) for order in options.order_list
         ]
-        steps = [self._preferred(self._compared(work, account), work) for work in works]
         choices = [each for each in await gather(steps) if each]
-        how = search_sentence(state["table"], options.samples, state["comparisons"])
+        how = search_sentence(table, options.samples, state["comparisons"])
         failures, usage = account.failures, account.usage
         verdict = decide(options.orders, options.order_list, choices, failures, usage, how)
         return {"choices": choices, "verdict": verdict}
 
-    def _compared(self, work: PreferenceWork, account: Account) -> Asked:
-        """Ask which text is preferred, with the table where there is one."""
-        order = work["order"]
-        table = in_prompt(work["table"]["rows"], order) if work["table"] else ""
-        material = texts.TABLE_MATERIAL.format(table_fence=fence(table), table=table)
+    async def _preferred(
+        self,
+        pair: ShownPair,
+        table: ComparisonTable | None,
+        order: Order,
+        account: Account,
+    ) -> PreferenceReply | None:
+        """The text that one reply prefers, shown the table where there is one."""
+        rows = in_prompt(table["rows"], order) if table else ""
+        shown = texts.TABLE_MATERIAL.format(table_fence=fence(rows), table=rows)
         variables = {
-            **self._material(work["pair"], order, prefers=True),
-            "table": material if table else "",
-            "table_text": table,
-            "examples": self._worked(bool(table)),
+            **self._material(pair, order, prefers=True),
+            "table": shown if rows else "",
+            "table_text": rows,
+            "examples": self._worked(bool(rows)),
             **self.options.aim,
         }
         unit = ORDER_NAMES[order] if len(self.options.order_list) > 1 else ""
-        return ask(self._preference_question, variables, account, unit=unit, order=order)
-
-    async def _preferred(self, asked: Asked, work: PreferenceWork) -> PreferenceReply | None:
-        """Keep what one reply preferred, by identity of the texts."""
-        reply = await asked
+        question = self._preference_question
+        reply = await ask(question, variables, account, unit=unit, order=order)
         if not reply.data:
             return None
         choice: PreferenceReply = {
-            "order": work["order"],
-            "preference": preferred_slot(work["order"], reply.data["preferred"]),
+            "order": order,
+            "preference": preferred_slot(order, reply.data["preferred"]),
             "probability": reply.measured.get("label"),
-            "comparison": naming_identities(reply.data["comparison"], work["order"]),
+            "comparison": naming_identities(reply.data["comparison"], order),
         }
         emit("choice", "preference", choice)
         return choice
@@ -332,12 +301,23 @@ class SC2Steps(PairSteps):
         )
 
 
-def _by_number(state: SC2State) -> dict[int, ComparisonTable]:
-    return {table["number"]: table for table in state["tables"]}
-
-
-def _failure(step: str, unit: str, reason: FailureReason, detail: str) -> Failure:
-    return {"step": step, "unit": unit, "reason": reason, "detail": detail}
+def _read_table(reply: Reply, aspects: Sequence[str], number: int) -> ComparisonTable:
+    """The table of a reply, in whose failures stands what it lacks."""
+    if reply.data is None:
+        return {"number": number, "rows": [], "valid": False}
+    rows = read_rows(reply.data, aspects)
+    empty, problems = silent_rows(rows), list[Problem]()
+    valid = 2 * len(empty) < len(rows)
+    if reply.problem:
+        # A part of the reply is used; what is missing are cells that say nothing.
+        problems.append(Problem("missing", reply.problem.detail))
+    elif not valid:
+        problems.append(Problem("empty", f"nothing is said of {', '.join(empty)}"))
+    if (fitting := [fit(row) for row in rows]) != rows:
+        detail = f"cells were cut to {MOST_CHARACTERS} characters"
+        problems.append(Problem("input_cut", detail))
+    reply.failures += [each.failure("table", f"table {number}") for each in problems]
+    return {"number": number, "rows": fitting, "valid": valid}
 
 
 def build(options: SC2, model: str | BaseChatModel) -> JudgeGraph:

@@ -17,6 +17,7 @@ from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, Reply, ask
 from langchain_judges.asking.effects import gather, run
+from langchain_judges.asking.reading import Problem
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.context import prompt_set
 from langchain_judges.methods.declaration import AskingOptions
@@ -35,7 +36,7 @@ from langchain_judges.rows.checks import check_text
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.texts import judged, transcript
-from langchain_judges.verdict import Failure, FailureReason, add_usage
+from langchain_judges.verdict import Failure, add_usage
 
 # Phrases that are merged: the most frequent of those that were found.
 MERGED = 400
@@ -184,7 +185,7 @@ async def _learn(
     replies = await gather(asks, options.max_concurrency)
     failures = [failure for reply in replies for failure in reply.failures]
     failures += [
-        _failure("extract", f"text {number}", "empty", "the reply names no aspect")
+        Problem("empty", "the reply names no aspect").failure("extract", f"text {number}")
         for number, reply in enumerate(replies, 1)
         if reply.data and not distinct(reply.data["aspects"])
     ]
@@ -241,8 +242,4 @@ def _too_few(merged: Reply, n: int) -> list[Failure]:
     if not merged.data or found >= n:
         return []
     detail = f"{found} distinct aspects came of {n}; the most frequent fill up"
-    return [_failure("consolidate", "", "missing", detail)]
-
-
-def _failure(step: str, unit: str, reason: FailureReason, detail: str) -> Failure:
-    return {"step": step, "unit": unit, "reason": reason, "detail": detail}
+    return [Problem("missing", detail).failure("consolidate", "")]

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.reading import lax_shape, shape_of
-from langchain_judges.methods.pairs import PairResult, PairState, ShownPair
+from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.methods.replies import ChoiceFields
 from langchain_judges.orders import Order, Slot
 from langchain_judges.verdict import Preference
@@ -128,30 +128,6 @@ class SC2Result(PairResult):
     table: ComparisonTable | None
     comparisons: Comparisons | None
     choices: list[PreferenceReply]
-
-
-class TableWork(TypedDict):
-    """Input of one parallel node that samples aspects or a table."""
-
-    pair: ShownPair
-    aspects: list[str]
-    number: int
-
-
-class MatchWork(TypedDict):
-    """Input of one parallel comparison: two tables in the order in which they are shown."""
-
-    pair: ShownPair
-    match: TableMatch
-    tables: list[ComparisonTable]
-
-
-class PreferenceWork(TypedDict):
-    """Input of one preference call."""
-
-    pair: ShownPair
-    table: ComparisonTable | None
-    order: Order
 
 
 Phrases = list[Annotated[str, Field(json_schema_extra={"maxLength": 40})]]
