@@ -263,6 +263,26 @@ def test_the_command_exits_with_4_under_a_bar_and_says_which(tmp_path):
     assert invoke(*command, "--min-agreement", "0.4").exit_code == 0
 
 
+@for_each("bar", [("--min-agreement", "0.5"), ("--max-wrong", "0.6"), ("--max-wrong", "0.4")])
+def test_a_bar_reads_the_report_and_changes_no_answer(tmp_path, bar):
+    command = files(tmp_path, [*LABELS[:40], *LABELS[41:], "A"])
+    out = tmp_path / "r.json"
+    answers = []
+    for flags in ((), bar):
+        invoke(*command, *flags, "-o", out)
+        report = json.loads(out.read_text())
+        answers.append((report["policy"], report["uses"]))
+    assert answers[0] == answers[1]
+    assert answers[0][0]["max_wrong"] == 0.2
+
+
+@for_each(("most", "code"), [("0.5", 0), ("0.49", 4)])
+def test_more_wrong_verdicts_than_allowed_are_exit_code_4(tmp_path, most, code):
+    result = invoke(*files(tmp_path, ["A"] * 60), "--max-wrong", most)
+    assert result.exit_code == code
+    assert f"wrong verdicts 50{NBSP}%" in result.stderr
+
+
 def test_the_command_exits_with_4_if_worse_than_the_baseline_which_it_may_replace(tmp_path):
     last = tmp_path / "last.json"
     assert invoke(*files(tmp_path, LABELS), "-o", last).exit_code == 0

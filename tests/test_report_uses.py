@@ -9,6 +9,7 @@ import pytest
 
 from langchain_judges import report
 from langchain_judges.errors import OptionError
+from langchain_judges.report import TrustPolicy
 from langchain_judges.report.conclusions import TITLES
 from tests.cases import for_each
 from tests.judged_rows import data_of, items_of, run_of, texts_of
@@ -46,7 +47,8 @@ def test_averages_are_a_yes_where_mistakes_cancel_out():
     assert answer.word == "yes"
     assert answer.number.result == 0
     assert answer.number.result.interval.high == pytest.approx(0.0148, abs=2e-4)
-    assert words(run_of(answers), data_of(labels), margin=0.01)["averages"] == "not yet"
+    strict = TrustPolicy(margin=0.01)
+    assert words(run_of(answers), data_of(labels), policy=strict)["averages"] == "not yet"
 
 
 def test_a_system_that_is_far_off_makes_averages_a_no():
@@ -228,7 +230,8 @@ def test_nothing_to_go_by_is_not_measured_for_every_use():
 def test_not_yet_says_how_many_labels_would_settle_it(wrong, rows, most):
     labels = ["A", "B"] * (rows // 2)
     answers = [OTHER[a] if i < wrong else a for i, a in enumerate(labels)]
-    answer = uses(run_of(answers), data_of(labels), max_wrong=most)["single"]
+    policy = TrustPolicy(max_wrong=most)
+    answer = uses(run_of(answers), data_of(labels), policy=policy)["single"]
     assert answer.word == "not yet"
     # The least rows whose interval, at the same share of mistakes, lies on one side.
     for more in range(rows, 10 * rows):
@@ -247,9 +250,9 @@ def wilson(share, rows):
 
 
 @for_each("options", [{"margin": 0}, {"margin": 1.5}, {"max_wrong": -0.1}])
-def test_margins_are_shares(options):
+def test_what_a_policy_asks_for_are_shares(options):
     with pytest.raises(OptionError, match="must lie between 0 and 1"):
-        report.trust(run_of(["A"]), data_of(["A"]), **options)
+        TrustPolicy(**options)
 
 
 def test_rows_without_a_label_are_the_ones_to_label():

@@ -54,7 +54,10 @@ class ReportFlags:
         out: What to write, repeatable: the page (.html), everything (.json), the numbers
             (.csv), a summary in Markdown (any other name); default: report.html.
         records: Where verdicts are kept; default: OUT with .verdicts.jsonl.
-        min_agreement: Exit with 4 under this agreement, such as 0.7.
+        min_agreement: Exit with 4 under this agreement, such as 0.7; the report stays as it
+            is.
+        max_wrong: Exit with 4 above this share of wrong single verdicts, such as 0.2; the
+            report stays as it is.
         baseline: An earlier report as JSON: exit with 4 if the judge is clearly worse on the
             same rows.
     """
@@ -62,6 +65,7 @@ class ReportFlags:
     out: Outs = None
     records: Path | None = None
     min_agreement: Annotated[float | None, typer.Option(min=0, max=1)] = None
+    max_wrong: Annotated[float | None, typer.Option(min=0, max=1)] = None
     baseline: Path | None = None
 
     @property
@@ -169,7 +173,7 @@ def trust(
                 runs, spent = _judged(spec, rows, records, run)
             with busy("Computing the report"):
                 answer = _report_on(runs, rows, options)
-        text, passed = _tell(answer, report.min_agreement)
+        text, passed = _tell(answer, report)
         with busy("Drawing the report"):
             report.write(answer, text)
         if rows is not None:
@@ -206,8 +210,6 @@ def _options(flags: ReportFlags, data: Path | None, judges: int) -> dict[str, An
     from langchain_judges.report import read_baseline
 
     options: dict[str, Any] = {"data_name": data.name if data else ""}
-    if flags.min_agreement is not None:
-        options["max_wrong"] = 1 - flags.min_agreement
     if flags.baseline is not None:
         if judges > 1:
             raise OptionError(f"--baseline is for one judge, got {judges}")
@@ -296,9 +298,7 @@ def _report_on(
     return report_on(verdicts, rows, name=name, **options)
 
 
-def _tell(
-    answer: TrustReport | ComparisonReport, min_agreement: float | None
-) -> tuple[str, bool]:
+def _tell(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> tuple[str, bool]:
     """Print what a report answers, and say which bars were passed.
 
     Returns:
@@ -309,6 +309,7 @@ def _tell(
     console = InertConsole(highlight=False, soft_wrap=True)
     reports, contests = answer.shown()
     parts, passed = [], True
+    console.print(reports[0].policy.sentence)
     for report in reports:
         name = f"{report.name}: " if len(reports) > 1 else ""
         console.print(f"{name}{report.sentence}", markup=False)
@@ -316,7 +317,7 @@ def _tell(
             console.print(report.drift.sentence, markup=False)
         if report.left_out:
             warn(f"{name}{report.left_out}")
-        checks = gates(report, min_agreement)
+        checks = gates(report, flags.min_agreement, flags.max_wrong)
         parts.append(markdown(report, checks))
         for check in checks:
             passed = passed and check.passed

@@ -15,6 +15,7 @@ from langchain_judges.lazy import exports
 if TYPE_CHECKING:
     from langchain_judges.report.compared_judges import ComparisonReport as ComparisonReport
     from langchain_judges.report.compared_judges import compare as compare
+    from langchain_judges.report.conclusions import TrustPolicy as TrustPolicy
     from langchain_judges.report.drift import read_baseline as read_baseline
     from langchain_judges.report.matched_rows import read_verdicts as read_verdicts
     from langchain_judges.report.other_judges import trust_columns as trust_columns
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "report.compared_judges": "ComparisonReport compare",
+    "report.conclusions": "TrustPolicy",
     "report.drift": "read_baseline",
     "report.matched_rows": "read_verdicts",
     "report.other_judges": "trust_columns trust_evaluator",

@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+from langchain_judges.errors import OptionError
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.agreement import Errors
 
@@ -115,12 +116,51 @@ MEANINGS: dict[Use, str] = {
     "ordering": "to say which system is better",
 }
 """What somebody would do with each use."""
-MARGIN = 0.05
-"""How far the judge's mean may be from people's, and its agreement below one more person's."""
-MOST_WRONG = 0.2
-"""How many single verdicts may be wrong: about as often as two people differ."""
-LEAST_IN_ORDER = 0.75
-"""Of two texts that people rate apart, how often a judge must have the same one ahead."""
+
+
+@dataclass(frozen=True)
+class TrustPolicy:
+    """What right enough means for each of the four uses: shares between 0 and 1.
+
+    Attributes:
+        margin: How far the judge's average may be from people's; of ratings, of their range.
+        max_wrong: How many single verdicts may be wrong: about as often as two people differ.
+        below_people: How far its agreement with a person may be below another person's.
+        settled: Of systems that follow each other by people, how many the judge must have in
+            the same order beyond chance.
+        in_order: Of two texts that people rate apart, how often it must have the same one
+            ahead.
+
+    Raises:
+        OptionError: One does not lie between 0 and 1.
+    """
+
+    margin: float = 0.05
+    max_wrong: float = 0.2
+    below_people: float = 0.05
+    settled: float = 0.8
+    in_order: float = 0.75
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if not 0 < value < 1:
+                raise OptionError(f"`{name}` must lie between 0 and 1, got {value!r}")
+
+    @property
+    def sentence(self) -> str:
+        """What it asks for, in one sentence."""
+        margin, wrong, below, settled, order = map(percent_text, asdict(self).values())
+        points = f"{NO_BREAK}%", f"{NO_BREAK}points"
+        return (
+            f"Right enough means: averages within {margin.replace(*points)} of people's and "
+            f"following them; at most {wrong} of single verdicts wrong; at most "
+            f"{below.replace(*points)} below one more person; {settled} of neighbouring "
+            "systems in people's order beyond chance, or of two texts the same one ahead in "
+            f"{order}."
+        )
+
+
+POLICY = TrustPolicy()
 LEAST_OF_A_LABEL = 8
 """With fewer rows of a label its share of right answers is hardly known."""
 MOST_LABELS = 20_000

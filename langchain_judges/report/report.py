@@ -21,13 +21,14 @@ from langchain_judges import metrics
 from langchain_judges.errors import InputError, needs
 from langchain_judges.escaping import clean, inert_cell, inert_json
 from langchain_judges.report.conclusions import (
-    MARGIN,
-    MOST_WRONG,
+    POLICY,
     Contest,
     Number,
+    TrustPolicy,
     Use,
     UseAnswer,
     percent,
+    percent_text,
     range_text,
     value_text,
     with_range,
@@ -100,6 +101,7 @@ class TrustReport(WrittenReport):
 
     Attributes:
         name: What the judge is called.
+        policy: What right enough means for each use.
         absent: Rows of the data that the run does not hold, judged or not; no number counts
             them.
         left_out: Which verdicts are of no row, or of an older text, in a sentence; no number
@@ -122,20 +124,17 @@ class TrustReport(WrittenReport):
         sample: Sample,
         name: str,
         data_name: str,
-        *,
-        margin: float = MARGIN,
-        max_wrong: float = MOST_WRONG,
+        policy: TrustPolicy = POLICY,
     ) -> None:
         """Measure a sample of judged rows."""
         self.sample = sample
+        self.policy = policy
         self.name = name
         self.data_name = data_name
         self.absent = 0
         self.left_out = ""
         self.numbers: dict[str, Number] = {n.key: n for n in measure(sample)}
-        self.uses: dict[Use, UseAnswer] = answers_of(
-            sample, self.numbers, margin=margin, max_wrong=max_wrong
-        )
+        self.uses: dict[Use, UseAnswer] = answers_of(sample, self.numbers, policy)
         self.details = _details(sample, self.numbers, self.headline)
         self.notes = sample.notes()
         self.confusion = metrics.confusion(sample.verdicts, sample.labels, _classes(sample))
@@ -159,6 +158,16 @@ class TrustReport(WrittenReport):
         """The agreement that the sentence tells."""
         return self.numbers[headline_key(self.sample, self.numbers)]
 
+    @property
+    def wrong(self) -> Number:
+        """How many single verdicts are wrong; by several criteria of the worst of them."""
+        sample = self.sample
+        names = sample.criteria if sample.by_criteria else []
+        parts = [sample.by_criterion(name) for name in names] or [sample]
+        rates = [metrics.rate(part.misses, **part.settings) for part in parts]
+        worst = max(rates, key=lambda rate: math.inf if math.isnan(rate) else rate)
+        return Number("single.wrong", "Single verdicts that are wrong", worst)
+
     def __getitem__(self, key: str) -> metrics.Result:
         """Return a number by its key."""
         return self.numbers[key].result
@@ -171,6 +180,7 @@ class TrustReport(WrittenReport):
             "rows": len(self.sample.rows),
             "absent": self.absent,
             "left_out": self.left_out,
+            "policy": asdict(self.policy),
             "uses": [each.to_dict() for each in self.uses.values()],
             "sentence": self.sentence,
             "notes": self.notes,
@@ -299,14 +309,18 @@ class BarCheck(NamedTuple):
     passed: bool
 
 
-def gates(report: TrustReport, min_agreement: float | None = None) -> list[BarCheck]:
-    """Check a report against a limit; an unknown number fails.
+def gates(
+    report: TrustReport, min_agreement: float | None = None, max_wrong: float | None = None
+) -> list[BarCheck]:
+    """Check a report against limits, which change nothing in it; an unknown number fails.
 
     Args:
         report: The report; with an earlier one beside it (`report.drift`) it must not be
             clearly worse.
         min_agreement: The lowest share of agreement, a failed judgment counted as wrong; of
             ratings the lowest rank correlation, by several criteria of the worst of them.
+        max_wrong: The highest share of single verdicts that are wrong, counted as for their
+            use; by several criteria of the worst of them.
     """
     checks = []
     if min_agreement is not None:
@@ -319,6 +333,11 @@ def gates(report: TrustReport, min_agreement: float | None = None) -> list[BarCh
         # No number is at least a limit.
         passed = headline.result >= min_agreement
         checks.append(BarCheck(title, with_range(headline), bar, passed))
+    if max_wrong is not None:
+        wrong = report.wrong
+        bar = f"at most {percent_text(max_wrong)}"
+        passed = wrong.result <= max_wrong
+        checks.append(BarCheck("wrong verdicts", with_range(wrong), bar, passed))
     if report.drift is not None:
         change = Number("drift", "", report.drift.change, "points")
         title = f"change since {report.drift.since or 'the baseline'} (n = {change.result.n:,})"
@@ -329,7 +348,8 @@ def gates(report: TrustReport, min_agreement: float | None = None) -> list[BarCh
 
 def markdown(report: TrustReport, checks: Sequence[BarCheck]) -> str:
     """Return a short summary of a report in Markdown, the bars first."""
-    lines = [f"### May I trust {_escaped(report.name)}?", "", _escaped(report.sentence), ""]
+    lines = [f"### May I trust {_escaped(report.name)}?", "", report.policy.sentence, ""]
+    lines += [_escaped(report.sentence), ""]
     if checks:
         lines += ["| | measured | bar | |", "|---|---|---|---|"]
         lines += [
@@ -384,8 +404,7 @@ class TrustOptions(TypedDict, total=False):
     """What reports on one judge and on several take; see `trust`."""
 
     data_name: str
-    margin: float
-    max_wrong: float
+    policy: TrustPolicy
     confidence: float
 
 
@@ -395,8 +414,7 @@ def trust(  # noqa: PLR0913 - options
     *,
     name: str | None = None,
     data_name: str = "",
-    margin: float = MARGIN,
-    max_wrong: float = MOST_WRONG,
+    policy: TrustPolicy = POLICY,
     baseline: Mapping[str, Any] | None = None,
     confidence: float = 0.95,
 ) -> TrustReport:
@@ -416,9 +434,7 @@ def trust(  # noqa: PLR0913 - options
             what the run kept of the rows, which is no text.
         name: What the judge is called; by default its model and method.
         data_name: What the data are called.
-        margin: How far the judge's mean may be from people's, as a share; of ratings, of their
-            range.
-        max_wrong: The share of single verdicts that may be wrong.
+        policy: What right enough means for each use; it stands at the top of the report.
         baseline: An earlier report, as `to_dict` or its JSON gives it: the same rows are then
             compared, answer by answer (`report.drift`).
         confidence: The level of the intervals.
@@ -439,7 +455,7 @@ def trust(  # noqa: PLR0913 - options
     label = next(iter(judges)) if name is None else name
     sample = Sample(joined.rows, confidence)
     _check_shared(sample)
-    report = TrustReport(sample, label, data_name, margin=margin, max_wrong=max_wrong)
+    report = TrustReport(sample, label, data_name, policy)
     if table is not None:
         report.absent = len(table) - len({row.place for row in joined.rows})
     divided = sum(row.is_divided for row in joined.rows)

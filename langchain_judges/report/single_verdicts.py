@@ -13,7 +13,7 @@ from langchain_judges.metrics import Result
 from langchain_judges.report.conclusions import (
     LEAST_OF_A_LABEL,
     MOST_LABELS,
-    MOST_WRONG,
+    POLICY,
     Number,
     UseAnswer,
     Word,
@@ -174,7 +174,7 @@ def _surest(sample: Sample) -> str:
         sample.verdicts, sample.labels, sample.confidences, shares, **settings
     )
     for share, right in curve:
-        if right.interval and right.interval.low >= 1 - MOST_WRONG / 2 and share < 0.95:
+        if right.interval and right.interval.low >= 1 - POLICY.max_wrong / 2 and share < 0.95:
             span = range_text(Number("", "", right), 0)
             surest = f"The {percent_text(share)} it is surest of"
             return f". {surest} are right {percent_text(right)} ({span})"

@@ -12,16 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 from langchain_judges import metrics
-from langchain_judges.errors import OptionError
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.rank_agreement import SystemOrder
 from langchain_judges.report.conclusions import (
-    LEAST_IN_ORDER,
-    MARGIN,
-    MOST_WRONG,
     NO_BREAK,
     TITLES,
     Number,
+    TrustPolicy,
     Use,
     UseAnswer,
     Word,
@@ -40,40 +37,26 @@ from langchain_judges.runs.summary import counted
 
 
 def answers_of(
-    sample: Sample,
-    numbers: Mapping[str, Number],
-    *,
-    margin: float = MARGIN,
-    max_wrong: float = MOST_WRONG,
+    sample: Sample, numbers: Mapping[str, Number], policy: TrustPolicy
 ) -> dict[Use, UseAnswer]:
     """Return the answer for each use.
 
     Args:
         sample: The judged rows.
         numbers: What else was measured, by key.
-        margin: How far the mean may be from people's, as a share; of ratings, of their range.
-        max_wrong: The share of single verdicts that may be wrong.
-
-    Raises:
-        OptionError: A margin or limit does not lie between 0 and 1.
+        policy: What right enough means.
     """
-    for name, value in (("margin", margin), ("max_wrong", max_wrong)):
-        if not 0 < value < 1:
-            raise OptionError(f"`{name}` must lie between 0 and 1, got {value!r}")
     if sample.by_criteria:
         parts = {name: sample.by_criterion(name) for name in sample.criteria}
-        answers = {
-            name: answers_of(part, {}, margin=margin, max_wrong=max_wrong)
-            for name, part in parts.items()
-        }
+        answers = {name: answers_of(part, {}, policy) for name, part in parts.items()}
         return {use: _together({n: a[use] for n, a in answers.items()}) for use in TITLES}
     if why := _nothing(sample):
         return {use: UseAnswer(use, "not measured", why) for use in TITLES}
     return {
-        "averages": _averages(sample, margin),
-        "single": single(sample, numbers, max_wrong),
-        "person": _person(sample, numbers),
-        "ordering": _ordering(sample),
+        "averages": _averages(sample, policy.margin),
+        "single": single(sample, numbers, policy.max_wrong),
+        "person": _person(sample, numbers, policy.below_people),
+        "ordering": _ordering(sample, policy),
     }
 
 
@@ -175,9 +158,9 @@ def _of_system(side: Sequence[Any], systems: Sequence[tuple[Any, ...]], name: st
 # ---- in place of a person
 
 
-def _person(sample: Sample, numbers: Mapping[str, Number]) -> UseAnswer:
+def _person(sample: Sample, numbers: Mapping[str, Number], below: float) -> UseAnswer:
     gap = numbers.get("agreement.over_people")
-    limit = (-MARGIN, math.inf)
+    limit = (-below, math.inf)
     if gap is None or math.isnan(gap.result):
         reason = "no row has answers of two people (column human_votes)"
         return UseAnswer("person", "not measured", reason, limit=limit)
@@ -188,7 +171,7 @@ def _person(sample: Sample, numbers: Mapping[str, Number]) -> UseAnswer:
     reason = (
         f"it agrees with people {percent_text(people + gap.result)} of the time{alone}, one "
         f"person with another {percent_text(people)}: {with_range(gap)}; "
-        f"{percent(MARGIN)} below are allowed"
+        f"{percent(below)} below are allowed"
     )
     rate = numbers.get("agreement.winning_rate")
     if rate is not None and not math.isnan(rate.result):
@@ -201,25 +184,25 @@ def _person(sample: Sample, numbers: Mapping[str, Number]) -> UseAnswer:
 # ---- ordering systems
 
 
-def _ordering(sample: Sample) -> UseAnswer:
+def _ordering(sample: Sample, policy: TrustPolicy) -> UseAnswer:
     if len(sample.by_system) > 1:
         return _of_systems(sample)
     if sample.rated:
-        return _of_texts(sample)
+        return _of_texts(sample, policy.in_order)
     reason = "no row names who wrote its texts (column systems)"
     return UseAnswer("ordering", "not measured", reason)
 
 
-def _of_texts(sample: Sample) -> UseAnswer:
+def _of_texts(sample: Sample, least: float) -> UseAnswer:
     result = metrics.concordance(sample.answers, sample.labels, **sample.settings)
     number = Number("ordering.texts", "Texts in the same order as by people", result)
-    limit = (LEAST_IN_ORDER, math.inf)
+    limit = (least, math.inf)
     if math.isnan(result):
         return UseAnswer("ordering", "not measured", result.reason or "", limit=limit)
     found = with_range(number)
     reason = (
         f"of two texts that {sample.whom} rate apart it has the same one ahead {found} of the "
-        f"time; a coin would {percent_text(0.5)}, {percent_text(LEAST_IN_ORDER)} are asked for"
+        f"time; a coin would {percent_text(0.5)}, {percent_text(least)} are asked for"
     )
     word = decided(result, limit)
     return settled(UseAnswer("ordering", word, reason, number, limit, brief=found))
