@@ -51,9 +51,11 @@ def is_bug(exc: Exception) -> bool:
 @cache
 def _is_installed(package: str) -> bool:
     """Whether an exception's package is a library, and not the user's own program."""
-    file = getattr(sys.modules.get(package), "__file__", None)
-    places = {sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib")}
-    return file is not None and any(Path(file).is_relative_to(place) for place in places)
+    file = Path(getattr(sys.modules.get(package), "__file__", None) or "/")
+    # A virtual environment may also see the packages of another Python, by a path of its own.
+    in_packages = not {"site-packages", "dist-packages"}.isdisjoint(file.parts)
+    places = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"))
+    return in_packages or any(file.is_relative_to(place) for place in places)
 
 
 def failure_of(exc: Exception, step: str) -> Failure:

@@ -30,18 +30,18 @@ class StepNode(Runnable[Any, Update], ABC):
     """
 
     @abstractmethod
-    async def _run(self, state: Any, config: RunnableConfig | None) -> Update:
+    async def step(self, state: Any, config: RunnableConfig | None) -> Update:
         """Do the step."""
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
         """Run the step, waiting in this thread."""
-        return run(self._run(input, config))
+        return run(self.step(input, config))
 
     async def ainvoke(
         self, input: Any, config: RunnableConfig | None = None, **_: Any
     ) -> Update:
         """Run the step, waiting in the running event loop."""
-        return await self._run(input, config)
+        return await self.step(input, config)
 
 
 class Node(StepNode):
@@ -59,7 +59,8 @@ class Node(StepNode):
         self._phase, self._is_first = phase, is_first
         self.name: str = name
 
-    async def _run(self, state: Mapping[str, Any], config: RunnableConfig | None) -> Update:
+    async def step(self, state: Mapping[str, Any], config: RunnableConfig | None) -> Update:
+        """Do the step."""
         if not self._is_first and state.get("verdict"):
             return {}
         account = Account(state, run_of(config))

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
 from dataclasses import is_dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, get_origin, get_type_hints
+from typing import Any, NamedTuple, NotRequired, get_origin, get_type_hints
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import merge_configs
+from langchain_core.runnables.config import (
+    ensure_config,
+    get_callback_manager_for_config,
+    merge_configs,
+    var_child_runnable_config,
+)
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot
 from pydantic import BaseModel
@@ -21,6 +26,7 @@ from langchain_judges.asking.account import run_of, within_run
 from langchain_judges.asking.effects import run, running_config, stoppable
 from langchain_judges.asking.limiter import CallLimiter, RowCost
 from langchain_judges.asking.models import ModelSpec
+from langchain_judges.asking.nodes import Node
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.shown import Memory
@@ -30,9 +36,6 @@ from langchain_judges.rows.checks import fields_of
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.lookup import named_row
 from langchain_judges.verdict import decision
-
-if TYPE_CHECKING:
-    pass
 
 
 def read_input(source: object, schema: Any, most: int | None) -> object:
@@ -202,6 +205,44 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
     def memory(self) -> Memory | None:
         """The memory that the verdicts depend on."""
         return getattr(self.options, "memory", None)
+
+    def phases(self, config: RunnableConfig | None) -> list[Node] | None:
+        """Its nodes in order, where nobody would see LangGraph run them; else None.
+
+        Tracers, callbacks, checkpointers, stores and interrupts see a graph's own runs.
+        """
+        nodes = [node.runnable for node in self.builder.nodes.values()]
+        phases = [node for node in nodes if isinstance(node, Node)]
+        listeners = (self.checkpointer, self.store, self.cache, self.interrupt_before_nodes)
+        if len(phases) < len(nodes) or any((*listeners, self.interrupt_after_nodes)):
+            return None
+        merged = ensure_config(merge_configs(self.config, config))
+        return None if get_callback_manager_for_config(merged).handlers else phases
+
+    async def in_phases(
+        self, source: object, config: RunnableConfig | None, phases: Sequence[Node]
+    ) -> dict[str, Any]:
+        """Judge as `invoke` does, by the same phases and without LangGraph.
+
+        Args:
+            source: What `invoke` takes.
+            config: What `invoke` takes.
+            phases: The graph's own.
+        """
+        config = ensure_config(merge_configs(self.config, self._bounded(config)))
+        row: Any = self._read(source)
+        inherited = var_child_runnable_config.set(config)
+        try:
+            state = {
+                key: row[key]
+                for key in self.builder.schemas[self.builder.input_schema]
+                if key in row
+            }
+            for phase in phases:
+                state = {**state, **await phase.step(state, config)}
+        finally:
+            var_child_runnable_config.reset(inherited)
+        return {key: state[key] for key in self.output_channels if key in state}
 
     def batch(self, *arguments: Any, **settings: Any) -> list[Any]:
         """Run as LangChain does, and stop all of it at Ctrl-C."""

@@ -29,7 +29,7 @@ from langchain_judges.errors import (
     RunStopped,
 )
 from langchain_judges.methods.describe import is_local, kind_of, memories_of, unwrapped
-from langchain_judges.methods.graph import is_unfinished
+from langchain_judges.methods.graph import JudgeGraph, is_unfinished
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.prices import Prices
 from langchain_judges.runs.run_files import RunFiles
@@ -355,6 +355,10 @@ class RunState:
             elif judged_row(state.values):
                 names = graph.output_channels
                 return {key: state.values[key] for key in names if key in state.values}
+        # What is wrapped around a judge does more than its phases.
+        own = judge if isinstance(judge, JudgeGraph) and not self._options.graph else None
+        if own and (phases := own.phases(config)):
+            return await own.in_phases(data, config, phases)
         outcome: Mapping[str, object] = await Effect(
             lambda: judge.invoke(data, config), lambda: judge.ainvoke(data, config)
         )

@@ -35,7 +35,8 @@ class AuditNode(StepNode):
         self._step, self._events = step, events
         self.name: str = name
 
-    async def _run(self, state: Any, config: RunnableConfig | None) -> Update:
+    async def step(self, state: Any, config: RunnableConfig | None) -> Update:
+        """Do the step."""
         update = self._step(state)
         found: Update = await update if inspect.isawaitable(update) else update
         for key, kind in self._events.items():

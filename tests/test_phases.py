@@ -1,0 +1,127 @@
+"""Where nobody listens, a run awaits a judge's phases and leaves LangGraph out."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler, get_usage_metadata_callback
+from langchain_core.tracers.context import collect_runs, tracing_v2_enabled
+from langgraph.checkpoint.memory import InMemorySaver
+from langsmith import Client
+
+from langchain_judges import ajudge_many, create_relative_judge, judge_many
+from langchain_judges.methods import graph
+from langchain_judges.methods.direct.judge import BaselineSteps
+from langchain_judges.testing import FakeChatModel
+from tests.frozen_cases import CASES, PAIR
+from tests.judges import answer
+from tests.schema_models import Recorder
+from tests.test_frozen import asked, build
+
+
+async def in_a_loop(judge, rows, **options):
+    async with ajudge_many(judge, rows, progress=False, **options) as run:
+        return [row async for row in run]
+
+
+def judged(name, *, in_loop=False, **options):
+    """The rows and calls of a frozen case."""
+    recorder = Recorder()
+    judge, row = build(CASES[name], recorder)
+    if in_loop:
+        rows = asyncio.run(in_a_loop(judge, [row], **options))
+    else:
+        rows = list(judge_many(judge, [row], progress=False, **options))
+    return rows, asked(recorder.calls)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_row_comes_out_the_same_with_and_without_the_graph(name):
+    by_graph = judged(name, graph=True)
+    assert judged(name) == by_graph
+    assert judged(name, in_loop=True) == by_graph
+
+
+class Listener(BaseCallbackHandler):
+    """Keeps the names of the runs that begin."""
+
+    def __init__(self):
+        self.names = []
+
+    def on_chain_start(self, serialized, inputs, **details):
+        self.names.append(details.get("name"))
+
+
+@pytest.fixture
+def skipped(monkeypatch):
+    """The judgments that left LangGraph out."""
+    rows, whole = [], graph.JudgeGraph.in_phases
+
+    def in_phases(self, source, *rest):
+        rows.append(source)
+        return whole(self, source, *rest)
+
+    monkeypatch.setattr(graph.JudgeGraph, "in_phases", in_phases)
+    return rows
+
+
+def relative(**options):
+    return create_relative_judge(FakeChatModel(replies=answer), **options)
+
+
+def test_the_graph_is_left_out_where_nobody_listens(skipped):
+    list(judge_many(relative(), [PAIR]))
+    assert len(skipped) == 1
+
+
+def test_callbacks_of_a_run_see_the_graph(skipped):
+    listener = Listener()
+    list(judge_many(relative(), [PAIR], config={"callbacks": [listener]}))
+    assert not skipped
+    assert listener.names[0] == "relative"
+
+
+def test_callbacks_of_a_judge_see_the_graph(skipped):
+    listener = Listener()
+    list(judge_many(relative().with_config(callbacks=[listener]), [PAIR]))
+    assert not skipped
+    assert listener.names[0] == "relative"
+
+
+def test_whoever_traces_or_counts_around_a_run_sees_the_graph(skipped):
+    with get_usage_metadata_callback():
+        list(judge_many(relative(), [PAIR]))
+    with collect_runs() as runs:
+        list(judge_many(relative(), [PAIR]))
+    assert not skipped
+    assert "relative" in [run.name for run in runs.traced_runs]
+
+
+def test_tracing_is_a_listener():
+    judge = relative()
+    assert judge.phases(None)
+    with tracing_v2_enabled(client=Client(auto_batch_tracing=False)):
+        assert judge.phases(None) is None
+
+
+def test_a_checkpointer_is_written_to(skipped):
+    saver = InMemorySaver()
+    list(judge_many(relative(checkpointer=saver), [PAIR]))
+    assert not skipped
+    assert saver.storage
+
+
+def test_what_is_wrapped_around_a_judge_is_called(skipped):
+    list(judge_many(relative().with_retry(), [PAIR]))
+    assert not skipped
+
+
+def test_a_bug_in_a_phase_ends_the_run_without_the_graph_too(skipped, monkeypatch):
+    def merged(self, state, *rest):
+        return state["usagez"]
+
+    monkeypatch.setattr(BaselineSteps, "_merged", merged)
+    with pytest.raises(KeyError, match="usagez"):
+        list(judge_many(relative(), [PAIR]))
+    assert skipped
