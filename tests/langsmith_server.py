@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 INFO = {
-    "version": "0.16.0",
+    "version": "0.18.0",
     "instance_flags": {"zstd_compression_enabled": False},
     "batch_ingest_config": {
         "use_multipart_endpoint": True,
@@ -61,6 +61,8 @@ class LangSmithServer:
         self.configs: dict[str, Any] = {}
         """How feedback is drawn, by its key."""
         self.evaluators: list[Any] = []
+        self.rules: list[Any] = []
+        """What attaches evaluators to projects."""
         self.tenant = str(uuid.uuid4())
         self._lock = threading.RLock()
         self._released = threading.Event()
@@ -118,13 +120,16 @@ class LangSmithServer:
         if self.busy:
             self.busy -= 1
             return {"detail": "slow down"}, 429
-        is_query = path.endswith("/query") or "/annotation-queues" in path
+        is_query = path.endswith(("/query", "/rules")) or "/annotation-queues" in path
         if "/runs" in path and method != "GET" and not is_query:
             self._bodies.append((path, body, kind))
             return {}, 202
         payload = json.loads(body) if body else None
         with self._lock:
-            return self._route(method, path, query, payload), 200
+            try:
+                return self._route(method, path, query, payload), 200
+            except FileExistsError as exc:
+                return {"detail": str(exc)}, 400
 
     def _route(self, method: str, path: str, query: str, payload: Any) -> Any:
         parameters = urllib.parse.parse_qs(query)
@@ -159,8 +164,11 @@ class LangSmithServer:
             ("GET", "/feedback", self._list_feedback),
             ("POST", "/annotation-queues", self._new_queue),
             ("GET", "/annotation-queues", lambda m, q, b: _page(self.queues, q)),
-            ("POST", f"/annotation-queues{one}/runs/by-key", self._queue_runs),
-            ("GET", f"/annotation-queues{one}/runs", self._runs_in_queue),
+            ("POST", f"/platform/annotation-queues{one}/items", self._queue_runs),
+            ("GET", f"/platform/annotation-queues{one}/items", self._runs_in_queue),
+            ("POST", "/runs/rules", self._new_rule),
+            ("GET", "/feedback-configs", self._list_feedback_configs),
+            ("PATCH", "/feedback-configs", self._patch_feedback_config),
         ]
 
     def _new_session(self, _: Any, __: Any, payload: Any) -> Any:
@@ -248,7 +256,9 @@ class LangSmithServer:
         return {"evaluator": {"id": str(uuid.uuid4()), **payload}}
 
     def _new_feedback_config(self, _: Any, __: Any, payload: Any) -> Any:
-        self.configs[payload["feedback_key"]] = payload["feedback_config"]
+        key, config = payload["feedback_key"], payload["feedback_config"]
+        if self.configs.setdefault(key, config) != config:
+            raise FileExistsError("Feedback config already exists")
         return {**payload, "tenant_id": self.tenant, "modified_at": now()}
 
     def _new_comparison(self, _: Any, __: Any, payload: Any) -> Any:
@@ -260,14 +270,38 @@ class LangSmithServer:
         return self.queues.setdefault(queue["id"], queue)
 
     def _queue_runs(self, result: re.Match[str], _: Any, payload: Any) -> Any:
-        self.queued += [(self.queues[result[1]]["name"], each["run_id"]) for each in payload]
-        return {}
+        name = self.queues[result[1]]["name"]
+        self.queued += [(name, each["run_id"]) for each in payload["items"]]
+        return {"items": payload["items"]}
 
     def _runs_in_queue(self, result: re.Match[str], parameters: Any, _: Any) -> Any:
-        self.read()
-        name = self.queues[result[1]]["name"]
-        runs = [self.runs[run] for queue, run in self.queued if queue == name]
-        return runs[int(parameters.get("offset", ["0"])[0]) :]
+        """Answer with all items as to be reviewed, without their runs, as LangSmith does."""
+        name, asked = self.queues[result[1]]["name"], parameters["status"]
+        runs = [run for queue, run in self.queued if queue == name]
+        found = self._found([*self.sessions], runs, False) if runs else []
+        items = [
+            {"run_id": run["id"], "project_id": run["session_id"], "item_type": "RUN"}
+            | {"start_time": run["start_time"]}
+            for run in found
+        ]
+        return {"items": items if asked == ["needs_my_review"] else [], "next_cursor": None}
+
+    def _new_rule(self, _: Any, __: Any, payload: Any) -> Any:
+        self.rules.append(payload)
+        return {"id": str(uuid.uuid4()), **payload}
+
+    def _list_feedback_configs(self, _: Any, parameters: Any, __: Any) -> Any:
+        about = {"tenant_id": self.tenant, "modified_at": now()}
+        return [
+            {"feedback_key": key, "feedback_config": self.configs[key], **about}
+            for key in parameters["key"]
+        ]
+
+    def _patch_feedback_config(self, _: Any, __: Any, payload: Any) -> Any:
+        key = payload["feedback_key"]
+        self.configs[key]["categories"] += payload["add_categories"]
+        about = {"tenant_id": self.tenant, "modified_at": now()}
+        return {"feedback_key": key, "feedback_config": self.configs[key], **about}
 
     def _new_feedback(self, _: Any, __: Any, payload: Any) -> Any:
         # What has an id replaces what came under that id.

@@ -22,7 +22,7 @@ from tests.processes import wait_until
 # for a whole experiment.
 pytestmark = [
     pytest.mark.system,
-    pytest.mark.filterwarnings("ignore:'upload_results' parameter is in beta"),
+    pytest.mark.filterwarnings("ignore:'upload_runs' parameter is in beta"),
     pytest.mark.filterwarnings("ignore:The following arguments are no longer used"),
 ]
 
@@ -197,7 +197,7 @@ def test_experiments_are_compared_and_every_run_has_its_comment(client, server, 
         assert feedback["comparative_experiment_id"]
 
 
-# Only this recipe is quiet: `upload_results=False` alone still sends what runs inside.
+# Only this recipe is quiet: `upload_runs=False` alone still sends what runs inside.
 OFFLINE: dict[str, Any] = {
     "api_url": "http://127.0.0.1:9",
     "api_key": "none",
@@ -223,7 +223,7 @@ def test_the_offline_recipe_opens_no_socket(client, dataset, monkeypatch, kind, 
 
     monkeypatch.setattr(socket.socket, "connect", watched)
     offline = Client(**OFFLINE)
-    _, rows = experiment(offline, examples, [as_evaluator(bsm())], kind, upload_results=False)
+    _, rows = experiment(offline, examples, [as_evaluator(bsm())], kind, upload_runs=False)
     wait_for_all_tracers()
     cast("Any", get_env_var).cache_clear()
     assert [r["evaluation_results"]["results"][0].score for r in rows] == list(SCORES.values())

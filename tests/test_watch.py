@@ -230,6 +230,18 @@ def test_langsmith_is_told_how_to_draw_each_score(client, server):
     assert server.configs == {"reply": scale, "Tone": scale, "Fit": scale}
 
 
+def test_the_labels_of_the_judge_are_offered_to_people_as_categories(client, server):
+    for names in (["rude", "fine"], ["rude", "fine", "kind"]):
+        production(server, None)
+        judge = of_method("rubric", rubric="Is it kind?", labels=names, name="tone")
+        watch_project(client, judge, PROJECT, queue="doubtful")
+    categories = server.configs["tone.people"]["categories"]
+    assert [each["label"] for each in categories] == ["rude", "fine", "kind"]
+    assert [each["value"] for each in categories] == [0, 1, 2]
+    [queue] = server.queues.values()
+    assert queue["rubric_items"] == [{"feedback_key": "tone.people"}]
+
+
 def test_options_that_cannot_be_are_refused(client):
     with pytest.raises(OptionError, match="this one compares pairs"):
         watch_project(client, bsm(), PROJECT)
@@ -287,9 +299,15 @@ def test_a_judge_runs_as_the_code_of_an_online_evaluator(client, server, monkeyp
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         monkeypatch.setenv("OPENAI_BASE_URL", model.url)
         judge = load_judge("rubric", "openai:small", rubric=["Tone"], name="reply")
-        secrets = ["OPENAI_API_KEY"]
-        create_online_evaluator(client, judge, "tone", secrets=secrets, context="docs")
+        secrets, needed = ["OPENAI_API_KEY"], ["langchain-judges", "langchain-openai"]
+        asked: Any = {"project": PROJECT, "dependencies": needed, "sample": 0.1}
+        made = create_online_evaluator(
+            client, judge, "tone", **asked, secrets=secrets, context="docs"
+        )
         [sent] = server.evaluators
+        [rule] = server.rules
+        assert (rule["evaluator_id"], [rule["session_id"]]) == (made, [*server.sessions])
+        assert (rule["sampling_rate"], rule["filter"]) == (0.1, "eq(is_root, true)")
         own = sent["code_evaluator"]
         assert (sent["name"], sent["type"]) == ("tone", "code")
         assert own["workspace_secrets_keys"] == secrets
@@ -302,7 +320,9 @@ def test_a_judge_runs_as_the_code_of_an_online_evaluator(client, server, monkeyp
         assert "It rained." in model.calls[0].prompt
         assert space["perform_eval"]({"inputs": {}, "outputs": None}) == {}
     with pytest.raises(OptionError, match="the model is an object"):
-        create_online_evaluator(client, of_method("rubric", rubric="Is it good?"), "tone")
+        create_online_evaluator(
+            client, of_method("rubric", rubric="Is it good?"), "tone", **asked
+        )
 
 
 def test_a_run_is_judged_when_it_is_over_and_not_before(client, server):

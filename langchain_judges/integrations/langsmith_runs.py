@@ -12,6 +12,7 @@ import uuid
 from collections.abc import AsyncIterable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from langchain_judges.errors import InputError
@@ -24,7 +25,7 @@ from langchain_judges.verdict import Label
 
 if TYPE_CHECKING:
     from langsmith import Client
-    from langsmith.schemas import Feedback, Run, RunBase
+    from langsmith.schemas import Feedback, Run
 
 T = TypeVar("T")
 _RUN = (
@@ -34,6 +35,8 @@ _RUN = (
 # What is asked of a run, and of a trace of a thread.
 _TRACE = ("TRACE_ID", "NAME", "START_TIME", "END_TIME", "INPUTS", "OUTPUTS", "ERROR")
 _PAGE = 100
+# Where the items of an annotation queue stand: LangSmith lists one place at a time.
+_REVIEWED = ("needs_my_review", "needs_others_review", "archived")
 # LangSmith looks back a day at most, unless it is told a time before the first run.
 _A_DAY = timedelta(days=1)
 # A connection that is kept belongs to an event loop that has ended.
@@ -138,7 +141,7 @@ def runs_of(client: Client, project: object, since: datetime, **which: Any) -> l
     """Return the runs of a project since a time.
 
     Args:
-        client: LangSmith's client, of a server from version 0.16.
+        client: LangSmith's client, of a server from version 0.18.
         project: The project's id.
         since: The earliest start of a run.
         which: Further fields of the query: `ids`, `is_root`, `filter`.
@@ -178,15 +181,27 @@ def runs_in_queue(client: Client, queue: str) -> list[Run]:
     found = next(client.list_annotation_queues(name=queue, limit=1), None)
     if found is None:
         raise InputError(f"LangSmith has no annotation queue {queue!r}")
-    runs = map(_as_run, client.list_runs_from_annotation_queue(found.id))
+    items = queue_items(client, found.id)
+    runs: list[Run] = []
+    for project in sorted({str(item.project_id) for item in items}):
+        own = [item for item in items if str(item.project_id) == project]
+        since = min(datetime.fromisoformat(str(item.start_time)) for item in own) - _A_DAY
+        for start in range(0, len(own), _PAGE):
+            ids = [str(item.run_id) for item in own[start : start + _PAGE]]
+            runs += runs_of(client, project, since, ids=ids)
     return sorted(runs, key=lambda run: str(run.id))
 
 
-def _as_run(run: RunBase) -> Run:
-    from langsmith.schemas import Run
+def queue_items(client: Client, queue_id: object) -> list[Any]:
+    """Return the items of an annotation queue that are runs, reviewed or not.
 
-    fields = {name: value for name, value in run if name in Run.model_fields}
-    return Run(**fields)
+    Args:
+        client: LangSmith's client, of a server from version 0.18.
+        queue_id: The queue's id.
+    """
+    which: Any = {"item_type": "RUN", "page_size": _PAGE, "extra_headers": CLOSED}
+    listed = partial(client.annotation_queues.items.list, str(queue_id), **which)
+    return [item for each in _REVIEWED for item in _listed(partial(listed, status=each))]
 
 
 def _run(item: Any, project: object, id: str, kind: str) -> Run:
@@ -343,7 +358,8 @@ def _label(feedback: Feedback, labels: Sequence[Label]) -> Label:
         # A score alone is a place among the labels.
         is_score = {*CORRECTED} & fields.keys() == {"score"}
         value, given = (None, corrected) if is_score else (corrected, None)
-    value = _number(value)
+    # A category of feedback is text.
+    value = next((label for label in labels if str(label) == value), _number(value))
     if isinstance(value, str | int | float):
         return value
     if not isinstance(given, int | float):

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from langsmith import APIConnectionError, InternalServerError, RateLimitError
@@ -38,6 +39,7 @@ from langchain_judges.integrations.framework_cases import (
 )
 from langchain_judges.integrations.langsmith_runs import (
     CLOSED,
+    queue_items,
     runs_of,
     runs_of_thread,
     threads_of,
@@ -45,6 +47,7 @@ from langchain_judges.integrations.langsmith_runs import (
 )
 from langchain_judges.methods.describe import kind_of, marks_of, unwrapped
 from langchain_judges.methods.graph import JudgeGraph
+from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.options import Share, check_value
 from langchain_judges.rows.checks import kind_in
 from langchain_judges.rows.fields import thread_of
@@ -137,7 +140,8 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
         context: Where the source is, as in `as_evaluator`.
         queue: Name of an annotation queue for what a person should see: runs that could not be
             judged, verdicts of low confidence, and those on which the members of a jury
-            disagree. It is made if there is none.
+            disagree. It is made if there is none, and asks people for one of the judge's labels
+            as the feedback `KEY.people`, with a category for each.
         doubtful: The confidence below which a verdict is doubtful.
         budget_calls: Stop after this many model calls.
         budget_dollars: Stop after this many dollars; needs `prices`.
@@ -344,23 +348,47 @@ class _Look:
 
     def _open_queue(self, name: str) -> None:
         """Find the queue and what is in it, or make it."""
+        asked = [{"feedback_key": key} for key in self._register_labels()]
         queues = self.patiently(lambda: list(self.client.list_annotation_queues(name=name)))
         queue = queues[0] if queues else None
         if queue is None:
-            queue = self.patiently(self.client.create_annotation_queue, name=name)
+            new: Any = {"rubric_items": asked} if asked else {}
+            queue = self.patiently(self.client.create_annotation_queue, name=name, **new)
         self.queue_id = queue.id
         if queues:
-            listed = self.client.list_runs_from_annotation_queue
-            runs = self.patiently(lambda: list(listed(queue.id)))
-            self.in_queue = {str(run.id) for run in runs}
+            items = self.patiently(queue_items, self.client, queue.id)
+            self.in_queue = {str(item.run_id) for item in items}
+
+    def _register_labels(self) -> list[str]:
+        """Register the judge's labels as categories for people; return their key."""
+        options = getattr(unwrapped(self.judge), "options", None)
+        labels = options.human_labels if isinstance(options, LabelOptions) else ()
+        if not labels:
+            return []
+        key, names = f"{self.key}.people", [str(label) for label in labels]
+        own: Any = [{"value": float(n), "label": name} for n, name in enumerate(names)]
+        config: Any = {"type": "categorical", "categories": own}
+        try:
+            self.client.create_feedback_config(key, feedback_config=config)
+        except LangSmithError:  # there is one, of an earlier judge
+            [known] = self.client.list_feedback_configs(feedback_key=[key])
+            old = known.feedback_config.get("categories") or []
+            lacking = [name for name in names if name not in {each["label"] for each in old}]
+            after = enumerate(
+                lacking, int(max((each["value"] for each in old), default=-1)) + 1
+            )
+            new: Any = [{"value": float(n), "label": name} for n, name in after]
+            if new:
+                self.client.add_feedback_categories(key, new)
+        return [key]
 
     def _enqueue(self, run: Run) -> None:
         if self.queue_id is None or str(run.id) in self.in_queue:
             return
-        times = {"session_id": run.session_id, "start_time": run.start_time}
-        entry: Any = {"run_id": run.id, **times}
-        add = self.client.add_runs_to_annotation_queue
-        self.patiently(add, self.queue_id, runs=[entry])
+        place = {"project_id": str(run.session_id), "start_time": run.start_time}
+        entry: Any = {"item_type": "RUN", "run_id": str(run.id), **place}
+        add = partial(self.client.annotation_queues.items.create, str(self.queue_id))
+        self.patiently(lambda: waited_for(add(items=[entry], extra_headers=CLOSED)))
         self.in_queue.add(str(run.id))
         self.watch.queued += 1
 
@@ -382,6 +410,7 @@ def watch_every(
         stop.wait(max(left.total_seconds(), 0))
 
 
+_ROOTS = "eq(is_root, true)"
 _CODE = '''\
 """Made by langchain-judges."""
 import json
@@ -404,43 +433,52 @@ def create_online_evaluator(  # noqa: PLR0913 - what it is, and where each text 
     judge: Judge,
     name: str,
     *,
+    project: str,
+    dependencies: Sequence[str],
     secrets: Sequence[str] = (),
-    dependencies: Sequence[str] = ("langchain-judges", "langchain-openai"),
+    sample: float = 1.0,
+    filter: str | None = None,
     key: str | None = None,
     input: str | None = None,
     output: str | None = None,
     context: str | None = None,
 ) -> str:
-    """Create an advanced code evaluator that runs a judge in LangSmith, and return its id.
+    """Create a code evaluator that runs a judge in LangSmith, attach it, and return its id.
 
-    It is attached to a project, with a sampling rate and a filter, in LangSmith: the client
-    offers no call for that. Scores are posted under the judge's keys, without comments; a run
-    that could not be judged gets no feedback. `watch_project` posts both.
+    Scores are posted under the judge's keys, without comments; a run that could not be judged
+    gets no feedback. `watch_project` posts both.
 
     Args:
-        client: LangSmith's client, of a server from version 0.16.
+        client: LangSmith's client, of a server from version 0.18.
         judge: A judge of one text, made of a model's name.
-        name: The name of the evaluator.
+        name: The name of the evaluator, and of the rule that attaches it.
+        project: Name of the project whose root runs it judges.
+        dependencies: What is installed for it, as pip takes it: this package, from where
+            LangSmith can install it, and the package of its model.
         secrets: Names of the workspace's secrets that it may use, such as the key of the model.
             LangSmith puts them into requests to the hosts that each is allowed for; the code
             never sees them.
-        dependencies: What is installed for it, as pip takes it.
+        sample: Share of the runs that it judges.
+        filter: A filter in LangSmith's query language; default the root runs.
         key: Name of the feedback, as in `as_evaluator`.
         input: Where the task is, as in `as_evaluator`: a key or a path.
         output: Where the text is.
         context: Where the source is.
 
     Raises:
-        OptionError: The judge cannot be written as code.
+        OptionError: The judge cannot be written as code, or an option is not allowed.
+        LangSmithError: There is no such project, or LangSmith refuses to attach the evaluator.
         LangsmithError: LangSmith refuses the evaluator.
     """
     places = {"key": key, "input": input, "output": output, "context": context}
-    check_words(name=name, **places)
+    check_words(name=name, project=project, filter=filter, **places)
+    check_value("sample", sample, Share)
     if kind_of(judge) != "item":
         raise OptionError("`judge` must label one text; this one compares pairs")
     graph = unwrapped(judge)
     if not isinstance(graph, JudgeGraph):
         raise OptionError("`judge` must be a judge of this package: its code names what it is")
+    session = client.read_project(project_name=project).id
     given = {name: place for name, place in places.items() if place is not None}
     given.setdefault("key", feedback_key(judge))
     evaluator: Any = {
@@ -455,4 +493,8 @@ def create_online_evaluator(  # noqa: PLR0913 - what it is, and where each text 
             name=name, type="code", code_evaluator=evaluator, extra_headers=CLOSED
         )
     )
-    return str(answer.evaluator.id)
+    # The client has no call that attaches one.
+    own = {"evaluator_id": str(answer.evaluator.id), "display_name": name}
+    which = {"session_id": str(session), "sampling_rate": sample, "filter": filter or _ROOTS}
+    client.request_with_retries("POST", "/runs/rules", json={**own, **which})
+    return own["evaluator_id"]
