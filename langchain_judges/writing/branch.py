@@ -18,13 +18,11 @@ from langchain_judges.writing.coverage import fold, missing, present
 from langchain_judges.writing.steps import (
     Draft,
     GivenPart,
-    Piece,
     Shapes,
     Topic,
     Writer,
     WriterOptions,
     WriteState,
-    piece_of,
     split_shape,
 )
 
@@ -183,40 +181,35 @@ class _BranchSolveMerge(Writer[BranchWriter]):
         """Draft a text with the concepts of each group."""
         groups = _groups(state)
         part = texts.PART if len(groups) > 1 else ""
-        works = [
-            self.work(state, group, f"group {n}", part.format(number=n, parts=len(groups)))
-            for n, group in enumerate(groups, 1)
-        ]
-        asked = [self.ask("solve", self.material(w), account, w["unit"]) for w in works]
-        names = [work["unit"] for work in works]
-        steps = [piece_of(unit, "solve", each) for unit, each in zip(names, asked, strict=True)]
-        return {"pieces": await gather(steps)}
+        drafts = []
+        for n, group in enumerate(groups, 1):
+            place = part.format(number=n, parts=len(groups))
+            material = self.material({**state, "concepts": group, "place": place})
+            unit = f"group {n}"
+            drafts.append(self.written("solve", unit, material, account.part(), unit=unit))
+        return {"drafts": await gather(drafts)}
 
     async def merge(self, state: WriteState, account: Account) -> Update:
         """Make one text of the drafts; then name what it lacks, and ask for it again."""
-        text, pieces = await self._merged(state, account)
+        text = await self._merged(state, account)
         for turn in range(1, self.options.rewrites + 1):
             lacking = missing(state["concepts"], text or "", **self.options.counting)
             if not text or not lacking:
                 break
             text = await self._repaired(state, text, lacking, turn, account)
-        update = self.outcome(state, text, _groups(state), _drafts(state))
-        return {"pieces": [*state["pieces"], *pieces], **update}
+        return self.outcome(state, text, _groups(state), state["drafts"])
 
-    async def _merged(
-        self, state: WriteState, account: Account
-    ) -> tuple[str | None, list[Piece]]:
+    async def _merged(self, state: WriteState, account: Account) -> str | None:
         parts: list[GivenPart] = [
             {"concepts": group, "text": text}
-            for group, text in zip(_groups(state), _drafts(state), strict=True)
+            for group, text in zip(_groups(state), state["drafts"], strict=True)
             if text
         ]
         if len(parts) < 2:
-            return (parts[0]["text"] if parts else None), []
+            return parts[0]["text"] if parts else None
         concepts = [concept for part in parts for concept in part["concepts"]]
         material = self.material({**state, "concepts": concepts}, parts)
-        piece = await piece_of("whole", "merge", self.ask("merge", material, account))
-        return piece["text"], [piece]
+        return await self.written("merge", "whole", material, account)
 
     async def _repaired(
         self,
@@ -240,12 +233,6 @@ class _BranchSolveMerge(Writer[BranchWriter]):
 
 def _groups(state: WriteState) -> Groups:
     return state["groups"] or [state["concepts"]]
-
-
-def _drafts(state: WriteState) -> list[str | None]:
-    """Return the draft of each group; None for one that failed."""
-    drafts = {piece["unit"]: piece["text"] for piece in state["pieces"]}
-    return [drafts[f"group {number}"] for number, _ in enumerate(_groups(state), 1)]
 
 
 def build(options: BranchWriter, model: str | BaseChatModel) -> JudgeGraph:

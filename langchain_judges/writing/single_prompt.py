@@ -10,7 +10,7 @@ from langchain_core.language_models import BaseChatModel
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import sample_seed
-from langchain_judges.asking.effects import Step, Update, gather
+from langchain_judges.asking.effects import Update, gather
 from langchain_judges.methods.declaration import Seed
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.options import factory
@@ -18,14 +18,12 @@ from langchain_judges.writing import prompts as texts
 from langchain_judges.writing.coverage import missing
 from langchain_judges.writing.steps import (
     Draft,
-    Piece,
     Shapes,
     Topic,
     Writer,
     WriterOptions,
     WriteState,
     pick_shape,
-    piece_of,
 )
 
 
@@ -91,16 +89,20 @@ class _SinglePrompt(Writer[SinglePromptWriter]):
         return {"topic": reply.data["topic"].strip() if reply.data else None}
 
     async def draft(self, state: WriteState, account: Account) -> Update:
-        """Write texts with all the concepts, as many as are sampled."""
-        numbers = range(1, self.options.samples + 1)
-        return {"pieces": await gather([self._piece(state, n, account) for n in numbers])}
-
-    def _piece(self, state: WriteState, number: int, account: Account) -> Step[Piece]:
-        unit = f"sample {number}" if self.options.samples > 1 else ""
-        seed = sample_seed(self.options.seed, number - 1) if unit else None
-        material = self.material(self.work(state, state["concepts"], unit))
-        asked = self.ask("draft", material, account, unit, seed=seed)
-        return piece_of(str(number), "draft", asked)
+        """Draft texts with all the concepts, as many as are sampled."""
+        material, several = self.material(state), self.options.samples > 1
+        drafts = [
+            self.written(
+                "draft",
+                str(n),
+                material,
+                account.part(),
+                unit=f"sample {n}" if several else "",
+                seed=sample_seed(self.options.seed, n - 1) if several else None,
+            )
+            for n in range(1, self.options.samples + 1)
+        ]
+        return {"drafts": await gather(drafts)}
 
     async def choose(self, state: WriteState, account: Account) -> Update:
         """Choose among the texts, and see what the one that is chosen lacks."""
@@ -109,7 +111,7 @@ class _SinglePrompt(Writer[SinglePromptWriter]):
 
     async def _chosen(self, state: WriteState, account: Account) -> str | None:
         """Choose among the texts: by the model, or by what they lack."""
-        candidates = [piece["text"] for piece in state["pieces"] if piece["text"]]
+        candidates = [draft for draft in state["drafts"] if draft]
         if not candidates or len(candidates) == 1:
             return candidates[0] if candidates else None
         if self.options.choose == "coverage":

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, create_model, model_validator
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.account import Account
-from langchain_judges.asking.ask import Asked, Question, ask
+from langchain_judges.asking.ask import Question, Reply, ask
 from langchain_judges.asking.effects import Update, emit
 from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.declaration import GraphOptions
@@ -43,22 +43,10 @@ class WritingTask(TypedDict):
     id: NotRequired[str]
 
 
-class Piece(TypedDict):
-    """What one call wrote: the draft of a group, or a sample.
-
-    Attributes:
-        text: None: the call failed.
-    """
-
-    unit: str
-    text: str | None
-
-
 class WriteState(WritingTask, total=False):
     """State of the graph; every value is plain JSON."""
 
     topic: str | None
-    pieces: list[Piece]
     text: str | None
     groups: list[list[str]]
     drafts: list[str | None]
@@ -94,22 +82,6 @@ class GivenPart(TypedDict):
 
     concepts: list[str]
     text: str
-
-
-class WriteWork(TypedDict):
-    """Input of one node that writes.
-
-    Attributes:
-        place: Which part of the text is written, as the prompt says it; empty for all of it.
-        sample: Which sample of the whole text.
-    """
-
-    unit: str
-    concepts: list[str]
-    instruction: str | None
-    topic: str | None
-    place: str
-    sample: NotRequired[int]
 
 
 class Draft(BaseModel):
@@ -214,16 +186,14 @@ class Writer(Generic[Own]):
         check_task(dict(state))
         return {**self.context.schema.blank, "concepts": distinct(state["concepts"])}
 
-    def ask(
+    async def ask(
         self,
         step: str,
         material: Mapping[str, object],
         account: Account,
         unit: str = "",
-        *,
-        shape: type[BaseModel] | None = None,
-        seed: int | None = None,
-    ) -> Asked:
+        **more: Any,
+    ) -> Reply:
         """Ask a step's question.
 
         Args:
@@ -231,16 +201,13 @@ class Writer(Generic[Own]):
             material: What `material` returned.
             account: Of the row.
             unit: What the step works on.
-            shape: What the reply must look like, where it depends on the material.
-            seed: Set for one sample of many.
+            more: Fields of the question that depend on the material, and `seed`.
         """
-        question = self.questions[step]
+        seed = more.pop("seed", None)
         if unit:
-            label = "{unit}" if step == "draft" else f"{step}: {{unit}}"
-            question = replace(question, label=label)
-        if shape:
-            question = replace(question, shape=shape)
-        return ask(question, material, account, unit=unit, seed=seed)
+            more["label"] = "{unit}" if step == "draft" else f"{step}: {{unit}}"
+        question = replace(self.questions[step], **more)
+        return await ask(question, material, account, unit=unit, seed=seed)
 
     def material(
         self,
@@ -283,17 +250,19 @@ class Writer(Generic[Own]):
             **texts_in,
         }
 
-    def work(
-        self, state: WriteState, concepts: list[str], unit: str, place: str = ""
-    ) -> WriteWork:
-        """Return the input of a node that writes with some of the concepts."""
-        return {
-            "unit": unit,
-            "concepts": concepts,
-            "instruction": state.get("instruction"),
-            "topic": state.get("topic"),
-            "place": place,
-        }
+    async def written(
+        self,
+        step: str,
+        name: str,
+        material: Mapping[str, object],
+        account: Account,
+        **more: Any,
+    ) -> str | None:
+        """Ask for a text, and tell it under a name when it lands; None where none came."""
+        reply = await self.ask(step, material, account, **more)
+        text = reply.data["text"].strip() if reply.data else None
+        emit("draft", step, {"unit": name, "text": text})
+        return text
 
     def outcome(
         self,
@@ -309,11 +278,3 @@ class Writer(Generic[Own]):
             "drafts": list(drafts),
             "missing": losses(state["concepts"], groups, drafts, text, **self.options.counting),
         }
-
-
-async def piece_of(unit: str, step: str, asked: Asked) -> Piece:
-    """What one call wrote."""
-    reply = await asked
-    piece: Piece = {"unit": unit, "text": reply.data["text"].strip() if reply.data else None}
-    emit("draft", step, piece)
-    return piece

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.account import Account
-from langchain_judges.asking.ask import Asked, Reply, ask
+from langchain_judges.asking.ask import Reply, ask
 from langchain_judges.asking.effects import Update, emit_each
 from langchain_judges.asking.reading import Problem, check, lax_shape, shape_of
 from langchain_judges.methods.context import StateSchema
@@ -102,8 +102,8 @@ CLAIM_SCHEMA = StateSchema(ClaimState, ClaimResult, Item)
 
 
 @dataclass(frozen=True)
-class ClaimSteps(ItemSteps):
-    """The steps of the judge: split → check."""
+class RubricSteps(ItemSteps):
+    """The steps of a judge by a rubric; each way of judging adds its own."""
 
     options: LabelOptions
 
@@ -114,6 +114,11 @@ class ClaimSteps(ItemSteps):
     def lacking(self, item: Item) -> str:
         """Return what an item lacks of what its rubric is about; empty: nothing."""
         return self.options.lacking(item)
+
+
+@dataclass(frozen=True)
+class ClaimSteps(RubricSteps):
+    """The steps of the judge: split → check."""
 
     async def split(self, state: ClaimState, account: Account) -> Update:
         """Ask for the claims of the response, and of the expected answer."""
@@ -149,11 +154,11 @@ class ClaimSteps(ItemSteps):
         """Ask for the label of every claim, where each side has some; then sum them up."""
         claims = state["claims"]
         if {claim["of"] for claim in claims} == {*self._sides(state)}:
-            claims = self._labelled(claims, await self._asked(state, account))
+            claims = self._labelled(claims, await self._checked(state, account))
             emit_each("claim", "check", claims)
         return self._total(state, claims, account)
 
-    def _asked(self, state: ClaimState, account: Account) -> Asked:
+    async def _checked(self, state: ClaimState, account: Account) -> Reply:
         """Ask for the label of every claim."""
         item, claims = self._item(state), state["claims"]
         fields = material(item, [claim["claim"] for claim in claims])
@@ -172,7 +177,7 @@ class ClaimSteps(ItemSteps):
             partial=lax_shape(tuple(names)),
         )
         instructions = instructions_block(self.options.instructions)
-        return ask(question, {**variables, "instructions": instructions}, account)
+        return await ask(question, {**variables, "instructions": instructions}, account)
 
     def _labelled(self, unlabelled: Sequence[Claim], reply: Reply) -> list[Claim]:
         """The claims with the labels that could be read."""

@@ -12,7 +12,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 
 from langchain_judges.asking.account import Account
-from langchain_judges.asking.ask import Asked, Question, ask
+from langchain_judges.asking.ask import Question, ask
 from langchain_judges.asking.effects import Update, emit_each, gather
 from langchain_judges.asking.reading import Problem, check, lax_shape
 from langchain_judges.errors import OptionError
@@ -24,13 +24,12 @@ from langchain_judges.methods.items import (
     SOURCE,
     WHOLE_ITEM,
     ItemState,
-    ItemSteps,
     item_of,
     material,
 )
 from langchain_judges.methods.lookups import findings
 from langchain_judges.methods.pairs import examples_in, instructions_block
-from langchain_judges.methods.rubric.claims import CLAIM_SCHEMA, ClaimSteps
+from langchain_judges.methods.rubric.claims import CLAIM_SCHEMA, ClaimSteps, RubricSteps
 from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.options import LabelOptions, RubricOptions
 from langchain_judges.methods.rubric.prompts import (
@@ -49,7 +48,6 @@ from langchain_judges.methods.rubric.prompts import (
     numbered_steps,
 )
 from langchain_judges.methods.rubric.replies import (
-    CriteriaWork,
     CriterionScore,
     RubricResult,
     RubricState,
@@ -116,7 +114,7 @@ _ALTERNATIVES = 20
 
 
 @dataclass(frozen=True)
-class LabelSteps(ItemSteps):
+class LabelSteps(RubricSteps):
     """The steps of the judge.
 
     Attributes:
@@ -124,17 +122,8 @@ class LabelSteps(ItemSteps):
         min_valid: Fewest criteria that must be judged; default more than half.
     """
 
-    options: LabelOptions
     each: bool = False
     min_valid: int | None = None
-
-    def check(self, item: Item) -> None:
-        """Check that an item brings what its rubric needs."""
-        self.options.check(item)
-
-    def lacking(self, item: Item) -> str:
-        """Return what an item lacks of what its rubric is about; empty: nothing."""
-        return self.options.lacking(item)
 
     def consulted(self, state: ItemState) -> Mapping[str, object]:
         """The item as a prompt that looks things up shows it, and by what it is judged."""
@@ -148,65 +137,58 @@ class LabelSteps(ItemSteps):
 
     async def evaluate(self, state: RubricState, account: Account) -> Update:
         """Ask for the labels by all criteria at once, or by each in a call of its own."""
-        item, examples = item_of(state), examples_in(state)
-        positions = list(range(len(self.criteria(item))))
-        parts = [[position] for position in positions] if self.each else [positions]
-        lookups = state.get("lookups") or []
-        works = [
-            CriteriaWork(item=item, positions=part, examples=examples, lookups=lookups)
-            for part in parts
-        ]
-        found = await gather(
-            [self._evaluated(self._asked(work, account), work) for work in works]
-        )
+        criteria = self.criteria(item_of(state))
+        parts = [[each] for each in criteria] if self.each else [criteria]
+        found = await gather([self._labelled(part, state, account.part()) for part in parts])
         return self._total(state, [each for part in found for each in part], account)
 
-    def _asked(self, work: CriteriaWork, account: Account) -> Asked:
-        """Ask for the label of the response by one criterion or by several."""
-        criteria, item, examples = self._criteria_of(work), work["item"], work["examples"]
+    async def _labelled(
+        self, criteria: Sequence[Criterion], state: RubricState, account: Account
+    ) -> list[CriterionScore]:
+        """What one call finds by each criterion that can be read."""
+        item, subscores = item_of(state), list[CriterionScore]()
         name = criteria[0].name if self.each else str(item.get("id") or "")
-        lessons = [] if self._in_turns(item) else examples
-        fields = case(item, self.options)
-        fields["source"] += findings(work["lookups"])
-        corrections = block(lessons)
-        if corrections and self._is_whole(item):
-            corrections = WHOLE + corrections
-        variables = {
-            **self._criteria_words(criteria),
-            "steps": self._steps(item, LABELLED if examples and not lessons else ""),
-            "ask": ASK[self.options.explain].format(
-                each=" by each criterion" if len(criteria) > 1 else ""
-            )
-            + (ABSTAIN if self.options.abstain else ""),
-            "instructions": instructions_block(self.options.instructions),
-            "shared": corrections,
-            "examples": [] if lessons else self._turns(item, examples),
-        }
-        question = self._question(criteria, item)
-        return ask(question, {**fields, **variables}, account, unit=name)
-
-    async def _evaluated(self, asked: Asked, work: CriteriaWork) -> list[CriterionScore]:
-        """What was found by each criterion that could be read."""
-        reply = await asked
-        subscores: list[CriterionScore] = []
+        variables = self._variables(criteria, item, state)
+        reply = await ask(self._question(criteria, item), variables, account, unit=name)
         if reply.data is None:
             return subscores
-        criteria = self._criteria_of(work)
         for unit, criterion in zip(units_of(criteria), criteria, strict=True):
             part = reply.data.get(unit) if unit else reply.data
             names = self._names(criterion)
             data, problem = check(part, label_shape(names, self.options.explain))
+            if problem is None:
+                found = subscore(criterion, data, reply.measured.get(unit) or {})
+                subscores.append(found)
+                if found["label"] is None:
+                    problem = Problem("cannot_assess", found["reason"])
             if problem:
-                reply.failures.append(problem.failure("evaluate", criterion.name))
-                continue
-            probabilities = reply.measured.get(unit) or {}
-            found = subscore(criterion, data, probabilities)
-            subscores.append(found)
-            if found["label"] is None:
-                missing = Problem("cannot_assess", found["reason"])
-                reply.failures.append(missing.failure("evaluate", criterion.name))
+                account.fail([problem.failure("evaluate", criterion.name)])
         emit_each("subscore", "evaluate", subscores)
         return subscores
+
+    def _variables(
+        self, criteria: Sequence[Criterion], item: Item, state: RubricState
+    ) -> dict[str, object]:
+        """The variables of a prompt that asks by some criteria."""
+        examples, several = examples_in(state), len(criteria) > 1
+        lessons = [] if self._in_turns(item) else examples
+        fields = case(item, self.options)
+        fields["source"] += findings(state.get("lookups") or [])
+        corrections = block(lessons)
+        if corrections and self._is_whole(item):
+            corrections = WHOLE + corrections
+        ask_words = ASK[self.options.explain].format(
+            each=" by each criterion" if several else ""
+        )
+        return {
+            **fields,
+            **self._criteria_words(criteria),
+            "steps": self._steps(item, LABELLED if examples and not lessons else ""),
+            "ask": ask_words + (ABSTAIN if self.options.abstain else ""),
+            "instructions": instructions_block(self.options.instructions),
+            "shared": corrections,
+            "examples": [] if lessons else self._turns(item, examples),
+        }
 
     def _total(
         self, state: RubricState, found: Sequence[CriterionScore], account: Account
@@ -240,10 +222,6 @@ class LabelSteps(ItemSteps):
             lambda example: self._length(item, example),
             recaller.how,
         )
-
-    def _criteria_of(self, work: CriteriaWork) -> Sequence[Criterion]:
-        criteria = self.criteria(work["item"])
-        return [criteria[position] for position in work["positions"]]
 
     def _question(self, criteria: Sequence[Criterion], item: Item) -> Question:
         explain = self.options.explain

@@ -21,11 +21,10 @@ from langchain_judges.asking.reply_text import (
     spelling,
     spoken_label,
 )
-from langchain_judges.memory.example import Example
 from langchain_judges.methods.items import ItemResult, ItemState
-from langchain_judges.methods.lookups import Lookup, LookupState
+from langchain_judges.methods.lookups import LookupState
 from langchain_judges.methods.rubric.criteria import Criterion, Explain
-from langchain_judges.verdict import ConfidenceSource, Item, Label
+from langchain_judges.verdict import ConfidenceSource, Label
 
 
 class CriterionScore(TypedDict):
@@ -62,19 +61,6 @@ class RubricResult(ItemResult):
     """
 
     subscores: NotRequired[list[CriterionScore]]
-
-
-class CriteriaWork(TypedDict):
-    """Some criteria that are asked about together.
-
-    Attributes:
-        positions: Which of the criteria.
-    """
-
-    item: Item
-    positions: list[int]
-    examples: list[Example]
-    lookups: list[Lookup]
 
 
 def label_shape(labels: Sequence[Label], explain: Explain) -> type[BaseModel]:
