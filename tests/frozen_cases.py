@@ -314,5 +314,10 @@ CASES: dict[str, Case] = {
     # No judge of the cascades decides before the last, so that all are asked.
     **_combined("cascade", {"thresholds": [1.0]}),
     **_combined("jury", {}),
+    **_variations(
+        "cot",
+        summary_shot={"wording": "paper", "task": "summary", "shots": 1},
+        document_shot={"wording": "paper", "task": "document", "shots": 1},
+    ),
     **_variations("cot_sc", adaptive={"samples": 8, "adaptive": True}),
 }

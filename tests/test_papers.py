@@ -1,9 +1,14 @@
-"""Methods' pages name every table and figure of their papers, and places that exist."""
+"""Methods' pages name every table and figure of their papers, and places that exist.
+
+The tables of the papers' prompts are held to: what a prompt must ask and must not.
+"""
 
 import re
 from pathlib import Path
 
 from tests.cases import for_each
+from tests.frozen_cases import CASES
+from tests.test_frozen import run_case
 
 ROOT = Path(__file__).parents[1]
 PARTS = {
@@ -28,6 +33,30 @@ def test_every_table_and_figure_of_a_paper_is_on_the_page(paper, tables, figures
         named = {each for group in listed for span in re.split(", | and ", group)
                  for each in spelt_out(span)}  # fmt: skip
         assert {str(number) for number in numbers} <= named
+
+
+PROMPTS = [
+    (page, [cell.strip() for cell in line.strip().strip("|").split("|")])
+    for page, text in PARTS.items()
+    for line in text.partition("| preset, step |")[2].splitlines()[2:]
+    if line.startswith("|")
+]
+
+
+@for_each(("page", "cells"), PROMPTS)
+def test_a_prompt_of_a_paper_asks_what_its_page_says_and_nothing_else_it_names(page, cells):
+    _, place, asks, never = cells
+    (case, step), quoted = place.strip("`").split("`, "), re.compile(r"`([^`]+)`")
+    calls = [c for c in run_case(CASES[case])[1] if re.match(rf"(\w+:)?{step}\b", c.name)]
+    asked = [f"{call.shape}\n{call.prompt}" for call in calls]
+    assert asked, (page, place)
+    for text in asked:
+        assert not [part for part in quoted.findall(asks) if part not in text], (page, place)
+        assert not [part for part in quoted.findall(never) if part in text], (page, place)
+
+
+def test_every_paper_has_its_prompts_on_its_page():
+    assert {page for page, _ in PROMPTS} == set(PARTS)
 
 
 def spelt_out(span):

@@ -52,7 +52,7 @@ def step_of(prompt):
         return "aspects"
     if "side by side in a table" in prompt:
         return "table"
-    return "match" if "You compare two tables" in prompt else "preference"
+    return "match" if "<table-2-" in prompt else "preference"
 
 
 def respond(prompt):
@@ -379,6 +379,16 @@ def test_a_comparator_that_says_neither_is_replaced_by_a_coin_and_reported(text)
     assert result["verdict"]["preference"] == "A"
     again, _ = judged(answers={"match": answer}, samples=4, repairs=0)
     assert again["bracket"] == result["bracket"]
+
+
+def test_in_the_papers_wording_the_comparator_sees_the_texts_and_a_coin_breaks_its_ties():
+    even = json.dumps({"more_consistent": "tie", "justification": "x"})
+    result, model = judged(answers={"match": even}, samples=4, wording="paper")
+    assert [match["why"] for match in result["bracket"]] == ["equally consistent"] * 3
+    assert reasons(result) == []
+    prompt = next(p for p in model.prompts if step_of(p) == "match")
+    shown = [PAIR["input"], PAIR["output_a"], PAIR["output_b"]]
+    assert all(text in prompt for text in shown)
 
 
 def test_aspects_that_say_the_same_are_one_and_too_many_are_cut():

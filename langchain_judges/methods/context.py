@@ -121,7 +121,7 @@ class JudgeContext:
                 for what the memory recalls.
             ModelSetupError: A model cannot be made.
         """
-        prompts, version = prompt_set(templates or options.templates, options.prompts)
+        prompts, version = prompt_set(templates or options.prompt_texts, options.prompts)
         adapter = ModelAdapter(model, options.temperature)
         adapters = {
             step: ModelAdapter(other, options.temperature) if other else adapter

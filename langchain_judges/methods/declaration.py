@@ -262,6 +262,11 @@ class GraphOptions(AskingOptions):
     ] = None
     cache_first: bool = True
 
+    @property
+    def prompt_texts(self) -> Mapping[str, ChatPromptTemplate]:
+        """The prompt of each step."""
+        return self.templates
+
     def given(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return what `invoke` is given in the form that this graph takes."""
         return row

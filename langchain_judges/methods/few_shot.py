@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from typing import Annotated, NotRequired, Self
 
-import yaml
 from pydantic import model_validator
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.declaration import JudgeOptions
+from langchain_judges.methods.tasks import written
 from langchain_judges.options import Rule
 from langchain_judges.orders import Slot
 
@@ -35,6 +34,7 @@ class WorkedExample(TypedDict):
     Attributes:
         comparison: What decides, in one or two sentences.
         reasoning: The steps by which a chain of thought comes to it; default the comparison.
+        tasks: The tasks that it is an example of; default `helpful`.
     """
 
     input: str
@@ -44,15 +44,13 @@ class WorkedExample(TypedDict):
     comparison: str
     preferred: Slot
     reasoning: NotRequired[str]
+    tasks: NotRequired[list[str]]
 
 
-# Five worked examples; `shots=3` shows the first three.
-WORKED: tuple[WorkedExample, ...] = tuple(
-    yaml.load(
-        (files(__package__) / "worked_examples.yaml").read_text("utf-8"),
-        getattr(yaml, "CSafeLoader", yaml.SafeLoader),  # noqa: S506 - safe, and fast where it can
-    )
-)
+# Worked examples; `shots=3` shows the first three of those that fit the task.
+WORKED: tuple[WorkedExample, ...] = tuple(written("worked_examples.yaml"))
+# The most that are shown.
+MOST = 5
 
 # Put before the material where there are worked examples.
 EXAMPLES = """Worked examples of how this is done:
@@ -118,7 +116,12 @@ class FewShot(JudgeOptions):
 
     @property
     def _pool(self) -> Sequence[WorkedExample]:
-        return WORKED if self.examples is None else self.examples
+        if self.examples is not None:
+            return self.examples
+        # Those of the task first: a summary is no sum.
+        task = getattr(self, "task", "helpful")
+        fitting = sorted(WORKED, key=lambda each: task not in each.get("tasks", ["helpful"]))
+        return fitting[:MOST]
 
     @model_validator(mode="after")
     def _enough_examples(self) -> Self:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from statistics import fmean
 from typing import Any, Literal, NotRequired
 
+from langchain_core.prompts import ChatPromptTemplate
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.account import Account
+from langchain_judges.asking.ask import chat_prompt
 from langchain_judges.asking.effects import Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.shown import RecallReport, RememberedPair, block, cut_failures
 from langchain_judges.methods.context import RowSteps
-from langchain_judges.methods.declaration import JudgeOptions
+from langchain_judges.methods.declaration import GraphOptions, JudgeOptions
 from langchain_judges.methods.lookups import Lookup, findings
+from langchain_judges.methods.tasks import Wording, written
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, in_slots, prefer
 from langchain_judges.rows.checks import check_pair
 from langchain_judges.rows.fences import fence
@@ -91,6 +95,39 @@ BY_ITSELF = "Score each by itself; equal scores are fine."
 RIGHT_SCORES = """a wrong final answer gets {wrong}, a right one {right}, a missing or cut-off \
 one {low}. Of code, lists or open answers, score the share that holds."""
 """How what is right or wrong is scored."""
+
+
+@cache
+def paper_prompts(method: str) -> dict[str, ChatPromptTemplate]:
+    """The prompts of a method in its paper's wording, by step, where they are not ours too."""
+
+    def whole(text: str) -> str:
+        return re.sub(r"\[([A-Z_]+)\]", lambda name: str(globals()[name[1]]), text)
+
+    prompts = written("papers.yaml").get(method, {})
+    return {step: chat_prompt(*map(whole, own.values())) for step, own in prompts.items()}
+
+
+class Worded(GraphOptions):
+    """What a method takes whose paper asks otherwise than we do.
+
+    Attributes:
+        wording: `"own"`, or `"paper"`: what the paper's prompts ask and nothing more, in our
+            words.
+    """
+
+    wording: Wording = "own"
+
+    @classmethod
+    def texts(cls, wording: Wording) -> Mapping[str, ChatPromptTemplate]:
+        """The prompt of each step in a wording."""
+        own = paper_prompts(cls.method) if wording == "paper" else {}
+        return {**cls.templates, **own}
+
+    @property
+    def prompt_texts(self) -> Mapping[str, ChatPromptTemplate]:
+        """The prompt of each step."""
+        return self.texts(self.wording)
 
 
 class PairState(RememberedPair, total=False):
@@ -262,9 +299,11 @@ def _right_spans(low: int, high: int, quarter: int) -> dict[str, str]:
     }
 
 
-def plan_words(max_criteria: int) -> str:
+def plan_words(max_criteria: int, wording: Wording = "own") -> str:
     """Return how many criteria a plan is asked for."""
     several = f"1 to {max_criteria} criteria, the fewest that suffice,"
+    if wording == "paper":
+        several = f"up to {max_criteria} criteria"
     return several if max_criteria > 1 else "1 criterion"
 
 

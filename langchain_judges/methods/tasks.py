@@ -8,14 +8,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from functools import cache
+from importlib.resources import files
+from typing import Annotated, Any, Literal
 
+import yaml
 from pydantic import BeforeValidator
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.options import Rule
 from langchain_judges.rows.texts import transcript, user_turns
+
+# Whose words a prompt asks with: ours, or what the paper asks and nothing more.
+Wording = Literal["own", "paper"]
+
+
+@cache
+def written(name: str) -> Any:
+    """Data of a YAML file beside this module."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the first is much faster
+    return yaml.load((files(__package__) / name).read_text("utf-8"), loader)  # noqa: S506
 
 
 class Task(TypedDict):
@@ -105,6 +118,21 @@ TASKS: dict[str, Task] = {
 }
 """The papers' tasks by name (RLAIF-HH helpful and harmless, TL;DR and CNN/DM, TREC News),
 conversations, and `response`, whose words fit a request as well as a text to read."""
+
+
+def worded(name: str, task: Task, wording: Wording) -> Task:
+    """The words of a task; in the paper's wording, the question and what it adds to it.
+
+    Args:
+        name: Of the task; `"own"` for the caller's.
+        task: The task.
+        wording: Whose words they are.
+    """
+    if wording == "own":
+        return task
+    added = task["quality"] if name == "own" else written("papers.yaml")["tasks"].get(name, "")
+    return {**task, "question": f"{task['question']} {added}".strip()}
+
 
 _OWN = ["about", "everyone", "panel", "sought"]
 

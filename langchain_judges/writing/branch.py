@@ -131,7 +131,7 @@ class BranchWriter(WriterOptions):
 
     method = "branch"
     summary = "Branch-Solve-Merge: concepts in groups, a draft of each, merged and rewritten."
-    presets = {"paper": {"rewrites": 0}}
+    presets = {"paper": {"wording": "paper", "rewrites": 0}}
     templates = texts.PROMPTS
 
     groups: Annotated[int, Ge(2), Le(256)] = 2
@@ -180,7 +180,9 @@ class _BranchSolveMerge(Writer[BranchWriter]):
     async def solve(self, state: WriteState, account: Account) -> Update:
         """Draft a text with the concepts of each group."""
         groups = _groups(state)
-        part = texts.PART if len(groups) > 1 else ""
+        # The paper's drafts are whole stories of half of the concepts.
+        in_parts = len(groups) > 1 and self.options.wording == "own"
+        part = texts.PART if in_parts else ""
         drafts = []
         for n, group in enumerate(groups, 1):
             place = part.format(number=n, parts=len(groups))

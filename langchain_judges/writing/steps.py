@@ -16,7 +16,7 @@ from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import Question, Reply, ask
 from langchain_judges.asking.effects import Update, emit
 from langchain_judges.methods.context import JudgeContext, StateSchema
-from langchain_judges.methods.declaration import GraphOptions
+from langchain_judges.methods.pairs import Worded
 from langchain_judges.rows.checks import check_task
 from langchain_judges.rows.fences import fence
 from langchain_judges.verdict import Failure, Usage
@@ -124,7 +124,7 @@ SCHEMA = StateSchema(WriteState, WriteResult, WritingTask)
 LONGEST_TEXT = 360
 
 
-class WriterOptions(GraphOptions):
+class WriterOptions(Worded):
     """What every writer takes.
 
     Attributes:
@@ -226,8 +226,9 @@ class Writer(Generic[Own]):
         token = fence(*texts_in.values(), *(part["text"] for part in parts))
         added, topic = self.options.instructions, about.get("topic")
         instruction = about.get("instruction") or texts.INSTRUCTION
-        # A length that the task states is not undercut.
+        # A length that the task states is not undercut; the paper's prompts state none.
         lengthless = instruction == texts.INSTRUCTION or not _LENGTH.search(instruction)
+        lengthless = lengthless and self.options.wording == "own"
         drafts = [
             (texts.DRAFT if part["concepts"] else texts.ATTEMPT).format(
                 number=n,

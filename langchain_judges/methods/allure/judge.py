@@ -34,6 +34,14 @@ Instruct = Literal["bare", "criteria", "steps"]
 _PAPER = {"recall": "all", "explain": "none", "show_task": False}
 
 
+# Of the paper's second experiment: four steps (section 5).
+_STEPS_OF_SUMMARIES = (
+    "Read the source closely: its facts and details.",
+    "Read the examples, where there are any, and learn from them how to label.",
+    "Compare the response with the source: is there anything in it that the source does not "
+    "bear out?",
+    "Give the label.",
+)
 # Of the paper's first experiment, whose prompt shows no task.
 _STEPS = (
     "Read the expected answer.",
@@ -90,7 +98,7 @@ class ALLURE(LabelOptions):
         "steps": {"steps": _STEPS, "recall": "none"},
         "examples": {"steps": _STEPS},
         "e1": {**_PAPER, "rubric": "correctness", "steps": _STEPS},
-        "e2": {**_PAPER, "rubric": "groundedness"},
+        "e2": {**_PAPER, "rubric": "groundedness", "steps": _STEPS_OF_SUMMARIES},
     }
 
     labels: Labels = (0, 1)

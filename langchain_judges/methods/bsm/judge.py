@@ -135,7 +135,7 @@ class BSMSteps(PairSteps):
             "fence_request": fence(request),
             "request": request,
             **self.frame(pair_of(state), lessons and lessons + texts.LESSONS),
-            "count": plan_words(options.max_criteria),
+            "count": plan_words(options.max_criteria, options.wording),
         }
         unit = ORDER_NAMES[order] if order else ""
         return await ask(question, variables, account, unit=unit, order=order)
@@ -170,7 +170,7 @@ class BSMSteps(PairSteps):
         options, name = self.options, criterion["name"]
         words = criterion["description"] or texts.UNDESCRIBED
         rule = f"\nWork out first what is right: {self.scale['right']}"
-        asks_right = name.casefold().startswith(texts.NAMED_RIGHT)
+        asks_right = options.wording == "own" and name.casefold().startswith(texts.NAMED_RIGHT)
         variables = {
             **self.material(pair, order),
             **self.scale,

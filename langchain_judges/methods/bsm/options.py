@@ -20,6 +20,7 @@ from langchain_judges.methods.declaration import (
     check_quorum,
 )
 from langchain_judges.methods.lookups import LookupOptions
+from langchain_judges.methods.pairs import Worded
 from langchain_judges.methods.replies import (
     SUBSCORES,
     PlanLine,
@@ -59,7 +60,7 @@ Criteria = Annotated[
 ]
 
 
-class BSM(LookupOptions):
+class BSM(LookupOptions, Worded):
     """Create a Branch-Solve-Merge judge of pairs (Saha et al. 2023, section 3, Algorithm 1).
 
     `branch` plans up to `max_criteria` criteria from the request alone; `solve` scores both
@@ -109,7 +110,7 @@ class BSM(LookupOptions):
     summary = "Branch-Solve-Merge: a plan of criteria, each scored in both orders, summed."
     few = {"criteria": ["Depth", "Tone"]}
     presets = {
-        "paper": {"reuse_plan": False, "explain_first": False},
+        "paper": {"wording": "paper", "reuse_plan": False, "explain_first": False},
         "neural_merge": {"merge": "model"},
         "self_consistency": {"samples": 5},
         "ten_points": {"scale": (1, 10)},

@@ -60,7 +60,7 @@ from langchain_judges.methods.replies import (
     plan_shape,
     scores_shape,
 )
-from langchain_judges.methods.tasks import settle
+from langchain_judges.methods.tasks import settle, worded
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order
 from langchain_judges.verdict import Failure, Pair, not_judged
@@ -111,7 +111,7 @@ class BaselineSteps(PairSteps):
     async def plan(self, state: DirectState, account: Account) -> Update:
         """Ask for criteria from the request alone."""
         question = self.context.question("plan", plan_shape(self.form.max_criteria))
-        count = {"count": plan_words(self.form.max_criteria)}
+        count = {"count": plan_words(self.form.max_criteria, self.options.wording)}
         reply = await ask(question, {**self.request(pair_of(state)), **count}, account)
         plan = distinct_criteria(reply.data["criteria"]) if reply.data else []
         criteria = plan[: self.form.max_criteria]
@@ -263,7 +263,7 @@ class BaselineSteps(PairSteps):
         """Return the words of the task; none where the prompt has its own question."""
         if self.form.task is None:
             return {}
-        _, task = settle(self.form.task, pair)
+        task = worded(*settle(self.form.task, pair), self.options.wording)
         return {**task, "about": task["about"].replace("{noun}", self.noun)}  # type: ignore[dict-item]
 
 
@@ -297,7 +297,6 @@ def build(options: Baseline, model: str | BaseChatModel) -> JudgeGraph:
         steps,
         StateSchema(DirectState, options.result),
         examples_in=("judge",),
-        templates=options.prompt_texts,
     )
     judge = BaselineSteps(context, options)
     phases = [judge.plan, judge.judge] if options.form.max_criteria else [judge.judge]

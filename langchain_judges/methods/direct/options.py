@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from annotated_types import Ge
 from langchain_core.prompts import ChatPromptTemplate
@@ -25,6 +25,7 @@ from langchain_judges.methods.direct.replies import (
 )
 from langchain_judges.methods.few_shot import FewShot, WorkedExample
 from langchain_judges.methods.lookups import LookupOptions
+from langchain_judges.methods.pairs import Worded
 from langchain_judges.methods.replies import SUBSCORES
 from langchain_judges.methods.tasks import ASPECTS, AboutTask, AutoTask
 from langchain_judges.options import Rule, Scale
@@ -81,7 +82,7 @@ class Form(NamedTuple):
         return self.min_valid or replies // 2 + 1
 
 
-class Baseline(LookupOptions):
+class Baseline(LookupOptions, Worded):
     """What all baselines share.
 
     Attributes:
@@ -101,11 +102,6 @@ class Baseline(LookupOptions):
         """What is asked in each order."""
         options = {name: getattr(self, name) for name in Form._fields if hasattr(self, name)}
         return Form(**options)
-
-    @property
-    def prompt_texts(self) -> Mapping[str, ChatPromptTemplate]:
-        """The prompt of each step."""
-        return self.templates
 
     @property
     def worked(self) -> Sequence[WorkedExample]:
@@ -179,12 +175,16 @@ class Relative(FewShot, ByCriteria):
 
     method = "relative"
     summary = "Zero-shot relative: which is better, or a tie; both orders must agree."
-    presets = {"one_order": {"orders": "none"}}
+    presets = {"paper": {"wording": "paper"}, "one_order": {"orders": "none"}}
     budgets = (Budget(2),)
     templates = {"judge": texts.RELATIVE}
     reads = "label"
 
     orders: OrderRule = "strict"
+
+
+# The papers ask for the scores, then for why.
+SCORES_FIRST = {"paper": {"wording": "paper", "explain_first": False}}
 
 
 class ScoresBoth(Baseline):
@@ -221,7 +221,7 @@ class Absolute(ScoresBoth, ByCriteria):
 
     method = "absolute"
     summary = "Zero-shot absolute: two scores in one call; both orders must agree."
-    presets = {"paper": {"explain_first": False}, "five_points": {"scale": (1, 5)}}
+    presets = {**SCORES_FIRST, "five_points": {"scale": (1, 5)}}
     budgets = (Budget(2),)
     templates = {"judge": texts.ABSOLUTE}
 
@@ -263,6 +263,7 @@ class Direct(AboutATask):
     method = "direct"
     summary = "Direct prompting: one call, A or B."
     presets = {
+        "paper": {"wording": "paper"},
         "with_aspects": {"aspects": list(ASPECTS)},
         "both_orders": {"orders": "strict"},
     }
@@ -273,6 +274,13 @@ class Direct(AboutATask):
         Sequence[str] | None, AfterValidator(_distinct), Rule("a list of distinct names")
     ] = None
     orders: OrderRule = "none"
+
+
+SHOWN: Mapping[str, Mapping[str, Any]] = {
+    "paper": {"wording": "paper"},
+    "one_shot": {"shots": 1},
+    "few_shot": {"shots": 5},
+}
 
 
 class ChainOfThought(FewShot, AboutATask):
@@ -295,7 +303,7 @@ class ChainOfThought(FewShot, AboutATask):
 
     method = "cot"
     summary = "Chain of thought: one call that reasons first, then A or B."
-    presets = {"one_shot": {"shots": 1}, "few_shot": {"shots": 5}}
+    presets = SHOWN
     budgets = (Budget(1),)
     templates = {"judge": texts.COT}
 
@@ -327,7 +335,7 @@ class LLMScore(Baseline):
 
     method = "llm_score"
     summary = "DRPE's judge without roles: one choice, weighed by its token confidence."
-    presets = {"both_orders": {"orders": "strict"}}
+    presets = {"paper": {"wording": "paper"}, "both_orders": {"orders": "strict"}}
     budgets = (Budget(1),)
     templates = {"judge": texts.LLM_SCORE}
     result = LLMScoreResult
@@ -368,7 +376,7 @@ class PlanSolve(ScoresBoth):
 
     method = "plan_solve"
     summary = "Plan & solve: a plan of criteria, then all of them scored in one call."
-    presets = {"paper": {"explain_first": False}, "ten_points": {"scale": (1, 10)}}
+    presets = {**SCORES_FIRST, "ten_points": {"scale": (1, 10)}}
     budgets = (Budget(3),)
     result_tables = (ANSWERS, SUBSCORES)
     templates = {"plan": texts.PLAN, "judge": texts.SOLVE}
@@ -412,7 +420,7 @@ class SelfConsistency(FewShot, AboutATask):
 
     method = "cot_sc"
     summary = "Self-consistency of SC²'s paper: the majority of eight chains of thought."
-    presets = {"one_shot": {"shots": 1}, "few_shot": {"shots": 5}}
+    presets = SHOWN
     few = {"samples": 3}
     budgets = (Budget(0, 1, "samples"),)
     templates = {"judge": texts.COT}
@@ -442,7 +450,8 @@ class SelfConsistency(FewShot, AboutATask):
     @property
     def prompt_texts(self) -> Mapping[str, ChatPromptTemplate]:
         """The prompt of each step."""
-        return {"judge": texts.COT if self.prompt == "cot" else texts.RELATIVE}
+        kind: type[Baseline] = ChainOfThought if self.prompt == "cot" else Relative
+        return kind.texts(self.wording)
 
     @property
     def order_rule(self) -> OrderRule:

@@ -30,6 +30,7 @@ from langchain_judges.methods.sc2.replies import (
     Aspects,
     ComparisonTable,
     Decision,
+    EvenDecision,
     PreferenceReply,
     Preferred,
     SC2Result,
@@ -182,11 +183,12 @@ class SC2Steps(PairSteps):
 
     @cached_property
     def _match_question(self) -> Question:
-        return self.context.question("match", Decision, parse=DECISION.parse, label="{unit}")
+        shape = Decision if self.options.wording == "own" else EvenDecision
+        return self.context.question("match", shape, parse=DECISION.parse, label="{unit}")
 
     async def _match(
         self,
-        pair: Pair,
+        pair: ShownPair,
         match: TableMatch,
         tables: Mapping[int, ComparisonTable],
         account: Account,
@@ -194,21 +196,23 @@ class SC2Steps(PairSteps):
         """A match, won by the more consistent table; by a coin where the reply says neither."""
         first, second = (in_prompt(tables[number]["rows"]) for number in match["tables"])
         variables = {
-            "fence_1": fence(first),
-            "fence_2": fence(second),
+            **self._material(pair, "AB"),
+            "table_fence_1": fence(first),
+            "table_fence_2": fence(second),
             "table_1": first,
             "table_2": second,
         }
         name, (one, other) = match_name(match), match["tables"]
         reply = await ask(self._match_question, variables, account, unit=name)
-        if reply.data:
-            winner = one if reply.data["more_consistent"] == "1" else other
+        said = reply.data["more_consistent"] if reply.data else None
+        if reply.data and said != "tie":
+            winner = one if said == "1" else other
             why = " ".join(reply.data["justification"].split())[:500]
             why = naming(why, {"1": f"{one}", "2": f"{other}"}, "table")
             decided = won(match, winner, "comparator", why)
         else:
             coin = seeded(self._chance(pair), "neither", name)
-            why = "the comparator's reply could not be used"
+            why = "equally consistent" if said else "the comparator's reply could not be used"
             decided = won(match, coin.choice(sorted(match["tables"])), "coin", why)
         emit("match", "match", decided)
         return decided
@@ -245,7 +249,8 @@ class SC2Steps(PairSteps):
     ) -> PreferenceReply | None:
         """The text that one reply prefers, shown the table where there is one."""
         rows = in_prompt(table["rows"], order) if table else ""
-        shown = texts.TABLE_MATERIAL.format(table_fence=fence(rows), table=rows)
+        note = texts.TABLE_NOTES[self.options.wording]
+        shown = texts.TABLE_MATERIAL.format(table_fence=fence(rows), table=rows, note=note)
         variables = {
             **self._material(pair, order, prefers=True),
             "table": shown if rows else "",

@@ -9,12 +9,13 @@ from pydantic import PlainValidator
 
 from langchain_judges.methods.declaration import Budget, OtherModel, Seed
 from langchain_judges.methods.few_shot import FewShot
+from langchain_judges.methods.pairs import Worded
 from langchain_judges.methods.sc2 import prompts as texts
 from langchain_judges.methods.sc2.aspects import AspectsLike, read_aspects
 from langchain_judges.methods.sc2.replies import Inference
 from langchain_judges.methods.sc2.tables import EVIDENCE
 from langchain_judges.methods.sc2.tally import most_comparisons
-from langchain_judges.methods.tasks import ASPECTS, AboutTask, Task, read_task
+from langchain_judges.methods.tasks import ASPECTS, AboutTask, Task, read_task, worded
 from langchain_judges.options import Owner
 from langchain_judges.orders import OrderRule
 
@@ -33,7 +34,7 @@ AspectsOption = Annotated[
 ]
 
 
-class SC2(FewShot):
+class SC2(FewShot, Worded):
     """Create a judge that compares by tables before it prefers (Yan et al. 2023, SC²).
 
     `aspects` names what the texts can be compared in; `table` samples |C| tables of what
@@ -84,7 +85,7 @@ class SC2(FewShot):
     summary = "SC²: tables of what is shared and what differs; the most consistent decides."
     few = {"aspects": ["Tone", "Depth"], "samples": 4}
     presets = {
-        "paper": {"samples": 8, "inference": "tournament", "aspects": list(ASPECTS)},
+        "paper": {"wording": "paper", "aspects": list(ASPECTS)},
         "one_table": {"samples": 1},
         "random": {"inference": "random"},
         "exact": {"inference": "exact"},
@@ -114,7 +115,8 @@ class SC2(FewShot):
     @property
     def aim(self) -> Task:
         """What the preference is about."""
-        return read_task(self.task)
+        name = self.task if isinstance(self.task, str) else "own"
+        return worded(name, read_task(self.task), self.wording)
 
     @property
     def tables(self) -> int:

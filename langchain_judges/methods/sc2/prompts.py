@@ -74,12 +74,12 @@ is; no cell repeats another of its row.""",
 
 MATCH = chat_prompt(
     "You compare two tables. " + MATERIAL_RULE,
-    """<table-1-{fence_1}>
+    """<table-1-{table_fence_1}>
 {table_1}
-</table-1-{fence_1}>
-<table-2-{fence_2}>
+</table-1-{table_fence_1}>
+<table-2-{table_fence_2}>
 {table_2}
-</table-2-{fence_2}>
+</table-2-{table_fence_2}>
 
 Both tables set the same two responses side by side: what both have in an aspect, what only \
 response 1 has, what only response 2 has. The better table repeats itself less. A repeat is an \
@@ -97,10 +97,10 @@ Name the repeats of each table in one or two sentences, then the better one, 1 o
 with fewer repeats; of equally many, the one in which fewer cells say none, then the one with \
 more entries.""",
 )
-"""Asks which of two tables is more consistent (section 3.2, figure 19). Returns `Decision`.
+"""Asks which of two tables is more consistent (section 3.2). Returns `Decision`.
 
-It sees the tables alone. The demonstration is ours; the paper's were written by experts and are
-not printed. Its template has the same name for texts and tables.
+It sees the tables alone; figure 19 is in `papers.yaml`, with demonstrations of ours: the
+paper's are not printed.
 """
 
 PREFERENCE = chat_prompt(
@@ -129,11 +129,16 @@ TABLE_MATERIAL = """<table-{table_fence}>
 {table}
 </table-{table_fence}>
 
-The table sets the responses side by side. It may be wrong or incomplete: where the responses \
-say otherwise, go by them.
+{note}
 
 """
-"""Added to PREFERENCE where there is a table."""
+"""Added to PREFERENCE where there is a table, with what it is."""
+
+TABLE_NOTES = {
+    "own": "The table sets the responses side by side. It may be wrong or incomplete: where "
+    "the responses say otherwise, go by them.",
+    "paper": "The table is an analysis of what the responses share and where they differ.",
+}
 
 CONTEXT = """<request-{fence}>
 {request}

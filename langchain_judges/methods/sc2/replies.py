@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.reading import lax_shape, shape_of
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.methods.replies import ChoiceFields
-from langchain_judges.orders import Order, Slot
+from langchain_judges.orders import Order, Slot, SlotOrTie
 from langchain_judges.verdict import Preference
 
 # Strings of full length for which a table has room, where a model's replies are cut soon.
@@ -158,6 +158,12 @@ class Decision(BaseModel):
 
     justification: str
     more_consistent: Slot
+
+
+class EvenDecision(Decision):
+    """The same, or that both are equally consistent."""
+
+    more_consistent: SlotOrTie  # type: ignore[assignment]
 
 
 class Preferred(BaseModel):
