@@ -2,6 +2,7 @@
 
 import json
 import os
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 from langchain_judges import FailureMemory
 from langchain_judges.cli import app, key_questions
 from langchain_judges.cli.audit import AuditDesk
+from langchain_judges.report.labelling import AnswerFile
 from langchain_judges.report.terminal import proposal_screen
 from langchain_judges.testing import reply
 from tests.cases import for_each
@@ -266,9 +268,10 @@ def test_keys_are_taken_from_a_terminal_one_by_one_without_enter(tmp_path, monke
             os.write(master, next(presses))
             return key_questions.read_key()
 
-        file = key_questions.AnswerFile(tmp_path / "r.jsonl", "answer")
+        file = AnswerFile(tmp_path / "r.jsonl", itemgetter("id"))
         assert AuditDesk(console, press, file, request).go_through(proposals) == 0
+        file.close()
     os.close(master)
-    answers = [(a["answer"], a.get("mode")) for a in file.answers]
+    answers = [(a["answer"], a.get("mode")) for a in file.answers.values()]
     assert answers == [("check_wrong", None), ("mode", "own"), ("reject", None)]
     assert "\x1b[2J" in (tmp_path / "screen").read_text()

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
+from operator import itemgetter
 
+import pytest
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app
-from langchain_judges.cli.key_questions import AnswerFile
-from langchain_judges.cli.label import chosen, doubts, sides
+from langchain_judges.errors import InputError, OptionError, OutputError
+from langchain_judges.report.labelling import (
+    AnswerFile,
+    LabelFile,
+    Questionnaire,
+    chosen,
+    doubts,
+    sides,
+)
 from langchain_judges.testing import reply
+from tests.cases import for_each
 from tests.judged_rows import data_of, run_of
 from tests.test_direct import respond
 
@@ -26,7 +36,8 @@ def label(*arguments, keys):
 
 
 def labels(path):
-    return {row["id"]: row["label"] for row in map(json.loads, path.read_text().splitlines())}
+    rows = map(json.loads, path.read_text().splitlines())
+    return {row["id"]: row.get("label") for row in rows}
 
 
 def test_answers_name_the_text_that_stood_there(tmp_path):
@@ -49,20 +60,72 @@ def test_labelling_resumes_skips_and_takes_back(tmp_path):
     assert "3 in" in arguments
 
 
-def test_two_people_may_label_into_one_file(tmp_path):
+def test_a_second_writer_is_refused_until_the_first_has_closed_the_file(tmp_path):
     out = tmp_path / "l.jsonl"
-    ours, theirs = (AnswerFile(out, "label") for _ in range(2))
-    for number, file in enumerate([ours, theirs, ours]):
-        file.add({"id": number, "label": "A"})
-    ours.undo()
-    assert labels(out) == {0: "A", 1: "A"}
+    file = LabelFile(out)
+    file.say({"id": "a", "output": "x"}, "Ana", "", 1)
+    with pytest.raises(OutputError, match="Somebody else is writing answers"):
+        LabelFile(out)
+    file.close()
+    assert LabelFile(out).answered({"id": "a", "output": "x"}, "Ana") == {"": 1}
+
+
+def test_what_a_kill_left_of_the_last_line_is_dropped_and_no_other_line(tmp_path):
+    out = tmp_path / "l.jsonl"
+    out.write_text('{"id": "a", "label": 1}\n{"id": "b", "la')
+    file = AnswerFile(out, itemgetter("id"))
+    file.put({"id": "c", "label": 0})
+    file.close()
+    assert labels(out) == {"a": 1, "c": 0}
+    out.write_text('{"id": "a"\n{"id": "b"}\n')
+    with pytest.raises(InputError, match=r"l\.jsonl:1 is no answer"):
+        AnswerFile(out, itemgetter("id"))
+
+
+def test_each_person_is_kept_apart_and_the_row_says_what_most_say(tmp_path):
+    file, row = LabelFile(tmp_path / "l.jsonl"), {"id": "a", "output": "x", "label": 0}
+    for name, label in (("Ana", 1), ("Bo", 1), ("Cy", None)):
+        file.say(row, name, "", label)
+    file.say(row, "Ana", "tone", "rude")
+    line = json.loads((tmp_path / "l.jsonl").read_text())
+    # The label that the row came with counts as one more person's.
+    assert (line["label"], line["human_votes"]) == (1, [0, 1, 1])
+    assert line["labels"] == {"tone": "rude"}
+    assert [each["by"] for each in line["answers"]] == ["Bo", "Cy", "Ana"]
+    file.take_back(row, "Bo", "")
+    # One against one: nobody knows.
+    assert "label" not in json.loads((tmp_path / "l.jsonl").read_text())
+    file.close()
 
 
 def test_single_texts_take_digits(tmp_path):
     rows = [{"id": f"t{i}", "input": "q", "output": "text"} for i in range(3)]
     data, out = written(tmp_path / "d.jsonl", rows), tmp_path / "l.jsonl"
     label(data, "-o", out, "--labels", "12345", keys="95x1\n3")
-    assert list(labels(out).values()) == [5, 1, 3]
+    assert list(labels(out).values()) == [5, None, 1]
+    assert json.loads(out.read_text().splitlines()[1])["answers"][0]["label"] is None
+
+
+def test_words_are_chosen_by_their_place_and_criteria_are_asked_in_turn(tmp_path):
+    rows = [{"id": f"t{i}", "input": "q", "output": "text"} for i in range(2)]
+    data, out = written(tmp_path / "d.jsonl", rows), tmp_path / "l.jsonl"
+    words = ["--labels", "rude,polite", "--criterion", "tone", "--criterion", "facts=01"]
+    said = label(data, "-o", out, *words, "--name", "Ana", keys="21u01nOdd.\n0")
+    found = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["labels"] for row in found] == [
+        {"tone": "polite", "facts": 0},
+        {"tone": "rude", "facts": 0},
+    ]
+    assert "label" not in found[0]
+    assert found[1]["answers"][0] == {"by": "Ana", "labels": found[1]["labels"], "note": "Odd."}
+    assert "2 labelled now, 2 in" in said
+    assert "tone polite 1, tone rude 1" in said
+
+
+@for_each("text", ["1", "", "rude,rude", "rude polite", "a,"])
+def test_labels_that_cannot_be_told_apart_are_refused(text):
+    with pytest.raises(OptionError, match=r"`labels`"):
+        Questionnaire.read(text, ())
 
 
 def test_verdicts_are_doubtful_that_flip_fail_or_contradict():

@@ -189,7 +189,7 @@ REFUSED = {
     "compare pairs.jsonl --model m --method bsm --set seed=1": "--set is for the judge of",
     "compare pairs.jsonl --model m --method allure,bsm": "allure labels single texts",
     "compare pairs.jsonl --model gpt-m --method ,": "--method must be among",
-    "label pairs.jsonl -o l.jsonl --labels 11": "--labels must be different digits",
+    "label pairs.jsonl -o l.jsonl --labels 11": "--labels must be 2 to 10 different labels",
     "label pairs.jsonl -o .": "--out must name a file, and . is a folder",
     "trust": "name either --model",
     "trust --model fake": "name the rows to judge",

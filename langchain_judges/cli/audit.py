@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
@@ -22,7 +23,7 @@ from langchain_judges.cli.judge_flags import (
     set_options,
     tell_plan,
 )
-from langchain_judges.cli.key_questions import Answer, AnswerFile, Desk, read_key
+from langchain_judges.cli.key_questions import Desk, read_key
 from langchain_judges.cli.messages import (
     ctrl_c_as_exit,
     error_console,
@@ -42,6 +43,7 @@ from langchain_judges.cli.row_files import (
 from langchain_judges.errors import OptionError
 from langchain_judges.escaping import InertConsole, inert_json
 from langchain_judges.options import unknown_option
+from langchain_judges.report.labelling import Answer, AnswerFile
 from langchain_judges.runs.sources import Source
 from langchain_judges.runs.summary import counted
 
@@ -262,7 +264,7 @@ def _run(
                 draft = path.with_name(f"{path.name}.review-{thread}")
                 if (file := _review(state.interrupts[0].value, draft)) is None:
                     return None
-                step = Command(resume={answer["id"]: answer for answer in file.answers})
+                step = Command(resume=file.answers)
             _work(loop, step, config)
             if file:
                 file.path.unlink(missing_ok=True)
@@ -288,14 +290,14 @@ def _review(request: AuditRequest, draft: Path) -> AnswerFile | None:
     Returns:
         The file, None if the person stops before the end.
     """
-    file = AnswerFile(draft.with_name(f"{draft.name}-{request['round']}.jsonl"), "answer")
+    path = draft.with_name(f"{draft.name}-{request['round']}.jsonl")
     proposals = {proposal["id"]: proposal for proposal in request["proposals"]}
-    # A killed run may have taken those that are no longer asked; of several the last counts.
-    answers = {answer.get("id"): answer for answer in file.answers}
-    file.answers = [answer for id, answer in answers.items() if id in proposals]
-    desk = AuditDesk(InertConsole(highlight=False), read_key, file, request)
-    answered = [proposals.pop(answer["id"]) for answer in file.answers]
-    left = desk.go_through(proposals.values(), answered)
+    with closing(AnswerFile(path, lambda answer: str(answer.get("id")))) as file:
+        for id in file.answers.keys() - proposals.keys():
+            file.answers.pop(id)  # a killed run may have taken those that are no longer asked
+        answered = [proposals.pop(id) for id in file.answers]
+        desk = AuditDesk(InertConsole(highlight=False), read_key, file, request)
+        left = desk.go_through(proposals.values(), answered)
     if not left:
         return file
     say(
@@ -320,10 +322,11 @@ class AuditDesk(Desk["AuditProposal"]):
         request: Mapping[str, Any],
     ) -> None:
         """Open the desk with the notes that were taken before."""
-        super().__init__(console, key, file)
+        super().__init__(console, key)
+        self.file = file
         self.labels = {str(label): label for label in request["labels"]}
         self.modes = [mode["name"] for mode in request["modes"]]
-        self.notes = {answer["id"]: answer.get("note", "") for answer in file.answers}
+        self.notes = {id: answer.get("note", "") for id, answer in file.answers.items()}
         self.whole = ""
 
     def screen(self, question: AuditProposal, place: str) -> RenderableType:
@@ -349,6 +352,14 @@ class AuditDesk(Desk["AuditProposal"]):
         elif key == "v":
             self.whole = "" if self.whole == id else id
         return None
+
+    def keep(self, question: AuditProposal, answer: Answer) -> None:
+        """Write an answer down."""
+        self.file.put(answer)
+
+    def take_back(self, question: AuditProposal) -> None:
+        """Take the answer to a proposal back."""
+        self.file.drop(question["id"])
 
     def _choose(self, names: Sequence[str], *, own: bool = False) -> str | None:
         """Let the person choose by number or name; None if nothing was chosen."""

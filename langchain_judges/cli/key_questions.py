@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import sys
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
 
 from rich.console import Console, RenderableType
 
-from langchain_judges.errors import InputError
-from langchain_judges.rows.files import whole_file
+from langchain_judges.report.labelling import Answer
 
 try:
     import termios
@@ -24,7 +21,6 @@ except ImportError:  # Windows
     termios = None  # type: ignore[assignment]
 
 Question = TypeVar("Question")
-Answer = dict[str, Any]
 
 
 def read_key() -> str:
@@ -64,59 +60,12 @@ def _terminal_key() -> str:
         termios.tcsetattr(descriptor, termios.TCSANOW, before)
 
 
-def line_of(row: Mapping[str, object]) -> str:
-    """Return a row as a line of JSONL."""
-    return json.dumps(row, default=str) + "\n"
-
-
-class AnswerFile:
-    """Answers in a JSONL file; each is there before the next question is shown."""
-
-    def __init__(self, path: Path, field: str) -> None:
-        """Read what was answered before.
-
-        Args:
-            path: The file.
-            field: What every answer has.
-
-        Raises:
-            InputError: The file is damaged.
-        """
-        self.path = path
-        self.answers: list[Answer] = []
-        for number, line in enumerate(self._text().splitlines(), 1):
-            try:
-                answer = json.loads(line)
-                self.answers.append({**answer, field: answer[field]})
-            except (ValueError, TypeError, KeyError) as exc:
-                raise InputError(f"{path}:{number} has no {field}") from exc
-
-    def add(self, answer: Answer) -> None:
-        """Keep an answer, beside those that others have given since."""
-        self.answers.append(answer)
-        text = self._text()
-        self._save(text + ("\n" if text and text[-1] != "\n" else "") + line_of(answer))
-
-    def undo(self) -> None:
-        """Take the last answer back."""
-        before, _, after = self._text().rpartition(line_of(self.answers.pop()))
-        self._save(before + after)
-
-    def _text(self) -> str:
-        return self.path.read_text(encoding="utf-8") if self.path.exists() else ""
-
-    def _save(self, text: str) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(self.path) as draft:
-            draft.write_text(text, encoding="utf-8")
-
-
 class Desk(ABC, Generic[Question]):
-    """Where questions meet a person: a console, keys, and a file of answers."""
+    """Where questions meet a person: a console and keys."""
 
-    def __init__(self, console: Console, key: Callable[[], str], file: AnswerFile) -> None:
+    def __init__(self, console: Console, key: Callable[[], str]) -> None:
         """Open the desk, with nothing to answer yet."""
-        self.console, self.key, self.file = console, key, file
+        self.console, self.key = console, key
 
     @abstractmethod
     def screen(self, question: Question, place: str) -> RenderableType:
@@ -126,6 +75,14 @@ class Desk(ABC, Generic[Question]):
     def answer(self, question: Question, key: str) -> Answer | None:
         """Return what a key answers, None if it is no answer."""
 
+    @abstractmethod
+    def keep(self, question: Question, answer: Answer) -> None:
+        """Write an answer down."""
+
+    @abstractmethod
+    def take_back(self, question: Question) -> None:
+        """Take the answer to a question back."""
+
     def go_through(
         self, questions: Iterable[Question], answered: Iterable[Question] = ()
     ) -> int:
@@ -133,7 +90,7 @@ class Desk(ABC, Generic[Question]):
 
         Args:
             questions: What is to be answered.
-            answered: Whose answers end the file and may be taken back, in their order.
+            answered: Whose answers are there and may be taken back, in their order.
 
         Returns:
             How many have no answer, for the person stopped before.
@@ -155,9 +112,9 @@ class Desk(ABC, Generic[Question]):
             if key == "s":
                 left.rotate(-1)
             elif key == "u" and done:
-                self.file.undo()
                 left.appendleft(done.pop())
+                self.take_back(left[0])
             elif answer is not None:
-                self.file.add(answer)
+                self.keep(left[0], answer)
                 done.append(left.popleft())
         return len(left)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import random
 import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 from rich.columns import Columns
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
 from langchain_judges.cli.flags import Paths, RowFlags, unfolded
-from langchain_judges.cli.key_questions import Answer, AnswerFile, Desk, line_of, read_key
+from langchain_judges.cli.key_questions import Desk, read_key
 from langchain_judges.cli.messages import error_console, refusals_as_exits, say
 from langchain_judges.cli.row_files import (
     RowFile,
@@ -28,79 +27,27 @@ from langchain_judges.cli.row_files import (
     checked_rows,
     known_rows,
 )
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import InputError
 from langchain_judges.escaping import clean
+from langchain_judges.report.labelling import (
+    FIRST,
+    SURE,
+    Answer,
+    LabelFile,
+    Question,
+    Questionnaire,
+    chosen,
+    doubt_of,
+    doubts,
+    line_of,
+    mark_of,
+    sides,
+)
 from langchain_judges.rows.checks import kind_of_row
-from langchain_judges.runs.run_row import content_key
 from langchain_judges.runs.summary import counted
-from langchain_judges.verdict import decision
 
 if TYPE_CHECKING:
     from langchain_judges.runs.summary import Summary
-
-SURE, UNJUDGED = "sure", "not judged"
-UNSURE = 0.75
-"""A verdict of less confidence is doubtful."""
-FIRST = 50
-"""Rows to label first, where nothing says how many would settle the question."""
-
-
-def is_labelled(row: Mapping[str, object]) -> bool:
-    """Return whether people said anything of a row."""
-    names = ("label", "labels", "human_votes")
-    return any(row.get(name) not in (None, "", {}, []) for name in names)
-
-
-def doubt_of(verdict: Mapping[str, Any]) -> str:
-    """Return why a verdict is doubtful; `SURE` where it is not."""
-    confidence = verdict.get("confidence")
-    if decision(verdict) is None:
-        return UNJUDGED
-    if verdict.get("flipped"):
-        return "flipped"
-    return "unsure" if confidence is not None and confidence < UNSURE else SURE
-
-
-def doubts(
-    rows: Sequence[Mapping[str, object]], runs: Sequence[Sequence[Mapping[str, object]]]
-) -> list[str]:
-    """Return why the verdicts on each row are doubtful; `""` for a row that has a label."""
-    from langchain_judges.report.matched_rows import join
-
-    answers: list[set[object]] = [set() for _ in rows]
-    found: list[set[str]] = [set() for _ in rows]
-    for run in runs:
-        for judgment in join(run, rows).rows:
-            answers[judgment.place].add(judgment.answer)
-            found[judgment.place].add(doubt_of(judgment.verdict))
-    return [
-        "" if is_labelled(row) else _of_all(own, kinds)
-        for row, own, kinds in zip(rows, answers, found, strict=True)
-    ]
-
-
-def _of_all(answers: set[object], kinds: set[str]) -> str:
-    if None in answers or not answers:
-        return UNJUDGED
-    return "judges disagree" if len(answers) > 1 else min(kinds - {SURE}, default=SURE)
-
-
-def chosen(kinds: Sequence[str], number: int) -> list[int]:
-    """Return the places of the rows to label: half of them doubtful, and doubtful ones first.
-
-    Within the doubtful rows and within the others chance decides, so that the labels of either
-    part stand for all of it.
-
-    Args:
-        kinds: Of each row its doubt; empty: it has a label, or is none to label.
-        number: How many rows.
-    """
-    draw = random.Random(0)  # noqa: S311 - no secret
-    doubtful = [place for place, kind in enumerate(kinds) if kind not in ("", SURE)]
-    others = [place for place, kind in enumerate(kinds) if kind == SURE]
-    most = max(number // 2, number - len(others))
-    first = draw.sample(doubtful, min(most, len(doubtful)))
-    return first + draw.sample(others, min(number - len(first), len(others)))
 
 
 def write_first(
@@ -158,28 +105,40 @@ class FirstToLabel:
             write_first(self.rows.at, self.kinds, FIRST, self.beside)
 
 
-def _mark(row: Mapping[str, object]) -> str:
-    return json.dumps([row.get("id"), content_key(row)], sort_keys=True)
-
-
-class LabelDesk(Desk[Mapping[str, Any]]):
+class LabelDesk(Desk["Asked"]):
     """Where rows meet a person."""
 
-    digits = "01"
-    """Labels of single texts."""
+    def __init__(
+        self, console: Console, key: Callable[[], str], file: LabelFile, name: str
+    ) -> None:
+        """Open the desk for a person."""
+        super().__init__(console, key)
+        self.file, self.name = file, name
 
-    def answer(self, question: Mapping[str, Any], key: str) -> Answer | None:
-        """Return the labelled row."""
-        label: object = None
-        if kind_of_row(question) == "item":
-            label = int(key) if key in self.digits else None
-        else:
-            label = dict(zip("12t", [*sides(question), "tie"], strict=True)).get(key)
-        return None if label is None else {**question, "label": label}
+    def answer(self, question: Asked, key: str) -> Answer | None:
+        """Return the label that a key gives, None where it cannot be said."""
+        choices = question.question.choices
+        if key == "x":
+            return {"label": None}
+        if key == "n":
+            note = self.console.input("note: ").strip()
+            self.file.keep(question.row, {**self._said(question), "note": note})
+        return {"label": choices[key]} if key in choices else None
 
-    def screen(self, question: Mapping[str, Any], place: str) -> RenderableType:
+    def keep(self, question: Asked, answer: Answer) -> None:
+        """Write the row with its label."""
+        self.file.say(question.row, self.name, question.question.name, answer["label"])
+
+    def take_back(self, question: Asked) -> None:
+        """Write the row without it."""
+        self.file.take_back(question.row, self.name, question.question.name)
+
+    def _said(self, question: Asked) -> Answer:
+        return self.file.said(question.row, self.name)
+
+    def screen(self, question: Asked, place: str) -> RenderableType:
         """Return the task and the text, or the texts without their names."""
-        row = question
+        row, asked = question
         names = ("reference", "expected", "source")
         parts: list[RenderableType] = [_panel("task", row.get("input"))]
         parts += [_panel(name, row[name]) for name in names if row.get(name)]
@@ -191,14 +150,24 @@ class LabelDesk(Desk[Mapping[str, Any]]):
             keys = "1 or 2 better · t tie"
         else:
             parts.append(_panel("text", row.get("output")))
-            keys = " ".join(self.digits) + " label"
-        parts.append(Text(f"{place} · {keys} · s skip · u undo · q stop", style="dim"))
+            named = (
+                key if key == str(label) else f"{key} {label}"
+                for key, label in asked.choices.items()
+            )
+            keys = " · ".join(named)
+        if note := self._said(question).get("note"):
+            parts.append(_panel("note", note))
+        what = f"{asked.name}: " if asked.name else ""
+        keys += " · x cannot say · n note · s skip · u undo · q stop"
+        parts.append(Text(f"{place} · {what}{keys}", style="dim"))
         return Group(*parts)
 
 
-def sides(row: Mapping[str, object]) -> str:
-    """Return which text of a pair stands first, by chance and the same on every run."""
-    return random.Random(_mark(row)).choice(("AB", "BA"))  # noqa: S311 - no secret
+class Asked(NamedTuple):
+    """A question about a row."""
+
+    row: Mapping[str, Any]
+    question: Question
 
 
 def _panel(title: str, text: object) -> Panel:
@@ -214,12 +183,17 @@ class LabelFlags:
     Attributes:
         verdicts: Results of a judge: doubtful rows come first; repeat it for several judges.
         budget: How many rows to label now.
-        labels: Labels of single texts, one digit each, such as 01 or 12345.
+        labels: Labels of single texts: digits such as 01 or 12345, or words, as in rude,polite.
+        criterion: Ask by this criterion, with labels of its own as in tone=rude,polite; repeat
+            it for several.
+        name: Your name: what several people say of a row is kept apart.
     """
 
     verdicts: Paths = None
     budget: Annotated[int, typer.Option(min=1)] = 20
     labels: str = "01"
+    criterion: Annotated[list[str] | None, typer.Option(metavar="NAME[=LABELS]")] = None
+    name: str = ""
 
 
 @unfolded
@@ -234,41 +208,69 @@ def label(
     """Label rows at a terminal; each answer is in the file before the next row is shown.
 
     The texts of a pair stand in either place by chance, and nothing says which is A. Keys:
-    1 and 2 name the better text, t a tie (of single texts a digit is the label), s skips,
-    u takes the last answer back, q stops. The same command resumes where it stopped.
+    1 and 2 name the better text, t a tie (of single texts each label has its key), x says that
+    it cannot be said, n notes why, s skips, u takes the last answer back, q stops. Criteria are
+    asked one after the other. The same command resumes where it stopped.
 
     Exit codes: 0 done or stopped, 2 wrong use.
 
     Examples:
         langchain-judges label rows.jsonl -o labels.jsonl --budget 50
-        langchain-judges label rows.csv --verdicts verdicts.csv -o labels.jsonl
+        langchain-judges label rows.csv --labels rude,polite -o labels.jsonl
     """
     from langchain_judges.report.matched_rows import read_verdicts
 
-    paths, labels = labelling.verdicts or [], labelling.labels
+    paths, by = labelling.verdicts or [], labelling.name
     with refusals_as_exits():
-        if not labels.isdigit() or len(set(labels)) != len(labels):
-            raise OptionError(f"--labels must be different digits, got {labels!r}")
+        asked = Questionnaire.read(labelling.labels, labelling.criterion or ())
         check_file("--out", out)
         check_not_read([Path(data), *paths], [out])
         runs = [run for path in paths for run in read_verdicts(path).values()]
         rows = list(checked_rows(known_rows(Path(data), _check_shown, table, runs), "row"))
-        answers = AnswerFile(out, "label")
-        known = {_mark(row) for row in answers.answers}
-        kinds = [
-            "" if _mark(row) in known else kind
-            for row, kind in zip(rows, doubts(rows, runs), strict=True)
-        ]
-    places = chosen(kinds, labelling.budget)
+        with closing(LabelFile(out)) as file:
+            places = _places(file, rows, doubts(rows, runs), asked, labelling)
+            desk = LabelDesk(error_console(), read_key, file, by)
+            questions = [
+                Asked(row, each)
+                for row in (rows[place] for place in places)
+                for each in asked.of(row)
+                if each.name not in file.answered(row, by)
+            ]
+            desk.go_through(questions)
+            now = {
+                mark_of(row) for row, each in questions if each.name in file.answered(row, by)
+            }
+            _tell(file, len(now))
+
+
+def _places(
+    file: LabelFile,
+    rows: Sequence[Mapping[str, Any]],
+    kinds: Sequence[str],
+    asked: Questionnaire,
+    labelling: LabelFlags,
+) -> list[int]:
+    """Return the places of the rows that a person labels now."""
+    kinds = [
+        ""
+        if {each.name for each in asked.of(row)} <= {*file.answered(row, labelling.name)}
+        else kind
+        for row, kind in zip(rows, kinds, strict=True)
+    ]
     if all(row.get("doubt") for row in rows):  # written by a run, in the order to label them
         places = [place for place, kind in enumerate(kinds) if kind]
-        places = places[: labelling.budget]
-    desk = LabelDesk(error_console(), read_key, answers)
-    desk.digits = labels
-    added = len(places) - desk.go_through([rows[place] for place in places])
-    counts = Counter(str(row["label"]) for row in answers.answers)
+        return places[: labelling.budget]
+    return chosen(kinds, labelling.budget)
+
+
+def _tell(file: LabelFile, now: int) -> None:
+    """Say how many rows were labelled, and how often each label was given."""
+    counts = Counter[str]()
+    for row in file.answers.values():
+        by_name = {"": row.get("label"), **(row.get("labels") or {})}
+        counts.update(f"{n} {v}".strip() for n, v in by_name.items() if v is not None)
     shares = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
-    say(f"{added} labelled now, {counts.total()} in {out}: {shares}.")
+    say(f"{now} labelled now, {len(file.answers)} in {file.path}: {shares or 'no label'}.")
 
 
 def _check_shown(row: object) -> None:

@@ -13,7 +13,7 @@ import typer
 
 from langchain_judges.cli.flags import BoundedRunFlags, Outs, Paths, RowFlags, unfolded
 from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec, tell_plan
-from langchain_judges.cli.label import FIRST, doubts, is_labelled, write_first
+from langchain_judges.cli.label import write_first
 from langchain_judges.cli.messages import (
     FAILED,
     SPENT,
@@ -36,6 +36,7 @@ from langchain_judges.cli.row_files import (
 from langchain_judges.errors import InputError, OptionError, OutputError
 from langchain_judges.escaping import InertConsole
 from langchain_judges.progress import busy
+from langchain_judges.report.labelling import FIRST, doubts, is_labelled
 from langchain_judges.runs.run_row import ResultRow, judged_row, outcome_of
 from langchain_judges.runs.summary import cause_of
 

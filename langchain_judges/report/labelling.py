@@ -1,0 +1,386 @@
+"""What people say of rows: which to ask first, what is asked of each, the file of answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.rows.checks import kind_of_row, number_in
+from langchain_judges.rows.files import whole_file, writing
+from langchain_judges.runs.results import ResultsInUse, claim
+from langchain_judges.runs.run_row import content_key
+from langchain_judges.verdict import Label, decision
+
+SURE, UNJUDGED = "sure", "not judged"
+UNSURE = 0.75
+"""A verdict of less confidence is doubtful."""
+FIRST = 50
+"""Rows to label first, where nothing says how many would settle the question."""
+WHOLE = ""
+"""The name of the question about all of a row; other names are criteria."""
+
+Answer = dict[str, Any]
+
+
+def is_labelled(row: Mapping[str, object]) -> bool:
+    """Whether people said anything of a row."""
+    names = ("label", "labels", "human_votes")
+    return any(row.get(name) not in (None, "", {}, []) for name in names)
+
+
+def doubt_of(verdict: Mapping[str, Any]) -> str:
+    """Why a verdict is doubtful; `SURE` where it is not."""
+    confidence = verdict.get("confidence")
+    if decision(verdict) is None:
+        return UNJUDGED
+    if verdict.get("flipped"):
+        return "flipped"
+    return "unsure" if confidence is not None and confidence < UNSURE else SURE
+
+
+def doubts(
+    rows: Sequence[Mapping[str, object]], runs: Sequence[Sequence[Mapping[str, object]]]
+) -> list[str]:
+    """Why the verdicts on each row are doubtful; `""` for a row that has a label."""
+    # Loaded on use: help needs nothing of it.
+    from langchain_judges.report.matched_rows import join
+
+    answers: list[set[object]] = [set() for _ in rows]
+    found: list[set[str]] = [set() for _ in rows]
+    for run in runs:
+        for judgment in join(run, rows).rows:
+            answers[judgment.place].add(judgment.answer)
+            found[judgment.place].add(doubt_of(judgment.verdict))
+    return [
+        "" if is_labelled(row) else _of_all(own, kinds)
+        for row, own, kinds in zip(rows, answers, found, strict=True)
+    ]
+
+
+def _of_all(answers: set[object], kinds: set[str]) -> str:
+    if None in answers or not answers:
+        return UNJUDGED
+    return "judges disagree" if len(answers) > 1 else min(kinds - {SURE}, default=SURE)
+
+
+def chosen(kinds: Sequence[str], number: int) -> list[int]:
+    """Places of the rows to label: half of them doubtful, and doubtful ones first.
+
+    Within the doubtful rows and within the others chance decides, so that the labels of either
+    part stand for all of it.
+
+    Args:
+        kinds: Of each row its doubt; empty: it has a label, or is none to label.
+        number: How many rows.
+    """
+    draw = random.Random(0)  # noqa: S311 - no secret
+    doubtful = [place for place, kind in enumerate(kinds) if kind not in ("", SURE)]
+    others = [place for place, kind in enumerate(kinds) if kind == SURE]
+    most = max(number // 2, number - len(others))
+    first = draw.sample(doubtful, min(most, len(doubtful)))
+    return first + draw.sample(others, min(number - len(first), len(others)))
+
+
+def mark_of(row: Mapping[str, object]) -> str:
+    """What tells a row from others: its id and its texts."""
+    return json.dumps([row.get("id"), content_key(row)], sort_keys=True)
+
+
+def sides(row: Mapping[str, object]) -> str:
+    """Which text of a pair stands first, by chance and the same on every run."""
+    return random.Random(mark_of(row)).choice(("AB", "BA"))  # noqa: S311 - no secret
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a person is asked about a row.
+
+    Attributes:
+        name: The criterion, or `WHOLE`.
+        choices: The label that each key gives.
+    """
+
+    name: str
+    choices: Mapping[str, Label]
+
+
+@dataclass(frozen=True)
+class Questionnaire:
+    """What is asked about each row, one question after the other.
+
+    Attributes:
+        labels: Labels of single texts.
+        criteria: By criterion its labels of single texts; empty: as `labels`.
+    """
+
+    labels: Sequence[Label] = (0, 1)
+    criteria: Mapping[str, Sequence[Label]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, labels: str, criteria: Sequence[str]) -> Questionnaire:
+        """The questions as they are named at the command line.
+
+        Args:
+            labels: Digits such as `01`, or words, as in `rude,polite`.
+            criteria: Each `NAME` or `NAME=LABELS`.
+
+        Raises:
+            OptionError: Labels are equal, or fewer than two or more than ten.
+        """
+        named = (each.partition("=") for each in criteria)
+        by_name = {name.strip(): own.strip() for name, _, own in named}
+        if WHOLE in by_name:
+            raise OptionError(f"a criterion needs a name, got {list(criteria)!r}")
+        return cls(
+            _labels_in(labels),
+            {n: _labels_in(own) if own else () for n, own in by_name.items()},
+        )
+
+    def of(self, row: Mapping[str, object]) -> list[Question]:
+        """The questions about a row.
+
+        A pair is asked as a whole first; a single text only where there is no criterion.
+        """
+        if kind_of_row(row) == "pair":
+            keys = dict(zip("12t", [*sides(row), "tie"], strict=True))
+            return [Question(name, keys) for name in (WHOLE, *self.criteria)]
+        asked = self.criteria or {WHOLE: self.labels}
+        return [Question(name, _keys(own or self.labels)) for name, own in asked.items()]
+
+
+def _labels_in(text: str) -> list[Label]:
+    parts = [each.strip() for each in text.split(",")] if "," in text else list(text.strip())
+    found: list[Label] = [number_in(each) for each in parts]
+    if not 2 <= len(found) <= 10 or len({*map(str, found)}) < len(found) or "" in found:
+        rule = "2 to 10 different labels, digits such as 01 or words such as rude,polite"
+        raise OptionError(f"`labels` must be {rule}, got {text!r}")
+    if "," not in text and not text.strip().isdigit():
+        raise OptionError(f"`labels` that are words have commas between them, got {text!r}")
+    return found
+
+
+def _keys(labels: Sequence[Label]) -> dict[str, Label]:
+    digits = [str(label) for label in labels]
+    if any(len(digit) > 1 or not digit.isdigit() for digit in digits):
+        digits = list("1234567890"[: len(labels)])
+    return dict(zip(digits, labels, strict=True))
+
+
+class AnswerFile:
+    """Answers in a JSONL file, one line each; one program at a time writes it.
+
+    Args:
+        path: The file; made with the first answer.
+        key: What tells answers apart: a later one takes the place of an earlier one.
+
+    Attributes:
+        answers: What was answered, by its key.
+
+    Raises:
+        InputError: The file is damaged.
+        OutputError: Somebody else is writing to it.
+    """
+
+    def __init__(self, path: Path, key: Callable[[Answer], str]) -> None:
+        """Keep others out, and read what was answered before."""
+        self.path, self.key = path, key
+        self.answers: dict[str, Answer] = {}
+        self._guard = path.with_name(f".{path.name}.lock")
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock: int | None = os.open(self._guard, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            claim(self._lock, path)
+            self._read()
+        except ResultsInUse as exc:
+            os.close(self._lock)
+            raise ResultsInUse(
+                f"Somebody else is writing answers to {path}; close it there, or name another "
+                "file."
+            ) from exc
+        except BaseException:
+            self.close()
+            raise
+
+    def put(self, answer: Answer) -> None:
+        """Write an answer; when this returns, it survives the death of the process.
+
+        Raises:
+            OutputError: The file cannot take it.
+        """
+        key = self.key(answer)
+        is_new = key not in self.answers
+        self.answers[key] = answer
+        if not is_new or not self.path.exists():
+            self._save()
+            return
+        with writing(self.path), self.path.open("ab") as file:
+            file.write(line_of(answer).encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+    def drop(self, key: str) -> None:
+        """Take an answer back."""
+        if self.answers.pop(key, None) is not None:
+            self._save()
+
+    def close(self) -> None:
+        """Let others write."""
+        if self._lock is not None:
+            self._guard.unlink(missing_ok=True)
+            os.close(self._lock)
+            self._lock = None
+
+    def _read(self) -> None:
+        text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
+        lines = text.split("\n")
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                answer = json.loads(line)
+                self.answers[self.key(answer)] = answer
+            except (ValueError, TypeError, KeyError, AttributeError) as exc:
+                if number < len(lines):  # else it is what a kill left of the last one
+                    raise InputError(f"{self.path}:{number} is no answer") from exc
+                self._save()
+        if text and text[-1] != "\n" and self.answers:
+            self._save()
+
+    def _save(self) -> None:
+        with writing(self.path), whole_file(self.path) as draft, draft.open("wb") as file:
+            file.writelines(line_of(each).encode() for each in self.answers.values())
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def line_of(row: Mapping[str, object]) -> str:
+    """A row as a line of JSONL."""
+    return json.dumps(row, default=str) + "\n"
+
+
+class LabelFile(AnswerFile):
+    """Labelled rows, with what each person answered under `answers`.
+
+    A line is a row as `trust`, `audit` and `compare` read it: `label` or, of several people,
+    `human_votes`, and `labels` by criterion. What the row had been labelled before counts as
+    one more person's.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Keep others out, and read what was labelled before."""
+        super().__init__(path, mark_of)
+
+    def people(self, row: Mapping[str, object]) -> list[Answer]:
+        """What each person answered about a row."""
+        line = self.answers.get(mark_of(row))
+        if line is None:
+            return []
+        own = {"by": "", **{name: line[name] for name in ("label", "labels") if line.get(name)}}
+        return list(line.get("answers") or [own])
+
+    def said(self, row: Mapping[str, object], by: str) -> Answer:
+        """What one person answered about a row: `label`, `labels`, `note`, `opened`.
+
+        A label of None: it cannot be said.
+        """
+        return next((dict(each) for each in self.people(row) if each["by"] == by), {"by": by})
+
+    def answered(self, row: Mapping[str, object], by: str) -> dict[str, Label | None]:
+        """The labels that one person gave a row, by question."""
+        said = self.said(row, by)
+        whole = {WHOLE: said["label"]} if "label" in said else {}
+        return {**whole, **(said.get("labels") or {})}
+
+    def say(self, row: Mapping[str, object], by: str, name: str, label: Label | None) -> None:
+        """Write down what a person answers to a question about a row."""
+        own = {"label": label} if name == WHOLE else {}
+        labels = {} if name == WHOLE else {name: label}
+        said = self.said(row, by)
+        self.keep(row, {**said, **own, "labels": {**(said.get("labels") or {}), **labels}})
+
+    def take_back(self, row: Mapping[str, object], by: str, name: str) -> None:
+        """Take a person's answer to a question back."""
+        said = self.said(row, by)
+        labels = {n: label for n, label in (said.get("labels") or {}).items() if n != name}
+        if name == WHOLE:
+            said.pop("label", None)
+        self.keep(row, {**said, "labels": labels})
+
+    def keep(self, row: Mapping[str, object], said: Answer) -> None:
+        """Write down all that a person answered about a row; nothing: no more than the name."""
+        said = {name: value for name, value in said.items() if value not in ("", {}, False)}
+        said = {"by": "", **said}
+        people = [each for each in self.people(row) if each["by"] != said["by"]]
+        if len(said) > 1:
+            people.append(said)
+        if people:
+            self.put(_line(row, people))
+        else:
+            self.drop(mark_of(row))
+
+
+def _line(row: Mapping[str, object], people: Sequence[Answer]) -> Answer:
+    """A row with the labels that people gave it."""
+    before: Any = row.get("human_votes") or [row.get("label")]
+    votes = _given(before) + _given(each.get("label") for each in people)
+    kept = {
+        n: v for n, v in row.items() if n not in ("label", "labels", "human_votes", "doubt")
+    }
+    line: Answer = {**kept, "answers": list(people)}
+    if (label := _majority(votes, kind_of_row(row))) is not None:
+        line["label"] = label
+    if len(votes) > 1:
+        line["human_votes"] = votes
+    by_name: dict[str, list[Label]] = {}
+    own = {"labels": row.get("labels") or {}}
+    for each in [own, *people]:
+        for name, given in (each.get("labels") or {}).items():
+            by_name.setdefault(name, []).extend(_given([given]))
+    found = {name: _majority(given, kind_of_row(row)) for name, given in by_name.items()}
+    labels = {name: given for name, given in found.items() if given is not None}
+    return {**line, "labels": labels} if labels else line
+
+
+def _given(labels: Iterable[Any]) -> list[Label]:
+    return [label for label in labels if label not in (None, "")]
+
+
+def _majority(votes: Sequence[Label], kind: str) -> Label | None:
+    """The label of most people; None where no label has most of a single text."""
+    counts = Counter(votes).most_common(2)
+    if len(counts) == 2 and counts[0][1] == counts[1][1]:
+        return "tie" if kind == "pair" else None
+    return counts[0][0] if counts else None
+
+
+def agreements(
+    file: LabelFile,
+    rows: Mapping[int, Mapping[str, object]],
+    judges: Mapping[str, Mapping[int, Mapping[str, Any]]],
+) -> dict[str, tuple[int, int]]:
+    """How often people agree with each other and with each judge, of how many rows.
+
+    Args:
+        file: What people said.
+        rows: The rows that people labelled, by their place.
+        judges: By judge the verdict on each place.
+    """
+    counts: dict[str, list[bool]] = {name: [] for name in ("people", *judges)}
+    for place, row in rows.items():
+        labels = _given(each.get("label") for each in file.people(row))
+        if len(labels) > 1:
+            counts["people"].append(len({*labels}) == 1)
+        label = _majority(labels, kind_of_row(row))
+        for name, verdicts in judges.items() if label is not None else ():
+            answer = decision(verdicts[place]) if place in verdicts else None
+            if answer is not None:
+                counts[name].append(str(answer) == str(label))
+    return {name: (sum(own), len(own)) for name, own in counts.items() if own}
