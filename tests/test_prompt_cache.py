@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_core.tools import tool
 from pydantic import BaseModel, SecretStr
 from rich.console import Console
 
@@ -232,6 +233,31 @@ def test_rows_share_their_remembered_examples(recall):
     before = provider.sent
     judge.invoke({"input": "How much water?", "output": "A cup a week.", "expected": "y"})
     assert provider.served / (provider.sent - before) >= 0.9
+
+
+def test_rounds_of_lookups_are_served_what_the_rounds_before_them_showed():
+    sizes = iter(range(3))
+
+    def consults(prompt):
+        if "You collect evidence" not in prompt:
+            return answer(prompt)
+        size = next(sizes, None)
+        wanted = [] if size is None else [{"tool": "measure", "arguments": f'{{"n": {size}}}'}]
+        return json.dumps({"calls": wanted})
+
+    @tool
+    def measure(n: int) -> str:
+        """Measure a plant."""
+        return f"plant {n}: " + TEXT
+
+    provider = CachingProvider(consults)
+    judge = create_rubric_judge(
+        ChatGoogleGenerativeAI(replies=provider), rubric="Is it right?", tools=[measure]
+    )
+    assert judge.invoke(LONG_ITEM)["verdict"]["usage"]["calls"] == 5
+    consulting = [each for each in provider.answered if "You collect evidence" in each]
+    later = sum(map(len, consulting[1:]))
+    assert provider.served / later >= 0.8
 
 
 def test_nobody_waits_where_the_option_says_so(monkeypatch):
