@@ -445,7 +445,7 @@ def factory(
         return make(chosen, what)
 
     use.__name__ = use.__qualname__ = name
-    use.__module__ = make.__module__
+    use.__module__ = getattr(make, "__self__", make).__module__  # of a class that builds
     model = f"{first}: The model: a chat model, or a name as `resolve_model` takes it."
     text, mark, tail = about(options).partition("\nReturns:")
     use.__doc__ = f"{text.rstrip()}\n\nArgs:\n    {model}\n    options:\n{mark}{tail}".rstrip()

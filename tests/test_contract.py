@@ -6,7 +6,6 @@ import re
 import sys
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
@@ -18,8 +17,7 @@ from langchain_judges import FailureMemory, as_evaluator, judge_many, load_judge
 from langchain_judges.asking.account import Account, Booking
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
-from langchain_judges.methods import COMPARES, MATERIAL, ask, gather, order_verdict, pair_of
-from langchain_judges.methods.context import JudgeContext
+from langchain_judges.methods import COMPARES, MATERIAL, gather, order_verdict, pair_of
 from langchain_judges.methods.registry import BUILDERS, METHODS, register
 from langchain_judges.testing import check_method
 from langchain_judges.testing.schema_replies import fitting_reply
@@ -33,11 +31,13 @@ PAIR = {"input": "Why is the sky blue?", "output_a": "Rayleigh.", "output_b": "I
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     code, check = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert "check_method(MeritsOptions, build)" in check
+    assert "check_method(MeritsOptions, MeritsSteps.build)" in check
     folder = tmp_path_factory.mktemp("page")
     (folder / "merits.py").write_text(code)
     sys.path.insert(0, str(folder))
-    yield import_module("merits")
+    merits = import_module("merits")
+    merits.build = merits.MeritsSteps.build  # type: ignore[attr-defined]  # as in the package
+    yield merits
     sys.path.remove(str(folder))
     del METHODS["merits"], BUILDERS["merits"], sys.modules["merits"]
 
@@ -75,12 +75,12 @@ def test_a_method_that_announces_too_few_calls_breaks_it(page, monkeypatch):
 
 
 def test_a_method_that_shows_nothing_of_what_it_recalled_breaks_it(page, monkeypatch):
-    asked = page.MeritsSteps.asked
+    ballot = page.MeritsSteps.ballot
 
     def blind(self, pair, order, account):
-        return asked(self, {**pair, "examples": []}, order, account)
+        return ballot(self, {**pair, "shown": []}, order, account)
 
-    monkeypatch.setattr(page.MeritsSteps, "asked", blind)
+    monkeypatch.setattr(page.MeritsSteps, "ballot", blind)
     refused(page, "1 recalled, in 0 prompts")
 
 
@@ -95,18 +95,15 @@ def test_a_prompt_without_a_place_for_what_was_recalled_is_refused(page):
 
 
 def test_a_memory_that_no_step_shows_breaks_it(page, monkeypatch):
-    def of(*arguments, examples_in, **more):
-        return JudgeContext.of(*arguments, **more)
-
-    monkeypatch.setattr(page.methods, "JudgeContext", SimpleNamespace(of=of), raising=False)
+    monkeypatch.setattr(page.MeritsOptions, "examples_in", ())
     refused(page, "no step of the judge shows what its memory recalls")
 
 
 def test_a_step_without_its_prompt_says_which_there_are(page, monkeypatch):
-    def asked(self, pair, order, account):
-        return self.context.question("comparison", page.Merits)
+    async def ballot(self, pair, order, account):
+        return await self.ask("comparison", page.Merits, {}, account)
 
-    monkeypatch.setattr(page.MeritsSteps, "asked", asked)
+    monkeypatch.setattr(page.MeritsSteps, "ballot", ballot)
     with pytest.raises(OptionError, match="'comparison' is unknown: `templates` names"):
         page.create_merits_judge(FakeChatModel(replies=fitting_reply)).invoke(PAIR)
 
@@ -220,13 +217,13 @@ def test_a_prompt_that_leaves_out_what_it_must_have_is_refused(page, message, pr
 
 
 def test_a_text_that_is_cut_stands_in_a_fence_too(page, monkeypatch):
-    def asked(self, pair, order, account):
-        question = self.context.question("compare", page.Merits)
-        cut = f"\n\nA begins with {pair['output_a'][:30]}"
-        shown = {**self.material(pair, order), "focus": cut}
-        return ask(question, shown, account, order=order)
+    material = page.MeritsSteps.material
 
-    monkeypatch.setattr(page.MeritsSteps, "asked", asked)
+    def with_part(self, pair, order):
+        cut = f"\n\nA begins with {pair['output_a'][:30]}"
+        return {**material(self, pair, order), "focus": cut}
+
+    monkeypatch.setattr(page.MeritsSteps, "material", with_part)
     refused(page, r"in a fence that it cannot close.* it stands bare in .*A begins with")
 
 
@@ -254,9 +251,10 @@ def test_a_method_may_ask_about_each_text_by_itself(page, monkeypatch):
     async def compare(self, state, account):
         pair: Any = pair_of(state)
         pairs = {"A": pair, "B": {**pair, "output_a": pair["output_b"]}}
-        question = self.context.question("compare", Points)
         asked = [
-            ask(question, self.material(pairs[side], "AB"), account, unit=side)
+            self.ask(
+                "compare", Points, self.material(pairs[side], "AB"), account.part(), unit=side
+            )
             for side in pairs
         ]
         replies = zip(pairs, await gather(asked), strict=True)

@@ -14,17 +14,15 @@ if TYPE_CHECKING:
     from langchain_judges.asking.ask import ask as ask
     from langchain_judges.asking.effects import emit as emit
     from langchain_judges.asking.effects import gather as gather
-    from langchain_judges.methods.context import JudgeContext as JudgeContext
-    from langchain_judges.methods.context import StateSchema as StateSchema
     from langchain_judges.methods.declaration import Budget as Budget
     from langchain_judges.methods.declaration import JudgeOptions as JudgeOptions
     from langchain_judges.methods.pairs import COMPARES as COMPARES
     from langchain_judges.methods.pairs import MATERIAL as MATERIAL
-    from langchain_judges.methods.pairs import PairResult as PairResult
     from langchain_judges.methods.pairs import PairState as PairState
     from langchain_judges.methods.pairs import PairSteps as PairSteps
     from langchain_judges.methods.pairs import order_verdict as order_verdict
     from langchain_judges.methods.pairs import pair_of as pair_of
+    from langchain_judges.methods.pairs import pair_prompt as pair_prompt
     from langchain_judges.methods.registry import register as register
     from langchain_judges.options import Rule as Rule
     from langchain_judges.options import factory as factory
@@ -43,9 +41,8 @@ _HOMES = {
     "asking.account": "Account",
     "asking.ask": "Question Reply ask",
     "asking.effects": "emit gather",
-    "methods.context": "JudgeContext StateSchema",
     "methods.declaration": "Budget JudgeOptions",
-    "methods.pairs": "COMPARES MATERIAL PairResult PairState PairSteps order_verdict pair_of",
+    "methods.pairs": "COMPARES MATERIAL PairState PairSteps order_verdict pair_of pair_prompt",
     "methods.registry": "register",
     "options": "Rule factory",
     "orders": "ORDER_NAMES Order OrderRule Slot SlotOrTie by_identity preferred_slot",

@@ -9,15 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, NotRequired, cast, get_type_hints
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from pydantic import BaseModel
+from typing_extensions import TypedDict
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
-from langchain_judges.asking.ask import Question
+from langchain_judges.asking.ask import Question, Reply, ask
 from langchain_judges.asking.effects import Update
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.nodes import MethodGraph, Phase, blank_state, chain
@@ -25,9 +26,10 @@ from langchain_judges.asking.reading import PIECE, OwnPrompt, own_prompt, read_p
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import Recalled
-from langchain_judges.memory.shown import Recaller, RememberedPair
+from langchain_judges.memory.shown import Recaller
 from langchain_judges.methods.declaration import GraphOptions, JudgeOptions
 from langchain_judges.methods.lookups import CONSULT, LookupOptions, Wanted, consulted
+from langchain_judges.orders import ORDER_NAMES, Order
 from langchain_judges.rows.media import kind_of_block, media_in
 from langchain_judges.rows.texts import fitted
 from langchain_judges.verdict import Failure, Item, LabelVerdict, Pair, Verdict
@@ -49,13 +51,13 @@ class StateSchema:
     """The types of a graph's state.
 
     Attributes:
-        result: The keys of the state that the graph returns.
+        results: The keys that the graph returns, of those that its state has.
         source: The keys of the state that the graph is given.
     """
 
     state: type
-    result: type
-    source: type = RememberedPair
+    results: tuple[str, ...]
+    source: type
 
     @property
     def blank(self) -> Update:
@@ -68,7 +70,14 @@ class StateSchema:
         # Loaded on use: to check options and count calls takes no graph.
         from langgraph.graph import StateGraph
 
-        return StateGraph(self.state, input_schema=self.source, output_schema=self.result)
+        hints, new_type = get_type_hints(self.state), cast("Any", TypedDict)
+        result = {
+            key: NotRequired[hints[key]] if key in _OF_MEMORY else hints[key]
+            for key in self.results
+            if key in hints
+        }
+        output = new_type(self.state.__name__.replace("State", "Result"), result)
+        return StateGraph(self.state, input_schema=self.source, output_schema=output)
 
 
 # State keys that every run of a judge with a memory sets, and no run of another.
@@ -97,42 +106,32 @@ class JudgeContext:
 
     @classmethod
     def of(
-        cls,
-        options: GraphOptions,
-        model: str | BaseChatModel,
-        others: Mapping[str, str | BaseChatModel | None],
-        schema: StateSchema,
-        *,
-        examples_in: tuple[str, ...] = (),
-        templates: Mapping[str, ChatPromptTemplate] | None = None,
+        cls, options: GraphOptions, model: str | BaseChatModel, schema: StateSchema
     ) -> JudgeContext:
         """Choose prompts and models.
 
         Args:
             options: The checked options.
             model: The judge's own model.
-            others: The steps that ask a model, each with its own model or None.
             schema: The types of the graph's state and of what it returns.
-            examples_in: The steps whose prompts show remembered examples.
-            templates: The prompts, where they are not the method's.
 
         Raises:
             OptionError: A replaced prompt or the memory is not one, or a prompt has no place
                 for what the memory recalls.
             ModelSetupError: A model cannot be made.
         """
-        prompts, version = prompt_set(templates or options.prompt_texts, options.prompts)
+        prompts, version = prompt_set(options.prompt_texts, options.prompts)
         adapter = ModelAdapter(model, options.temperature)
         adapters = {
             step: ModelAdapter(other, options.temperature) if other else adapter
-            for step, other in others.items()
+            for step, other in options.models.items()
         }
-        contexts = [adapters[step].context for step in examples_in]
         memory = None
         if isinstance(options, JudgeOptions):
-            memory = options.recaller(contexts)
+            shows = [step for step in options.examples_in if step in adapters]
+            memory = options.recaller([adapters[step].context for step in shows])
             if memory and options.takes == "pair":
-                _check_shown(examples_in, prompts)
+                _check_shown(shows, prompts)
         log = ReplyLog(options.checkpointer)
         return cls(options, prompts, version, adapters, memory, model, log, schema)
 
@@ -156,6 +155,10 @@ class JudgeContext:
                 f"{sorted(self.prompts)!r}, and {sorted(self.adapters)!r} ask a model"
             )
         return self._question(step, shape, self.prompts[name], self.adapters[step], **more)
+
+    def lookup_question(self) -> Question:
+        """What a judge is asked that looks things up; by its first model."""
+        return self._question("consult", Wanted, CONSULT, next(iter(self.adapters.values())))
 
     def _question(
         self,
@@ -219,26 +222,7 @@ class JudgeContext:
             for field, (parts, characters) in cut.left_out.items()
         ]
 
-    def compile(self, steps: RowSteps, *phases: Phase, **marks: object) -> JudgeGraph:
-        """Make the graph of a judge: what each judgment begins with, then its phases.
-
-        Args:
-            steps: The steps of the judge.
-            *phases: Its phases in order; a node of the graph is called as its function is.
-            **marks: More plain data that decides verdicts, beside the options.
-        """
-        recall = [steps.recall] if self.recaller else []
-        options, following = self.options, list(phases)
-        if isinstance(options, LookupOptions) and options.looks_up:
-            question = self._question(
-                "consult", Wanted, CONSULT, next(iter(self.adapters.values()))
-            )
-            following = consulted(question, options, steps.consulted, phases)
-            tools = [[each.name, each.description] for each in options.loaded_tools]
-            marks = {**marks, "tools": tools}
-        return self.compiled(steps.begin, [*recall, *following], **marks)
-
-    def compiled(
+    def compile(
         self,
         begin: Callable[[Any, Account], Update],
         phases: Sequence[Phase],
@@ -248,18 +232,13 @@ class JudgeContext:
 
         Args:
             begin: What a run begins with.
-            phases: What it does, in order.
-            **marks: As for `compile`.
+            phases: What it does, in order; a node is called as its function is.
+            **marks: More plain data that decides verdicts, beside the options.
         """
         # Loaded on use: to check options and count calls takes no graph.
         from langchain_judges.methods.graph import JudgeGraph
 
         options = self.options
-        builder = chain(self.schema.graph(), begin, phases)
-        compiled = builder.compile(
-            checkpointer=options.checkpointer,
-            name=options.name or options.label,
-        )
         memory = {"memory": self.recaller.mark()} if self.recaller else {}
         metadata = {
             "method": options.label,
@@ -268,15 +247,14 @@ class JudgeContext:
             "prompt_version": self.version,
             "calls": options.calls(),
         }
-        graph = JudgeGraph(
-            **vars(compiled),
-            options=options,
+        return JudgeGraph.of(
+            chain(self.schema.graph(), begin, phases),
+            options,
+            metadata,
+            options.branches() + SPARE_THREADS,
             model=self.model,
             log=self.log,
             prompts=self.prompts,
-        )
-        return graph.with_config(
-            metadata=metadata, max_concurrency=options.branches() + SPARE_THREADS
         )
 
 
@@ -338,9 +316,61 @@ def _texts(prompt: ChatPromptTemplate) -> list[str]:
 
 @dataclass(frozen=True)
 class RowSteps(ABC):
-    """The steps of a judge: what a judgment begins with, whatever is judged."""
+    """The steps of a judge: what a judgment begins with, whatever is judged, and its phases.
+
+    Attributes:
+        state: The `TypedDict` of the graph's state.
+        source: That of what it is given.
+    """
 
     context: JudgeContext
+    options: Any
+
+    state: ClassVar[type]
+    source: ClassVar[type]
+
+    @classmethod
+    def build(cls, options: Any, model: str | BaseChatModel) -> JudgeGraph:
+        """Build the judge of checked options and a model."""
+        results = ("id", "verdict", *options.results, "recalled")
+        schema = StateSchema(cls.state, results, cls.source)
+        steps = cls(JudgeContext.of(options, model, schema), options)
+        return steps.compile()
+
+    def compile(self) -> JudgeGraph:
+        """Make the graph: what each judgment begins with, then its phases."""
+        context, options, marks = self.context, self.options, self.marks()
+        phases = self.phases()
+        if isinstance(options, LookupOptions) and options.looks_up:
+            question = context.lookup_question()
+            phases = consulted(question, options, self.consulted, phases)
+            tools = [[each.name, each.description] for each in options.loaded_tools]
+            marks = {**marks, "tools": tools}
+        recall = [self.recall] if context.recaller else []
+        return context.compile(self.begin, [*recall, *phases], **marks)
+
+    @abstractmethod
+    def phases(self) -> Sequence[Phase]:
+        """The phases in order; a node of the graph is called as its function is."""
+
+    def marks(self) -> dict[str, object]:
+        """Plain data that decides verdicts, beside the options."""
+        return {}
+
+    async def ask(
+        self,
+        step: str,
+        reply_schema: type[BaseModel],
+        variables: Mapping[str, object],
+        account: Account,
+        *,
+        order: Order | None = None,
+        unit: str = "",
+    ) -> Reply:
+        """Ask a step's question once; its unit of work is called by the order by default."""
+        question = self.context.question(step, reply_schema)
+        name = unit or (ORDER_NAMES[order] if order else "")
+        return await ask(question, variables, account, unit=name, order=order)
 
     @abstractmethod
     def begin(self, state: Any, account: Account) -> Update:

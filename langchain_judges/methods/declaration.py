@@ -238,7 +238,8 @@ class GraphOptions(AskingOptions):
         few: Options with which a judgment takes few calls, for examples and tests.
         budgets: How it spends a budget of calls for a pair; the first rule that fits counts.
         result_tables: What a page shows of its results, beside the verdict.
-        templates: The prompt of each step.
+        templates: Its prompts by name; mostly a step asks by the one of its name.
+        results: What it returns beside the verdict: keys of its state.
         name: Name of the graph in traces; default the method's.
         checkpointer: LangGraph checkpointer: `SqliteSaver` for `invoke`, `AsyncSqliteSaver`
             for `ainvoke`.
@@ -254,6 +255,8 @@ class GraphOptions(AskingOptions):
     result_tables: ClassVar[Sequence[EvidenceTable]] = ()
     templates: ClassVar[Mapping[str, ChatPromptTemplate]]
 
+    results: ClassVar[tuple[str, ...]] = ()
+
     name: Written | None = None
     checkpointer: Annotated[
         BaseCheckpointSaver[Any] | bool | None,
@@ -264,8 +267,13 @@ class GraphOptions(AskingOptions):
 
     @property
     def prompt_texts(self) -> Mapping[str, ChatPromptTemplate]:
-        """The prompt of each step."""
+        """The prompts that are used with these options."""
         return self.templates
+
+    @property
+    def models(self) -> Mapping[str, str | BaseChatModel | None]:
+        """The steps that ask a model, each with its own or None: the judge's."""
+        return dict.fromkeys(self.prompt_texts)
 
     def given(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return what `invoke` is given in the form that this graph takes."""
@@ -302,6 +310,7 @@ class JudgeOptions(GraphOptions):
 
     Attributes:
         takes: What it judges: two texts, or one.
+        examples_in: The steps whose prompts show remembered examples.
         memory: Audited mistakes; the judge sees those that resemble the row.
         recall: How examples are chosen, such as `"near:8"`; default the memory's own strategy.
         allow_leak: Allow examples of the row itself and of its group.
@@ -310,6 +319,7 @@ class JudgeOptions(GraphOptions):
     """
 
     takes: ClassVar[Kind] = "pair"
+    examples_in: ClassVar[tuple[str, ...]] = ()
 
     memory: Annotated[
         Memory | None,

@@ -16,6 +16,7 @@ from langchain_judges.asking.internal_errors import ends_the_run, failure_of, is
 from langchain_judges.asking.models import is_decision_model
 from langchain_judges.asking.nodes import Phase, chain
 from langchain_judges.errors import OptionError
+from langchain_judges.memory.shown import RememberedPair
 from langchain_judges.methods.context import SPARE_THREADS, StateSchema
 from langchain_judges.methods.declaration import JudgeSpec
 from langchain_judges.methods.describe import (
@@ -157,7 +158,7 @@ class MemberJudgment(NamedTuple):
 
 
 async def ask_member(
-    member: Member, kind: Kind, row: Mapping[str, object], booking: Booking
+    member: Member, kind: Kind, row: Mapping[str, object], account: Account
 ) -> MemberJudgment:
     """Ask a member about a row; what goes wrong with it is its failure, not the row's.
 
@@ -186,7 +187,7 @@ async def ask_member(
     ]
     usage = verdict.get("usage") or no_usage()
     steps = {f"{member.name}: {step}": cost for step, cost in usage["by_step"].items()}
-    booking.failures, booking.usage = failures, {**usage, "by_step": steps}
+    account.bookings.append(Booking(failures, {**usage, "by_step": steps}))
     opinion: Any = {
         "member": member.name,
         **{name: verdict.get(name) for name in fields},
@@ -237,24 +238,11 @@ class CombinedGraph(JudgeGraph):
         return next(iter(memories.values())) if len(memories) == 1 else None
 
 
-def schema_of(
-    kind: Kind, of_pairs: tuple[type, type], of_items: tuple[type, type]
-) -> StateSchema:
-    """Return the types of the graph of a judge made of judges.
-
-    Args:
-        kind: What its members judge.
-        of_pairs: The types of its state and of its result, of judges of pairs.
-        of_items: The same of judges of single texts.
-    """
-    return StateSchema(*of_pairs) if kind == "pair" else StateSchema(*of_items, Item)
-
-
 def compiled(
     options: Combination,
     members: tuple[Member, ...],
     kind: Kind,
-    schema: StateSchema,
+    states: tuple[type, type],
     *phases: Phase,
 ) -> CombinedGraph:
     """Compile a graph of members and mark it with what decides its verdicts.
@@ -263,19 +251,18 @@ def compiled(
         options: The checked options.
         members: The judges that it asks.
         kind: What they judge.
-        schema: The types of its state.
+        states: The types of its state, of judges of pairs and of single texts.
         *phases: What it does once the row is checked; two identical texts are a tie already.
     """
+    results = ("id", "verdict", *options.results, "recalled")
+    state, source = (states[0], RememberedPair) if kind == "pair" else (states[1], Item)
+    schema = StateSchema(state, results, source)
 
     def begin(state: Mapping[str, Any], account: Account) -> Update:
         (check_pair if kind == "pair" else check_item)(state)
         same = kind == "pair" and compared(state["output_a"]) == compared(state["output_b"])
         return {**schema.blank, "verdict": even_verdict() if same else None}
 
-    compiled = chain(schema.graph(), begin, phases).compile(
-        checkpointer=options.checkpointer,
-        name=options.name or options.method,
-    )
     member_metadata = [metadata_of(member.judge) for member in members]
     plain_options = options.as_json()
     for name in (*SHARED, "methods"):
@@ -292,8 +279,8 @@ def compiled(
         "prompt_version": _digest([marks.get("prompt_version") for marks in member_metadata]),
         "calls": sum(int(marks.get("calls") or 0) for marks in member_metadata),
     }
-    graph = CombinedGraph(**vars(compiled), options=options, model=members)  # type: ignore[arg-type]
-    return graph.with_config(metadata=metadata, max_concurrency=len(members) + SPARE_THREADS)
+    graph, places = chain(schema.graph(), begin, phases), len(members) + SPARE_THREADS
+    return CombinedGraph.of(graph, options, metadata, places, model=members)
 
 
 def _mark(metadata: Mapping[str, Any]) -> dict[str, Any]:

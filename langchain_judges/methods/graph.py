@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
 from dataclasses import is_dataclass
 from functools import cache
-from typing import Any, NamedTuple, NotRequired, get_origin, get_type_hints
+from typing import Any, NamedTuple, NotRequired, Self, get_origin, get_type_hints
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
@@ -26,7 +26,7 @@ from langchain_judges.asking.account import run_of, within_run
 from langchain_judges.asking.effects import run, running_config, stoppable
 from langchain_judges.asking.limiter import CallLimiter, RowCost
 from langchain_judges.asking.models import ModelSpec
-from langchain_judges.asking.nodes import Node
+from langchain_judges.asking.nodes import MethodGraph, Node
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.shown import Memory
@@ -156,6 +156,30 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     options: GraphOptions
     model: str | ModelSpec | BaseChatModel
+
+    @classmethod
+    def of(
+        cls,
+        graph: MethodGraph,
+        options: GraphOptions,
+        metadata: Mapping[str, Any],
+        max_concurrency: int,
+        **fields: Any,
+    ) -> Self:
+        """Compile a graph into a judge.
+
+        Args:
+            graph: With its nodes.
+            options: The checked options.
+            metadata: What decides its verdicts.
+            max_concurrency: Threads of a synchronous run.
+            **fields: As `__init__` takes them.
+        """
+        compiled = graph.compile(
+            checkpointer=options.checkpointer, name=options.name or options.label
+        )
+        judge = cls(**vars(compiled), options=options, **fields)
+        return judge.with_config(metadata=metadata, max_concurrency=max_concurrency)
 
     def get_context_jsonschema(self) -> dict[str, Any]:
         """Return the options that the client of a server may set, as a JSON schema."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NotRequired, cast
-
-from typing_extensions import TypedDict
+from typing import Any, cast
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Update
@@ -62,22 +60,11 @@ class ItemState(Item, total=False):
     verdict: LabelVerdict | None
 
 
-class ItemResult(TypedDict):
-    """What every judge of one text returns.
-
-    Attributes:
-        id: The id that was given, if there was one.
-        recalled: Which examples were shown, and which of them leak; only with a memory.
-    """
-
-    id: str | None
-    verdict: LabelVerdict
-    recalled: NotRequired[RecallReport]
-
-
 @dataclass(frozen=True)
 class ItemSteps(RowSteps):
     """The steps of a judge of one text; a method adds its own."""
+
+    source = Item
 
     def check(self, item: Item) -> None:
         """Check that there is something to judge an item by.

@@ -11,7 +11,6 @@ from statistics import fmean
 from typing import Any, Literal, NotRequired
 
 from langchain_core.prompts import ChatPromptTemplate
-from typing_extensions import TypedDict
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import chat_prompt
@@ -130,6 +129,11 @@ class Worded(GraphOptions):
         return self.texts(self.wording)
 
 
+def pair_prompt(asked: str) -> ChatPromptTemplate:
+    """A prompt that shows a pair, and asks something of it."""
+    return chat_prompt(COMPARES, MATERIAL, asked)
+
+
 class PairState(RememberedPair, total=False):
     """What the state of every judge of pairs holds; every value is plain JSON."""
 
@@ -142,19 +146,11 @@ class PairState(RememberedPair, total=False):
     verdict: Verdict | None
 
 
-class PairResult(TypedDict):
-    """What every judge of pairs returns."""
-
-    id: str | None
-    """The id that was given, if there was one."""
-    verdict: Verdict
-    recalled: NotRequired[RecallReport]
-    """Which remembered examples were shown; only with a memory."""
-
-
 @dataclass(frozen=True)
 class PairSteps(RowSteps):
     """The steps of a judge of pairs; a method adds its own."""
+
+    source = RememberedPair
 
     @property
     def noun(self) -> str:
@@ -236,7 +232,7 @@ class PairSteps(RowSteps):
 
         With them stands what the memory recalled for the pair.
         """
-        examples = pair.get("examples", ())
+        examples = pair.get("shown") or ()
         request, reference = shown_task(pair["input"]), pair.get("reference") or ""
         first, second = in_slots(order, *(self.text(pair, f"output_{x}") for x in "ab"))
         lessons = block(examples, order=order, noun=self.noun)
@@ -320,7 +316,7 @@ def reference_block(reference: str) -> str:
 class ShownPair(Pair):
     """A pair, and what a prompt that shows it shows with it."""
 
-    examples: NotRequired[list[Example]]
+    shown: NotRequired[list[Example]]
     """What the memory recalled for it."""
     task_kind: NotRequired[str]
     """What its texts are, where the row says so."""
@@ -337,7 +333,7 @@ def pair_of(state: Mapping[str, Any]) -> ShownPair:
         "reference": state.get("reference"),
     }
     if examples := examples_in(state):
-        pair["examples"] = examples
+        pair["shown"] = examples
     if task_kind := state.get("task_kind"):
         pair["task_kind"] = task_kind
     if lookups := state.get("lookups"):

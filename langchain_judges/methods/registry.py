@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 from langchain_judges.asking.models import ModelSpec, model_of_spec
 from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.lazy import Lazy
 from langchain_judges.methods.declaration import checked_spec, fit
+from langchain_judges.options import factory
 from langchain_judges.rows.checks import Kind
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from langchain_judges.methods.ensemble_options import Combination, MembersLike, Named
     from langchain_judges.methods.graph import JudgeGraph
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -184,8 +186,10 @@ def evidence_tables(method: str | None = None) -> Sequence[EvidenceTable]:
     return list({each.key: each for each in tables}.values())
 
 
-def register(kind: type[OwnOptions], builder: Callable[[OwnOptions, Any], JudgeGraph]) -> None:
-    """Let a method of your own be named, wherever methods are named.
+def register(
+    kind: Callable[P, OwnOptions], builder: Callable[[OwnOptions, Any], JudgeGraph]
+) -> Callable[Concatenate[Any, P], JudgeGraph]:
+    """Let a method of your own be named wherever methods are named; its factory.
 
     Args:
         kind: The class of its options.
@@ -194,12 +198,14 @@ def register(kind: type[OwnOptions], builder: Callable[[OwnOptions, Any], JudgeG
     Raises:
         OptionError: There is another method of its name, or another builder.
     """
-    name = kind.method
-    is_same = METHODS.get(name, kind) is kind and BUILDERS.get(name, builder) is builder
+    options = cast("type[JudgeOptions]", kind)
+    name = options.method
+    is_same = METHODS.get(name, options) is options and BUILDERS.get(name, builder) == builder
     if name in COMBINATIONS or not is_same:
         raise OptionError(f"there is a method {name!r} already")
-    METHODS[name] = kind
+    METHODS[name] = options
     BUILDERS[name] = builder
+    return factory(kind, builder, f"create_{name}_judge")
 
 
 def options_of(

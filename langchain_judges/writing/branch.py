@@ -241,7 +241,7 @@ def build(options: BranchWriter, model: str | BaseChatModel) -> JudgeGraph:
     """Return the writer."""
     shapes: Shapes = {"split": Topic, "solve": Draft, "merge": Draft, "repair": Draft}
     writer = _BranchSolveMerge.of(options, model, shapes)
-    return writer.context.compiled(writer.start, [writer.split, writer.solve, writer.merge])
+    return writer.context.compile(writer.start, [writer.split, writer.solve, writer.merge])
 
 
 create_bsm_writer = factory(BranchWriter, build, "create_bsm_writer")

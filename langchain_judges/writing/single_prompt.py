@@ -134,7 +134,7 @@ def build(options: SinglePromptWriter, model: str | BaseChatModel) -> JudgeGraph
     questions = writer.questions
     questions["draft"] = replace(questions["draft"], sampled=options.samples > 1)
     plan = [writer.plan] if options.plan else []
-    return writer.context.compiled(writer.start, [*plan, writer.draft, writer.choose])
+    return writer.context.compile(writer.start, [*plan, writer.draft, writer.choose])
 
 
 create_single_prompt_writer = factory(SinglePromptWriter, build, "create_single_prompt_writer")

@@ -44,37 +44,22 @@ class WritingTask(TypedDict):
 
 
 class WriteState(WritingTask, total=False):
-    """State of the graph; every value is plain JSON."""
-
-    topic: str | None
-    text: str | None
-    groups: list[list[str]]
-    drafts: list[str | None]
-    missing: list[Missing]
-    failures: list[Failure]
-    usage: Usage
-
-
-class WriteResult(TypedDict):
-    """What a writer returns.
+    """State of the graph; every value is plain JSON.
 
     Attributes:
-        id: The id that was given, if there was one.
-        concepts: The concepts asked for, repetitions left out.
+        concepts: Those asked for, repetitions left out.
         text: None: nothing usable was written, see `failures`.
         groups: The concepts by the draft that had to use them.
         drafts: The drafts, in the order of `groups`; None for one that failed.
     """
 
-    id: str | None
-    concepts: list[str]
-    text: str | None
     topic: str | None
+    text: str | None
     groups: list[list[str]]
     drafts: list[str | None]
     missing: list[Missing]
-    usage: Usage
     failures: list[Failure]
+    usage: Usage
 
 
 class GivenPart(TypedDict):
@@ -118,7 +103,11 @@ def pick_shape(texts: int) -> type[BaseModel]:
 
 
 # The types of a writer's graph.
-SCHEMA = StateSchema(WriteState, WriteResult, WritingTask)
+RESULTS = (
+    *("id", "concepts", "text", "topic", "groups", "drafts", "missing"),
+    *("usage", "failures"),
+)
+SCHEMA = StateSchema(WriteState, RESULTS, WritingTask)
 # Characters of a text by a local model, whose strings are kept short elsewhere. Even if each is
 # a token of its own, as where it repeats itself, the reply is not cut.
 LONGEST_TEXT = 360
@@ -174,7 +163,7 @@ class Writer(Generic[Own]):
     @classmethod
     def of(cls, options: Own, model: str | BaseChatModel, shapes: Shapes) -> Self:
         """Choose prompts and models; a local model may write longer texts than it judges."""
-        context = JudgeContext.of(options, model, dict.fromkeys(shapes), SCHEMA)
+        context = JudgeContext.of(options, model, SCHEMA)
         for adapter in context.adapters.values():
             if adapter.text_limit:
                 adapter.text_limit = LONGEST_TEXT

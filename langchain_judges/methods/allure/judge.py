@@ -8,24 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
-from langchain_core.language_models import BaseChatModel
 from pydantic import model_validator
 
 from langchain_judges.memory.shown import Recaller
-from langchain_judges.methods.context import StateSchema
-from langchain_judges.methods.items import ItemResult
 from langchain_judges.methods.rubric.criteria import Labels, LabelsLike, Rubric, check_name
-from langchain_judges.methods.rubric.judge import LabelSteps, label_context, label_graph
+from langchain_judges.methods.rubric.judge import LabelSteps
 from langchain_judges.methods.rubric.options import LabelOptions, rubric_of_text
 from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS
-from langchain_judges.methods.rubric.replies import RubricState
 from langchain_judges.options import factory
-from langchain_judges.verdict import Item
-
-if TYPE_CHECKING:
-    from langchain_judges.methods.graph import JudgeGraph
 
 # What the prompt contains besides the labels: nothing, the criteria, or also steps.
 Instruct = Literal["bare", "criteria", "steps"]
@@ -134,16 +126,14 @@ class ALLURE(LabelOptions):
         """
         return super().recaller(contexts) if self.memory is not None else None
 
+    def marks(self) -> dict[str, Any]:
+        """What decides verdicts beside the options."""
+        return {"labels": list(self.labels)}
+
     def calls(self) -> int:
         """Return the calls for one item, excluding repairs."""
         return self.lookup_rounds + 1
 
 
-def build(options: ALLURE, model: str | BaseChatModel) -> JudgeGraph:
-    """Return the judge."""
-    schema = StateSchema(RubricState, ItemResult, Item)
-    steps = LabelSteps(label_context(options, model, schema), options)
-    return label_graph(steps, labels=list(options.labels))
-
-
+build = LabelSteps.build
 create_allure_judge = factory(ALLURE, build, "create_allure_judge")

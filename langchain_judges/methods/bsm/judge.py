@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
-
-from langchain_core.language_models import BaseChatModel
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import Question, Reply, ask, sample_seed
 from langchain_judges.asking.effects import Update, emit, emit_each, gather
+from langchain_judges.asking.nodes import Phase
 from langchain_judges.memory.shown import block
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.replies import (
     Answer,
-    BSMResult,
     BSMState,
     OrderResult,
 )
@@ -29,7 +26,6 @@ from langchain_judges.methods.bsm.tally import (
     order_totals,
     quorum,
 )
-from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.pairs import (
     PairSteps,
     ShownPair,
@@ -58,15 +54,18 @@ from langchain_judges.rows.fences import fence
 from langchain_judges.rows.texts import answers_in_turn, shown, shown_task, user_turns
 from langchain_judges.verdict import Pair, not_judged
 
-if TYPE_CHECKING:
-    from langchain_judges.methods.graph import JudgeGraph
-
 
 @dataclass(frozen=True)
 class BSMSteps(PairSteps):
     """The steps of the method."""
 
     options: BSM
+    state = BSMState
+
+    def phases(self) -> Sequence[Phase]:
+        """[Reference,] branch, solve, merge."""
+        written = [self.reference] if self.options.reference_model is not None else []
+        return [*written, self.branch, self.solve, self.merge]
 
     def text(self, pair: Pair, side: str) -> str:
         """Return one side as a prompt shows it."""
@@ -264,19 +263,8 @@ class BSMSteps(PairSteps):
 
         What the memory recalled stands in the plan, or where the findings are weighed.
         """
-        return super().material({**pair, "examples": []}, order)
+        return super().material({**pair, "shown": []}, order)
 
 
-def build(options: BSM, model: str | BaseChatModel) -> JudgeGraph:
-    """Return the judge."""
-    models = dict.fromkeys(("branch", "solve", "merge", "reference"))
-    models["reference"] = options.reference_model
-    shows = "merge" if options.merge == "model" else "branch"
-    schema = StateSchema(BSMState, BSMResult)
-    context = JudgeContext.of(options, model, models, schema, examples_in=(shows,))
-    judge = BSMSteps(context, options)
-    written = [judge.reference] if options.reference_model is not None else []
-    return context.compile(judge, *written, judge.branch, judge.solve, judge.merge)
-
-
+build = BSMSteps.build
 create_bsm_judge = factory(BSM, build, "create_bsm_judge")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, Self
 
 from annotated_types import Ge
+from langchain_core.language_models import BaseChatModel
 from pydantic import AfterValidator, model_validator
 
 from langchain_judges.errors import OptionError
@@ -118,6 +119,8 @@ class BSM(LookupOptions, Worded):
     budgets = (Budget(1, 2, "max_criteria"),)
     result_tables = EVIDENCE
     templates = texts.PROMPTS
+    examples_in = ("branch", "merge")
+    results = ("criteria", "subscores", "by_order")
 
     criteria: Criteria = None
     reference_model: OtherModel = None
@@ -150,6 +153,11 @@ class BSM(LookupOptions, Worded):
     def plan(self) -> tuple[PlanLine, ...]:
         """The caller's own plan; empty where one is made."""
         return read_criteria(self.criteria) or ()
+
+    @property
+    def models(self) -> Mapping[str, str | BaseChatModel | None]:
+        """The steps that ask a model, each with its own or None."""
+        return {**super().models, "reference": self.reference_model}
 
     def branches(self) -> int:
         """Return the most solve calls a pair can take."""

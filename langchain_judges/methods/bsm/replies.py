@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from langchain_judges.methods.lookups import LookupState
-from langchain_judges.methods.pairs import PairResult, PairState
+from langchain_judges.methods.pairs import PairState
 from langchain_judges.methods.replies import PlanLine, PlanScore
 from langchain_judges.orders import Order
 from langchain_judges.verdict import Preference
@@ -34,14 +34,6 @@ class BSMState(PairState, LookupState, total=False):
 
     criteria: list[PlanLine]
     written_reference: str | None
-    subscores: list[PlanScore]
-    by_order: dict[Order, OrderResult]
-
-
-class BSMResult(PairResult):
-    """What the graph returns."""
-
-    criteria: list[PlanLine]
     subscores: list[PlanScore]
     by_order: dict[Order, OrderResult]
 

@@ -18,11 +18,10 @@ from langchain_judges.methods.ensemble import (
     kind_of_members,
     read_members,
     row_of,
-    schema_of,
 )
 from langchain_judges.methods.ensemble_options import MembersLike, Opinion
-from langchain_judges.methods.items import ItemResult, ItemState
-from langchain_judges.methods.pairs import PairResult, PairState
+from langchain_judges.methods.items import ItemState
+from langchain_judges.methods.pairs import PairState
 from langchain_judges.metrics.confidence import certainty
 from langchain_judges.options import factory
 from langchain_judges.rows.checks import Kind
@@ -44,14 +43,7 @@ class Stage(Opinion):
 
 
 class CascadeState(PairState, total=False):
-    """State of a cascade on pairs."""
-
-    stages: list[Stage]
-    stage: str | None
-
-
-class CascadeResult(PairResult):
-    """What a cascade on pairs returns.
+    """State of a cascade on pairs.
 
     Attributes:
         stages: What each judge said that was asked.
@@ -63,15 +55,7 @@ class CascadeResult(PairResult):
 
 
 class ItemCascadeState(ItemState, total=False):
-    """State of a cascade on single texts."""
-
-    stages: list[Stage]
-    stage: str | None
-    subscores: list[Any]
-
-
-class ItemCascadeResult(ItemResult):
-    """What a cascade on single texts returns.
+    """State of a cascade on single texts.
 
     Attributes:
         subscores: What the judge that decided found by each criterion; empty without several
@@ -113,7 +97,7 @@ class CascadeSteps:
             )
         row, stages = row_of(self.kind, state), list[Stage]()
         for member in self.members:
-            answer = await ask_member(member, self.kind, row, account.open())
+            answer = await ask_member(member, self.kind, row, account)
             sure = certainty(answer.verdict, calibrated=self.calibrated)
             stages.append(cast("Stage", {**answer.opinion, "certainty": sure}))
             emit("opinion", "ask", stages[-1])
@@ -200,9 +184,7 @@ def cascade_of(options: Cascade, members: tuple[Member, ...]) -> CombinedGraph:
     places = [n for n, gate in enumerate(gates) if gate is not None or n == last]
     asked, asked_gates = tuple(members[n] for n in places), [gates[n] for n in places]
     steps = CascadeSteps(asked, kind, asked_gates, is_calibrated, open_agreement)
-    of_items = (ItemCascadeState, ItemCascadeResult)
-    schema = schema_of(kind, (CascadeState, CascadeResult), of_items)
-    return compiled(options, members, kind, schema, steps.ask)
+    return compiled(options, members, kind, (CascadeState, ItemCascadeState), steps.ask)
 
 
 class _CreateCascade(Protocol[P]):

@@ -58,6 +58,7 @@ class Cascade(Combination):
     method = "cascade"
     summary = "Cascade: a cheap judge first, the next one only where it is unsure."
     default_methods = ("relative", "bsm")
+    results = ("stages", "stage", "subscores")
     # What `relative` leaves of its 2 calls is for Branch-Solve-Merge.
     budgets = (
         Budget(

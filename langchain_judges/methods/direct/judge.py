@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import Question, ask, sample_seed
 from langchain_judges.asking.effects import Step, Update, emit, emit_each, gather
+from langchain_judges.asking.nodes import Phase
 from langchain_judges.asking.reading import lax_shape
-from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct.options import (
     Absolute,
@@ -65,15 +63,21 @@ from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order
 from langchain_judges.verdict import Failure, Pair, not_judged
 
-if TYPE_CHECKING:
-    from langchain_judges.methods.graph import JudgeGraph
-
 
 @dataclass(frozen=True)
 class BaselineSteps(PairSteps):
     """The steps of a baseline."""
 
     options: Baseline
+    state = DirectState
+
+    def phases(self) -> Sequence[Phase]:
+        """[Plan,] judge."""
+        return [self.plan, self.judge] if self.form.max_criteria else [self.judge]
+
+    def marks(self) -> dict[str, object]:
+        """The worked examples."""
+        return {"worked": list(self.options.worked)}
 
     @cached_property
     def form(self) -> Form:
@@ -288,21 +292,7 @@ _NO_LOGPROBS: Failure = {
 }
 
 
-def build(options: Baseline, model: str | BaseChatModel) -> JudgeGraph:
-    """Return the judge."""
-    steps = dict.fromkeys(options.prompt_texts)
-    context = JudgeContext.of(
-        options,
-        model,
-        steps,
-        StateSchema(DirectState, options.result),
-        examples_in=("judge",),
-    )
-    judge = BaselineSteps(context, options)
-    phases = [judge.plan, judge.judge] if options.form.max_criteria else [judge.judge]
-    return context.compile(judge, *phases, worked=list(options.worked))
-
-
+build = BaselineSteps.build
 create_relative_judge = factory(Relative, build, "create_relative_judge")
 create_absolute_judge = factory(Absolute, build, "create_absolute_judge")
 create_direct_judge = factory(Direct, build, "create_direct_judge")

@@ -18,11 +18,6 @@ from langchain_judges.methods.declaration import (
     check_quorum,
 )
 from langchain_judges.methods.direct import prompts as texts
-from langchain_judges.methods.direct.replies import (
-    DirectResult,
-    LLMScoreResult,
-    PlanSolveResult,
-)
 from langchain_judges.methods.few_shot import FewShot, WorkedExample
 from langchain_judges.methods.lookups import LookupOptions
 from langchain_judges.methods.pairs import Worded
@@ -92,7 +87,8 @@ class Baseline(LookupOptions, Worded):
     """
 
     result_tables: ClassVar[Sequence[EvidenceTable]] = (ANSWERS,)
-    result: ClassVar[type[DirectResult]] = DirectResult
+    examples_in = ("judge",)
+    results: ClassVar[tuple[str, ...]] = ("ballots",)
     noun: ClassVar[str] = "response"
     reads: ClassVar[Reads] = "forced_label"
     weighs_choice: ClassVar[bool] = False
@@ -338,7 +334,7 @@ class LLMScore(Baseline):
     presets = {"paper": {"wording": "paper"}, "both_orders": {"orders": "strict"}}
     budgets = (Budget(1),)
     templates = {"judge": texts.LLM_SCORE}
-    result = LLMScoreResult
+    results = ("ballots", "llm_score")
     noun = "passage"
     weighs_choice = True
 
@@ -380,7 +376,7 @@ class PlanSolve(ScoresBoth):
     budgets = (Budget(3),)
     result_tables = (ANSWERS, SUBSCORES)
     templates = {"plan": texts.PLAN, "judge": texts.SOLVE}
-    result = PlanSolveResult
+    results = ("ballots", "criteria", "subscores")
 
     max_criteria: Annotated[int, Ge(1)] = 5
     scale: Scale = (1, 5)

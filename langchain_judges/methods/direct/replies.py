@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.reading import check, shape_of
 from langchain_judges.methods.lookups import LookupState
-from langchain_judges.methods.pairs import PairResult, PairState
+from langchain_judges.methods.pairs import PairState
 from langchain_judges.methods.replies import ChoiceFields, PlanLine, PlanScore, score_within
 from langchain_judges.orders import Order, by_identity, naming_identities
 from langchain_judges.verdict import Failure, Preference
@@ -42,34 +42,12 @@ class DirectState(PairState, LookupState, total=False):
 
     Attributes:
         criteria: The plan; empty for all but plan & solve.
-    """
-
-    criteria: list[PlanLine]
-    ballots: list[DirectBallot]
-    subscores: list[PlanScore]
-    llm_score: float | None
-
-
-class DirectResult(PairResult):
-    """What a baseline returns."""
-
-    ballots: list[DirectBallot]
-
-
-class PlanSolveResult(DirectResult):
-    """What plan & solve returns."""
-
-    criteria: list[PlanLine]
-    subscores: list[PlanScore]
-
-
-class LLMScoreResult(DirectResult):
-    """What the judge without roles returns.
-
-    Attributes:
         llm_score: `1(A preferred) · P` in [0, 1], the number to correlate with people's.
     """
 
+    criteria: list[PlanLine]
+    ballots: list[DirectBallot]
+    subscores: list[PlanScore]
     llm_score: float | None
 
 

@@ -5,22 +5,17 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
-
-from langchain_core.language_models import BaseChatModel
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import Question, ask, recorded, sample_seed
-from langchain_judges.asking.effects import SingleFlight, Step, Update, emit_each, gather
-from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings
+from langchain_judges.asking.effects import Step, Update, emit_each, gather
+from langchain_judges.asking.nodes import Phase
 from langchain_judges.asking.reading import lax_shape
 from langchain_judges.memory.shown import block
-from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.drpe import prompts as texts
 from langchain_judges.methods.drpe.options import DRPE
 from langchain_judges.methods.drpe.replies import (
     Call,
-    DRPEResult,
     DRPEState,
     RoleBallot,
     RoleVote,
@@ -28,7 +23,7 @@ from langchain_judges.methods.drpe.replies import (
     unit_names,
     votes_shape,
 )
-from langchain_judges.methods.drpe.role_selection import DRPESteps, RoleSteps
+from langchain_judges.methods.drpe.role_selection import RoleSteps
 from langchain_judges.methods.drpe.roles import sets_mark
 from langchain_judges.methods.drpe.tally import (
     decide,
@@ -51,12 +46,20 @@ from langchain_judges.rows.fences import fence
 from langchain_judges.rows.texts import shown, shown_task
 from langchain_judges.verdict import Pair, Role, not_judged
 
-if TYPE_CHECKING:
-    from langchain_judges.methods.graph import JudgeGraph
 
+class VoteSteps(RoleSteps):
+    """All steps: after those that find the roles, those that ask the panel, and decide."""
 
-class VoteSteps(DRPESteps):
-    """The steps that ask the panel, and decide."""
+    state = DRPEState
+
+    def phases(self) -> Sequence[Phase]:
+        """Roles, vote, tally."""
+        return [self.roles, self.vote, self.tally]
+
+    def marks(self) -> dict[str, object]:
+        """The embedder; and the wording of the sets, which decides what sits by task."""
+        sets = {"sets": sets_mark()} if self.panel.by_task else {}
+        return {"embeddings": type(self.embeddings).__name__, **sets}
 
     async def vote(self, state: DRPEState, account: Account) -> Update:
         """Ask the panel, or each of its roles, in every order and as often as sampled."""
@@ -153,7 +156,7 @@ class VoteSteps(DRPESteps):
         answer, (_, task) = "", self.task(pair)
         if reference:
             answer = texts.REFERENCE.format(fence=fence(reference), reference=reference)
-        lessons = block(pair.get("examples", ()), order=order, noun=self.noun)
+        lessons = block(pair.get("shown") or (), order=order, noun=self.noun)
         described = [f"{role['type']}: {role['description']}" for role in voters]
         lines = [f"{number}. {line}" for number, line in enumerate(described, 1)]
         pieces = {
@@ -211,23 +214,5 @@ class VoteSteps(DRPESteps):
         return {"votes": votes, "score_norm": sum(norms) / len(norms), "verdict": verdict}
 
 
-_SCHEMA = StateSchema(DRPEState, DRPEResult)
-
-
-def build(options: DRPE, model: str | BaseChatModel) -> JudgeGraph:
-    """Return the judge."""
-    clusters = options.seating.clustering and options.generates
-    embeddings = options.embeddings or (
-        default_embeddings() if clusters else SentenceEmbeddings()
-    )
-    others = {"roles": options.role_model, "vote": None}
-    context = JudgeContext.of(options, model, others, _SCHEMA, examples_in=("vote",))
-    roles = RoleSteps(context, options, embeddings, SingleFlight())
-    votes = VoteSteps(context, options)
-    # What sits by task is decided by the wording of the sets.
-    sets = {"sets": sets_mark()} if options.seating.by_task else {}
-    phases = roles.roles, votes.vote, votes.tally
-    return context.compile(roles, *phases, embeddings=type(embeddings).__name__, **sets)
-
-
+build = VoteSteps.build
 create_drpe_judge = factory(DRPE, build, "create_drpe_judge")

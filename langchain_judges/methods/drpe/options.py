@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self, cast
 
 from annotated_types import Ge
 from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
 from pydantic import BeforeValidator, model_validator
 
 from langchain_judges.errors import OptionError
@@ -237,6 +238,11 @@ class DRPE(JudgeOptions):
         ),
     )
     templates = texts.PROMPTS
+    examples_in = ("vote",)
+    results = (
+        *("roles", "proposed", "votes", "score_norm", "roles_key", "task"),
+        "not_asked",
+    )
 
     panel: Annotated[
         Panel | Mapping[str, Any], Group(Panel), Rule("a Panel or its fields by name")
@@ -251,6 +257,11 @@ class DRPE(JudgeOptions):
         Embeddings | None, NotSerialisable(), Rule("a LangChain `Embeddings` or None")
     ] = None
     seed: Seed = 0
+
+    @property
+    def models(self) -> Mapping[str, str | BaseChatModel | None]:
+        """The steps that ask a model, each with its own or None."""
+        return {"roles": self.role_model, "vote": None}
 
     @property
     def seating(self) -> Panel:

@@ -16,7 +16,7 @@ from langchain_judges.asking.reply_text import (
     reply_tokens,
     spelling,
 )
-from langchain_judges.methods.pairs import PairResult, PairState
+from langchain_judges.methods.pairs import PairState
 from langchain_judges.orders import Order, Slot
 from langchain_judges.verdict import ConfidenceSource, Preference, Role, Vote
 
@@ -45,30 +45,15 @@ class DRPEState(PairState, total=False):
     Attributes:
         proposed: The roles a model named, coarse before fine, before any were chosen.
         roles: The panel.
-    """
-
-    proposed: list[Role]
-    roles: list[Role]
-    ballots: list[RoleBallot]
-    votes: list[Vote]
-    score_norm: float | None
-    roles_key: str
-    task: str
-    not_asked: list[str]
-
-
-class DRPEResult(PairResult):
-    """What the graph returns.
-
-    Attributes:
         score_norm: The sum for A over its number of valid votes: what the protocol correlates.
         roles_key: Equal keys mean that the roles may be used again.
         task: What was judged: the name of a task, or `"own"`.
         not_asked: The roles whose votes could not change the verdict (`Voting(adaptive=True)`).
     """
 
-    roles: list[Role]
     proposed: list[Role]
+    roles: list[Role]
+    ballots: list[RoleBallot]
     votes: list[Vote]
     score_norm: float | None
     roles_key: str

@@ -15,7 +15,11 @@ from langchain_core.embeddings import Embeddings
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import Question, Reply, ask
 from langchain_judges.asking.effects import Effect, SingleFlight, Update, emit_each, gather
-from langchain_judges.asking.embeddings import embedded
+from langchain_judges.asking.embeddings import (
+    SentenceEmbeddings,
+    default_embeddings,
+    embedded,
+)
 from langchain_judges.methods.drpe.options import DRPE, Panel
 from langchain_judges.methods.drpe.replies import DRPEState, readers_shape
 from langchain_judges.methods.drpe.roles import (
@@ -30,29 +34,6 @@ from langchain_judges.orders import Order
 from langchain_judges.rows.fences import fence, unsealed
 from langchain_judges.rows.texts import judged, shown, shown_task, transcript
 from langchain_judges.verdict import Failure, Pair, Role
-
-
-@dataclass(frozen=True)
-class DRPESteps(PairSteps):
-    """What the steps of the method share."""
-
-    options: DRPE
-
-    def task(self, pair: Pair) -> tuple[str, Task]:
-        """Return what a pair is about, and its name."""
-        return settle(self.options.task, pair)
-
-    def orders(self, pair: Pair) -> tuple[Order, ...]:
-        """Return the orders to ask; where it is one, a coin may choose it."""
-        options = self.options
-        if options.orders != "none" or options.poll.first == "reference":
-            return options.order_list
-        return ("AB",) if side_by_coin(pair, f"{options.seed}:") == "A" else ("BA",)
-
-    def chance(self, pair: Pair) -> str:
-        """Return what coins hang on: the judge's seed and the pair, whichever text is A."""
-        a, b = judged(pair["output_a"]), judged(pair["output_b"])
-        return f"{self.options.seed}:{sorted([a, b])}:{transcript(pair['input'])}"
 
 
 def _new(proposed: Sequence[Role], static: Sequence[Role]) -> list[Role]:
@@ -76,11 +57,38 @@ def _proposals(replies: Mapping[str, Reply]) -> list[Any]:
 
 
 @dataclass(frozen=True)
-class RoleSteps(DRPESteps):
+class RoleSteps(PairSteps):
     """The steps that find the roles."""
 
-    embeddings: Embeddings
-    panels: SingleFlight[tuple[list[Role], list[Failure]]]
+    options: DRPE
+
+    def task(self, pair: Pair) -> tuple[str, Task]:
+        """Return what a pair is about, and its name."""
+        return settle(self.options.task, pair)
+
+    def orders(self, pair: Pair) -> tuple[Order, ...]:
+        """Return the orders to ask; where it is one, a coin may choose it."""
+        options = self.options
+        if options.orders != "none" or options.poll.first == "reference":
+            return options.order_list
+        return ("AB",) if side_by_coin(pair, f"{options.seed}:") == "A" else ("BA",)
+
+    def chance(self, pair: Pair) -> str:
+        """Return what coins hang on: the judge's seed and the pair, whichever text is A."""
+        a, b = judged(pair["output_a"]), judged(pair["output_b"])
+        return f"{self.options.seed}:{sorted([a, b])}:{transcript(pair['input'])}"
+
+    @cached_property
+    def embeddings(self) -> Embeddings:
+        """What embeds the roles, where they are clustered."""
+        clusters = self.panel.clustering and self.options.generates
+        default = default_embeddings if clusters else SentenceEmbeddings
+        return self.options.embeddings or default()
+
+    @cached_property
+    def panels(self) -> SingleFlight[tuple[list[Role], list[Failure]]]:
+        """The panels that were seated, for rows of the same text."""
+        return SingleFlight()
 
     @property
     def panel(self) -> Panel:

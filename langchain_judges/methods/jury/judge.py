@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from langchain_judges.asking.account import Account, Booking
+from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Update, emit, gather
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.describe import metadata_of
@@ -17,10 +17,9 @@ from langchain_judges.methods.ensemble import (
     kind_of_members,
     read_members,
     row_of,
-    schema_of,
 )
 from langchain_judges.methods.ensemble_options import MembersLike, Opinion
-from langchain_judges.methods.items import ItemResult, ItemState
+from langchain_judges.methods.items import ItemState
 from langchain_judges.methods.jury.options import (
     Ballots,
     Jury,
@@ -28,7 +27,7 @@ from langchain_judges.methods.jury.options import (
     label_verdict,
     pair_verdict,
 )
-from langchain_judges.methods.pairs import PairResult, PairState
+from langchain_judges.methods.pairs import PairState
 from langchain_judges.options import factory
 from langchain_judges.rows.checks import Kind
 from langchain_judges.verdict import Label, LabelVerdict, Verdict
@@ -43,20 +42,8 @@ class JuryState(PairState, total=False):
     members: list[Opinion]
 
 
-class JuryResult(PairResult):
-    """What a jury on pairs returns."""
-
-    members: list[Opinion]
-
-
 class ItemJuryState(ItemState, total=False):
     """State of a jury on single texts."""
-
-    members: list[Opinion]
-
-
-class ItemJuryResult(ItemResult):
-    """What a jury on single texts returns."""
 
     members: list[Opinion]
 
@@ -96,13 +83,13 @@ class JurySteps:
     async def ask(self, state: JuryState | ItemJuryState, account: Account) -> Update:
         """Ask all members at the same time, and make one verdict of what they say."""
         row = row_of(self.kind, state)
-        opinions = await gather([self._asked(m, row, account.open()) for m in self.members])
+        opinions = await gather([self._asked(m, row, account.part()) for m in self.members])
         return {"members": opinions, "verdict": self._merged(opinions, account)}
 
     async def _asked(
-        self, member: Member, row: Mapping[str, object], booking: Booking
+        self, member: Member, row: Mapping[str, object], account: Account
     ) -> Opinion:
-        answer = await ask_member(member, self.kind, row, booking)
+        answer = await ask_member(member, self.kind, row, account)
         emit("opinion", "ask", answer.opinion)
         return answer.opinion
 
@@ -133,8 +120,7 @@ def _jury(options: Jury, members: tuple[Member, ...]) -> CombinedGraph:
     by_number = {"item": {"mean", "median"}, "pair": {"median"}}[kind]
     if options.combine in by_number and not (kind == "item" and steps.grades):
         raise OptionError(f"`combine={options.combine!r}` needs labels that are numbers")
-    schema = schema_of(kind, (JuryState, JuryResult), (ItemJuryState, ItemJuryResult))
-    return compiled(options, members, kind, schema, steps.ask)
+    return compiled(options, members, kind, (JuryState, ItemJuryState), steps.ask)
 
 
 create_jury = factory(Jury, build, "create_jury", "members")

@@ -76,6 +76,7 @@ class Jury(Combination):
     method = "jury"
     summary = "Jury: several judges or models on the same row, and what most of them say."
     default_methods = ("relative", "cot", "plan_solve")
+    results = ("members",)
     budgets = (
         Budget(6),
         Budget(4, also={"methods": ["relative", "cot", "direct"]}),

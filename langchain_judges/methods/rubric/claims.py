@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import harmonic_mean
-from typing import Annotated, Literal, NamedTuple, NotRequired
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
@@ -19,8 +19,8 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import Reply, ask
 from langchain_judges.asking.effects import Update, emit_each
+from langchain_judges.asking.nodes import Phase
 from langchain_judges.asking.reading import Problem, check, lax_shape, shape_of
-from langchain_judges.methods.context import StateSchema
 from langchain_judges.methods.items import ItemState, ItemSteps, item_of, material
 from langchain_judges.methods.lookups import LookupState, findings
 from langchain_judges.methods.pairs import instructions_block
@@ -29,7 +29,6 @@ from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.prompts import AGREES, COVERED, RESPONSE, SUPPORTED
 from langchain_judges.methods.rubric.replies import (
     CriterionScore,
-    RubricResult,
     distinct_lines,
     label_shape,
 )
@@ -82,23 +81,14 @@ class Claim(TypedDict):
 
 
 class ClaimState(ItemState, LookupState, total=False):
-    """State of the graph; every value is plain JSON."""
-
-    claims: list[Claim]
-    subscores: list[CriterionScore]
-
-
-class ClaimResult(RubricResult):
-    """What the judge returns.
+    """State of the graph; every value is plain JSON.
 
     Attributes:
         claims: Those of the response, then those of the expected answer.
     """
 
-    claims: NotRequired[list[Claim]]
-
-
-CLAIM_SCHEMA = StateSchema(ClaimState, ClaimResult, Item)
+    claims: list[Claim]
+    subscores: list[CriterionScore]
 
 
 @dataclass(frozen=True)
@@ -106,6 +96,10 @@ class RubricSteps(ItemSteps):
     """The steps of a judge by a rubric; each way of judging adds its own."""
 
     options: LabelOptions
+
+    def marks(self) -> dict[str, object]:
+        """What a name or a file says of the criteria."""
+        return self.options.marks()
 
     def check(self, item: Item) -> None:
         """Check that an item brings what its rubric needs."""
@@ -119,6 +113,12 @@ class RubricSteps(ItemSteps):
 @dataclass(frozen=True)
 class ClaimSteps(RubricSteps):
     """The steps of the judge: split → check."""
+
+    state = ClaimState
+
+    def phases(self) -> Sequence[Phase]:
+        """Split, check."""
+        return [self.split, self.check_claims]
 
     async def split(self, state: ClaimState, account: Account) -> Update:
         """Ask for the claims of the response, and of the expected answer."""

@@ -14,12 +14,12 @@ from langchain_core.messages import BaseMessage
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import Question, ask
 from langchain_judges.asking.effects import Update, emit_each, gather
+from langchain_judges.asking.nodes import Phase
 from langchain_judges.asking.reading import Problem, check, lax_shape
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import Recaller, block, fitting, length_of
-from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.items import (
     SOURCE,
     WHOLE_ITEM,
@@ -29,18 +29,15 @@ from langchain_judges.methods.items import (
 )
 from langchain_judges.methods.lookups import findings
 from langchain_judges.methods.pairs import examples_in, instructions_block
-from langchain_judges.methods.rubric.claims import CLAIM_SCHEMA, ClaimSteps, RubricSteps
+from langchain_judges.methods.rubric.claims import ClaimSteps, RubricSteps
 from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.options import LabelOptions, RubricOptions
 from langchain_judges.methods.rubric.prompts import (
     ABSTAIN,
-    ANSWER_PROMPTS,
     ASK,
     CANNOT_ASSESS,
-    CLAIM_PROMPTS,
     LABELLED,
     ONE,
-    PROMPTS,
     WHOLE,
     criterion_words,
     label_words,
@@ -49,7 +46,6 @@ from langchain_judges.methods.rubric.prompts import (
 )
 from langchain_judges.methods.rubric.replies import (
     CriterionScore,
-    RubricResult,
     RubricState,
     label_shape,
     labels_shape,
@@ -115,15 +111,28 @@ _ALTERNATIVES = 20
 
 @dataclass(frozen=True)
 class LabelSteps(RubricSteps):
-    """The steps of the judge.
+    """The steps of the judge."""
 
-    Attributes:
-        each: Whether each criterion is asked in a call of its own.
-        min_valid: Fewest criteria that must be judged; default more than half.
-    """
+    state = RubricState
 
-    each: bool = False
-    min_valid: int | None = None
+    def phases(self) -> Sequence[Phase]:
+        """Evaluate."""
+        return [self.evaluate]
+
+    def compile(self) -> JudgeGraph:
+        """Make the graph.
+
+        Raises:
+            OptionError: A replaced prompt has no place for the examples of the memory.
+        """
+        if self.options.memory is not None:
+            step = "evaluate" if "task" in self.options.shown else "answer"
+            place = "examples" if self.options.explain == "none" else "instructions"
+            if place not in self.context.prompts[step].input_variables:
+                raise OptionError(
+                    f"the prompt {step!r} has no `{place}`, where examples of the memory stand"
+                )
+        return super().compile()
 
     def consulted(self, state: ItemState) -> Mapping[str, object]:
         """The item as a prompt that looks things up shows it, and by what it is judged."""
@@ -138,7 +147,7 @@ class LabelSteps(RubricSteps):
     async def evaluate(self, state: RubricState, account: Account) -> Update:
         """Ask for the labels by all criteria at once, or by each in a call of its own."""
         criteria = self.criteria(item_of(state))
-        parts = [[each] for each in criteria] if self.each else [criteria]
+        parts = [[each] for each in criteria] if self.options.asks_each else [criteria]
         found = await gather([self._labelled(part, state, account.part()) for part in parts])
         return self._total(state, [each for part in found for each in part], account)
 
@@ -147,7 +156,7 @@ class LabelSteps(RubricSteps):
     ) -> list[CriterionScore]:
         """What one call finds by each criterion that can be read."""
         item, subscores = item_of(state), list[CriterionScore]()
-        name = criteria[0].name if self.each else str(item.get("id") or "")
+        name = criteria[0].name if self.options.asks_each else str(item.get("id") or "")
         variables = self._variables(criteria, item, state)
         reply = await ask(self._question(criteria, item), variables, account, unit=name)
         if reply.data is None:
@@ -203,7 +212,7 @@ class LabelSteps(RubricSteps):
         if not self._is_whole(item):
             verdict = one_verdict(subscores[0], failures, usage, recalled)
         else:
-            least = self.min_valid or len(criteria) // 2 + 1
+            least = self.options.quorum or len(criteria) // 2 + 1
             verdict = total_verdict(criteria, subscores, least, failures, usage)
         return {"verdict": {**verdict, "recalled": recalled}, "subscores": subscores}
 
@@ -241,7 +250,7 @@ class LabelSteps(RubricSteps):
             return self.context.question("evaluate", shape, "criteria", **reads)
         names = self._names(criteria[0])
         prompt = "evaluate" if "task" in self.options.shown else "answer"
-        if self.each and self._is_whole(item):
+        if self.options.asks_each and self._is_whole(item):
             prompt = "each"
         reads["parse"] = partial(parse_label, labels=names)
         return self.context.question("evaluate", label_shape(names, explain), prompt, **reads)
@@ -307,52 +316,9 @@ class LabelSteps(RubricSteps):
         return min(most, _CHARACTERS * (context - _RESERVE) - characters)
 
 
-def label_graph(steps: LabelSteps, **marks: object) -> JudgeGraph:
-    """Return the graph of a judge that labels one text.
-
-    Args:
-        steps: Its steps.
-        **marks: What decides verdicts beside the options.
-
-    Raises:
-        OptionError: A replaced prompt has no place for the examples of the memory.
-    """
-    context = steps.context
-    if steps.options.memory is not None:
-        step = "evaluate" if "task" in steps.options.shown else "answer"
-        place = "examples" if steps.options.explain == "none" else "instructions"
-        if place not in context.prompts[step].input_variables:
-            raise OptionError(
-                f"the prompt {step!r} has no `{place}`, where examples of the memory stand"
-            )
-    return context.compile(steps, steps.evaluate, **marks)
-
-
-def label_context(
-    options: LabelOptions, model: str | BaseChatModel, schema: StateSchema
-) -> JudgeContext:
-    """Return what the steps of a judge that labels one text work with."""
-    return JudgeContext.of(
-        options,
-        model,
-        {"evaluate": None},
-        schema,
-        examples_in=("evaluate",),
-        templates=PROMPTS if "task" in options.shown else ANSWER_PROMPTS,
-    )
-
-
 def build(options: RubricOptions, model: str | BaseChatModel) -> JudgeGraph:
-    """Return the judge."""
-    if options.claims:
-        others = dict.fromkeys(CLAIM_PROMPTS)
-        context = JudgeContext.of(options, model, others, CLAIM_SCHEMA, templates=CLAIM_PROMPTS)
-        claims = ClaimSteps(context, options)
-        return context.compile(claims, claims.split, claims.check_claims, **options.marks())
-    schema = StateSchema(RubricState, RubricResult, Item)
-    context = label_context(options, model, schema)
-    steps = LabelSteps(context, options, options.each, options.min_valid)
-    return label_graph(steps, **options.marks())
+    """Build the judge."""
+    return (ClaimSteps if options.claims else LabelSteps).build(options, model)
 
 
 create_rubric_judge = factory(RubricOptions, build, "create_rubric_judge")

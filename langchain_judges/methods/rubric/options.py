@@ -9,6 +9,8 @@ from os import PathLike
 from typing import Annotated, Any
 
 from annotated_types import Ge
+from langchain_core.language_models import BaseChatModel
+from langchain_core.prompts import ChatPromptTemplate
 from pydantic import SkipValidation, model_validator
 
 from langchain_judges.errors import InputError, LackingError, OptionError
@@ -29,7 +31,7 @@ from langchain_judges.methods.rubric.criteria import (
     ready_names,
     ready_rubrics,
 )
-from langchain_judges.methods.rubric.prompts import CLAIM_PROMPTS, PROMPTS
+from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS, CLAIM_PROMPTS, PROMPTS
 from langchain_judges.options import Owner, Rule
 from langchain_judges.rows.checks import expected_answers, fields_of, lacking
 from langchain_judges.rows.fields import plain_row
@@ -60,6 +62,7 @@ class LabelOptions(LookupOptions):
 
     takes = "item"
     templates = PROMPTS
+    examples_in = ("evaluate",)
 
     steps: Annotated[Sequence[str] | None, Rule("a list of texts")] = None
     explain: Explain = "first"
@@ -81,6 +84,30 @@ class LabelOptions(LookupOptions):
     def shown(self) -> frozenset[str]:
         """What a prompt shows beside the response; the paper's prompts show no task."""
         return frozenset({"task", "criteria", "steps"})
+
+    @property
+    def prompt_texts(self) -> Mapping[str, ChatPromptTemplate]:
+        """The prompts that are used with these options."""
+        return PROMPTS if "task" in self.shown else ANSWER_PROMPTS
+
+    @property
+    def models(self) -> Mapping[str, str | BaseChatModel | None]:
+        """The steps that ask a model."""
+        return {"evaluate": None}
+
+    @property
+    def asks_each(self) -> bool:
+        """Whether each criterion is asked in a call of its own."""
+        return False
+
+    @property
+    def quorum(self) -> int | None:
+        """The fewest criteria that must be judged; None: more than half."""
+        return None
+
+    @abstractmethod
+    def marks(self) -> dict[str, Any]:
+        """What decides verdicts beside the options."""
 
     @property
     def needs_source(self) -> bool:
@@ -276,6 +303,7 @@ class RubricOptions(LabelOptions):
     presets = {name: {"rubric": name} for name in ready_names()}
     result_tables = (SUBSCORES, CLAIMS)
     templates = {**PROMPTS, **CLAIM_PROMPTS}
+    results = ("subscores", "claims")
 
     rubric: Annotated[
         RubricLike | PathLike[str] | None,
@@ -316,6 +344,26 @@ class RubricOptions(LabelOptions):
         for name in ("abstain", "each", "labels", "memory", "min_valid", "steps"):
             if getattr(self, name):
                 raise OptionError(f"`{name}` does not go with `claims`")
+
+    @property
+    def prompt_texts(self) -> Mapping[str, ChatPromptTemplate]:
+        """The prompts that are used with these options."""
+        return CLAIM_PROMPTS if self.claims else super().prompt_texts
+
+    @property
+    def models(self) -> Mapping[str, str | BaseChatModel | None]:
+        """The steps that ask a model."""
+        return dict.fromkeys(CLAIM_PROMPTS) if self.claims else super().models
+
+    @property
+    def asks_each(self) -> bool:
+        """Whether each criterion is asked in a call of its own."""
+        return self.each
+
+    @property
+    def quorum(self) -> int | None:
+        """The fewest criteria that must be judged; None: more than half."""
+        return self.min_valid
 
     @cached_property
     def own_rubric(self) -> Rubric | None:

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal
 
 from langchain_core.messages import AIMessage
 from pydantic import BaseModel, BeforeValidator
@@ -21,7 +21,7 @@ from langchain_judges.asking.reply_text import (
     spelling,
     spoken_label,
 )
-from langchain_judges.methods.items import ItemResult, ItemState
+from langchain_judges.methods.items import ItemState
 from langchain_judges.methods.lookups import LookupState
 from langchain_judges.methods.rubric.criteria import Criterion, Explain
 from langchain_judges.verdict import ConfidenceSource, Label
@@ -48,19 +48,13 @@ class CriterionScore(TypedDict):
 
 
 class RubricState(ItemState, LookupState, total=False):
-    """State of the graph; every value is plain JSON."""
-
-    subscores: list[CriterionScore]
-
-
-class RubricResult(ItemResult):
-    """What the judge returns.
+    """State of the graph; every value is plain JSON.
 
     Attributes:
         subscores: In the order of the criteria.
     """
 
-    subscores: NotRequired[list[CriterionScore]]
+    subscores: list[CriterionScore]
 
 
 def label_shape(labels: Sequence[Label], explain: Explain) -> type[BaseModel]:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
-
-from langchain_core.language_models import BaseChatModel
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import Question, Reply, ask, sample_seed
 from langchain_judges.asking.effects import Update, emit, emit_each, gather
+from langchain_judges.asking.nodes import Phase
 from langchain_judges.asking.reading import Problem
-from langchain_judges.methods.context import JudgeContext, StateSchema
 from langchain_judges.methods.few_shot import shown_examples
 from langchain_judges.methods.pairs import (
     PairSteps,
@@ -33,7 +30,6 @@ from langchain_judges.methods.sc2.replies import (
     EvenDecision,
     PreferenceReply,
     Preferred,
-    SC2Result,
     SC2State,
     TableMatch,
     aspects_shape,
@@ -67,15 +63,21 @@ from langchain_judges.rows.fences import digest, fence
 from langchain_judges.rows.texts import judged, transcript
 from langchain_judges.verdict import Pair
 
-if TYPE_CHECKING:
-    from langchain_judges.methods.graph import JudgeGraph
-
 
 @dataclass(frozen=True)
 class SC2Steps(PairSteps):
     """The steps of the method, in the order of the graph."""
 
     options: SC2
+    state = SC2State
+
+    def phases(self) -> Sequence[Phase]:
+        """Aspects, tables, tournament, preference."""
+        return [self.aspects, self.tables, self.tournament, self.preference]
+
+    def marks(self) -> dict[str, object]:
+        """The worked examples."""
+        return {"worked": list(self.options.worked)}
 
     async def aspects(self, state: SC2State, account: Account) -> Update:
         """Settle the aspects: the caller's, or those that most online samples name."""
@@ -325,19 +327,5 @@ def _read_table(reply: Reply, aspects: Sequence[str], number: int) -> Comparison
     return {"number": number, "rows": fitting, "valid": valid}
 
 
-def build(options: SC2, model: str | BaseChatModel) -> JudgeGraph:
-    """Return the judge."""
-    models = {
-        "aspects": options.comparison_model,
-        "table": options.comparison_model,
-        "match": options.comparison_model,
-        "preference": None,
-    }
-    schema = StateSchema(SC2State, SC2Result)
-    context = JudgeContext.of(options, model, models, schema, examples_in=("preference",))
-    steps = SC2Steps(context, options)
-    phases = steps.aspects, steps.tables, steps.tournament, steps.preference
-    return context.compile(steps, *phases, worked=list(options.worked))
-
-
+build = SC2Steps.build
 create_sc2_judge = factory(SC2, build, "create_sc2_judge")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from annotated_types import Ge
+from langchain_core.language_models import BaseChatModel
 from pydantic import PlainValidator
 
 from langchain_judges.methods.declaration import Budget, OtherModel, Seed
@@ -96,6 +98,11 @@ class SC2(FewShot, Worded):
     budgets = (Budget(0, 2, "samples", also={"aspects": ASPECTS}),)
     result_tables = EVIDENCE
     templates = texts.PROMPTS
+    examples_in = ("preference",)
+    results = (
+        *("aspects", "proposals", "tables", "bracket", "table", "comparisons"),
+        "choices",
+    )
 
     comparison_model: OtherModel = None
     aspects: AspectsOption = None
@@ -106,6 +113,11 @@ class SC2(FewShot, Worded):
     task: AboutTask = "helpful"
     orders: OrderRule = "none"
     seed: Seed = 0
+
+    @property
+    def models(self) -> Mapping[str, str | BaseChatModel | None]:
+        """The steps that ask a model, each with its own or None."""
+        return {**dict.fromkeys(super().models, self.comparison_model), "preference": None}
 
     @property
     def phrases(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.reading import lax_shape, shape_of
-from langchain_judges.methods.pairs import PairResult, PairState
+from langchain_judges.methods.pairs import PairState
 from langchain_judges.methods.replies import ChoiceFields
 from langchain_judges.orders import Order, Slot, SlotOrTie
 from langchain_judges.verdict import Preference
@@ -111,18 +111,6 @@ class SC2State(PairState, total=False):
 
     proposals: list[AspectProposal]
     aspects: list[str]
-    tables: list[ComparisonTable]
-    bracket: list[TableMatch]
-    table: ComparisonTable | None
-    comparisons: Comparisons | None
-    choices: list[PreferenceReply]
-
-
-class SC2Result(PairResult):
-    """What the graph returns."""
-
-    aspects: list[str]
-    proposals: list[AspectProposal]
     tables: list[ComparisonTable]
     bracket: list[TableMatch]
     table: ComparisonTable | None
