@@ -276,12 +276,11 @@ def _work(audit: JudgeGraph, start: Any, config: RunnableConfig) -> None:
     """Work until people are asked or the audit ends, and show the progress."""
     items = calls = 0
     with error_console().status("judging") as status:
-        for update in audit.stream(start, config, stream_mode="updates"):
-            for node in ("evaluate", "try"):
-                for verdicts in (update.get(node) or {}).values():
-                    items += len(verdicts)
-                    calls += sum(each["usage"]["calls"] for each in verdicts.values())
-                    status.update(f"judged {items:,} items, {calls:,} calls")
+        for event in audit.stream(start, config, stream_mode="custom"):
+            if event["kind"] == "verdict":
+                items += 1
+                calls += event["data"]["usage"]["calls"]
+                status.update(f"judged {items:,} items, {calls:,} calls")
 
 
 def _review(request: AuditRequest, draft: Path) -> AnswerFile | None:

@@ -8,12 +8,14 @@ trials of the round are spent, and the rest waits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
-from langgraph.types import Overwrite, Send
+from langchain_core.runnables import Runnable
 
-from langchain_judges.asking.effects import Effect, Update
+from langchain_judges.asking.effects import Effect, Update, emit, gather
+from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.memory.shown import Memory
 from langchain_judges.methods.allure.held_out import (
     accuracy,
@@ -30,7 +32,6 @@ from langchain_judges.methods.allure.state import (
     AdmissionTrial,
     AuditOptions,
     AuditState,
-    Batch,
     Gain,
     Measured,
     Round,
@@ -40,12 +41,10 @@ from langchain_judges.methods.allure.state import (
     WhyWaiting,
 )
 from langchain_judges.methods.items import item_of
-from langchain_judges.verdict import Item, Label, add_usage
+from langchain_judges.verdict import Item, Label, LabelVerdict, add_usage, no_usage
 
 # Most trials of a round: a batch, its halves, quarters and eighths.
 TRIALS = 15
-# Verdicts of the last trial are gone.
-_NO_VERDICTS = {"trial_verdicts": Overwrite({}), "left_out": Overwrite({}), "leaving": False}
 # Most items of dev on which one example is left out.
 _LEFT_OUT_ON = 20
 
@@ -74,15 +73,83 @@ class Reach:
         ]
 
 
+# What a verdict of another runnable may leave out.
+_BLANK: dict[str, Any] = {
+    "label": None,
+    "score": None,
+    "rationale": "",
+    "recalled": [],
+    "usage": no_usage(),
+}
+
+
+@dataclass(frozen=True)
+class Audited:
+    """The judge that is audited.
+
+    Attributes:
+        mark: What decides its verdicts beside the memory.
+        paid: Its verdicts, against a kill.
+    """
+
+    judge: Runnable[Any, Any]
+    mark: Mapping[str, object]
+    paid: ReplyLog
+
+    async def verdict(self, item: Item, version: str, step: str) -> LabelVerdict:
+        """The verdict on an item, or what was paid for before a kill; told as a step's.
+
+        Args:
+            item: The item.
+            version: Of the memory, with what is on trial.
+            step: The node that wants it.
+        """
+        judge = self.judge
+
+        async def ask() -> LabelVerdict:
+            output: Mapping[str, Any] = await Effect(
+                lambda: judge.invoke(item), lambda: judge.ainvoke(item)
+            )
+            return cast("LabelVerdict", {**_BLANK, **output["verdict"]})
+
+        key = key_of("verdict", self.mark, version, item["id"], item)
+        verdict = await self.paid.once(key, ask)
+        emit("verdict", step, verdict, item["id"])
+        return verdict
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A batch of examples, and the verdicts on dev if the memory held them.
+
+    Attributes:
+        ids: Of the examples, in the memory.
+    """
+
+    batch: list[AuditedExample]
+    ids: list[str]
+    verdicts: VerdictsById
+
+    def shown_on(self, id: str) -> list[str]:
+        """The items of dev that were shown an example."""
+        return [item for item, each in self.verdicts.items() if id in each["recalled"]]
+
+    def parted(self, ids: Collection[str]) -> tuple[list[AuditedExample], list[AuditedExample]]:
+        """The examples with some ids, and the others."""
+        pairs = list(zip(self.ids, self.batch, strict=True))
+        return [e for id, e in pairs if id in ids], [e for id, e in pairs if id not in ids]
+
+
 @dataclass(frozen=True)
 class Admission:
-    """The steps from accepted examples to remembered ones.
+    """From accepted examples to remembered ones.
 
     Attributes:
         reach: On dev.
     """
 
     memory: Memory
+    audited: Audited
     reach: Reach
     labels: tuple[Label, ...]
     options: AuditOptions
@@ -99,111 +166,95 @@ class Admission:
         return {
             "queue": [batch for batch in batches if batch],
             "waiting": [each for each in state["waiting"] if each not in due],
+            "tried_with": version,
         }
 
-    def next_batch(self, state: AuditState) -> str:
-        """Try the next examples, or measure the round."""
-        return "stage" if state["queue"] else "measure"
-
-    def stage(self, state: AuditState) -> Update:
-        """Take the next examples; they wait where no trial could admit them any more."""
-        batch, *rest = state["queue"]
-        update: Update = {"queue": rest, **_NO_VERDICTS}
-        if state["dev"] and not self._may_rise(state):
-            return {**update, "batch": [], "waiting": self._waiting(state, batch, "untried")}
-        with self.memory.trial(batch) as ids:
-            return {**update, "batch": batch, "batch_ids": ids}
+    async def admit(self, state: AuditState) -> Update:
+        """Try the next batch on dev; remember it, halve it, or let some of it wait."""
+        if not state["queue"]:
+            return {}
+        batch, *queue = state["queue"]
+        update: Update = {"queue": queue}
+        if not state["dev"]:
+            remembered = await self._remembered(batch, state)
+            return {**update, **remembered}
+        if not self._may_rise(state):
+            return {**update, **self._waiting(state, batch, "untried")}
+        trial = await self._tried(batch, state)
+        update["spent"] = [*state["spent"], *(v["usage"] for v in trial.verdicts.values())]
+        unseen = [id for id in trial.ids if len(trial.shown_on(id)) < self.options.shown_on]
+        if unseen:
+            return {**update, **self._without(trial, unseen, "unmeasured", queue, state)}
+        result = self._result(trial, state)
+        if not result["admitted"]:
+            update["trials"] = [*state["trials"], result]
+            return {**update, **self._refused(batch, queue, state)}
+        if len(batch) > 1 and batch != state["kept"]:
+            left_out = await self._left_out(trial, state)
+            update["spent"] += [v["usage"] for each in left_out.values() for v in each.values()]
+            if harmful := [id for id in left_out if self._harms(left_out[id], trial, state)]:
+                update["trials"] = [*state["trials"], {**result, "admitted": False}]
+                update["kept"] = trial.parted(harmful)[1]
+                return {**update, **self._without(trial, harmful, "harms", queue, state)}
+        remembered = await self._remembered(batch, state)
+        result["examples"] = remembered.pop("ids")
+        verdicts = {**state["dev_verdicts"], **trial.verdicts}
+        more = {"trials": [*state["trials"], result], "dev_verdicts": verdicts}
+        return {**update, **remembered, **more}
 
     def _limit(self, state: AuditState) -> float:
-        """Return the chance that the next trial may owe its rise to."""
+        """The chance that the next trial may owe its rise to."""
         return self.options.risk / (len(state["trials"]) + 1)
 
     def _may_rise(self, state: AuditState) -> bool:
-        """Return whether the round has trials left, and dev mistakes enough to show a gain."""
+        """Whether the round has trials left, and dev mistakes enough to show a gain."""
         spent = sum(trial["round"] == state["round"] for trial in state["trials"])
         cases = cases_of(state["dev"], state["dev_verdicts"], self.labels)
         wrong = {group for group, truth, label in cases if truth != label}
         return spent < TRIALS and 0.5 ** len(wrong) <= self._limit(state)
 
-    def _waiting(
-        self, state: AuditState, examples: Sequence[AuditedExample], why: WhyWaiting
-    ) -> list[Waiting]:
-        """Return what waits, with some more examples."""
-        version = self.memory.version
-        more: list[Waiting] = [
-            {"example": example, "why": why, "memory_version": version} for example in examples
-        ]
-        return [*state["waiting"], *more]
-
-    def on_trial(self, state: AuditState) -> list[Send] | str:
-        """Send the items of dev that the examples may change, in parts for parallel tasks."""
-        families = {example["family"] for example in state["batch"]}
+    async def _tried(self, batch: list[AuditedExample], state: AuditState) -> Trial:
+        """The verdicts on the items of dev that the examples may change."""
+        families = {example["family"] for example in batch}
         items = [item_of(item) for item in self.reach.touched(state["dev"], families)]
-        lanes = self.options.max_concurrency
-        parts = [items[lane::lanes] for lane in range(lanes)]
-        batches: list[Batch] = [
-            {"items": part, "examples": state["batch"], "without": None}
-            for part in parts
-            if part
-        ]
-        return [Send("try", each) for each in batches] or "admit"
+        version = key_of(state["tried_with"], batch)
+        with self.memory.trial(batch) as ids:
+            verdicts = await gather(
+                [self.audited.verdict(item, version, "try") for item in items]
+            )
+        return Trial(batch, ids, by_id(items, verdicts))
 
-    async def decide(self, state: AuditState) -> Update:
-        """Remember the examples on trial, leave each out first, or halve them."""
-        batch = state["batch"]
-        if not batch or not state["dev"]:
-            return await self._remembered(state, {})
-        update: Update = {
-            "spent": [
-                *state["spent"],
-                *(verdict["usage"] for verdict in state["trial_verdicts"].values()),
-            ]
-        }
-        if unseen := self._unseen(state):
-            return self._without(state, update, unseen, "unmeasured")
-        trial = self._tried(state)
-        update["trials"] = [*state["trials"], trial]
-        if not trial["admitted"]:
-            return self._refused(state, update)
-        if len(batch) > 1 and batch != state["kept"]:
-            return {**update, "leaving": True}
-        return await self._remembered(state, update)
+    async def _left_out(self, trial: Trial, state: AuditState) -> dict[str, VerdictsById]:
+        """The verdicts, without each example, on the items that were shown it."""
+        items = {item["id"]: item_of(item) for item in state["dev"]}
 
-    def _unseen(self, state: AuditState) -> list[str]:
-        """Return the ids on trial that too few items of dev were shown."""
-        return [
-            id
-            for id in state["batch_ids"]
-            if len(self._shown_on(state, id)) < self.options.shown_on
-        ]
+        async def without(id: str) -> VerdictsById:
+            shown = [items[each] for each in trial.shown_on(id)[:_LEFT_OUT_ON]]
+            _, others = trial.parted([id])
+            version = key_of(state["tried_with"], others)
+            with self.memory.trial(others):
+                verdicts = [
+                    await self.audited.verdict(item, version, "leave_out") for item in shown
+                ]
+            return by_id(shown, verdicts)
 
-    def _shown_on(self, state: AuditState, id: str) -> list[str]:
-        """Return the items of dev that were shown an example on trial."""
-        verdicts = state["trial_verdicts"].items()
-        return [item for item, verdict in verdicts if id in verdict["recalled"]]
+        return dict(zip(trial.ids, await gather(list(map(without, trial.ids))), strict=True))
 
-    def _without(
-        self, state: AuditState, update: Update, ids: Sequence[str], why: WhyWaiting
-    ) -> Update:
-        """Let some examples of the batch wait, and try the rest again."""
-        pairs = list(zip(state["batch_ids"], state["batch"], strict=True))
-        gone = [example for id, example in pairs if id in ids]
-        rest = [example for id, example in pairs if id not in ids]
-        return {
-            **update,
-            "waiting": self._waiting(state, gone, why),
-            "queue": [*([rest] if rest else []), *state["queue"]],
-        }
+    def _harms(self, without: VerdictsById, trial: Trial, state: AuditState) -> bool:
+        """Whether the items that were shown an example do better without it."""
+        items = [item for item in state["dev"] if item["id"] in without]
+        shown = cases_of(items, trial.verdicts, self.labels)
+        return accuracy(cases_of(items, without, self.labels)) > accuracy(shown)
 
-    def _tried(self, state: AuditState) -> AdmissionTrial:
-        dev, old, new = state["dev"], state["dev_verdicts"], state["trial_verdicts"]
+    def _result(self, trial: Trial, state: AuditState) -> AdmissionTrial:
+        dev, old = state["dev"], state["dev_verdicts"]
         before = cases_of(dev, old, self.labels)
-        after = cases_of(dev, {**old, **new}, self.labels)
+        after = cases_of(dev, {**old, **trial.verdicts}, self.labels)
         chance, limit = chance_of_rise(before, after), self._limit(state)
         return {
             "round": state["round"],
             "examples": [],
-            "sources": [example["source"] for example in state["batch"]],
+            "sources": [example["source"] for example in trial.batch],
             "before": balanced_accuracy(before),
             "after": balanced_accuracy(after),
             "accuracy_before": accuracy(before),
@@ -213,60 +264,58 @@ class Admission:
             "admitted": not fell(before, after) and chance <= limit,
         }
 
-    def _refused(self, state: AuditState, update: Update) -> Update:
-        batch, middle = state["batch"], (len(state["batch"]) + 1) // 2
-        if len(batch) == 1:
-            return {**update, "waiting": self._waiting(state, batch, "no_gain")}
-        return {**update, "queue": [*state["queue"], batch[:middle], batch[middle:]]}
-
-    def leave_out(self, state: AuditState) -> list[Send] | str:
-        """Send the items that were shown an example once more, without it, for each example."""
-        if not state["leaving"]:
-            return self.next_batch(state)
-        items = {item["id"]: item_of(item) for item in state["dev"]}
-        works: list[Batch] = [
-            {
-                "items": [items[each] for each in self._shown_on(state, id)[:_LEFT_OUT_ON]],
-                "examples": [e for e in state["batch"] if e is not example],
-                "without": id,
-            }
-            for id, example in zip(state["batch_ids"], state["batch"], strict=True)
+    def _waiting(
+        self, state: AuditState, examples: Sequence[AuditedExample], why: WhyWaiting
+    ) -> Update:
+        """Let examples wait."""
+        version = self.memory.version
+        more: list[Waiting] = [
+            {"example": example, "why": why, "memory_version": version} for example in examples
         ]
-        return [Send("leave_out", each) for each in works]
+        return {"waiting": [*state["waiting"], *more]}
 
-    async def prune(self, state: AuditState) -> Update:
-        """Remember the examples on trial but those without which dev does better."""
-        left_out = state["left_out"]
-        usages = [v["usage"] for verdicts in left_out.values() for v in verdicts.values()]
-        update: Update = {"spent": [*state["spent"], *usages]}
-        harmful = [id for id, verdicts in left_out.items() if self._is_better(verdicts, state)]
-        if not harmful:
-            return await self._remembered(state, update)
-        *others, last = state["trials"]
-        update["trials"] = [*others, {**last, "admitted": False}]
-        pairs = zip(state["batch_ids"], state["batch"], strict=True)
-        update["kept"] = [example for id, example in pairs if id not in harmful]
-        return self._without(state, update, harmful, "harms")
+    def _without(
+        self,
+        trial: Trial,
+        ids: Sequence[str],
+        why: WhyWaiting,
+        queue: Sequence[list[AuditedExample]],
+        state: AuditState,
+    ) -> Update:
+        """Let some examples of the batch wait, and try the rest again."""
+        gone, rest = trial.parted(ids)
+        again = [rest] if rest else []
+        return {**self._waiting(state, gone, why), "queue": [*again, *queue]}
 
-    def _is_better(self, without: VerdictsById, state: AuditState) -> bool:
-        """Return whether the items that were shown an example do better without it."""
-        items = [item for item in state["dev"] if item["id"] in without]
-        shown = cases_of(items, state["trial_verdicts"], self.labels)
-        return accuracy(cases_of(items, without, self.labels)) > accuracy(shown)
+    def _refused(
+        self,
+        batch: list[AuditedExample],
+        queue: Sequence[list[AuditedExample]],
+        state: AuditState,
+    ) -> Update:
+        """Try both halves of a batch; a single example waits."""
+        if len(batch) == 1:
+            return self._waiting(state, batch, "no_gain")
+        middle = (len(batch) + 1) // 2
+        return {"queue": [*queue, batch[:middle], batch[middle:]]}
 
-    async def _remembered(self, state: AuditState, update: Update) -> Update:
-        """Remember the batch."""
-        memory, batch = self.memory, state["batch"]
+    async def _remembered(self, batch: list[AuditedExample], state: AuditState) -> Update:
+        """Remember a batch."""
+        memory = self.memory
         ids: list[str] = await Effect(
             lambda: memory.remember(batch), lambda: memory.aremember(batch)
         )
-        if state["dev"] and batch:
-            *others, last = update.get("trials") or state["trials"]
-            update["trials"] = [*others, {**last, "examples": list(ids)}]
-            update["dev_verdicts"] = state["trial_verdicts"]
-        update["learnt"] = [*state["learnt"], *batch]
-        update["examples"] = list(dict.fromkeys([*state["examples"], *ids]))
-        return update
+        return {
+            "ids": list(ids),
+            "learnt": [*state["learnt"], *batch],
+            "examples": list(dict.fromkeys([*state["examples"], *ids])),
+            "tried_with": memory.version,
+        }
+
+
+def by_id(items: Sequence[Item], verdicts: Sequence[LabelVerdict]) -> VerdictsById:
+    """Verdicts by the id of their item."""
+    return {item["id"]: verdict for item, verdict in zip(items, verdicts, strict=True)}
 
 
 @dataclass(frozen=True)

@@ -6,22 +6,23 @@ decides, and what was accepted is shown to the judge in the next round.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel, BaseLanguageModel
-from langchain_core.runnables import Runnable
-from langgraph.graph import END, START, StateGraph
+from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.constants import END, START
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Overwrite, Send
+from langgraph.types import Command
 
-from langchain_judges.asking.effects import Effect, Update, emit
-from langchain_judges.asking.reply_log import ReplyLog, key_of
+from langchain_judges.asking.effects import Step, Update, emit, emit_each, gather
+from langchain_judges.asking.nodes import MethodGraph, StepNode
+from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
-from langchain_judges.methods.allure.admission import Admission, Reach, Rounds
-from langchain_judges.methods.allure.audit_nodes import AuditNode, Route
+from langchain_judges.methods.allure.admission import Admission, Audited, Reach, Rounds, by_id
 from langchain_judges.methods.allure.auditors import Audit, resolve_auditor, standard_of
 from langchain_judges.methods.allure.failure_modes import (
     Mode,
@@ -41,18 +42,15 @@ from langchain_judges.methods.allure.review import (
 from langchain_judges.methods.allure.state import (
     AuditInput,
     AuditOptions,
-    AuditResult,
     AuditState,
-    Batch,
-    EvaluationWork,
     PlainDoubt,
-    VerdictsById,
 )
+from langchain_judges.methods.context import StateSchema
 from langchain_judges.methods.describe import memory_of, metadata_of, unwrapped
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import item_of
 from langchain_judges.options import with_options
-from langchain_judges.verdict import Item, Label, LabelVerdict, add_usage, no_usage
+from langchain_judges.verdict import Label, add_usage
 
 
 @with_options(AuditOptions)
@@ -88,15 +86,11 @@ def create_allure_audit(
     """
     teaches, metadata = judge_to_audit(judge, memory, options)
     loop = _loop(teaches, memory, metadata, options)
-    compiled = _graph(loop).compile(
-        checkpointer=options.checkpointer,
-        name=options.name or "audit",
-    )
     marks = {
         "method": options.method,
         "options": {
             **options.as_json(),
-            "check": loop.check.name,
+            "check": loop.checks.name,
             "modes": [mode.name for mode in loop.modes],
             "labels": list(loop.labels),
             "allow_leak": loop.leaky,
@@ -105,8 +99,8 @@ def create_allure_audit(
         "prompt_version": str(metadata.get("prompt_version", "")),
         "calls": 0,
     }
-    graph = JudgeGraph(**vars(compiled), options=options, model=teaches.get_name())
-    return graph.with_config(metadata=marks, max_concurrency=options.max_concurrency)
+    model = teaches.get_name()
+    return JudgeGraph.of(loop.graph(), options, marks, options.max_concurrency, model=model)
 
 
 def _loop(
@@ -123,16 +117,14 @@ def _loop(
     everywhere = isinstance(recall, Mapping) and bool(recall.get("any_family"))
     judge_reach = Reach(everywhere or metadata.get("method") != "allure")
     paid = ReplyLog(options.checkpointer)
+    names = ("method", "options", "model", "prompt_version")
+    audited = Audited(alone(judge), {name: metadata.get(name) for name in names}, paid)
     return Loop(
-        judge=alone(judge),
-        mark={
-            key: metadata.get(key) for key in ("method", "options", "model", "prompt_version")
-        },
+        audited=audited,
         memory=memory,
-        paid=paid,
-        admission=Admission(memory, judge_reach, labels, options),
+        admission=Admission(memory, audited, judge_reach, labels, options),
         reach=Reach(everywhere),
-        check=resolve_check(options.check or "answer_or_label"),
+        checks=resolve_check(options.check or "answer_or_label"),
         audit_by=resolve_auditor(
             options.auditor,
             options,
@@ -146,45 +138,6 @@ def _loop(
         leaky=options.allow_leak or bool(judge_options.get("allow_leak")),
         options=options,
     )
-
-
-def _graph(loop: Loop) -> StateGraph[AuditState, None, AuditInput, AuditResult]:
-    graph = StateGraph(AuditState, input_schema=AuditInput, output_schema=AuditResult)
-    admission, events = loop.admission, AuditOptions.events
-    steps: dict[str, Any] = {
-        "prepare": loop.prepare,
-        "evaluate": loop.evaluate,
-        "check": loop.check_labels,
-        "propose": loop.propose,
-        "audit": loop.audit,
-        "stage": admission.stage,
-        "try": loop.try_out,
-        "admit": admission.decide,
-        "leave_out": loop.try_out,
-        "prune": admission.prune,
-        "measure": loop.measure_round,
-        "test": loop.evaluate,
-        "conclude": loop.conclude,
-    }
-    for name, step in steps.items():
-        graph.add_node(name, AuditNode(step, name, events))
-    graph.add_edge(START, "prepare")
-    graph.add_conditional_edges("prepare", Route(loop.stale_items), ["evaluate", "check"])
-    graph.add_edge("evaluate", "check")
-    graph.add_edge("check", "propose")
-    graph.add_edge("propose", "audit")
-    graph.add_conditional_edges("audit", Route(admission.next_batch), ["stage", "measure"])
-    graph.add_conditional_edges("stage", Route(admission.on_trial), ["try", "admit"])
-    graph.add_edge("try", "admit")
-    onward = ["stage", "measure"]
-    graph.add_conditional_edges("admit", Route(admission.leave_out), ["leave_out", *onward])
-    graph.add_edge("leave_out", "prune")
-    graph.add_conditional_edges("prune", Route(admission.next_batch), onward)
-    ways = ["evaluate", "check", "test", "conclude"]
-    graph.add_conditional_edges("measure", Route(loop.again_or_stop), ways)
-    graph.add_edge("test", "conclude")
-    graph.add_edge("conclude", END)
-    return graph
 
 
 # Told to the auditor of a label that was drawn.
@@ -269,14 +222,29 @@ def alone(judge: Runnable[Any, Any]) -> Runnable[Any, Any]:
     return judge
 
 
-# What a verdict of another runnable may leave out.
-_BLANK: dict[str, Any] = {
-    "label": None,
-    "score": None,
-    "rationale": "",
-    "recalled": [],
-    "usage": no_usage(),
-}
+class AuditNode(StepNode):
+    """A step of the loop as a node, and where the graph goes from it."""
+
+    def __init__(
+        self,
+        step: Callable[[AuditState], Step[Update]],
+        goes: Callable[[AuditState], str] | None = None,
+    ) -> None:
+        """Make a node.
+
+        Args:
+            step: From the state to what changes.
+            goes: From the changed state to the next node, where there are several.
+        """
+        self._step, self._goes = step, goes
+        self.name: str = step.__name__
+
+    async def step(self, state: Any, config: RunnableConfig | None) -> Any:
+        """Do the step."""
+        update = await self._step(state)
+        if self._goes is None:
+            return update
+        return Command(update=update, goto=self._goes(cast("AuditState", {**state, **update})))
 
 
 @dataclass(frozen=True)
@@ -284,40 +252,57 @@ class Loop:
     """The steps of the loop and its settings.
 
     Attributes:
-        mark: What decides the judge's verdicts beside the memory.
         reach: Of the items that are audited.
     """
 
-    judge: Runnable[Any, Any]
-    mark: Mapping[str, object]
+    audited: Audited
     memory: Memory
-    paid: ReplyLog
     admission: Admission
     reach: Reach
-    check: Check
+    checks: Check
     audit_by: Audit
     modes: tuple[Mode, ...]
     labels: tuple[Label, ...]
     leaky: bool
     options: AuditOptions
 
+    def graph(self) -> MethodGraph:
+        """The graph of the loop."""
+        graph = StateSchema(AuditState, self.options.results, AuditInput).graph()
+        admission = self.admission
+        steps = [self.prepare, self.evaluate, self.check, self.propose, self.audit]
+        steps += [admission.admit, self.measure, self.test, self.conclude]
+        goes: dict[str, tuple[Callable[[AuditState], str], tuple[str, ...]]] = {
+            "admit": (lambda s: "admit" if s["queue"] else "measure", ("admit", "measure")),
+            "measure": (
+                lambda s: "test" if s["stopped"] else "evaluate",
+                ("evaluate", "test"),
+            ),
+        }
+        names = [step.__name__ for step in steps]
+        for name, step in zip(names, steps, strict=True):
+            way, ends = goes.get(name, (None, ()))
+            graph.add_node(name, AuditNode(step, way), destinations=ends)
+        for here, there in pairwise([START, *names, END]):
+            if here not in goes:
+                graph.add_edge(here, there)
+        return graph
+
     @property
     def rounds(self) -> Rounds:
         """What measures the rounds."""
         return Rounds(self.memory, self.labels, self.options)
 
-    def prepare(self, state: AuditState) -> Update:
+    async def prepare(self, state: AuditState) -> Update:
         """Name the items and hold out those of dev and test."""
         items = identified(state["items"], "item")
-        self.check.require(items, self.labels)
+        self.checks.require(items, self.labels)
         if self.options.auditor == "labels":
             require_labels(items, self.labels)
         pool, dev, test = held_out(items, self.labels, self.options)
         # A checkpointed thread still holds what its previous run left.
-        fresh: Update = {
-            f"{key}": Overwrite({})
-            for key in ("verdicts", "dev_verdicts", "test_before", "test_verdicts")
-        }
+        verdicts = ("verdicts", "dev_verdicts", "test_before", "test_verdicts")
+        fresh: Update = {key: {} for key in verdicts}
         lists = ("proposals", "decisions", "queue", "kept", "learnt", "trials")
         fresh |= {key: [] for key in (*lists, "examples", "waiting", "spent", "history")}
         return {
@@ -328,64 +313,38 @@ class Loop:
             "leak_allowed": self.leaky,
         }
 
-    def stale_items(self, state: AuditState) -> list[Send] | str:
-        """Send every item whose verdict is not known, or may have changed."""
-        stale = set(state["stale"])
-        parts = {"verdicts": state["pool"], "dev_verdicts": state["dev"]}
-        parts["test_before"] = state["test"]
-        return [
-            Send("evaluate", {"part": part, "item": item_of(item)})
-            for part, items in parts.items()
-            for item in items
-            if item["id"] in stale
-        ] or "check"
+    async def evaluate(self, state: AuditState) -> Update:
+        """Judge every item whose verdict is not known, or may have changed."""
+        stale, version = set(state["stale"]), self.memory.version
+        parts = {
+            "verdicts": state["pool"],
+            "dev_verdicts": state["dev"],
+            "test_before": state["test"],
+        }
+        items = [item_of(i) for part in parts.values() for i in part if i["id"] in stale]
+        judged = [self.audited.verdict(item, version, "evaluate") for item in items]
+        new, old = by_id(items, await gather(judged)), cast("Mapping[str, Any]", state)
+        return {
+            key: {i["id"]: new.get(i["id"]) or old[key][i["id"]] for i in part}
+            for key, part in parts.items()
+        }
 
-    async def evaluate(self, work: EvaluationWork) -> Update:
-        """Judge one item with what the memory now holds."""
-        item = work["item"]
-        verdict = await self._judged(item, self.memory.version)
-        emit("verdict", "evaluate", verdict, item["id"])
-        return {work["part"]: {item["id"]: verdict}}
-
-    async def try_out(self, batch: Batch) -> Update:
-        """Judge items of dev as if the memory held what is on trial."""
-        examples, without = batch["examples"], batch["without"]
-        version = key_of(self.memory.version, examples)
-        verdicts: VerdictsById = {}
-        with self.memory.trial(examples):
-            for item in batch["items"]:
-                verdicts[item["id"]] = await self._judged(item, version)
-                emit("verdict", "try", verdicts[item["id"]], item["id"])
-        return {"left_out": {without: verdicts}} if without else {"trial_verdicts": verdicts}
-
-    async def _judged(self, item: Item, version: str) -> LabelVerdict:
-        """Judge an item, or take what was paid for before a kill."""
-        judge = self.judge
-
-        async def ask() -> LabelVerdict:
-            output: Mapping[str, Any] = await Effect(
-                lambda: judge.invoke(item), lambda: judge.ainvoke(item)
-            )
-            return cast("LabelVerdict", {**_BLANK, **output["verdict"]})
-
-        key = key_of("verdict", self.mark, version, item["id"], item)
-        return await self.paid.once(key, ask)
-
-    def check_labels(self, state: AuditState) -> Update:
+    async def check(self, state: AuditState) -> Update:
         """Let the check doubt the labels."""
         doubts: dict[str, PlainDoubt] = {}
         for item in state["pool"]:
             label = state["verdicts"][item["id"]]["label"]
-            doubt = None if label is None else self.check.doubt(item, label, self.labels)
+            doubt = None if label is None else self.checks.doubt(item, label, self.labels)
             if doubt:
                 doubts[item["id"]] = {"label": doubt.label, "why": doubt.why}
         dev_before = self.rounds.measured(state["dev"], state["dev_verdicts"])
         return {"doubts": doubts, "dev_before": dev_before}
 
-    def propose(self, state: AuditState) -> Update:
+    async def propose(self, state: AuditState) -> Update:
         """Propose every doubt that nobody has decided yet, and some other labels."""
-        doubts, others = proposals_of(state, self.check.name, self.modes)
+        doubts, others = proposals_of(state, self.checks.name, self.modes)
         drawn = drawn_beside(doubts, others, self.options.right_share, self.options.seed)
+        emit_each("proposal", "propose", [*doubts, *drawn])
         return {"proposals": [*doubts, *drawn]}
 
     async def audit(self, state: AuditState) -> Update:
@@ -393,8 +352,7 @@ class Loop:
         proposals = state["proposals"]
         decisions, usages = await self.audit_by(proposals)
         by_id = {decision["id"]: decision for decision in decisions}
-        for decision in decisions:
-            emit("decision", "audit", decision)
+        emit_each("decision", "audit", decisions)
         mistakes, right = learnt_from(by_id, self.options.right_share)
         meanings = {mode.name: mode.description for mode in self.modes}
         examples = [
@@ -409,7 +367,7 @@ class Loop:
             **self.admission.queued(examples, state),
         }
 
-    def measure_round(self, state: AuditState) -> Update:
+    async def measure(self, state: AuditState) -> Update:
         """Record the result of the round, and decide whether another one follows."""
         result = self.rounds.summary(state)
         emit("round", "measure", result)
@@ -424,20 +382,19 @@ class Loop:
             "round": state["round"] + 1,
         }
 
-    def again_or_stop(self, state: AuditState) -> list[Send] | str:
-        """Begin the next round; or judge test with what was remembered, and end."""
-        if not state["stopped"]:
-            return self.stale_items(state)
+    async def test(self, state: AuditState) -> Update:
+        """Judge the items of test with what was remembered, where it may change their label."""
         new = set(state["examples"])
         examples = self.memory.examples()
         families: set[str | None] = {e["family"] for e in examples if e["id"] in new}
-        items = self.reach.touched(state["test"], families)
-        works = [{"part": "test_verdicts", "item": item_of(item)} for item in items]
-        return [Send("test", each) for each in works] or "conclude"
+        items = [item_of(item) for item in self.reach.touched(state["test"], families)]
+        version = self.memory.version
+        judged = [self.audited.verdict(item, version, "evaluate") for item in items]
+        return {"test_verdicts": by_id(items, await gather(judged))}
 
     async def conclude(self, state: AuditState) -> Update:
         """Say what the audit brought, and forget what was kept against a kill."""
-        await self.paid.close()
+        await self.audited.paid.close()
         last = state["history"][-1]
         usages = [verdict["usage"] for verdict in state["test_verdicts"].values()]
         last = {**last, "usage": add_usage([last["usage"], *usages])}

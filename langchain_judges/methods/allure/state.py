@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator, InstanceOf
@@ -21,7 +21,7 @@ from langchain_judges.methods.allure.review import (
 from langchain_judges.methods.declaration import GraphOptions, Seed
 from langchain_judges.methods.rubric.criteria import read_labels
 from langchain_judges.options import NotSerialisable, Owner, Rule
-from langchain_judges.verdict import Item, Label, LabelVerdict, Usage
+from langchain_judges.verdict import Label, LabelVerdict, Usage
 
 # The items that are held out, or their share.
 Dev = float | Sequence[Mapping[str, Any]]
@@ -77,8 +77,11 @@ class AuditOptions(GraphOptions):
 
     method = "allure_audit"
     summary = "ALLURE's audit: find a judge's mistakes, have them audited, remember them."
-    events: ClassVar[Mapping[str, str]] = {"proposals": "proposal"}
     templates = {"audit": texts.AUDIT}
+    results = (
+        *("verdicts", "dev_verdicts", "test_verdicts", "decisions", "trials", "examples"),
+        *("waiting", "history", "gain", "stopped", "leak_allowed"),
+    )
 
     check: Annotated[
         InstanceOf[Check] | Callable[..., Any] | str | None,
@@ -116,6 +119,11 @@ class AuditOptions(GraphOptions):
     seed: Seed = 0
     max_concurrency: Annotated[int, Ge(1), Owner()] = 16
 
+    @property
+    def label(self) -> str:
+        """What it is called in traces."""
+        return "audit"
+
     def calls(self) -> int:
         """Return 0: how much an audit asks depends on what it finds."""
         return 0
@@ -130,10 +138,6 @@ Stopped = Literal["max_rounds", "nothing_new"]
 
 # Verdicts by the id of their item.
 VerdictsById = dict[str, LabelVerdict]
-
-
-def _both(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    return {**old, **new}
 
 
 class Measured(TypedDict):
@@ -256,26 +260,6 @@ class PlainDoubt(TypedDict):
     why: str
 
 
-class EvaluationWork(TypedDict):
-    """Input of one parallel evaluation."""
-
-    part: Literal["verdicts", "dev_verdicts", "test_before", "test_verdicts"]
-    item: Item
-
-
-class Batch(TypedDict):
-    """Input of a part of a trial, judged one after the other.
-
-    Attributes:
-        examples: What is on trial.
-        without: The id of the example that is left out; None where none is.
-    """
-
-    items: list[Item]
-    examples: list[AuditedExample]
-    without: str | None
-
-
 class AuditInput(TypedDict):
     """What the loop takes.
 
@@ -295,49 +279,9 @@ class AuditState(AuditInput, total=False):
         test: What decides nothing.
         stale: Ids whose verdicts the last round may have changed.
         queue: Accepted examples that are still to be tried, in batches.
-        batch: What is on trial.
-        batch_ids: Its ids in the memory.
-        leaving: Whether each of the batch is now left out once.
-        left_out: Verdicts without an example, by its id.
+        tried_with: The version of the memory with which the next batch is tried.
         kept: A batch of which each has been left out.
         learnt: What entered the memory in this round.
-    """
-
-    pool: list[AuditItem]
-    dev: list[AuditItem]
-    test: list[AuditItem]
-    round: int
-    stale: list[str]
-    verdicts: Annotated[VerdictsById, _both]
-    dev_verdicts: Annotated[VerdictsById, _both]
-    test_before: Annotated[VerdictsById, _both]
-    test_verdicts: Annotated[VerdictsById, _both]
-    trial_verdicts: Annotated[VerdictsById, _both]
-    left_out: Annotated[dict[str, VerdictsById], _both]
-    doubts: dict[str, PlainDoubt]
-    dev_before: Measured | None
-    proposals: list[AuditProposal]
-    decisions: list[AuditDecision]
-    queue: list[list[AuditedExample]]
-    batch: list[AuditedExample]
-    batch_ids: list[str]
-    leaving: bool
-    kept: list[AuditedExample]
-    learnt: list[AuditedExample]
-    trials: list[AdmissionTrial]
-    examples: list[str]
-    waiting: list[Waiting]
-    spent: list[Usage]
-    history: list[Round]
-    gain: Gain | None
-    stopped: Stopped | None
-    leak_allowed: bool
-
-
-class AuditResult(TypedDict):
-    """What the loop returns.
-
-    Attributes:
         decisions: Every answer of every round; those with `check_wrong` show where to fix the
             check.
         examples: Ids of what entered the memory.
@@ -345,13 +289,27 @@ class AuditResult(TypedDict):
         gain: What the audit brought, measured on `test`; None until it has stopped.
     """
 
+    pool: list[AuditItem]
+    dev: list[AuditItem]
+    test: list[AuditItem]
+    round: int
+    stale: list[str]
     verdicts: VerdictsById
     dev_verdicts: VerdictsById
+    test_before: VerdictsById
     test_verdicts: VerdictsById
+    doubts: dict[str, PlainDoubt]
+    dev_before: Measured | None
+    proposals: list[AuditProposal]
     decisions: list[AuditDecision]
+    queue: list[list[AuditedExample]]
+    tried_with: str
+    kept: list[AuditedExample]
+    learnt: list[AuditedExample]
     trials: list[AdmissionTrial]
     examples: list[str]
     waiting: list[Waiting]
+    spent: list[Usage]
     history: list[Round]
     gain: Gain | None
     stopped: Stopped | None
