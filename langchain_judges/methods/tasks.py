@@ -32,28 +32,33 @@ def written(name: str) -> Any:
 
 
 class Task(TypedDict):
-    """What a judgment is about."""
+    """The subject of a judgment.
+
+    Attributes:
+        question: Which is better; names no slot and no kind of text.
+        quality: What a good text is like.
+        about: What the two texts are, and of or to what; `{noun}` stands for their name.
+        sought: What a reader looks for something in, such as "a summary of this text".
+        everyone: What counts for every judge of a panel, whatever else they look for.
+        panel: The static roles of a panel.
+    """
 
     question: str
-    """Which is better; names no slot and no kind of text."""
     quality: str
-    """What a good text is like."""
     about: str
-    """What the two texts are, and of or to what; `{noun}` stands for their name."""
     sought: str
-    """What a reader looks for something in, such as "a summary of this text"."""
     everyone: str
-    """What counts for every judge of a panel, whatever else they look for."""
     panel: str
-    """The static roles of a panel."""
 
 
+# How correctness and the rest are weighed; the wording that all judges of answers share.
 CORRECT_FIRST = """If the request has a right answer, work it out first: right beats wrong, \
 the closer of two wrong ones wins, and a response cut off before its final answer has none. \
 Where that leaves them even, go by how much of what was asked each does in substance and \
 form, then how well."""
-"""How correctness and the rest are weighed; the wording that all judges of answers share."""
 
+# The papers' tasks by name (RLAIF-HH helpful and harmless, TL;DR and CNN/DM, TREC News),
+# conversations, and `response`, whose words fit a request as well as a text to read.
 TASKS: dict[str, Task] = {
     "helpful": {
         "question": "Which is more helpful to the person who asked?",
@@ -116,8 +121,6 @@ TASKS: dict[str, Task] = {
         "panel": "dialogue",
     },
 }
-"""The papers' tasks by name (RLAIF-HH helpful and harmless, TL;DR and CNN/DM, TREC News),
-conversations, and `response`, whose words fit a request as well as a text to read."""
 
 
 def worded(name: str, task: Task, wording: Wording) -> Task:
@@ -163,13 +166,15 @@ def read_task(task: str | Mapping[str, str]) -> Task:
     return own_task  # type: ignore[no-any-return]
 
 
+# Sets of static roles that a task may name.
 PANELS = ("summary", "question_answering", "dialogue", "document", "harmlessness", "manual")
-"""Sets of static roles that a task may name."""
 
 _GIVEN = (
     r"(?:it|this|these|the following|the (?:above|below|given|provided)|the text|the article"
 )
 _GIVEN += r"|the (?:passage|paragraph|story|document|news|report|content|conversation|notice))"
+# A sentence that asks for a summary of a text that was given; the precision that
+# `tests/task_requests.json` measures is worth more than finding every one.
 _SUMMARISE = re.compile(
     r"(?:\A|[.!?:]\s|\n)\W*(?:(?:please|kindly|briefly|concisely|can you|could you|you should"
     r"|your task is to|i want you to|i need you to)[ ,]+)*"
@@ -179,12 +184,10 @@ _SUMMARISE = re.compile(
     r"|tl;?dr\W*\Z)",
     re.IGNORECASE,
 )
-"""A sentence that asks for a summary of a text that was given; the precision that
-`tests/task_requests.json` measures is worth more than finding every one."""
+# Characters at either end of a request in which it says what it wants.
 _EDGE = 300
-"""Characters at either end of a request in which it says what it wants."""
+# Words from which there is a text to sum up.
 _TEXT = 40
-"""Words from which there is a text to sum up."""
 
 
 def task_of(request: str | Sequence[Mapping[str, Any]]) -> str:
@@ -212,21 +215,23 @@ def _checked_or_auto(task: str | Mapping[str, str]) -> str | Mapping[str, str]:
 
 _NAMES = ", ".join(map(repr, sorted(TASKS)))
 
+# An option that says what a judgment is about.
 AboutTask = Annotated[
     str | Mapping[str, str],
     BeforeValidator(_checked),
     Rule(f"one of {_NAMES} or {{'question', 'quality'}}"),
 ]
-"""An option that says what a judgment is about."""
 
+# The same, which may be chosen from the pair.
 AutoTask = Annotated[
     str | Mapping[str, str],
     BeforeValidator(_checked_or_auto),
     Rule(f"'auto', one of {_NAMES} or {{'question', 'quality'}}"),
 ]
-"""The same, which may be chosen from the pair."""
 
 
+# What is compared where the caller names no aspects: finding some is paid for apart. Each is
+# something that a table can report without a verdict.
 ASPECTS = (
     "main answer",
     "facts and details",
@@ -234,9 +239,6 @@ ASPECTS = (
     "advice and warnings",
     "form and tone",
 )
-"""What is compared where the caller names no aspects: finding some is paid for apart.
-
-Each is something that a table can report without a verdict."""
 
 
 def settle(task: str | Mapping[str, str], pair: Mapping[str, Any]) -> tuple[str, Task]:

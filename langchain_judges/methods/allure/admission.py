@@ -17,15 +17,7 @@ from langchain_core.runnables import Runnable
 from langchain_judges.asking.effects import Effect, Update, emit, gather
 from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.memory.shown import Memory
-from langchain_judges.methods.allure.held_out import (
-    accuracy,
-    balanced_accuracy,
-    cases_of,
-    chance_of_rise,
-    fell,
-    gain_of,
-    measure,
-)
+from langchain_judges.methods.allure import held_out
 from langchain_judges.methods.allure.label_checks import is_on_scale
 from langchain_judges.methods.allure.review import AuditedExample
 from langchain_judges.methods.allure.state import (
@@ -209,7 +201,7 @@ class Admission:
     def _may_rise(self, state: AuditState) -> bool:
         """Whether the round has trials left, and dev mistakes enough to show a gain."""
         spent = sum(trial["round"] == state["round"] for trial in state["trials"])
-        cases = cases_of(state["dev"], state["dev_verdicts"], self.labels)
+        cases = held_out.cases_of(state["dev"], state["dev_verdicts"], self.labels)
         wrong = {group for group, truth, label in cases if truth != label}
         return spent < TRIALS and 0.5 ** len(wrong) <= self._limit(state)
 
@@ -243,25 +235,27 @@ class Admission:
     def _harms(self, without: VerdictsById, trial: Trial, state: AuditState) -> bool:
         """Whether the items that were shown an example do better without it."""
         items = [item for item in state["dev"] if item["id"] in without]
-        shown = cases_of(items, trial.verdicts, self.labels)
-        return accuracy(cases_of(items, without, self.labels)) > accuracy(shown)
+        shown = held_out.cases_of(items, trial.verdicts, self.labels)
+        return held_out.accuracy(
+            held_out.cases_of(items, without, self.labels)
+        ) > held_out.accuracy(shown)
 
     def _result(self, trial: Trial, state: AuditState) -> AdmissionTrial:
         dev, old = state["dev"], state["dev_verdicts"]
-        before = cases_of(dev, old, self.labels)
-        after = cases_of(dev, {**old, **trial.verdicts}, self.labels)
-        chance, limit = chance_of_rise(before, after), self._limit(state)
+        before = held_out.cases_of(dev, old, self.labels)
+        after = held_out.cases_of(dev, {**old, **trial.verdicts}, self.labels)
+        chance, limit = held_out.chance_of_rise(before, after), self._limit(state)
         return {
             "round": state["round"],
             "examples": [],
             "sources": [example["source"] for example in trial.batch],
-            "before": balanced_accuracy(before),
-            "after": balanced_accuracy(after),
-            "accuracy_before": accuracy(before),
-            "accuracy_after": accuracy(after),
+            "before": held_out.balanced_accuracy(before),
+            "after": held_out.balanced_accuracy(after),
+            "accuracy_before": held_out.accuracy(before),
+            "accuracy_after": held_out.accuracy(after),
             "chance": chance,
             "limit": limit,
-            "admitted": not fell(before, after) and chance <= limit,
+            "admitted": not held_out.fell(before, after) and chance <= limit,
         }
 
     def _waiting(
@@ -330,7 +324,9 @@ class Rounds:
         """Return what the judge is worth on items with their true label; None without one."""
         if not items:
             return None
-        return measure(cases_of(items, verdicts, self.labels), self.options.seed)
+        return held_out.measure(
+            held_out.cases_of(items, verdicts, self.labels), self.options.seed
+        )
 
     def summary(self, state: AuditState) -> Round:
         """Return the result of the round that ends."""
@@ -363,8 +359,8 @@ class Rounds:
         """Return what the audit brought on test."""
         test, before = state["test"], state["test_before"]
         after = {**before, **state["test_verdicts"]}
-        old, new = (cases_of(test, each, self.labels) for each in (before, after))
-        return gain_of(old, new, self.options.seed)
+        old, new = (held_out.cases_of(test, each, self.labels) for each in (before, after))
+        return held_out.gain_of(old, new, self.options.seed)
 
     def stopped(self, history: Sequence[Round]) -> Stopped | None:
         """Return why the audit ends after its last round; None: another one follows."""

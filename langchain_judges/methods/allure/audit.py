@@ -22,6 +22,7 @@ from langchain_judges.asking.nodes import MethodGraph, StepNode
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
+from langchain_judges.methods.allure import review
 from langchain_judges.methods.allure.admission import Admission, Audited, Reach, Rounds, by_id
 from langchain_judges.methods.allure.auditors import Audit, resolve_auditor, standard_of
 from langchain_judges.methods.allure.failure_modes import (
@@ -33,12 +34,6 @@ from langchain_judges.methods.allure.failure_modes import (
 from langchain_judges.methods.allure.held_out import held_out, identified
 from langchain_judges.methods.allure.judge import create_allure_judge
 from langchain_judges.methods.allure.label_checks import Check, require_labels, resolve_check
-from langchain_judges.methods.allure.review import (
-    AuditProposal,
-    drawn_beside,
-    example_of,
-    learnt_from,
-)
 from langchain_judges.methods.allure.state import (
     AuditInput,
     AuditOptions,
@@ -146,18 +141,18 @@ UNDOUBTED = "no rule doubts this label; it was drawn to see whether the judge is
 
 def proposals_of(
     state: AuditState, check: str, modes: Sequence[Mode]
-) -> tuple[list[AuditProposal], list[AuditProposal]]:
+) -> tuple[list[review.AuditProposal], list[review.AuditProposal]]:
     """Return the proposals of the labels that the check doubts, and those of all others."""
     decided = {(each["id"], each["wrong"]) for each in state["decisions"]}
     corpus = corpus_of(state["pool"])
-    doubts: list[AuditProposal] = []
-    others: list[AuditProposal] = []
+    doubts: list[review.AuditProposal] = []
+    others: list[review.AuditProposal] = []
     for item in state["pool"]:
         verdict, doubt = state["verdicts"][item["id"]], state["doubts"].get(item["id"])
         label = verdict["label"]
         if label is None or (item["id"], label) in decided:
             continue
-        proposal: AuditProposal = {
+        proposal: review.AuditProposal = {
             "id": item["id"],
             "round": state["round"],
             "item": item,
@@ -343,7 +338,7 @@ class Loop:
     async def propose(self, state: AuditState) -> Update:
         """Propose every doubt that nobody has decided yet, and some other labels."""
         doubts, others = proposals_of(state, self.checks.name, self.modes)
-        drawn = drawn_beside(doubts, others, self.options.right_share, self.options.seed)
+        drawn = review.drawn_beside(doubts, others, self.options.right_share, self.options.seed)
         emit_each("proposal", "propose", [*doubts, *drawn])
         return {"proposals": [*doubts, *drawn]}
 
@@ -353,10 +348,10 @@ class Loop:
         decisions, usages = await self.audit_by(proposals)
         by_id = {decision["id"]: decision for decision in decisions}
         emit_each("decision", "audit", decisions)
-        mistakes, right = learnt_from(by_id, self.options.right_share)
+        mistakes, right = review.learnt_from(by_id, self.options.right_share)
         meanings = {mode.name: mode.description for mode in self.modes}
         examples = [
-            example_of(proposal, by_id[proposal["id"]], meanings)
+            review.example_of(proposal, by_id[proposal["id"]], meanings)
             for proposal in proposals
             if proposal["id"] in {*mistakes, *right}
         ]

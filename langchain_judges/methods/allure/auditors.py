@@ -18,14 +18,9 @@ from langchain_judges.asking.effects import Effect, Step, gather, running_config
 from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure import prompts as texts
+from langchain_judges.methods.allure import review
 from langchain_judges.methods.allure.failure_modes import Mode
 from langchain_judges.methods.allure.label_checks import nearest
-from langchain_judges.methods.allure.review import (
-    AuditDecision,
-    AuditProposal,
-    AuditRequest,
-    read_answers,
-)
 from langchain_judges.methods.context import prompt_set
 from langchain_judges.methods.declaration import GraphOptions
 from langchain_judges.methods.describe import unwrapped
@@ -35,12 +30,12 @@ from langchain_judges.methods.rubric.prompts import criterion_words, label_words
 from langchain_judges.verdict import Label, Usage
 
 # `"human"`, `"labels"`, a model, or a function from a proposal to an answer.
-Auditor = str | BaseChatModel | Callable[[AuditProposal], Any]
+Auditor = str | BaseChatModel | Callable[[review.AuditProposal], Any]
 
 # Decisions, and what they cost.
-Audited = tuple[list[AuditDecision], list[Usage]]
+Audited = tuple[list[review.AuditDecision], list[Usage]]
 # Decides proposals.
-Audit = Callable[[Sequence[AuditProposal]], Step[Audited]]
+Audit = Callable[[Sequence[review.AuditProposal]], Step[Audited]]
 
 # Proposals that a model audits at the same time.
 _AT_A_TIME = 8
@@ -104,7 +99,7 @@ def resolve_auditor(
 
 
 async def _by_people(
-    proposals: Sequence[AuditProposal], labels: Sequence[Label], modes: Sequence[Mode]
+    proposals: Sequence[review.AuditProposal], labels: Sequence[Label], modes: Sequence[Mode]
 ) -> Audited:
     """Interrupt the graph with all proposals, until each of them has an answer.
 
@@ -112,10 +107,10 @@ async def _by_people(
     with the problems beside it.
     """
     open_proposals = list(proposals)
-    decisions: list[AuditDecision] = []
+    decisions: list[review.AuditDecision] = []
     problems: list[str] = []
     while open_proposals:
-        request: AuditRequest = {
+        request: review.AuditRequest = {
             "round": open_proposals[0]["round"],
             "proposals": open_proposals,
             "labels": list(labels),
@@ -124,7 +119,7 @@ async def _by_people(
         }
         reply = interrupt(request)
         try:
-            new, problems = read_answers(reply, open_proposals, labels, "human")
+            new, problems = review.read_answers(reply, open_proposals, labels, "human")
         except InputError as exc:
             new, problems = [], [str(exc)]
         decisions += new
@@ -134,14 +129,14 @@ async def _by_people(
 
 
 async def _by_function(
-    proposals: Sequence[AuditProposal],
-    function: Callable[[AuditProposal], object],
+    proposals: Sequence[review.AuditProposal],
+    function: Callable[[review.AuditProposal], object],
     labels: Sequence[Label],
     name: str,
 ) -> Audited:
     """Ask a function about each proposal."""
 
-    async def later(proposal: AuditProposal) -> object:
+    async def later(proposal: review.AuditProposal) -> object:
         answer = function(proposal)
         return await answer if inspect.isawaitable(answer) else answer
 
@@ -150,13 +145,13 @@ async def _by_function(
         answers[proposal["id"]] = await Effect(
             partial(function, proposal), partial(later, proposal)
         )
-    decisions, problems = read_answers(answers, proposals, labels, name)
+    decisions, problems = review.read_answers(answers, proposals, labels, name)
     if problems:
         raise InputError(f"the auditor {name}: {problems[0]}")
     return decisions, []
 
 
-def by_label(proposal: AuditProposal, labels: Sequence[Label]) -> dict[str, object]:
+def by_label(proposal: review.AuditProposal, labels: Sequence[Label]) -> dict[str, object]:
     """Answer a proposal by the label that people gave the item, with their reason."""
     item = proposal["item"]
     if item.get("label") is None:
@@ -190,7 +185,7 @@ def _by_model(
 ) -> Audit:
     name = str(question.adapter.identity["name"])
 
-    async def answer(proposal: AuditProposal) -> tuple[dict[str, object], Usage]:
+    async def answer(proposal: review.AuditProposal) -> tuple[dict[str, object], Usage]:
         variables = _variables(proposal, modes, standard(proposal["item"]))
         account = Account(run=run_of(running_config()))
         reply = await ask(question, variables, account, unit=str(proposal["id"]))
@@ -201,7 +196,7 @@ def _by_model(
         fields = {"answer": reply.data["answer"], "note": reply.data["reason"]}
         return {**fields, "mode": None if mode == "none" else mode}, reply.usage
 
-    async def audit(proposals: Sequence[AuditProposal]) -> Audited:
+    async def audit(proposals: Sequence[review.AuditProposal]) -> Audited:
         answers: dict[str, dict[str, object]] = {}
         usages: list[Usage] = []
         for start in range(0, len(proposals), _AT_A_TIME):
@@ -212,14 +207,14 @@ def _by_model(
             for proposal, (fields, usage) in zip(some, replies, strict=True):
                 answers[proposal["id"]] = fields
                 usages.append(usage)
-        decisions, _ = read_answers(answers, proposals, labels, name)
+        decisions, _ = review.read_answers(answers, proposals, labels, name)
         return decisions, usages
 
     return audit
 
 
 def _variables(
-    proposal: AuditProposal, modes: Sequence[Mode], standard: str
+    proposal: review.AuditProposal, modes: Sequence[Mode], standard: str
 ) -> Mapping[str, object]:
     rationale = proposal["rationale"]
     parts = material(proposal["item"], also=[rationale])

@@ -24,16 +24,8 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.failure_memory import FailureMemory
 from langchain_judges.memory.selection import aside
 from langchain_judges.memory.shown import block
+from langchain_judges.methods.allure import held_out
 from langchain_judges.methods.allure.auditors import standard_of
-from langchain_judges.methods.allure.held_out import (
-    Case,
-    cases_of,
-    chance_of_rise,
-    fell,
-    grouped_by_task,
-    identified,
-    measure,
-)
 from langchain_judges.methods.allure.judge import ALLURE, create_allure_judge
 from langchain_judges.methods.allure.label_checks import is_on_scale
 from langchain_judges.methods.allure.prompts import GUIDELINES
@@ -157,13 +149,13 @@ async def _drawn(
     before, judged = await _judged(plain, items, labels)
     after, judged_after = await _judged(create_allure_judge(model, **own), items, labels)
     verdicts = [*judged, *judged_after]
-    chance = chance_of_rise(before, after)
+    chance = held_out.chance_of_rise(before, after)
     return {
         "guidelines": text,
-        "before": measure(before),
-        "after": measure(after),
+        "before": held_out.measure(before),
+        "after": held_out.measure(after),
         "chance": chance,
-        "admitted": not fell(before, after) and chance <= RISK,
+        "admitted": not held_out.fell(before, after) and chance <= RISK,
         "failures": [*reply.failures, *(f for each in verdicts for f in each["failures"])],
         "usage": add_usage([reply.usage, *(each["usage"] for each in verdicts)]),
     }
@@ -179,7 +171,7 @@ def _held_out(
         raise InputError("the memory holds no mistake to draw guidelines from")
     if any(isinstance(each["output"], Mapping) for each in examples):
         raise InputError("the memory holds pairs: guidelines are for judges of one text")
-    items = identified(dev, "dev")
+    items = held_out.identified(dev, "dev")
     for item in items:
         if not is_on_scale(item.get("label"), labels):
             raise InputError(
@@ -190,7 +182,7 @@ def _held_out(
         cast("AuditItem", {**item_of(each), "id": f"memory {n}", "group": each["group"]})
         for n, each in enumerate(examples)
     ]
-    both = grouped_by_task([*remembered, *items])
+    both = held_out.grouped_by_task([*remembered, *items])
     groups = {str(each["group"]) for each in both[: len(examples)] if each.get("group")}
     sources = {str(each["source"]) for each in examples if each["source"]}
     for item in both[len(examples) :]:
@@ -201,7 +193,7 @@ def _held_out(
 
 async def _judged(
     judge: Any, items: Sequence[AuditItem], labels: Sequence[Label]
-) -> tuple[list[Case], list[LabelVerdict]]:
+) -> tuple[list[held_out.Case], list[LabelVerdict]]:
     shown: list[Item] = [item_of(item) for item in items]
     config: RunnableConfig = {"max_concurrency": _AT_ONCE}
     results = await Effect(
@@ -210,4 +202,4 @@ async def _judged(
     verdicts: dict[str, LabelVerdict] = {
         str(item["id"]): result["verdict"] for item, result in zip(items, results, strict=True)
     }
-    return cases_of(items, verdicts, labels), list(verdicts.values())
+    return held_out.cases_of(items, verdicts, labels), list(verdicts.values())

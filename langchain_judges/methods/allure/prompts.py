@@ -11,6 +11,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_judges.asking.ask import chat_prompt
 from langchain_judges.methods.pairs import MATERIAL_RULE
 
+# Asks a model to audit one proposal, where no person does. Returns `Audited`.
 AUDIT = ChatPromptTemplate.from_messages(
     [
         (
@@ -39,22 +40,22 @@ reason first, in one or two sentences.""",
         ),
     ]
 )
-"""Asks a model to audit one proposal, where no person does. Returns `Audited`."""
 
+# What the audited judge goes by; left out where it is not known.
 STANDARD = """
 
 The judge was to label by this:
 {criterion}
 
 Labels: {labels}."""
-"""What the audited judge goes by; left out where it is not known."""
 
+# Why the judge gave its label; left out where it gave no reason.
 REASON = """
 <judge-{fence}>
 {rationale}
 </judge-{fence}>"""
-"""Why the judge gave its label; left out where it gave no reason."""
 
+# Asks for short guidelines in place of the mistakes themselves. Returns `guidelines_shape`.
 GUIDELINES = chat_prompt(
     f"You write guidelines for a judge of responses. {MATERIAL_RULE}{{standard}}",
     """{examples}
@@ -63,4 +64,3 @@ Write at most {most} guidelines by which the judge would have given the right la
 one sentence, names no case, and holds for cases that have nothing in common with these. What \
 only one case or a doubtful label speaks for is none.""",
 )
-"""Asks for short guidelines in place of the mistakes themselves. Returns `guidelines_shape`."""

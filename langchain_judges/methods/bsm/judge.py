@@ -12,19 +12,12 @@ from langchain_judges.asking.effects import Update, emit, emit_each, gather
 from langchain_judges.asking.nodes import Phase
 from langchain_judges.memory.shown import block
 from langchain_judges.methods.bsm import prompts as texts
+from langchain_judges.methods.bsm import tally
 from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.replies import (
     Answer,
     BSMState,
     OrderResult,
-)
-from langchain_judges.methods.bsm.tally import (
-    ScoreCells,
-    decide,
-    findings,
-    mean_scores,
-    order_totals,
-    quorum,
 )
 from langchain_judges.methods.pairs import (
     PairSteps,
@@ -209,11 +202,11 @@ class BSMSteps(PairSteps):
     async def merge(self, state: BSMState, account: Account) -> Update:
         """Sum or weigh the findings of each order, then combine the orders."""
         options, criteria = self.options, state["criteria"]
-        cells = mean_scores(criteria, state["subscores"], options.order_list)
-        reason = quorum(options, criteria, cells)
+        cells = tally.mean_scores(criteria, state["subscores"], options.order_list)
+        reason = tally.quorum(options, criteria, cells)
         by_order: dict[Order, OrderResult] = {}
         if reason is None:
-            by_order = {order: order_totals(order, cells) for order in options.order_list}
+            by_order = {order: tally.order_totals(order, cells) for order in options.order_list}
         if by_order and options.merge == "model":
             weighed = [
                 self._weighed(state, order, cells, totals, account.part())
@@ -225,20 +218,20 @@ class BSMSteps(PairSteps):
         if reason or undecided:
             verdict = not_judged(failures, usage, reason or "")
         else:
-            verdict = decide(options, cells, by_order, failures, usage)
+            verdict = tally.decide(options, cells, by_order, failures, usage)
         return {"verdict": verdict, "by_order": by_order}
 
     async def _weighed(
         self,
         state: BSMState,
         order: Order,
-        cells: ScoreCells,
+        cells: tally.ScoreCells,
         totals: OrderResult,
         account: Account,
     ) -> OrderResult:
         """The result of an order with the merging model's preference; None if it has none."""
         request = shown_task(state["input"])
-        findings_text = findings(state["criteria"], state["subscores"], order, cells)
+        findings_text = tally.findings(state["criteria"], state["subscores"], order, cells)
         lessons = block(examples_in(state), order=order, noun=self.noun)
         variables = {
             "fence_request": fence(request),

@@ -9,16 +9,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, cast, overload
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Update, emit
 from langchain_judges.errors import OptionError
+from langchain_judges.methods import ensemble
 from langchain_judges.methods.cascade.options import Cascade
-from langchain_judges.methods.ensemble import (
-    Member,
-    ask_member,
-    compiled,
-    judges_as,
-    kind_of_members,
-    read_members,
-    row_of,
-)
 from langchain_judges.methods.ensemble_options import MembersLike, Opinion
 from langchain_judges.methods.items import ItemState
 from langchain_judges.methods.pairs import PairState
@@ -77,7 +69,7 @@ class CascadeSteps:
         open_agreement: The agreement for which thresholds are still to be found.
     """
 
-    members: tuple[Member, ...]
+    members: tuple[ensemble.Member, ...]
     kind: Kind
     gates: Sequence[float | None]
     calibrated: bool
@@ -95,9 +87,9 @@ class CascadeSteps:
                 f"{self.open_agreement:.0%} yet: take the cascade that "
                 "`calibrate_cascade(cascade, rows)` returns, of some hundreds of labels"
             )
-        row, stages = row_of(self.kind, state), list[Stage]()
+        row, stages = ensemble.row_of(self.kind, state), list[Stage]()
         for member in self.members:
-            answer = await ask_member(member, self.kind, row, account)
+            answer = await ensemble.ask_member(member, self.kind, row, account)
             sure = certainty(answer.verdict, calibrated=self.calibrated)
             stages.append(cast("Stage", {**answer.opinion, "certainty": sure}))
             emit("opinion", "ask", stages[-1])
@@ -163,19 +155,19 @@ def build(options: Cascade, members: MembersLike | None) -> CombinedGraph:
         raise OptionError("give the judges as `members`, or as `first` and `then`")
     stages = _stages(options) if members is None else members
     own = options.without_shared().model_copy(update={"first": None, "then": None})
-    return cascade_of(own, read_members(options, stages))
+    return cascade_of(own, ensemble.read_members(options, stages))
 
 
 def _stages(options: Cascade) -> list[Any]:
     """Return the judges of `first` and `then`; a model as `first` judges as `then` does."""
     then: Any = options.then
     others = list(then) if isinstance(then, list | tuple) else [then]
-    return [judges_as(options.first, others[0]), *others]
+    return [ensemble.judges_as(options.first, others[0]), *others]
 
 
-def cascade_of(options: Cascade, members: tuple[Member, ...]) -> CombinedGraph:
+def cascade_of(options: Cascade, members: tuple[ensemble.Member, ...]) -> CombinedGraph:
     """Return a cascade of ready judges."""
-    kind = kind_of_members(members)
+    kind = ensemble.kind_of_members(members)
     gates = options.gates(len(members))
     open_agreement = options.agreement if options.is_open else None
     is_calibrated = options.calibration is not None
@@ -184,7 +176,9 @@ def cascade_of(options: Cascade, members: tuple[Member, ...]) -> CombinedGraph:
     places = [n for n, gate in enumerate(gates) if gate is not None or n == last]
     asked, asked_gates = tuple(members[n] for n in places), [gates[n] for n in places]
     steps = CascadeSteps(asked, kind, asked_gates, is_calibrated, open_agreement)
-    return compiled(options, members, kind, (CascadeState, ItemCascadeState), steps.ask)
+    return ensemble.compiled(
+        options, members, kind, (CascadeState, ItemCascadeState), steps.ask
+    )
 
 
 class _CreateCascade(Protocol[P]):

@@ -14,6 +14,7 @@ from langchain_judges.asking.effects import Step, Update, emit, emit_each, gathe
 from langchain_judges.asking.nodes import Phase
 from langchain_judges.asking.reading import lax_shape
 from langchain_judges.methods.direct import prompts as texts
+from langchain_judges.methods.direct import replies, tally
 from langchain_judges.methods.direct.options import (
     Absolute,
     Baseline,
@@ -26,21 +27,6 @@ from langchain_judges.methods.direct.options import (
     SelfConsistency,
 )
 from langchain_judges.methods.direct.prompts import render_shots
-from langchain_judges.methods.direct.replies import (
-    CHOICE,
-    DirectBallot,
-    DirectState,
-    line_name,
-    read_sheet,
-    sheet_shape,
-)
-from langchain_judges.methods.direct.tally import (
-    balloted,
-    decide,
-    open_orders,
-    order_totals,
-    weights,
-)
 from langchain_judges.methods.early_stop import in_waves
 from langchain_judges.methods.pairs import (
     PairSteps,
@@ -69,7 +55,7 @@ class BaselineSteps(PairSteps):
     """The steps of a baseline."""
 
     options: Baseline
-    state = DirectState
+    state = replies.DirectState
 
     def phases(self) -> Sequence[Phase]:
         """[Plan,] judge."""
@@ -103,8 +89,8 @@ class BaselineSteps(PairSteps):
             # The name of a sample is the whole name of its run.
             label="{unit}" if several else "",
             logprobs=one_label,
-            measure=CHOICE.measure if one_label else None,
-            parse=None if scores or form.max_criteria else CHOICE.parse,
+            measure=replies.CHOICE.measure if one_label else None,
+            parse=None if scores or form.max_criteria else replies.CHOICE.parse,
         )
 
     @cached_property
@@ -112,7 +98,7 @@ class BaselineSteps(PairSteps):
         """The worked examples, as every prompt shows them."""
         return render_shots(self.options.worked, steps=self.form.reads == "forced_label")
 
-    async def plan(self, state: DirectState, account: Account) -> Update:
+    async def plan(self, state: replies.DirectState, account: Account) -> Update:
         """Ask for criteria from the request alone."""
         question = self.context.question("plan", plan_shape(self.form.max_criteria))
         count = {"count": plan_words(self.form.max_criteria, self.options.wording)}
@@ -122,7 +108,7 @@ class BaselineSteps(PairSteps):
         emit_each("criterion", "plan", criteria)
         return {"criteria": criteria}
 
-    async def judge(self, state: DirectState, account: Account) -> Update:
+    async def judge(self, state: replies.DirectState, account: Account) -> Update:
         """Ask in every order, as often as it is sampled; then combine what was said."""
         if self.form.max_criteria:
             return await self._by_plan(state, account)
@@ -141,29 +127,31 @@ class BaselineSteps(PairSteps):
         return [(order, sample) for order in self.options.order_list for sample in samples]
 
     async def _in_waves(
-        self, state: DirectState, account: Account
-    ) -> Sequence[DirectBallot | None]:
+        self, state: replies.DirectState, account: Account
+    ) -> Sequence[replies.DirectBallot | None]:
         """Ask samples only while they can change the verdict."""
         options, pair = self.options, pair_of(state)
 
-        def one(order: Order, sample: int) -> Step[DirectBallot | None]:
+        def one(order: Order, sample: int) -> Step[replies.DirectBallot | None]:
             return self._ballot(pair, order, sample, account.part())
 
         ballots, _ = await in_waves(
             options.order_list,
             self.form.samples,
             one,
-            lambda found, asked: open_orders(options, pair, list(filter(None, found)), asked),
+            lambda found, asked: tally.open_orders(
+                options, pair, list(filter(None, found)), asked
+            ),
         )
         return ballots
 
-    async def _by_plan(self, state: DirectState, account: Account) -> Update:
+    async def _by_plan(self, state: replies.DirectState, account: Account) -> Update:
         """Score both texts on every criterion of the plan."""
         plan, pair = state["criteria"], pair_of(state)
         orders = self.options.order_list if plan else ()
         parts = await gather([self._lines(pair, plan, o, account.part()) for o in orders])
         subscores = sorted((each for part in parts for each in part), key=lambda x: x["order"])
-        ballots, reason = order_totals(self.options.order_list, plan, subscores)
+        ballots, reason = tally.order_totals(self.options.order_list, plan, subscores)
         if reason:
             verdict = not_judged(account.failures, account.usage, reason)
             return {"ballots": [], "subscores": subscores, "verdict": verdict}
@@ -171,12 +159,12 @@ class BaselineSteps(PairSteps):
 
     async def _ballot(
         self, pair: ShownPair, order: Order, sample: int, account: Account
-    ) -> DirectBallot | None:
+    ) -> replies.DirectBallot | None:
         """What one reply decides, by identity of the texts."""
         variables = self._variables(pair, order)
         unit, seed = self._unit(order, sample)
         reply = await ask(self.question, variables, account, unit=unit, order=order, seed=seed)
-        ballot = balloted(self.options, order, sample, reply)
+        ballot = tally.balloted(self.options, order, sample, reply)
         if ballot:
             emit("vote", "judge", ballot)
         return ballot
@@ -189,20 +177,20 @@ class BaselineSteps(PairSteps):
         account: Account,
     ) -> list[PlanScore]:
         """The scores on every criterion of a plan, by identity of the texts."""
-        names = ("explanation", *map(line_name, range(len(plan))))
-        shape = sheet_shape(self.form.scale, len(plan), self.form.explain_first)
+        names = ("explanation", *map(replies.line_name, range(len(plan))))
+        shape = replies.sheet_shape(self.form.scale, len(plan), self.form.explain_first)
         question = replace(self.question, shape=shape, partial=lax_shape(names))
         variables, (unit, _) = self._variables(pair, order, plan), self._unit(order, 0)
         reply = await ask(question, variables, account, unit=unit, order=order)
         if not reply.data:
             return []
-        lines, failures = read_sheet(reply.data, plan, order, unit, self.form.scale)
+        lines, failures = replies.read_sheet(reply.data, plan, order, unit, self.form.scale)
         account.fail(failures)
         emit_each("subscore", "judge", lines)
         return lines
 
     def _merged(
-        self, state: DirectState, ballots: list[DirectBallot], account: Account
+        self, state: replies.DirectState, ballots: list[replies.DirectBallot], account: Account
     ) -> Update:
         """Take the majority of each order, then combine the orders."""
         options, pair = self.options, pair_of(state)
@@ -211,22 +199,22 @@ class BaselineSteps(PairSteps):
             failures, usage = account.failures, account.usage
             return {
                 "ballots": ballots,
-                "verdict": decide(options, pair, ballots, failures, usage),
+                "verdict": tally.decide(options, pair, ballots, failures, usage),
             }
         return {"ballots": ballots, **self._weighed(state, ballots, account)}
 
     def _weighed(
-        self, state: DirectState, ballots: list[DirectBallot], account: Account
+        self, state: replies.DirectState, ballots: list[replies.DirectBallot], account: Account
     ) -> Update:
         """Weigh each choice by the probability of its tokens; by one where it is unknown."""
         if ballots and any(ballot["confidence"] is None for ballot in ballots):
             account.fail([_NO_LOGPROBS])
             ballots = [{**b, "probability": None, "confidence": None} for b in ballots]
         failures, usage = account.failures, account.usage
-        verdict = decide(self.options, pair_of(state), ballots, failures, usage)
+        verdict = tally.decide(self.options, pair_of(state), ballots, failures, usage)
         if verdict["preference"] is None:
             return {"verdict": verdict}
-        verdict["scores"] = scores = weights(ballots)
+        verdict["scores"] = scores = tally.weights(ballots)
         return {"verdict": verdict, "llm_score": scores["A"]}
 
     def _unit(self, order: Order, sample: int) -> tuple[str, int | None]:
@@ -271,7 +259,7 @@ class BaselineSteps(PairSteps):
         return {**task, "about": task["about"].replace("{noun}", self.noun)}  # type: ignore[dict-item]
 
 
-def _place(ballot: DirectBallot) -> tuple[str, int]:
+def _place(ballot: replies.DirectBallot) -> tuple[str, int]:
     return ballot["order"], ballot["sample"]
 
 

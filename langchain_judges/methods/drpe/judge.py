@@ -13,31 +13,10 @@ from langchain_judges.asking.nodes import Phase
 from langchain_judges.asking.reading import lax_shape
 from langchain_judges.memory.shown import block
 from langchain_judges.methods.drpe import prompts as texts
+from langchain_judges.methods.drpe import replies, tally
 from langchain_judges.methods.drpe.options import DRPE
-from langchain_judges.methods.drpe.replies import (
-    Call,
-    DRPEState,
-    RoleBallot,
-    RoleVote,
-    confidences,
-    unit_names,
-    votes_shape,
-)
 from langchain_judges.methods.drpe.role_selection import RoleSteps
 from langchain_judges.methods.drpe.roles import sets_mark
-from langchain_judges.methods.drpe.tally import (
-    decide,
-    divided,
-    fewest_valid,
-    is_open,
-    norm,
-    order_sums,
-    read_ballots,
-    role_votes,
-    vote_failure,
-    votes_by_order,
-    weighed,
-)
 from langchain_judges.methods.early_stop import in_waves, not_asked_sentence
 from langchain_judges.methods.pairs import ShownPair, pair_of
 from langchain_judges.options import factory
@@ -50,7 +29,7 @@ from langchain_judges.verdict import Pair, Role, not_judged
 class VoteSteps(RoleSteps):
     """All steps: after those that find the roles, those that ask the panel, and decide."""
 
-    state = DRPEState
+    state = replies.DRPEState
 
     def phases(self) -> Sequence[Phase]:
         """Roles, vote, tally."""
@@ -61,13 +40,13 @@ class VoteSteps(RoleSteps):
         sets = {"sets": sets_mark()} if self.panel.by_task else {}
         return {"embeddings": type(self.embeddings).__name__, **sets}
 
-    async def vote(self, state: DRPEState, account: Account) -> Update:
+    async def vote(self, state: replies.DRPEState, account: Account) -> Update:
         """Ask the panel, or each of its roles, in every order and as often as sampled."""
         if self.options.poll.adaptive:
             return await self._in_waves(state, account)
         pair = pair_of(state)
         calls = [
-            Call(state["roles"], seats, order, sample)
+            replies.Call(state["roles"], seats, order, sample)
             for order in self.orders(pair)
             for sample in range(self.options.poll.replies)
             for seats in self._seats(pair, len(state["roles"]), sample)
@@ -75,20 +54,20 @@ class VoteSteps(RoleSteps):
         steps = [self._votes(pair, call, account.part()) for call in calls]
         return {"ballots": [ballot for part in await gather(steps) for ballot in part]}
 
-    async def _in_waves(self, state: DRPEState, account: Account) -> Update:
+    async def _in_waves(self, state: replies.DRPEState, account: Account) -> Update:
         """Ask roles one by one, and only while they can change the verdict."""
         pair, roles = pair_of(state), state["roles"]
         orders = self.orders(pair)
 
         def undecided(
-            parts: Sequence[list[RoleBallot]], asked: Mapping[Order, int]
+            parts: Sequence[list[replies.RoleBallot]], asked: Mapping[Order, int]
         ) -> Collection[Order]:
             ballots = [ballot for part in parts for ballot in part]
-            left = is_open(roles, ballots, orders, min(asked.values()), self.options)
+            left = tally.is_open(roles, ballots, orders, min(asked.values()), self.options)
             return orders if left else []
 
-        def ask_role(order: Order, position: int) -> Step[list[RoleBallot]]:
-            call = Call(roles, [position], order, 0)
+        def ask_role(order: Order, position: int) -> Step[list[replies.RoleBallot]]:
+            call = replies.Call(roles, [position], order, 0)
             return self._votes(pair, call, account.part())
 
         parts, asked = await in_waves(orders, len(roles), ask_role, undecided)
@@ -110,7 +89,9 @@ class VoteSteps(RoleSteps):
         coin.shuffle(everyone)
         return [everyone] if everyone else []
 
-    async def _votes(self, pair: ShownPair, call: Call, account: Account) -> list[RoleBallot]:
+    async def _votes(
+        self, pair: ShownPair, call: replies.Call, account: Account
+    ) -> list[replies.RoleBallot]:
         """The votes of the panel, or of one role of it, by which text is better and why.
 
         In a trace every role of a panel that was asked at once has a run of its own.
@@ -121,7 +102,7 @@ class VoteSteps(RoleSteps):
         unit = f"{'panel' if poll.batch else voters[0]['type']}{place}"
         variables = self._variables(pair, order, voters)
         reply = await ask(question, variables, account, unit=unit, order=order, seed=seed)
-        ballots, missing = read_ballots(reply, call, poll.batch, place)
+        ballots, missing = tally.read_ballots(reply, call, poll.batch, place)
         account.fail(missing)
         ballots.sort(key=lambda ballot: ballot["position"])
         for ballot in ballots if poll.batch else []:
@@ -136,11 +117,11 @@ class VoteSteps(RoleSteps):
         measured = poll.confidence in {"auto", "logprobs"}
         return self.context.question(
             "vote",
-            votes_shape(len(voters)) if batch else RoleVote,
+            replies.votes_shape(len(voters)) if batch else replies.RoleVote,
             "vote" if batch else "vote_alone",
             label="vote" if batch else "role",
-            partial=lax_shape(tuple(unit_names(len(voters)))) if batch else None,
-            measure=confidences if measured else None,
+            partial=lax_shape(tuple(replies.unit_names(len(voters)))) if batch else None,
+            measure=replies.confidences if measured else None,
             sampled=poll.replies > 1,
             shares_material=poll.replies > 1 or not batch,
             logprobs=measured,
@@ -185,31 +166,31 @@ class VoteSteps(RoleSteps):
             "instructions": self.frame(pair)["instructions"] + answer,
         }
 
-    def _place(self, call: Call) -> str:
+    def _place(self, call: replies.Call) -> str:
         """The part of a call's name that tells it from similar calls: order, sample."""
         marks = [ORDER_NAMES[call.order]] if self.options.orders != "none" else []
         marks += [f"sample {call.sample + 1}"] if self.options.poll.replies > 1 else []
         return f" ({', '.join(marks)})" if marks else ""
 
-    async def tally(self, state: DRPEState, account: Account) -> Update:
+    async def tally(self, state: replies.DRPEState, account: Account) -> Update:
         """Sum the weighed votes for each text, and prefer as the rule of orders says."""
         options, not_asked = self.options, state["not_asked"]
         roles = state["roles"]
-        ballots, unweighed = weighed(state["ballots"], options.poll.confidence)
+        ballots, unweighed = tally.weighed(state["ballots"], options.poll.confidence)
         usage, sampled = account.usage, options.poll.replies > 1
         voters = roles[: len(roles) - len(not_asked)]
-        votes = role_votes(voters, ballots, sampled)
-        by_order = votes_by_order(voters, ballots, self.orders(pair_of(state)), sampled)
-        account.fail([*unweighed, *divided(by_order)])
+        votes = tally.role_votes(voters, ballots, sampled)
+        by_order = tally.votes_by_order(voters, ballots, self.orders(pair_of(state)), sampled)
+        account.fail([*unweighed, *tally.divided(by_order)])
         failures = account.failures
-        least, valid = len(roles) // 2 + 1, fewest_valid(by_order)
+        least, valid = len(roles) // 2 + 1, tally.fewest_valid(by_order)
         if not roles or valid < least:
             why = f"{valid} of {len(roles)} roles voted, at least {least} must"
-            failures = failures or [vote_failure("panel", "missing", why)]
+            failures = failures or [tally.vote_failure("panel", "missing", why)]
             verdict = not_judged(failures, usage, f"Not judged: {why}.")
             return {"votes": votes, "score_norm": None, "verdict": verdict}
-        norms = [norm(order_sums(each), each) or 0.0 for each in by_order.values()]
-        verdict = decide(votes, by_order, options.orders, failures, usage)
+        norms = [tally.norm(tally.order_sums(each), each) or 0.0 for each in by_order.values()]
+        verdict = tally.decide(votes, by_order, options.orders, failures, usage)
         verdict["rationale"] += not_asked_sentence(not_asked)
         return {"votes": votes, "score_norm": sum(norms) / len(norms), "verdict": verdict}
 

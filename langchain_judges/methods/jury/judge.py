@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Update, emit, gather
 from langchain_judges.errors import OptionError
+from langchain_judges.methods import ensemble
 from langchain_judges.methods.describe import metadata_of
-from langchain_judges.methods.ensemble import (
-    Member,
-    ask_member,
-    compiled,
-    kind_of_members,
-    read_members,
-    row_of,
-)
 from langchain_judges.methods.ensemble_options import MembersLike, Opinion
 from langchain_judges.methods.items import ItemState
 from langchain_judges.methods.jury.options import (
@@ -48,7 +41,9 @@ class ItemJuryState(ItemState, total=False):
     members: list[Opinion]
 
 
-def _weights(weights: MemberWeights | None, members: Sequence[Member]) -> dict[str, float]:
+def _weights(
+    weights: MemberWeights | None, members: Sequence[ensemble.Member]
+) -> dict[str, float]:
     names = [member.name for member in members]
     if weights is None:
         return dict.fromkeys(names, 1.0)
@@ -61,7 +56,7 @@ def _weights(weights: MemberWeights | None, members: Sequence[Member]) -> dict[s
     return dict(zip(names, weights, strict=True))
 
 
-def _grades(members: Sequence[Member]) -> tuple[float, ...]:
+def _grades(members: Sequence[ensemble.Member]) -> tuple[float, ...]:
     """Return the labels of judges of single texts; none where a label is a text."""
     labels: set[Label] = set()
     for member in members:
@@ -75,21 +70,21 @@ class JurySteps:
     """What each node does."""
 
     options: Jury
-    members: tuple[Member, ...]
+    members: tuple[ensemble.Member, ...]
     kind: Kind
     weights: Mapping[str, float]
     grades: tuple[float, ...]
 
     async def ask(self, state: JuryState | ItemJuryState, account: Account) -> Update:
         """Ask all members at the same time, and make one verdict of what they say."""
-        row = row_of(self.kind, state)
+        row = ensemble.row_of(self.kind, state)
         opinions = await gather([self._asked(m, row, account.part()) for m in self.members])
         return {"members": opinions, "verdict": self._merged(opinions, account)}
 
     async def _asked(
-        self, member: Member, row: Mapping[str, object], account: Account
+        self, member: ensemble.Member, row: Mapping[str, object], account: Account
     ) -> Opinion:
-        answer = await ask_member(member, self.kind, row, account)
+        answer = await ensemble.ask_member(member, self.kind, row, account)
         emit("opinion", "ask", answer.opinion)
         return answer.opinion
 
@@ -108,19 +103,19 @@ class JurySteps:
 
 def build(options: Jury, members: MembersLike) -> CombinedGraph:
     """Return the judge."""
-    return _jury(options.without_shared(), read_members(options, members))
+    return _jury(options.without_shared(), ensemble.read_members(options, members))
 
 
-def _jury(options: Jury, members: tuple[Member, ...]) -> CombinedGraph:
+def _jury(options: Jury, members: tuple[ensemble.Member, ...]) -> CombinedGraph:
     options.check_size(len(members))
-    kind = kind_of_members(members)
+    kind = ensemble.kind_of_members(members)
     steps = JurySteps(
         options, members, kind, _weights(options.weights, members), _grades(members)
     )
     by_number = {"item": {"mean", "median"}, "pair": {"median"}}[kind]
     if options.combine in by_number and not (kind == "item" and steps.grades):
         raise OptionError(f"`combine={options.combine!r}` needs labels that are numbers")
-    return compiled(options, members, kind, (JuryState, ItemJuryState), steps.ask)
+    return ensemble.compiled(options, members, kind, (JuryState, ItemJuryState), steps.ask)
 
 
 create_jury = factory(Jury, build, "create_jury", "members")

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from annotated_types import Ge
 from pydantic import AfterValidator, model_validator
 
+from langchain_judges import verdict
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.declaration import Budget, check_quorum
 from langchain_judges.methods.ensemble_options import (
@@ -21,17 +22,6 @@ from langchain_judges.methods.ensemble_options import (
     opinion_table,
 )
 from langchain_judges.options import Owner, Rule
-from langchain_judges.verdict import (
-    POINTS,
-    Failure,
-    LabelVerdict,
-    Preference,
-    Usage,
-    Verdict,
-    decision,
-    not_judged,
-    not_labelled,
-)
 
 MemberWeights = Sequence[float] | Mapping[str, float]
 
@@ -115,7 +105,7 @@ class Ballots:
     @property
     def valid(self) -> list[Opinion]:
         """Those of members that judged the row."""
-        return [each for each in self.opinions if decision(each) is not None]
+        return [each for each in self.opinions if verdict.decision(each) is not None]
 
     def mean(self, value: Callable[[Opinion], float]) -> float:
         """Return the mean over the valid opinions, by weight."""
@@ -126,12 +116,12 @@ class Ballots:
     def majority(self) -> Any:
         """Return what members of more than half of all weight say; None: there is no such."""
         half = self.weight_of(self.opinions) / 2
-        answers = {decision(each) for each in self.valid}
+        answers = {verdict.decision(each) for each in self.valid}
         return next((a for a in answers if self.weight_of(self.saying(a)) > half), None)
 
     def saying(self, answer: object) -> list[Opinion]:
         """Return the opinions with an answer."""
-        return [each for each in self.valid if decision(each) == answer]
+        return [each for each in self.valid if verdict.decision(each) == answer]
 
     def weight_of(self, opinions: Sequence[Opinion]) -> float:
         """Return how much some members weigh together."""
@@ -164,7 +154,7 @@ class Ballots:
         return ""
 
     @property
-    def undecided(self) -> Failure:
+    def undecided(self) -> verdict.Failure:
         """Why there is no majority."""
         detail = f"no answer has more than half of the members: {self.votes}"
         return {"step": "merge", "unit": "", "reason": "no_majority", "detail": detail}
@@ -174,7 +164,7 @@ class Ballots:
         """Who said what, in one line that does not depend on the order of the members."""
         sides: dict[str, list[str]] = {}
         for each in self.opinions:
-            answer = decision(each)
+            answer = verdict.decision(each)
             side = "not judged" if answer is None else str(answer)
             sides.setdefault(side, []).append(each["member"])
         return "; ".join(f"{side}: {', '.join(sorted(sides[side]))}" for side in sorted(sides))
@@ -187,20 +177,22 @@ class Ballots:
         return f"{self.votes}. {reason}".strip()
 
 
-def pair_verdict(ballots: Ballots, failures: Sequence[Failure], usage: Usage) -> Verdict:
+def pair_verdict(
+    ballots: Ballots, failures: Sequence[verdict.Failure], usage: verdict.Usage
+) -> verdict.Verdict:
     """Return the verdict on a pair."""
     if ballots.lost:
-        return not_judged(failures, usage, ballots.lost)
-    preference: Preference | None
+        return verdict.not_judged(failures, usage, ballots.lost)
+    preference: verdict.Preference | None
     if ballots.combine == "mean":
         score = ballots.mean(_pair_score)
         preference = "A" if score > 0.5 else "B" if score < 0.5 else "tie"
     else:
         preference = ballots.majority()
-        score = ballots.mean(lambda each: POINTS[each["preference"] or "tie"])
+        score = ballots.mean(lambda each: verdict.POINTS[each["preference"] or "tie"])
     if preference is None:
         why = f"Not judged: {ballots.undecided['detail']}."
-        return not_judged([*failures, ballots.undecided], usage, why)
+        return verdict.not_judged([*failures, ballots.undecided], usage, why)
     return {
         "preference": preference,
         "score": 0.5 if preference == "tie" else score,
@@ -217,12 +209,15 @@ def pair_verdict(ballots: Ballots, failures: Sequence[Failure], usage: Usage) ->
 def _pair_score(opinion: Opinion) -> float:
     if opinion["score"] is not None:
         return opinion["score"]
-    return POINTS[opinion["preference"] or "tie"]
+    return verdict.POINTS[opinion["preference"] or "tie"]
 
 
 def label_verdict(
-    ballots: Ballots, grades: Sequence[float], failures: Sequence[Failure], usage: Usage
-) -> LabelVerdict:
+    ballots: Ballots,
+    grades: Sequence[float],
+    failures: Sequence[verdict.Failure],
+    usage: verdict.Usage,
+) -> verdict.LabelVerdict:
     """Return the verdict on one text.
 
     Args:
@@ -232,19 +227,19 @@ def label_verdict(
         usage: What the judgment cost.
     """
     if ballots.lost:
-        return not_labelled(failures, usage, ballots.lost)
+        return verdict.not_labelled(failures, usage, ballots.lost)
     by_mean = ballots.combine == "mean"
     score = ballots.mean(partial(_item_score, grades, by_mean)) if grades else None
     if by_mean and score is not None:
         mean = grades[0] + score * (grades[-1] - grades[0])
         label: Any = min(grades, key=lambda grade: abs(grade - mean))
     elif ballots.combine == "median":
-        label = median_low([decision(each) for each in ballots.valid])
+        label = median_low([verdict.decision(each) for each in ballots.valid])
     else:
         label = ballots.majority()
     if label is None:
         why = f"Not judged: {ballots.undecided['detail']}."
-        return not_labelled([*failures, ballots.undecided], usage, why)
+        return verdict.not_labelled([*failures, ballots.undecided], usage, why)
     return {
         "label": label,
         "score": score,
@@ -261,4 +256,4 @@ def _item_score(grades: Sequence[float], by_mean: bool, opinion: Opinion) -> flo
     """Return where a member's label stands from 0, the lowest, to 1; or its score."""
     if by_mean and opinion["score"] is not None:
         return opinion["score"]
-    return (float(decision(opinion)) - grades[0]) / (grades[-1] - grades[0])
+    return (float(verdict.decision(opinion)) - grades[0]) / (grades[-1] - grades[0])

@@ -24,14 +24,10 @@ from langchain_judges.asking.reading import Problem, check, lax_shape, shape_of
 from langchain_judges.methods.items import ItemState, ItemSteps, item_of, material
 from langchain_judges.methods.lookups import LookupState, findings
 from langchain_judges.methods.pairs import instructions_block
+from langchain_judges.methods.rubric import replies
 from langchain_judges.methods.rubric.criteria import Explain
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.prompts import AGREES, COVERED, RESPONSE, SUPPORTED
-from langchain_judges.methods.rubric.replies import (
-    CriterionScore,
-    distinct_lines,
-    label_shape,
-)
 from langchain_judges.verdict import (
     Failure,
     Item,
@@ -50,12 +46,17 @@ ClaimSide = Literal["response", "expected"]
 
 
 class _Side(NamedTuple):
+    """A text whose claims are checked.
+
+    Attributes:
+        field: What a reply calls its claims.
+        unit: What one is called where it is checked.
+        share: What the share that holds is called.
+    """
+
     field: str
-    """What a reply calls its claims."""
     unit: str
-    """What one is called where it is checked."""
     share: str
-    """What the share that holds is called."""
     text: str
 
 
@@ -88,7 +89,7 @@ class ClaimState(ItemState, LookupState, total=False):
     """
 
     claims: list[Claim]
-    subscores: list[CriterionScore]
+    subscores: list[replies.CriterionScore]
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ class ClaimSteps(RubricSteps):
         """The claims of a reply, without a label yet."""
         claims: list[Claim] = []
         for side, names in _SIDES.items():
-            texts = distinct_lines((reply.data or {}).get(names.field) or ())
+            texts = replies.distinct_lines((reply.data or {}).get(names.field) or ())
             claims += [
                 Claim(claim=text, of=side, supported=None, reason="")
                 for text in texts[:MOST_CLAIMS]
@@ -184,7 +185,7 @@ class ClaimSteps(RubricSteps):
         if reply.data is None:
             return list(unlabelled)
         claims: list[Claim] = []
-        shape = label_shape((0, 1), self.options.explain)
+        shape = replies.label_shape((0, 1), self.options.explain)
         for name, claim in zip(_names(unlabelled), unlabelled, strict=True):
             data, problem = check(reply.data.get(name), shape)
             if problem or data is None:
@@ -233,7 +234,7 @@ def split_shape(compares: bool) -> type[BaseModel]:
 @cache
 def check_shape(names: tuple[str, ...], explain: Explain) -> type[BaseModel]:
     """Return the shape of a label, 0 or 1, for every claim: one property each, all required."""
-    return shape_of("Checked", dict.fromkeys(names, label_shape((0, 1), explain)))
+    return shape_of("Checked", dict.fromkeys(names, replies.label_shape((0, 1), explain)))
 
 
 def _names(claims: Sequence[Claim]) -> list[str]:
@@ -247,7 +248,7 @@ def claims_verdict(
     sides: Sequence[ClaimSide],
     failures: Sequence[Failure],
     usage: Usage,
-) -> tuple[LabelVerdict, list[CriterionScore]]:
+) -> tuple[LabelVerdict, list[replies.CriterionScore]]:
     """Return the verdict on the claims of a text, and its precision and recall.
 
     With the claims of one side the score is their precision; with those of both it is F1. A
@@ -292,7 +293,7 @@ def claims_verdict(
 _NOTHING = "states nothing that can be checked"
 
 
-def _share(claims: Sequence[Claim], side: ClaimSide, compares: bool) -> CriterionScore:
+def _share(claims: Sequence[Claim], side: ClaimSide, compares: bool) -> replies.CriterionScore:
     """Return the share of the claims of one side that hold, and which do not."""
     labels = [claim["supported"] for claim in claims if claim["supported"] is not None]
     share = sum(labels) / len(labels) if labels else None

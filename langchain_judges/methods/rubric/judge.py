@@ -20,39 +20,14 @@ from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import Recaller, block, fitting, length_of
-from langchain_judges.methods.items import (
-    SOURCE,
-    WHOLE_ITEM,
-    ItemState,
-    item_of,
-    material,
-)
+from langchain_judges.methods import items
 from langchain_judges.methods.lookups import findings
 from langchain_judges.methods.pairs import examples_in, instructions_block
+from langchain_judges.methods.rubric import prompts as texts
+from langchain_judges.methods.rubric import replies
 from langchain_judges.methods.rubric.claims import ClaimSteps, RubricSteps
 from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.options import LabelOptions, RubricOptions
-from langchain_judges.methods.rubric.prompts import (
-    ABSTAIN,
-    ASK,
-    CANNOT_ASSESS,
-    LABELLED,
-    ONE,
-    WHOLE,
-    criterion_words,
-    label_words,
-    listed_criteria,
-    numbered_steps,
-)
-from langchain_judges.methods.rubric.replies import (
-    CriterionScore,
-    RubricState,
-    label_shape,
-    labels_shape,
-    parse_label,
-    parts_probabilities,
-    units_of,
-)
 from langchain_judges.methods.rubric.tally import one_verdict, subscore, total_verdict
 from langchain_judges.options import factory
 from langchain_judges.rows.texts import shown_task, transcript
@@ -78,13 +53,13 @@ def case(
         options: Say whether its task is shown.
         also: Further texts that the same fence encloses.
     """
-    parts = material(record, also)
+    parts = items.material(record, also)
     if "task" in options.shown:
         return parts
     source = record.get("source_text" if "corrected" in record else "source")
     if not source and options.needs_source:
         source = shown_task(record["input"])
-    source_part = SOURCE.format(fence=parts["fence"], source=source) if source else ""
+    source_part = items.SOURCE.format(fence=parts["fence"], source=source) if source else ""
     return {**parts, "source": source_part}
 
 
@@ -113,7 +88,7 @@ _ALTERNATIVES = 20
 class LabelSteps(RubricSteps):
     """The steps of the judge."""
 
-    state = RubricState
+    state = replies.RubricState
 
     def phases(self) -> Sequence[Phase]:
         """Evaluate."""
@@ -134,37 +109,40 @@ class LabelSteps(RubricSteps):
                 )
         return super().compile()
 
-    def consulted(self, state: ItemState) -> Mapping[str, object]:
+    def consulted(self, state: items.ItemState) -> Mapping[str, object]:
         """The item as a prompt that looks things up shows it, and by what it is judged."""
-        item = item_of(state)
-        criteria = listed_criteria(self.criteria(item))
-        return {"material": WHOLE_ITEM.format(**material(item)), "judgment": f"by\n{criteria}"}
+        item = items.item_of(state)
+        criteria = texts.listed_criteria(self.criteria(item))
+        return {
+            "material": items.WHOLE_ITEM.format(**items.material(item)),
+            "judgment": f"by\n{criteria}",
+        }
 
     def criteria(self, item: Item) -> tuple[Criterion, ...]:
         """Return the criteria that an item is judged by."""
         return self.options.rubric_of(item).criteria
 
-    async def evaluate(self, state: RubricState, account: Account) -> Update:
+    async def evaluate(self, state: replies.RubricState, account: Account) -> Update:
         """Ask for the labels by all criteria at once, or by each in a call of its own."""
-        criteria = self.criteria(item_of(state))
+        criteria = self.criteria(items.item_of(state))
         parts = [[each] for each in criteria] if self.options.asks_each else [criteria]
         found = await gather([self._labelled(part, state, account.part()) for part in parts])
         return self._total(state, [each for part in found for each in part], account)
 
     async def _labelled(
-        self, criteria: Sequence[Criterion], state: RubricState, account: Account
-    ) -> list[CriterionScore]:
+        self, criteria: Sequence[Criterion], state: replies.RubricState, account: Account
+    ) -> list[replies.CriterionScore]:
         """What one call finds by each criterion that can be read."""
-        item, subscores = item_of(state), list[CriterionScore]()
+        item, subscores = items.item_of(state), list[replies.CriterionScore]()
         name = criteria[0].name if self.options.asks_each else str(item.get("id") or "")
         variables = self._variables(criteria, item, state)
         reply = await ask(self._question(criteria, item), variables, account, unit=name)
         if reply.data is None:
             return subscores
-        for unit, criterion in zip(units_of(criteria), criteria, strict=True):
+        for unit, criterion in zip(replies.units_of(criteria), criteria, strict=True):
             part = reply.data.get(unit) if unit else reply.data
             names = self._names(criterion)
-            data, problem = check(part, label_shape(names, self.options.explain))
+            data, problem = check(part, replies.label_shape(names, self.options.explain))
             if problem is None:
                 found = subscore(criterion, data, reply.measured.get(unit) or {})
                 subscores.append(found)
@@ -176,7 +154,7 @@ class LabelSteps(RubricSteps):
         return subscores
 
     def _variables(
-        self, criteria: Sequence[Criterion], item: Item, state: RubricState
+        self, criteria: Sequence[Criterion], item: Item, state: replies.RubricState
     ) -> dict[str, object]:
         """The variables of a prompt that asks by some criteria."""
         examples, several = examples_in(state), len(criteria) > 1
@@ -185,25 +163,28 @@ class LabelSteps(RubricSteps):
         fields["source"] += findings(state.get("lookups") or [])
         corrections = block(lessons)
         if corrections and self._is_whole(item):
-            corrections = WHOLE + corrections
-        ask_words = ASK[self.options.explain].format(
+            corrections = texts.WHOLE + corrections
+        ask_words = texts.ASK[self.options.explain].format(
             each=" by each criterion" if several else ""
         )
         return {
             **fields,
             **self._criteria_words(criteria),
-            "steps": self._steps(item, LABELLED if examples and not lessons else ""),
-            "ask": ask_words + (ABSTAIN if self.options.abstain else ""),
+            "steps": self._steps(item, texts.LABELLED if examples and not lessons else ""),
+            "ask": ask_words + (texts.ABSTAIN if self.options.abstain else ""),
             "instructions": instructions_block(self.options.instructions),
             "shared": corrections,
             "examples": [] if lessons else self._turns(item, examples),
         }
 
     def _total(
-        self, state: RubricState, found: Sequence[CriterionScore], account: Account
+        self,
+        state: replies.RubricState,
+        found: Sequence[replies.CriterionScore],
+        account: Account,
     ) -> Update:
         """The verdict, and what was found by each criterion in its order."""
-        item = item_of(state)
+        item = items.item_of(state)
         criteria = self.criteria(item)
         by_name = {each["criterion"]: each for each in found}
         subscores = [by_name.get(each.name) or subscore(each, None, {}) for each in criteria]
@@ -236,40 +217,42 @@ class LabelSteps(RubricSteps):
         explain = self.options.explain
         labels = {
             unit: self._names(criterion)
-            for unit, criterion in zip(units_of(criteria), criteria, strict=True)
+            for unit, criterion in zip(replies.units_of(criteria), criteria, strict=True)
         }
         reads: dict[str, Any] = {
-            "measure": partial(parts_probabilities, labels=labels),
+            "measure": partial(replies.parts_probabilities, labels=labels),
             "measured_as": "label",
             "logprobs": True,
             "alternatives": _ALTERNATIVES,
         }
         if len(criteria) > 1:
-            shape = labels_shape(labels, explain)
+            shape = replies.labels_shape(labels, explain)
             reads["partial"] = lax_shape(tuple(labels))
             return self.context.question("evaluate", shape, "criteria", **reads)
         names = self._names(criteria[0])
         prompt = "evaluate" if "task" in self.options.shown else "answer"
         if self.options.asks_each and self._is_whole(item):
             prompt = "each"
-        reads["parse"] = partial(parse_label, labels=names)
-        return self.context.question("evaluate", label_shape(names, explain), prompt, **reads)
+        reads["parse"] = partial(replies.parse_label, labels=names)
+        return self.context.question(
+            "evaluate", replies.label_shape(names, explain), prompt, **reads
+        )
 
     def _names(self, criterion: Criterion) -> tuple[Label, ...]:
         """Return what may be said of a criterion: a label, or that nobody can tell."""
-        return (*criterion.names, *([CANNOT_ASSESS] if self.options.abstain else []))
+        return (*criterion.names, *([texts.CANNOT_ASSESS] if self.options.abstain else []))
 
     def _criteria_words(self, criteria: Sequence[Criterion]) -> dict[str, str]:
         """Return what a prompt says of criteria: of one, the same for all items of a kind."""
         if len(criteria) > 1:
-            return {"criteria": f"\n\n{listed_criteria(criteria)}"}
-        words = ONE.format(criterion=criterion_words(criteria[0]))
+            return {"criteria": f"\n\n{texts.listed_criteria(criteria)}"}
+        words = texts.ONE.format(criterion=texts.criterion_words(criteria[0]))
         shown = words if "criteria" in self.options.shown else ""
-        return {"labels": label_words(criteria[0]), "criteria": shown}
+        return {"labels": texts.label_words(criteria[0]), "criteria": shown}
 
     def _steps(self, item: Item, note: str) -> str:
         steps = self.options.steps or self.options.rubric_of(item).steps
-        return numbered_steps(steps if "steps" in self.options.shown else (), note)
+        return texts.numbered_steps(steps if "steps" in self.options.shown else (), note)
 
     def _is_whole(self, item: Item) -> bool:
         """Return whether a label of a person is of more than one criterion."""
@@ -288,7 +271,7 @@ class LabelSteps(RubricSteps):
         prompt = self.context.prompts[
             "example" if "task" in self.options.shown else "answer_example"
         ]
-        ask_words = ASK["none"].format(each="")
+        ask_words = texts.ASK["none"].format(each="")
         return [
             turn
             for example in examples
@@ -312,7 +295,7 @@ class LabelSteps(RubricSteps):
         context = self.context.adapters["evaluate"].context
         if context is None:
             return most
-        characters = sum(len(str(value)) for value in material(item).values())
+        characters = sum(len(str(value)) for value in items.material(item).values())
         return min(most, _CHARACTERS * (context - _RESERVE) - characters)
 
 

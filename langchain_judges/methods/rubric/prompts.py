@@ -25,6 +25,7 @@ _REQUEST = """<request-{fence}>
 _CASE = _REQUEST + _RESPONSE
 _ALONE = "The response:" + _RESPONSE + "\n\n{ask}"
 
+# Asks for the label of one response by one criterion. Returns `label_shape`.
 EVALUATE = ChatPromptTemplate.from_messages(
     [
         (
@@ -36,11 +37,11 @@ EVALUATE = ChatPromptTemplate.from_messages(
         ("human", _CASE + "\n\n{ask}"),
     ]
 )
-"""Asks for the label of one response by one criterion. Returns `label_shape`."""
 
+# One audited example as two turns, in the form of what is asked and answered.
 EXAMPLE = ChatPromptTemplate.from_messages([("human", _CASE + "\n\n{ask}"), ("ai", "{reply}")])
-"""One audited example as two turns, in the form of what is asked and answered."""
 
+# Asks for the label of a response beside its expected answer or source alone.
 ANSWER = ChatPromptTemplate.from_messages(
     [
         EVALUATE.messages[0],
@@ -48,19 +49,19 @@ ANSWER = ChatPromptTemplate.from_messages(
         ("human", _ALONE),
     ]
 )
-"""Asks for the label of a response beside its expected answer or source alone."""
 
+# One audited example as two turns, without its request.
 ANSWER_EXAMPLE = ChatPromptTemplate.from_messages([("human", _ALONE), ("ai", "{reply}")])
-"""One audited example as two turns, without its request."""
 
+# Asks the same where each criterion has a call of its own: the criterion stands last, so that
+# the calls share the item. Returns `label_shape`.
 EACH = chat_prompt(
     f"You label how a response meets a criterion. {MATERIAL_RULE}",
     _CASE,
     "{steps}{instructions}{criteria}\n\nThe labels: {labels}.\n\n{ask}",
 )
-"""Asks the same where each criterion has a call of its own: the criterion stands last, so that
-the calls share the item. Returns `label_shape`."""
 
+# Asks for the labels of one response by all criteria. Returns `labels_shape`.
 CRITERIA = chat_prompt(
     "You label how a response meets several criteria, each on its own: a label by one says "
     f"nothing of the others. {MATERIAL_RULE}"
@@ -68,19 +69,20 @@ CRITERIA = chat_prompt(
     _CASE,
     "\n\n{ask}",
 )
-"""Asks for the labels of one response by all criteria. Returns `labels_shape`."""
 
+# How a label is asked for; `{each}` of several criteria.
 ASK: Mapping[Explain, str] = {
     "first": "Give your reason in one or two sentences, then the label{each}.",
     "none": "Give the label{each}.",
 }
-"""How a label is asked for; `{each}` of several criteria."""
 
+# The label of a text that cannot be assessed, where a judge may abstain.
 CANNOT_ASSESS = "cannot_assess"
-"""The label of a text that cannot be assessed, where a judge may abstain."""
+# Added to how a label is asked for, where a judge may abstain.
 ABSTAIN = f" If what is shown does not suffice to tell, the label is {CANNOT_ASSESS}."
-"""Added to how a label is asked for, where a judge may abstain."""
 
+# Asks for the claims of the response, and of the expected answer where there is one. Returns
+# `split_shape`.
 SPLIT = chat_prompt(
     "You list the claims of {texts}. A claim states one fact that is true or false, and names "
     "what it is about, so that it can be understood alone; a bare answer claims to answer the "
@@ -91,9 +93,8 @@ SPLIT = chat_prompt(
     _CASE,
     "\n\nList the claims of {texts}.",
 )
-"""Asks for the claims of the response, and of the expected answer where there is one. Returns
-`split_shape`."""
 
+# Asks for the label of every claim in one call. Returns `check_shape`.
 CHECK = chat_prompt(
     "You check claims, each on its own, by the texts that are shown and not by what you know. "
     "{rules} " + MATERIAL_RULE + "{instructions}",
@@ -106,49 +107,48 @@ CHECK = chat_prompt(
 
 Label every claim.""",
 )
-"""Asks for the label of every claim in one call. Returns `check_shape`."""
 
+# Added where claims are looked up in the response.
 RESPONSE = """
 <response-{fence}>
 {response}
 </response-{fence}>"""
-"""Added where claims are looked up in the response."""
 SUPPORTED = """Label a claim 1 if the {basis} states it or it follows from it, and 0 if the \
 {basis} contradicts it or does not contain it, however likely it is."""
+# How claims of the response are labelled.
 AGREES = """Label a claim 1 if the expected answer or the request states it or it follows from \
 them, as a step on the way to the expected answer does; and 0 if they contradict it or do not \
 bear it out, however likely it is."""
-"""How claims of the response are labelled."""
+# How claims of the expected answer are labelled.
 COVERED = """Claims whose names begin with `expected` are of the expected answer: label such a \
 claim 1 if the response says it, in whatever words, and 0 if it does not."""
-"""How claims of the expected answer are labelled."""
 
+# Put before remembered examples where several criteria are asked.
 WHOLE = """
 
 The corrections below are of responses as a whole: a label in them says nothing of any one \
 criterion. Take from them what misled a judge, and not their labels."""
-"""Put before remembered examples where several criteria are asked."""
 
+# Every prompt that asks for labels, by name.
 PROMPTS = {"evaluate": EVALUATE, "example": EXAMPLE, "each": EACH, "criteria": CRITERIA}
-"""Every prompt that asks for labels, by name."""
+# Every prompt of a judge by one criterion that may leave out the task.
 ANSWER_PROMPTS = {
     **{"evaluate": EVALUATE, "example": EXAMPLE},
     **{"answer": ANSWER, "answer_example": ANSWER_EXAMPLE},
 }
-"""Every prompt of a judge by one criterion that may leave out the task."""
+# Every prompt that asks claim by claim.
 CLAIM_PROMPTS = {"split": SPLIT, "check": CHECK}
-"""Every prompt that asks claim by claim."""
 
+# The criterion, where it is asked alone.
 ONE = "\n\nThe criterion: {criterion}"
-"""The criterion, where it is asked alone."""
+# One of several criteria.
 LISTED = "criterion_{number}, {name}{description}\nIts labels: {labels}."
-"""One of several criteria."""
+# Added where examples are shown with their labels alone.
 LABELLED = "The examples below are labelled right."
-"""Added where examples are shown with their labels alone."""
+# Labels that are named one by one; of more, the ends.
 _LISTED = 11
-"""Labels that are named one by one; of more, the ends."""
+# The name of a criterion that has none of its own.
 _UNNAMED = "rubric"
-"""The name of a criterion that has none of its own."""
 
 
 def label_words(criterion: Criterion) -> str:

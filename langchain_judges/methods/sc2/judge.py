@@ -18,38 +18,15 @@ from langchain_judges.methods.pairs import (
     pair_of,
 )
 from langchain_judges.methods.sc2 import prompts as texts
+from langchain_judges.methods.sc2 import replies, tally
 from langchain_judges.methods.sc2.aspects import by_frequency, distinct
 from langchain_judges.methods.sc2.options import SC2
-from langchain_judges.methods.sc2.replies import (
-    DECISION,
-    PREFERRED,
-    AspectProposal,
-    Aspects,
-    ComparisonTable,
-    Decision,
-    EvenDecision,
-    PreferenceReply,
-    Preferred,
-    SC2State,
-    TableMatch,
-    aspects_shape,
-    table_shapes,
-)
 from langchain_judges.methods.sc2.tables import (
     MOST_CHARACTERS,
     fit,
     in_prompt,
     read_rows,
     silent_rows,
-)
-from langchain_judges.methods.sc2.tally import (
-    advance,
-    champion,
-    decide,
-    match_name,
-    search_sentence,
-    seeded,
-    won,
 )
 from langchain_judges.options import factory
 from langchain_judges.orders import (
@@ -69,7 +46,7 @@ class SC2Steps(PairSteps):
     """The steps of the method, in the order of the graph."""
 
     options: SC2
-    state = SC2State
+    state = replies.SC2State
 
     def phases(self) -> Sequence[Phase]:
         """Aspects, tables, tournament, preference."""
@@ -79,7 +56,7 @@ class SC2Steps(PairSteps):
         """The worked examples."""
         return {"worked": list(self.options.worked)}
 
-    async def aspects(self, state: SC2State, account: Account) -> Update:
+    async def aspects(self, state: replies.SC2State, account: Account) -> Update:
         """Settle the aspects: the caller's, or those that most online samples name."""
         numbers = range(1, self.options.proposals + 1)
         steps = [self._proposed(pair_of(state), n, account.part()) for n in numbers]
@@ -91,7 +68,7 @@ class SC2Steps(PairSteps):
 
     @cached_property
     def _aspects_question(self) -> Question:
-        shape = aspects_shape(self.options.n_aspects)
+        shape = replies.aspects_shape(self.options.n_aspects)
         return self.context.question(
             "aspects",
             shape,
@@ -101,7 +78,7 @@ class SC2Steps(PairSteps):
 
     async def _proposed(
         self, pair: ShownPair, number: int, account: Account
-    ) -> AspectProposal | None:
+    ) -> replies.AspectProposal | None:
         """The aspects that one sample names."""
         options = self.options
         variables = {
@@ -115,19 +92,19 @@ class SC2Steps(PairSteps):
         if not reply.data:
             return None
         if aspects := distinct(reply.data["aspects"], options.n_aspects):
-            proposal = AspectProposal(sample=number, aspects=aspects)
+            proposal = replies.AspectProposal(sample=number, aspects=aspects)
             emit("proposal", "aspects", proposal)
             return proposal
         blank = Problem("empty", "the reply names no aspect")
         account.fail([blank.failure("aspects", f"sample {number}")])
         return None
 
-    async def tables(self, state: SC2State, account: Account) -> Update:
+    async def tables(self, state: replies.SC2State, account: Account) -> Update:
         """Sample the tables; without aspects there is none."""
         pair, aspects = pair_of(state), state["aspects"]
         numbers = list(range(1, self.options.samples + 1)) if aspects else []
         if self.options.inference == "random" and numbers:
-            numbers = [seeded(self._chance(pair), "random").choice(numbers)]
+            numbers = [tally.seeded(self._chance(pair), "random").choice(numbers)]
         steps = [self._table(pair, aspects, number, account.part()) for number in numbers]
         return {"tables": await gather(steps)}
 
@@ -136,14 +113,16 @@ class SC2Steps(PairSteps):
         """What one table is asked by; its shape is replaced by that of the pair's aspects."""
         shares = self.options.samples > 1
         return self.context.question(
-            "table", Aspects, label="{unit}", sampled=True, shares_material=shares
+            "table", replies.Aspects, label="{unit}", sampled=True, shares_material=shares
         )
 
     async def _table(
         self, pair: ShownPair, aspects: Sequence[str], number: int, account: Account
-    ) -> ComparisonTable:
+    ) -> replies.ComparisonTable:
         """One table: a row for each aspect, of what is shared and what is not."""
-        whole, part = table_shapes(len(aspects), self.context.adapters["table"].text_limit)
+        whole, part = replies.table_shapes(
+            len(aspects), self.context.adapters["table"].text_limit
+        )
         variables = {
             **self._material(pair, "AB"),
             "aspects": "\n".join(f"{i}. {name}" for i, name in enumerate(aspects, 1)),
@@ -156,7 +135,7 @@ class SC2Steps(PairSteps):
         emit("table", "table", table)
         return table
 
-    async def tournament(self, state: SC2State, account: Account) -> Update:
+    async def tournament(self, state: replies.SC2State, account: Account) -> Update:
         """Let the tables meet, round by round, until one is left."""
         tables = {table["number"]: table for table in state["tables"]}
         pair = pair_of(state)
@@ -165,17 +144,17 @@ class SC2Steps(PairSteps):
             account.fail([problem.failure("table", "every table")])
             return {"table": None}
         mode, seed = self.options.inference, f"{self._chance(pair)}:"
-        played: list[TableMatch] = []
-        pending: list[TableMatch] | None = None
+        played: list[replies.TableMatch] = []
+        pending: list[replies.TableMatch] | None = None
         while pending is None or pending:
             # Some matches need no comparator; the others of a round are asked at the same time.
-            decided, pending = advance(mode, played, tables, seed)
+            decided, pending = tally.advance(mode, played, tables, seed)
             emit_each("match", "match", decided)
             asked = [self._match(pair, each, tables, account.part()) for each in pending]
             played += [*decided, *await gather(asked)]
         return {
             "bracket": sorted(played, key=lambda match: (match["round"], match["match"])),
-            "table": tables[champion(mode, sorted(tables), played, seed)],
+            "table": tables[tally.champion(mode, sorted(tables), played, seed)],
             "comparisons": {
                 "mode": mode,
                 "spent": sum(match["asked"] for match in played),
@@ -185,16 +164,18 @@ class SC2Steps(PairSteps):
 
     @cached_property
     def _match_question(self) -> Question:
-        shape = Decision if self.options.wording == "own" else EvenDecision
-        return self.context.question("match", shape, parse=DECISION.parse, label="{unit}")
+        shape = replies.Decision if self.options.wording == "own" else replies.EvenDecision
+        return self.context.question(
+            "match", shape, parse=replies.DECISION.parse, label="{unit}"
+        )
 
     async def _match(
         self,
         pair: ShownPair,
-        match: TableMatch,
-        tables: Mapping[int, ComparisonTable],
+        match: replies.TableMatch,
+        tables: Mapping[int, replies.ComparisonTable],
         account: Account,
-    ) -> TableMatch:
+    ) -> replies.TableMatch:
         """A match, won by the more consistent table; by a coin where the reply says neither."""
         first, second = (in_prompt(tables[number]["rows"]) for number in match["tables"])
         variables = {
@@ -204,18 +185,18 @@ class SC2Steps(PairSteps):
             "table_1": first,
             "table_2": second,
         }
-        name, (one, other) = match_name(match), match["tables"]
+        name, (one, other) = tally.match_name(match), match["tables"]
         reply = await ask(self._match_question, variables, account, unit=name)
         said = reply.data["more_consistent"] if reply.data else None
         if reply.data and said != "tie":
             winner = one if said == "1" else other
             why = " ".join(reply.data["justification"].split())[:500]
             why = naming(why, {"1": f"{one}", "2": f"{other}"}, "table")
-            decided = won(match, winner, "comparator", why)
+            decided = tally.won(match, winner, "comparator", why)
         else:
-            coin = seeded(self._chance(pair), "neither", name)
+            coin = tally.seeded(self._chance(pair), "neither", name)
             why = "equally consistent" if said else "the comparator's reply could not be used"
-            decided = won(match, coin.choice(sorted(match["tables"])), "coin", why)
+            decided = tally.won(match, coin.choice(sorted(match["tables"])), "coin", why)
         emit("match", "match", decided)
         return decided
 
@@ -223,13 +204,13 @@ class SC2Steps(PairSteps):
     def _preference_question(self) -> Question:
         return self.context.question(
             "preference",
-            Preferred,
-            parse=PREFERRED.parse,
-            measure=PREFERRED.measure,
+            replies.Preferred,
+            parse=replies.PREFERRED.parse,
+            measure=replies.PREFERRED.measure,
             logprobs=True,
         )
 
-    async def preference(self, state: SC2State, account: Account) -> Update:
+    async def preference(self, state: replies.SC2State, account: Account) -> Update:
         """Ask in every order which text is preferred, and combine the orders."""
         options, pair = self.options, pair_of(state)
         table = state["table"]
@@ -237,18 +218,20 @@ class SC2Steps(PairSteps):
             self._preferred(pair, table, order, account.part()) for order in options.order_list
         ]
         choices = [each for each in await gather(steps) if each]
-        how = search_sentence(table, options.samples, state["comparisons"])
+        how = tally.search_sentence(table, options.samples, state["comparisons"])
         failures, usage = account.failures, account.usage
-        verdict = decide(options.orders, options.order_list, choices, failures, usage, how)
+        verdict = tally.decide(
+            options.orders, options.order_list, choices, failures, usage, how
+        )
         return {"choices": choices, "verdict": verdict}
 
     async def _preferred(
         self,
         pair: ShownPair,
-        table: ComparisonTable | None,
+        table: replies.ComparisonTable | None,
         order: Order,
         account: Account,
-    ) -> PreferenceReply | None:
+    ) -> replies.PreferenceReply | None:
         """The text that one reply prefers, shown the table where there is one."""
         rows = in_prompt(table["rows"], order) if table else ""
         note = texts.TABLE_NOTES[self.options.wording]
@@ -265,7 +248,7 @@ class SC2Steps(PairSteps):
         reply = await ask(question, variables, account, unit=unit, order=order)
         if not reply.data:
             return None
-        choice: PreferenceReply = {
+        choice: replies.PreferenceReply = {
             "order": order,
             "preference": preferred_slot(order, reply.data["preferred"]),
             "probability": reply.measured.get("label"),
@@ -308,7 +291,7 @@ class SC2Steps(PairSteps):
         )
 
 
-def _read_table(reply: Reply, aspects: Sequence[str], number: int) -> ComparisonTable:
+def _read_table(reply: Reply, aspects: Sequence[str], number: int) -> replies.ComparisonTable:
     """The table of a reply, in whose failures stands what it lacks."""
     if reply.data is None:
         return {"number": number, "rows": [], "valid": False}

@@ -13,6 +13,7 @@ from itertools import permutations
 from statistics import fmean
 from typing import NamedTuple
 
+from langchain_judges import verdict
 from langchain_judges.methods.sc2.replies import (
     FORCED,
     Comparisons,
@@ -24,15 +25,6 @@ from langchain_judges.methods.sc2.replies import (
     label_weight,
 )
 from langchain_judges.orders import Order, OrderRule, combine, disagree, prefer
-from langchain_judges.verdict import (
-    PREFERENCE_WORDS,
-    ConfidenceSource,
-    Failure,
-    Preference,
-    Usage,
-    Verdict,
-    not_judged,
-)
 
 
 class Pairing(NamedTuple):
@@ -175,10 +167,10 @@ def decide(
     rule: OrderRule,
     orders: Sequence[Order],
     choices: Sequence[PreferenceReply],
-    failures: Sequence[Failure],
-    usage: Usage,
+    failures: Sequence[verdict.Failure],
+    usage: verdict.Usage,
     how: str,
-) -> Verdict:
+) -> verdict.Verdict:
     """Combine the preferences of all orders into the verdict.
 
     Args:
@@ -191,7 +183,7 @@ def decide(
     """
     by_order = {choice["order"]: choice for choice in choices}
     if not by_order.keys() >= set(orders):
-        return not_judged(failures, usage, _no_preference(failures, how))
+        return verdict.not_judged(failures, usage, _no_preference(failures, how))
     # Probabilities and plain points are never averaged together.
     probable = all(choice["probability"] is not None for choice in choices)
     chances = [_chance_of_a(by_order[order], probable) for order in orders]
@@ -226,8 +218,8 @@ def _chance_of_a(choice: PreferenceReply, probable: bool) -> float:
 
 
 def _confidence(
-    choices: Sequence[PreferenceReply], preference: Preference, probable: bool
-) -> tuple[float | None, ConfidenceSource]:
+    choices: Sequence[PreferenceReply], preference: verdict.Preference, probable: bool
+) -> tuple[float | None, verdict.ConfidenceSource]:
     """Return how sure the judge is of what it prefers; of a tie nobody was asked."""
     agreeing = [choice for choice in choices if choice["preference"] == preference]
     probabilities = [c["probability"] for c in agreeing if c["probability"] is not None]
@@ -236,19 +228,19 @@ def _confidence(
     return None, "none"
 
 
-def _no_preference(failures: Sequence[Failure], how: str) -> str:
+def _no_preference(failures: Sequence[verdict.Failure], how: str) -> str:
     reasons = [f["reason"] for f in failures if f["step"] == "preference"]
     why = ", ".join(dict.fromkeys(reasons)) or "no preference"
     return f"Not judged: {why}. {how}".strip()
 
 
 def _rationale(
-    preference: Preference,
-    preferences: Sequence[Preference],
+    preference: verdict.Preference,
+    preferences: Sequence[verdict.Preference],
     choices: Sequence[PreferenceReply],
     how: str,
 ) -> str:
-    parts = [f"{PREFERENCE_WORDS[preference]}."]
+    parts = [f"{verdict.PREFERENCE_WORDS[preference]}."]
     if len(set(preferences)) > 1:
         parts.append(f"The orders disagree: {preferences[0]} (A first), {preferences[1]}.")
     parts.append(how)
