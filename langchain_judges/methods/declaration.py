@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple, NotRequired, cast
+from typing import Annotated, Any, ClassVar, NotRequired, cast
 
 from annotated_types import Ge, Le
 from langchain_core.caches import BaseCache
@@ -174,28 +174,6 @@ OtherModel = Annotated[
 Seed = Annotated[int, Ge(0)]
 
 
-TableCells = Mapping[str, object]
-
-
-def _own(_: Mapping[str, object], rows: Sequence[TableCells]) -> Sequence[TableCells]:
-    return rows
-
-
-class EvidenceTable(NamedTuple):
-    """One key of a result as a table.
-
-    Attributes:
-        key: The key of the result.
-        columns: Where each column's cell stands in a row, such as `scores.A`, and its name.
-        rows: From the result and the value of the key to the rows; default the value itself.
-    """
-
-    key: str
-    title: str
-    columns: tuple[tuple[str, str], ...]
-    rows: Callable[[Mapping[str, object], Any], Sequence[TableCells]] = _own
-
-
 class AskingOptions(Options):
     """What everything takes that asks a model.
 
@@ -237,7 +215,7 @@ class GraphOptions(AskingOptions):
         presets: Options by name; a preset is data, not another code path.
         few: Options with which a judgment takes few calls, for examples and tests.
         budgets: How it spends a budget of calls for a pair; the first rule that fits counts.
-        result_tables: What a page shows of its results, beside the verdict.
+        result_tables: Which results a page shows as tables beside the verdict, with titles.
         templates: Its prompts by name; mostly a step asks by the one of its name.
         results: What it returns beside the verdict: keys of its state.
         name: Name of the graph in traces; default the method's.
@@ -252,7 +230,7 @@ class GraphOptions(AskingOptions):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     few: ClassVar[Mapping[str, Any]] = {}
     budgets: ClassVar[tuple[Budget, ...]] = ()
-    result_tables: ClassVar[Sequence[EvidenceTable]] = ()
+    result_tables: ClassVar[Mapping[str, str]] = {}
     templates: ClassVar[Mapping[str, ChatPromptTemplate]]
 
     results: ClassVar[tuple[str, ...]] = ()

@@ -11,9 +11,9 @@ from pydantic import AfterValidator
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.declaration import EvidenceTable, JudgeOptions, TableCells
+from langchain_judges.methods.declaration import JudgeOptions
 from langchain_judges.options import Owner, Rule
-from langchain_judges.verdict import Preference, decision
+from langchain_judges.verdict import Preference
 
 
 class Opinion(TypedDict):
@@ -32,28 +32,6 @@ class Opinion(TypedDict):
     flipped: NotRequired[bool | None]
     rationale: str
     calls: int
-
-
-def _cells(_: Mapping[str, object], opinions: Sequence[Opinion]) -> Sequence[TableCells]:
-    """Return a line for each member; a preference and a label stand in one column."""
-    return [{**each, "said": _said_by(each)} for each in opinions]
-
-
-def _said_by(opinion: Opinion) -> str:
-    value = decision(opinion)
-    return "not judged" if value is None else str(value)
-
-
-def opinion_table(key: str, title: str, *more: tuple[str, str]) -> EvidenceTable:
-    """Return the table of what members said.
-
-    Args:
-        key: The key of the result that holds it.
-        title: Above the table.
-        *more: Further columns: a field of an opinion, and its name.
-    """
-    columns = (("member", "Judge"), ("said", "Verdict"), *more, ("rationale", "Reason"))
-    return EvidenceTable(key, title, columns, _cells)
 
 
 # A judge, a model by name, as an object or as JSON, or the spec of a judge.

@@ -14,7 +14,6 @@ from langchain_judges.rows.checks import Kind
 
 if TYPE_CHECKING:
     from langchain_judges.methods.declaration import (
-        EvidenceTable,
         GraphOptions,
         JudgeOptions,
     )
@@ -176,14 +175,12 @@ def within_budget(method: str, budget: int) -> dict[str, Any]:
     return fit(method, rules, budget)
 
 
-def evidence_tables(method: str | None = None) -> Sequence[EvidenceTable]:
-    """Return what a method, or any where it is not known, shows on a page; each key once."""
+def result_tables(method: str | None = None) -> Mapping[str, str]:
+    """The results that a method, or any, shows as tables: their keys and titles."""
     known = METHODS | COMBINATIONS
     if method is not None and method in known:
         return known[method].result_tables
-    kinds = list(known.values())
-    tables = [each for kind in kinds for each in kind.result_tables]
-    return list({each.key: each for each in tables}.values())
+    return {key: title for kind in known.values() for key, title in kind.result_tables.items()}
 
 
 def register(

@@ -21,7 +21,6 @@ from langchain_judges.asking.reply_text import (
     spelling,
     spoken_label,
 )
-from langchain_judges.methods.declaration import EvidenceTable
 from langchain_judges.orders import Order, Slot, SlotOrTie
 
 
@@ -196,21 +195,3 @@ def scores_shape(scale: tuple[int, int], explain_first: bool = False) -> type[Ba
     if explain_first:
         fields = {"explanation": fields["explanation"], **fields}
     return create_model("Scores", **fields)
-
-
-# Of methods that score by a plan of criteria.
-SUBSCORES = EvidenceTable(
-    "subscores",
-    "Scores by criterion",
-    (
-        ("criterion", "Criterion"),
-        ("order", "Order"),
-        ("scores.A", "A"),
-        ("scores.B", "B"),
-        ("explanation", "Explanation"),
-        ("label", "Label"),
-        ("score", "Score"),
-        ("weight", "Weight"),
-        ("reason", "Reason"),
-    ),
-)

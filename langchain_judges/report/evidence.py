@@ -26,6 +26,14 @@ _TEXTS = (
     ("source", "Source"),
     ("reference", "Reference"),
 )
+# What a page calls fields of results, where not by their own name; None: it leaves them out.
+_COLUMNS: Mapping[str, str | None] = {
+    **{"member": "Judge", "preference": "Verdict", "common": "In both"},
+    **{"only_a": "Only in A", "only_b": "Only in B", "scores.A": "A", "scores.B": "B"},
+    **dict.fromkeys(("asked", "calls", "confidence_source", "flipped", "holds", "match")),
+    **dict.fromkeys(("position", "probability", "required", "sample", "tables", "tokens")),
+    **dict.fromkeys(("totals.A", "totals.B")),
+}
 _WENT_WRONG = (("step", "Step"), ("unit", "Of"), ("reason", "Reason"), ("detail", "Detail"))
 
 
@@ -130,13 +138,38 @@ def own_evidence(row: VerdictRow) -> list[TextTable]:
     if method is None and row.keys() <= {"index", "id", "verdict"}:
         return []
     # Loaded on use: the methods take a second.
-    from langchain_judges.methods.registry import evidence_tables
+    from langchain_judges.methods.registry import result_tables
 
     return [
-        _table(each.title, each.columns, rows)
-        for each in evidence_tables(method)
-        if row.get(each.key) and (rows := each.rows(row, row[each.key]))
+        _table(title, _columns(rows), rows)
+        for key, title in result_tables(method).items()
+        if row.get(key) and (rows := _rows(row[key]))
     ]
+
+
+def _rows(result: Any) -> list[dict[str, Any]]:
+    """A result as rows: a list of them, a table that has some, or parts by order."""
+    if isinstance(result, Mapping):
+        parts = [
+            {"order": key, **(part or {})}
+            for key, part in result.items()
+            if isinstance(part, Mapping | None)
+        ]
+        return result.get("rows") or parts
+    return [dict(each) for each in result]
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """The fields of rows and what a page calls them; parts of a field by a dot."""
+    fields: dict[str, None] = {}
+    for row in rows:
+        for name, value in row.items():
+            parts = (
+                [f"{name}.{part}" for part in value] if isinstance(value, Mapping) else [name]
+            )
+            fields |= dict.fromkeys(parts)
+    names = {each: _COLUMNS.get(each, each.replace("_", " ").capitalize()) for each in fields}
+    return [(field, name) for field, name in names.items() if name]
 
 
 def evidence(row: VerdictRow) -> list[TextTable]:
@@ -167,4 +200,6 @@ def _cell(row: Mapping[str, Any], key: str) -> str:
         return {"AB": "A first", "BA": "B first"}.get(str(value), str(value))
     if isinstance(value, float):
         return f"{value:.2f}"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
     return "" if value is None else shown(str(value))

@@ -11,46 +11,21 @@ from pydantic import AfterValidator, model_validator
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm import prompts as texts
-from langchain_judges.methods.bsm.replies import OrderResult
 from langchain_judges.methods.declaration import (
     Budget,
-    EvidenceTable,
     OtherModel,
     Seed,
-    TableCells,
     check_quorum,
 )
 from langchain_judges.methods.lookups import LookupOptions
 from langchain_judges.methods.pairs import Worded
 from langchain_judges.methods.replies import (
-    SUBSCORES,
     PlanLine,
     PlanLineLike,
     read_criteria,
 )
 from langchain_judges.options import Rule, Scale
 from langchain_judges.orders import OrderRule
-
-
-def _orders(
-    _: Mapping[str, object], by_order: Mapping[str, OrderResult | None]
-) -> Sequence[TableCells]:
-    return [
-        {"order": order, "preference": result and result["preference"]}
-        for order, result in by_order.items()
-    ]
-
-
-EVIDENCE = (
-    EvidenceTable(
-        "by_order",
-        "Each order on its own",
-        (("order", "Order"), ("preference", "Verdict")),
-        _orders,
-    ),
-    SUBSCORES,
-)
-
 
 Criteria = Annotated[
     Sequence[PlanLineLike] | None,
@@ -117,7 +92,7 @@ class BSM(LookupOptions, Worded):
         "ten_points": {"scale": (1, 10)},
     }
     budgets = (Budget(1, 2, "max_criteria"),)
-    result_tables = EVIDENCE
+    result_tables = {"by_order": "Each order on its own", "subscores": "Scores by criterion"}
     templates = texts.PROMPTS
     examples_in = ("branch", "merge")
     results = ("criteria", "subscores", "by_order")

@@ -14,7 +14,6 @@ from langchain_judges.methods.ensemble_options import (
     Combination,
     MemberLike,
     MembersLike,
-    opinion_table,
 )
 from langchain_judges.options import NotSerialisable, Owner, Rule
 
@@ -68,9 +67,7 @@ class Cascade(Combination):
             also={"methods": ["relative", {"method": "bsm", "options": {}}]},
         ),
     )
-    result_tables = (
-        opinion_table("stages", "Judges asked in turn", ("certainty", "Certainty")),
-    )
+    result_tables = {"stages": "Judges asked in turn"}
 
     first: Annotated[
         MemberLike | None, SkipValidation, NotSerialisable(), Rule("a judge or a model")

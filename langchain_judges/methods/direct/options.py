@@ -13,7 +13,6 @@ from pydantic import AfterValidator, model_validator
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.declaration import (
     Budget,
-    EvidenceTable,
     Seed,
     check_quorum,
 )
@@ -21,23 +20,10 @@ from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.few_shot import FewShot, WorkedExample
 from langchain_judges.methods.lookups import LookupOptions
 from langchain_judges.methods.pairs import Worded
-from langchain_judges.methods.replies import SUBSCORES
 from langchain_judges.methods.tasks import ASPECTS, AboutTask, AutoTask
 from langchain_judges.options import Rule, Scale
 from langchain_judges.orders import Order, OrderRule
 from langchain_judges.verdict import Preference
-
-ANSWERS = EvidenceTable(
-    "ballots",
-    "Answers",
-    (
-        ("order", "Order"),
-        ("sample", "Sample"),
-        ("preference", "Verdict"),
-        ("explanation", "Explanation"),
-    ),
-)
-
 
 # What a reply holds: one of three labels, one of two, or scores for both texts.
 Reads = Literal["label", "forced_label", "scores"]
@@ -86,7 +72,7 @@ class Baseline(LookupOptions, Worded):
             equation 4).
     """
 
-    result_tables: ClassVar[Sequence[EvidenceTable]] = (ANSWERS,)
+    result_tables: ClassVar[Mapping[str, str]] = {"ballots": "Answers"}
     examples_in = ("judge",)
     results: ClassVar[tuple[str, ...]] = ("ballots",)
     noun: ClassVar[str] = "response"
@@ -374,7 +360,7 @@ class PlanSolve(ScoresBoth):
     summary = "Plan & solve: a plan of criteria, then all of them scored in one call."
     presets = {**SCORES_FIRST, "ten_points": {"scale": (1, 10)}}
     budgets = (Budget(3),)
-    result_tables = (ANSWERS, SUBSCORES)
+    result_tables = {"ballots": "Answers", "subscores": "Scores by criterion"}
     templates = {"plan": texts.PLAN, "judge": texts.SOLVE}
     results = ("ballots", "criteria", "subscores")
 

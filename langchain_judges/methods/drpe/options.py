@@ -13,7 +13,6 @@ from pydantic import BeforeValidator, model_validator
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.declaration import (
     Budget,
-    EvidenceTable,
     JudgeOptions,
     OtherModel,
     Seed,
@@ -225,18 +224,7 @@ class DRPE(JudgeOptions):
         Budget(3),
         Budget(1, also={"panel": {"dynamic": 0}}),
     )
-    result_tables = (
-        EvidenceTable(
-            "votes",
-            "Votes of the panel",
-            (
-                ("role", "Role"),
-                ("preference", "Vote"),
-                ("confidence", "Weight"),
-                ("reason", "Reason"),
-            ),
-        ),
-    )
+    result_tables = {"votes": "Votes of the panel"}
     templates = texts.PROMPTS
     examples_in = ("vote",)
     results = (

@@ -19,7 +19,6 @@ from langchain_judges.methods.declaration import Budget, check_quorum
 from langchain_judges.methods.ensemble_options import (
     Combination,
     Opinion,
-    opinion_table,
 )
 from langchain_judges.options import Owner, Rule
 
@@ -71,7 +70,7 @@ class Jury(Combination):
         Budget(6),
         Budget(4, also={"methods": ["relative", "cot", "direct"]}),
     )
-    result_tables = (opinion_table("members", "What each member said", ("score", "Score")),)
+    result_tables = {"members": "What each member said"}
 
     combine: Literal["majority", "mean", "median", "weighted"] = "majority"
     weights: Annotated[

@@ -14,9 +14,8 @@ from langchain_core.prompts import ChatPromptTemplate
 from pydantic import SkipValidation, model_validator
 
 from langchain_judges.errors import InputError, LackingError, OptionError
-from langchain_judges.methods.declaration import EvidenceTable, check_quorum
+from langchain_judges.methods.declaration import check_quorum
 from langchain_judges.methods.lookups import LookupOptions
-from langchain_judges.methods.replies import SUBSCORES
 from langchain_judges.methods.rubric.criteria import (
     Criterion,
     Explain,
@@ -249,14 +248,6 @@ def _relabelled(criterion: Criterion, labels: LabelsLike | None) -> Criterion:
     return Criterion(**{**dict(criterion), **bare}).with_labels(labels)
 
 
-# The claims on a page.
-CLAIMS = EvidenceTable(
-    "claims",
-    "Claims",
-    (("claim", "Claim"), ("of", "Of"), ("supported", "Supported"), ("reason", "Reason")),
-)
-
-
 class RubricOptions(LabelOptions):
     """Create a judge of one text with your own criteria or a ready rubric.
 
@@ -301,7 +292,7 @@ class RubricOptions(LabelOptions):
     method = "rubric"
     summary = "Rubric: one text by criteria of your own, or by a ready rubric."
     presets = {name: {"rubric": name} for name in ready_names()}
-    result_tables = (SUBSCORES, CLAIMS)
+    result_tables = {"subscores": "Scores by criterion", "claims": "Claims"}
     templates = {**PROMPTS, **CLAIM_PROMPTS}
     results = ("subscores", "claims")
 

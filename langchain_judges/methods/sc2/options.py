@@ -15,7 +15,6 @@ from langchain_judges.methods.pairs import Worded
 from langchain_judges.methods.sc2 import prompts as texts
 from langchain_judges.methods.sc2.aspects import AspectsLike, read_aspects
 from langchain_judges.methods.sc2.replies import Inference
-from langchain_judges.methods.sc2.tables import EVIDENCE
 from langchain_judges.methods.sc2.tally import most_comparisons
 from langchain_judges.methods.tasks import ASPECTS, AboutTask, Task, read_task, worded
 from langchain_judges.options import Owner
@@ -96,7 +95,11 @@ class SC2(FewShot, Worded):
     }
     # |C| tables, |C| - 1 matches and a preference (SC², Table 4).
     budgets = (Budget(0, 2, "samples", also={"aspects": ASPECTS}),)
-    result_tables = EVIDENCE
+    result_tables = {
+        "choices": "Preferences beside the table",
+        "table": "The table that won",
+        "bracket": "How the table was chosen",
+    }
     templates = texts.PROMPTS
     examples_in = ("preference",)
     results = (

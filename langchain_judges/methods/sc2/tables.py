@@ -8,7 +8,6 @@ from typing import Any
 
 from langchain_judges.errors import InputError
 from langchain_judges.escaping import clean
-from langchain_judges.methods.declaration import EvidenceTable, TableCells
 from langchain_judges.methods.sc2.replies import (
     TableRow,
     aspect_names,
@@ -106,37 +105,3 @@ def markdown(rows: Sequence[Mapping[str, str]], heads: Sequence[str]) -> str:
 def _in_a_cell(text: str) -> str:
     # A backslash before a bar would undo the bar's own: every bar gets an odd number.
     return " ".join(re.sub(r"(\\*)\|", r"\1\1\\|", text).split())
-
-
-def _table_rows(_: Mapping[str, object], table: Mapping[str, Any]) -> Sequence[TableCells]:
-    return table.get("rows") or []
-
-
-EVIDENCE = (
-    EvidenceTable(
-        "choices",
-        "Preferences beside the table",
-        (("order", "Order"), ("preference", "Verdict"), ("comparison", "Comparison")),
-    ),
-    EvidenceTable(
-        "table",
-        "The table that won",
-        (
-            ("aspect", "Aspect"),
-            ("common", "In both"),
-            ("only_a", "Only in A"),
-            ("only_b", "Only in B"),
-        ),
-        _table_rows,
-    ),
-    EvidenceTable(
-        "bracket",
-        "How the table was chosen",
-        (
-            ("round", "Round"),
-            ("winner", "Winner"),
-            ("decided_by", "Decided by"),
-            ("why", "Why"),
-        ),
-    ),
-)
