@@ -21,13 +21,13 @@ from langchain_core.prompts import (
     PromptTemplate,
 )
 
+from langchain_judges import create_direct_judge, create_self_consistency_judge
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, ask
 from langchain_judges.asking.effects import run
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.methods.bsm.prompts import REFERENCE
-from langchain_judges.methods.direct import create_direct_judge, create_self_consistency_judge
 from langchain_judges.methods.replies import scores_shape
 from langchain_judges.testing import ServerReply, error, reply
 from tests.cases import for_each

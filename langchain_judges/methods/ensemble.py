@@ -17,16 +17,9 @@ from langchain_judges.asking.models import is_decision_model
 from langchain_judges.asking.nodes import Phase, chain
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import RememberedPair
+from langchain_judges.methods import describe
 from langchain_judges.methods.context import SPARE_THREADS, StateSchema
 from langchain_judges.methods.declaration import JudgeSpec
-from langchain_judges.methods.describe import (
-    kind_of,
-    marks_of,
-    memory_of,
-    metadata_of,
-    one_kind,
-    unwrapped,
-)
 from langchain_judges.methods.ensemble_options import SHARED, Combination, MembersLike, Opinion
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import item_of
@@ -54,7 +47,9 @@ def kind_of_members(members: Sequence[Member]) -> Kind:
     Raises:
         OptionError: They do not judge the same.
     """
-    return one_kind([(member.name, kind_of(member.judge)) for member in members])
+    return describe.one_kind(
+        [(member.name, describe.kind_of(member.judge)) for member in members]
+    )
 
 
 def read_members(options: Combination, value: MembersLike) -> tuple[Member, ...]:
@@ -89,7 +84,7 @@ def _judge(value: object) -> Runnable[Any, Any]:
         return load_judge({"method": "relative", "model": value})
     if isinstance(value, Mapping):
         return load_judge(value)
-    if not isinstance(value, Runnable) or "method" not in metadata_of(value):
+    if not isinstance(value, Runnable) or "method" not in describe.metadata_of(value):
         raise OptionError(
             f"a member must be a judge, a model or a spec, got {type(value).__name__}; "
             "of a runnable of your own say what decides its verdicts: "
@@ -113,7 +108,7 @@ def judges_as(value: Any, other: object) -> Any:
     """
     if not _is_model(value) or _is_model(other):
         return value
-    judge = unwrapped(_judge(other))
+    judge = describe.unwrapped(_judge(other))
     if not isinstance(judge, JudgeGraph) or isinstance(judge.options, Combination):
         raise OptionError("`first` must be a judge: a model cannot judge as `then` does")
     options = judge.options.model_copy(update={"name": None, "checkpointer": None})
@@ -126,7 +121,7 @@ def _with_names(judges: Sequence[Runnable[Any, Any]]) -> tuple[Member, ...]:
     Raises:
         OptionError: The caller gave two of them the same name.
     """
-    marks = [marks_of(judge) for judge in judges]
+    marks = [describe.marks_of(judge) for judge in judges]
     models = [", ".join(mark.get("models") or []) for mark in marks]
     methods = [mark["method"] for mark in marks]
     method_and_model = [
@@ -136,7 +131,8 @@ def _with_names(judges: Sequence[Runnable[Any, Any]]) -> tuple[Member, ...]:
     forms = (models, methods, method_and_model, numbered)
     names = next(form for form in forms if all(form) and len(set(form)) == len(form))
     given_names = [
-        getattr(getattr(unwrapped(each), "options", None), "name", None) for each in judges
+        getattr(getattr(describe.unwrapped(each), "options", None), "name", None)
+        for each in judges
     ]
     member_names = [name or other for name, other in zip(given_names, names, strict=True)]
     if len(set(member_names)) < len(member_names):
@@ -222,7 +218,7 @@ class CombinedGraph(JudgeGraph):
         """
         specs = []
         for member in self.members:
-            judge = unwrapped(member.judge)
+            judge = describe.unwrapped(member.judge)
             if not isinstance(judge, JudgeGraph):
                 raise OptionError(
                     f"the member {member.name!r} is a runnable of your own, which no JSON holds"
@@ -234,7 +230,9 @@ class CombinedGraph(JudgeGraph):
     @property
     def memory(self) -> Any:
         """The memory of its members; None where they have several."""
-        memories = {id(each): each for m in self.members if (each := memory_of(m.judge))}
+        memories = {
+            id(each): each for m in self.members if (each := describe.memory_of(m.judge))
+        }
         return next(iter(memories.values())) if len(memories) == 1 else None
 
 
@@ -263,7 +261,7 @@ def compiled(
         same = kind == "pair" and compared(state["output_a"]) == compared(state["output_b"])
         return {**schema.blank, "verdict": even_verdict() if same else None}
 
-    member_metadata = [metadata_of(member.judge) for member in members]
+    member_metadata = [describe.metadata_of(member.judge) for member in members]
     plain_options = options.as_json()
     for name in (*SHARED, "methods"):
         plain_options.pop(name, None)

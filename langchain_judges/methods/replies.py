@@ -11,16 +11,8 @@ from pydantic import BaseModel, BeforeValidator, Field, create_model
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
+from langchain_judges.asking import reply_text
 from langchain_judges.asking.reading import ReplyData
-from langchain_judges.asking.reply_text import (
-    SLOTS,
-    LabelForms,
-    Span,
-    json_spans,
-    reply_tokens,
-    spelling,
-    spoken_label,
-)
 from langchain_judges.orders import Order, Slot, SlotOrTie
 
 
@@ -49,11 +41,11 @@ class ChoiceFields(NamedTuple):
 
     reason: str = "explanation"
     label: str = "preference"
-    forms: LabelForms = SLOTS
+    forms: reply_text.LabelForms = reply_text.SLOTS
 
     def parse(self, text: str) -> ReplyData | None:
         """Read a reply in plain words into the shape that JSON replies have."""
-        choice = spoken_label(text, self.forms)
+        choice = reply_text.spoken_label(text, self.forms)
         return {self.reason: "", self.label: choice.label} if choice else None
 
     def measure(self, message: AIMessage, data: Mapping[str, object]) -> dict[str, float]:
@@ -63,23 +55,23 @@ class ChoiceFields(NamedTuple):
         log-probabilities for is left out.
         """
         text = str(message.text)
-        letters = spelling(text, reply_tokens(message))
+        letters = reply_text.spelling(text, reply_text.reply_tokens(message))
         if letters is None:
             return {}
         spans = self._spans(text, data)
         measured = {"label": letters.confidence(spans[-1:]), "joint": letters.confidence(spans)}
         return {name: confidence.value for name, confidence in measured.items() if confidence}
 
-    def _spans(self, text: str, data: Mapping[str, object]) -> list[Span]:
+    def _spans(self, text: str, data: Mapping[str, object]) -> list[reply_text.Span]:
         """Return where reason and, last, label stand; empty if there is no label."""
-        places = json_spans(text)
+        places = reply_text.json_spans(text)
         reported = str(data.get(self.label))
         if (self.label,) in places:
             if reported not in text[slice(*places[self.label,])].casefold():
                 return []
             paths = ((self.reason,), (self.label,))
             return [places[path] for path in paths if path in places]
-        choice = spoken_label(text, self.forms)
+        choice = reply_text.spoken_label(text, self.forms)
         return [choice.span] if choice and choice.label == reported else []
 
 

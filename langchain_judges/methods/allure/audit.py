@@ -22,15 +22,9 @@ from langchain_judges.asking.nodes import MethodGraph, StepNode
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
-from langchain_judges.methods.allure import review
+from langchain_judges.methods.allure import failure_modes, review
 from langchain_judges.methods.allure.admission import Admission, Audited, Reach, Rounds, by_id
 from langchain_judges.methods.allure.auditors import Audit, resolve_auditor, standard_of
-from langchain_judges.methods.allure.failure_modes import (
-    Mode,
-    corpus_of,
-    read_modes,
-    suggest_mode,
-)
 from langchain_judges.methods.allure.held_out import held_out, identified
 from langchain_judges.methods.allure.judge import create_allure_judge
 from langchain_judges.methods.allure.label_checks import Check, require_labels, resolve_check
@@ -105,7 +99,7 @@ def _loop(
     options: AuditOptions,
 ) -> Loop:
     judge_options = metadata.get("options") or {}
-    modes = read_modes(options.modes)
+    modes = failure_modes.read_modes(options.modes)
     labels = tuple(options.labels or judge_options.get("labels") or (0, 1))
     # What a judge that is not ours may be shown, nobody knows.
     recall = (judge_options.get("memory") or {}).get("recall")
@@ -140,11 +134,11 @@ UNDOUBTED = "no rule doubts this label; it was drawn to see whether the judge is
 
 
 def proposals_of(
-    state: AuditState, check: str, modes: Sequence[Mode]
+    state: AuditState, check: str, modes: Sequence[failure_modes.Mode]
 ) -> tuple[list[review.AuditProposal], list[review.AuditProposal]]:
     """Return the proposals of the labels that the check doubts, and those of all others."""
     decided = {(each["id"], each["wrong"]) for each in state["decisions"]}
-    corpus = corpus_of(state["pool"])
+    corpus = failure_modes.corpus_of(state["pool"])
     doubts: list[review.AuditProposal] = []
     others: list[review.AuditProposal] = []
     for item in state["pool"]:
@@ -162,7 +156,7 @@ def proposals_of(
             "proposed": doubt["label"] if doubt else label,
             "why": doubt["why"] if doubt else UNDOUBTED,
             "check": check,
-            "mode": suggest_mode(item, corpus, modes) if doubt else None,
+            "mode": failure_modes.suggest_mode(item, corpus, modes) if doubt else None,
         }
         (doubts if doubt else others).append(proposal)
     return doubts, others
@@ -256,7 +250,7 @@ class Loop:
     reach: Reach
     checks: Check
     audit_by: Audit
-    modes: tuple[Mode, ...]
+    modes: tuple[failure_modes.Mode, ...]
     labels: tuple[Label, ...]
     leaky: bool
     options: AuditOptions

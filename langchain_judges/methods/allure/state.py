@@ -10,14 +10,9 @@ from pydantic import AfterValidator, InstanceOf
 from typing_extensions import TypedDict
 
 from langchain_judges.methods.allure import prompts as texts
+from langchain_judges.methods.allure import review
 from langchain_judges.methods.allure.auditors import Auditor
 from langchain_judges.methods.allure.label_checks import CHECKS, Check
-from langchain_judges.methods.allure.review import (
-    AuditDecision,
-    AuditedExample,
-    AuditItem,
-    AuditProposal,
-)
 from langchain_judges.methods.declaration import GraphOptions, Seed
 from langchain_judges.methods.rubric.criteria import read_labels
 from langchain_judges.options import NotSerialisable, Owner, Rule
@@ -248,7 +243,7 @@ class Waiting(TypedDict):
         memory_version: Of the memory it was last tried with.
     """
 
-    example: AuditedExample
+    example: review.AuditedExample
     why: WhyWaiting
     memory_version: str
 
@@ -289,9 +284,9 @@ class AuditState(AuditInput, total=False):
         gain: What the audit brought, measured on `test`; None until it has stopped.
     """
 
-    pool: list[AuditItem]
-    dev: list[AuditItem]
-    test: list[AuditItem]
+    pool: list[review.AuditItem]
+    dev: list[review.AuditItem]
+    test: list[review.AuditItem]
     round: int
     stale: list[str]
     verdicts: VerdictsById
@@ -300,12 +295,12 @@ class AuditState(AuditInput, total=False):
     test_verdicts: VerdictsById
     doubts: dict[str, PlainDoubt]
     dev_before: Measured | None
-    proposals: list[AuditProposal]
-    decisions: list[AuditDecision]
-    queue: list[list[AuditedExample]]
+    proposals: list[review.AuditProposal]
+    decisions: list[review.AuditDecision]
+    queue: list[list[review.AuditedExample]]
     tried_with: str
-    kept: list[AuditedExample]
-    learnt: list[AuditedExample]
+    kept: list[review.AuditedExample]
+    learnt: list[review.AuditedExample]
     trials: list[AdmissionTrial]
     examples: list[str]
     waiting: list[Waiting]

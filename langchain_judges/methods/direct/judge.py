@@ -13,19 +13,9 @@ from langchain_judges.asking.ask import Question, ask, sample_seed
 from langchain_judges.asking.effects import Step, Update, emit, emit_each, gather
 from langchain_judges.asking.nodes import Phase
 from langchain_judges.asking.reading import lax_shape
+from langchain_judges.methods.direct import options as baselines
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct import replies, tally
-from langchain_judges.methods.direct.options import (
-    Absolute,
-    Baseline,
-    ChainOfThought,
-    Direct,
-    Form,
-    LLMScore,
-    PlanSolve,
-    Relative,
-    SelfConsistency,
-)
 from langchain_judges.methods.direct.prompts import render_shots
 from langchain_judges.methods.early_stop import in_waves
 from langchain_judges.methods.pairs import (
@@ -54,7 +44,7 @@ from langchain_judges.verdict import Failure, Pair, not_judged
 class BaselineSteps(PairSteps):
     """The steps of a baseline."""
 
-    options: Baseline
+    options: baselines.Baseline
     state = replies.DirectState
 
     def phases(self) -> Sequence[Phase]:
@@ -66,7 +56,7 @@ class BaselineSteps(PairSteps):
         return {"worked": list(self.options.worked)}
 
     @cached_property
-    def form(self) -> Form:
+    def form(self) -> baselines.Form:
         """What is asked in each order."""
         return self.options.form
 
@@ -281,10 +271,12 @@ _NO_LOGPROBS: Failure = {
 
 
 build = BaselineSteps.build
-create_relative_judge = factory(Relative, build, "create_relative_judge")
-create_absolute_judge = factory(Absolute, build, "create_absolute_judge")
-create_direct_judge = factory(Direct, build, "create_direct_judge")
-create_cot_judge = factory(ChainOfThought, build, "create_cot_judge")
-create_llm_score_judge = factory(LLMScore, build, "create_llm_score_judge")
-create_plan_solve_judge = factory(PlanSolve, build, "create_plan_solve_judge")
-create_self_consistency_judge = factory(SelfConsistency, build, "create_self_consistency_judge")
+create_relative_judge = factory(baselines.Relative, build, "create_relative_judge")
+create_absolute_judge = factory(baselines.Absolute, build, "create_absolute_judge")
+create_direct_judge = factory(baselines.Direct, build, "create_direct_judge")
+create_cot_judge = factory(baselines.ChainOfThought, build, "create_cot_judge")
+create_llm_score_judge = factory(baselines.LLMScore, build, "create_llm_score_judge")
+create_plan_solve_judge = factory(baselines.PlanSolve, build, "create_plan_solve_judge")
+create_self_consistency_judge = factory(
+    baselines.SelfConsistency, build, "create_self_consistency_judge"
+)

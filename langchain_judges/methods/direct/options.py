@@ -11,11 +11,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from pydantic import AfterValidator, model_validator
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.declaration import (
-    Budget,
-    Seed,
-    check_quorum,
-)
+from langchain_judges.methods import declaration
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.few_shot import FewShot, WorkedExample
 from langchain_judges.methods.lookups import LookupOptions
@@ -158,7 +154,7 @@ class Relative(FewShot, ByCriteria):
     method = "relative"
     summary = "Zero-shot relative: which is better, or a tie; both orders must agree."
     presets = {"paper": {"wording": "paper"}, "one_order": {"orders": "none"}}
-    budgets = (Budget(2),)
+    budgets = (declaration.Budget(2),)
     templates = {"judge": texts.RELATIVE}
     reads = "label"
 
@@ -204,7 +200,7 @@ class Absolute(ScoresBoth, ByCriteria):
     method = "absolute"
     summary = "Zero-shot absolute: two scores in one call; both orders must agree."
     presets = {**SCORES_FIRST, "five_points": {"scale": (1, 5)}}
-    budgets = (Budget(2),)
+    budgets = (declaration.Budget(2),)
     templates = {"judge": texts.ABSOLUTE}
 
     scale: Scale = (1, 10)
@@ -249,7 +245,7 @@ class Direct(AboutATask):
         "with_aspects": {"aspects": list(ASPECTS)},
         "both_orders": {"orders": "strict"},
     }
-    budgets = (Budget(1),)
+    budgets = (declaration.Budget(1),)
     templates = {"judge": texts.DIRECT}
 
     aspects: Annotated[
@@ -286,7 +282,7 @@ class ChainOfThought(FewShot, AboutATask):
     method = "cot"
     summary = "Chain of thought: one call that reasons first, then A or B."
     presets = SHOWN
-    budgets = (Budget(1),)
+    budgets = (declaration.Budget(1),)
     templates = {"judge": texts.COT}
 
     orders: OrderRule = "none"
@@ -318,7 +314,7 @@ class LLMScore(Baseline):
     method = "llm_score"
     summary = "DRPE's judge without roles: one choice, weighed by its token confidence."
     presets = {"paper": {"wording": "paper"}, "both_orders": {"orders": "strict"}}
-    budgets = (Budget(1),)
+    budgets = (declaration.Budget(1),)
     templates = {"judge": texts.LLM_SCORE}
     results = ("ballots", "llm_score")
     noun = "passage"
@@ -359,7 +355,7 @@ class PlanSolve(ScoresBoth):
     method = "plan_solve"
     summary = "Plan & solve: a plan of criteria, then all of them scored in one call."
     presets = {**SCORES_FIRST, "ten_points": {"scale": (1, 10)}}
-    budgets = (Budget(3),)
+    budgets = (declaration.Budget(3),)
     result_tables = {"ballots": "Answers", "subscores": "Scores by criterion"}
     templates = {"plan": texts.PLAN, "judge": texts.SOLVE}
     results = ("ballots", "criteria", "subscores")
@@ -404,7 +400,7 @@ class SelfConsistency(FewShot, AboutATask):
     summary = "Self-consistency of SC²'s paper: the majority of eight chains of thought."
     presets = SHOWN
     few = {"samples": 3}
-    budgets = (Budget(0, 1, "samples"),)
+    budgets = (declaration.Budget(0, 1, "samples"),)
     templates = {"judge": texts.COT}
 
     prompt: Literal["cot", "relative"] = "cot"
@@ -412,7 +408,7 @@ class SelfConsistency(FewShot, AboutATask):
     orders: OrderRule | None = None
     min_valid: Annotated[int, Ge(1)] | None = None
     adaptive: bool = False
-    seed: Seed = 0
+    seed: declaration.Seed = 0
 
     @property
     def label(self) -> str:
@@ -442,7 +438,7 @@ class SelfConsistency(FewShot, AboutATask):
 
     @model_validator(mode="after")
     def _quorum_can_be_met(self) -> Self:
-        check_quorum(self.min_valid, self.form.samples)
+        declaration.check_quorum(self.min_valid, self.form.samples)
         return self
 
     @model_validator(mode="after")
@@ -467,7 +463,7 @@ class RelativeSelfConsistency(SelfConsistency):
 
     method = "relative_sc"
     summary = "Self-consistency of BSM's paper: five relative verdicts in each order."
-    budgets = (Budget(0, 2, "samples"),)
+    budgets = (declaration.Budget(0, 2, "samples"),)
     templates = {"judge": texts.RELATIVE}
 
     prompt: Literal["cot", "relative"] = "relative"

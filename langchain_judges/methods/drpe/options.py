@@ -11,12 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from pydantic import BeforeValidator, model_validator
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.declaration import (
-    Budget,
-    JudgeOptions,
-    OtherModel,
-    Seed,
-)
+from langchain_judges.methods import declaration
 from langchain_judges.methods.drpe import prompts as texts
 from langchain_judges.methods.drpe.roles import SETS, RoleLike, manual_roles, read_roles
 from langchain_judges.methods.tasks import TASKS, AutoTask, Task
@@ -152,7 +147,7 @@ class Voting(Options):
 _OWN_VIEWS = {"common_ground": False}
 
 
-class DRPE(JudgeOptions):
+class DRPE(declaration.JudgeOptions):
     """Create a judge that is a panel of role-players (Wu et al. 2023, DRPE).
 
     `roles` generates readers of the text by two prompts, clusters them for diversity and
@@ -220,9 +215,11 @@ class DRPE(JudgeOptions):
     # Four readers or more, each asked alone, as many as the paper's sweep has; else a panel
     # of seven asked at once; else the static roles.
     budgets = (
-        Budget(5, 1, "panel.dynamic", least=4, most=6, also={"voting": {"batch": False}}),
-        Budget(3),
-        Budget(1, also={"panel": {"dynamic": 0}}),
+        declaration.Budget(
+            5, 1, "panel.dynamic", least=4, most=6, also={"voting": {"batch": False}}
+        ),
+        declaration.Budget(3),
+        declaration.Budget(1, also={"panel": {"dynamic": 0}}),
     )
     result_tables = {"votes": "Votes of the panel"}
     templates = texts.PROMPTS
@@ -240,11 +237,11 @@ class DRPE(JudgeOptions):
     ] = Voting()
     task: AutoTask = "auto"
     orders: OrderRule = "none"
-    role_model: OtherModel = None
+    role_model: declaration.OtherModel = None
     embeddings: Annotated[
         Embeddings | None, NotSerialisable(), Rule("a LangChain `Embeddings` or None")
     ] = None
-    seed: Seed = 0
+    seed: declaration.Seed = 0
 
     @property
     def models(self) -> Mapping[str, str | BaseChatModel | None]:

@@ -10,12 +10,8 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
+from langchain_judges.asking import reply_text
 from langchain_judges.asking.reading import check, shape_of
-from langchain_judges.asking.reply_text import (
-    json_spans,
-    reply_tokens,
-    spelling,
-)
 from langchain_judges.methods.pairs import PairState
 from langchain_judges.orders import Order, Slot
 from langchain_judges.verdict import ConfidenceSource, Preference, Role, Vote
@@ -136,10 +132,10 @@ def confidences(message: AIMessage, data: Mapping[str, object]) -> dict[str, lis
     names, quotes or commas, which the format and not the role decides.
     """
     text = message.text
-    letters = spelling(text, reply_tokens(message))
+    letters = reply_text.spelling(text, reply_text.reply_tokens(message))
     if letters is None:
         return {}
-    places = json_spans(text)
+    places = reply_text.json_spans(text)
     measured = {
         # A role that was asked alone has no name in its reply.
         str(path[0]) if len(path) > 1 else "role_1": letters.confidence(

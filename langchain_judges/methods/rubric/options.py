@@ -16,20 +16,7 @@ from pydantic import SkipValidation, model_validator
 from langchain_judges.errors import InputError, LackingError, OptionError
 from langchain_judges.methods.declaration import check_quorum
 from langchain_judges.methods.lookups import LookupOptions
-from langchain_judges.methods.rubric.criteria import (
-    Criterion,
-    Explain,
-    Labels,
-    LabelsLike,
-    Needs,
-    Rubric,
-    RubricLike,
-    check_name,
-    load_rubric,
-    read_rubric,
-    ready_names,
-    ready_rubrics,
-)
+from langchain_judges.methods.rubric import criteria as rubrics
 from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS, CLAIM_PROMPTS, PROMPTS
 from langchain_judges.options import Owner, Rule
 from langchain_judges.rows.checks import expected_answers, fields_of, lacking
@@ -64,19 +51,19 @@ class LabelOptions(LookupOptions):
     examples_in = ("evaluate",)
 
     steps: Annotated[Sequence[str] | None, Rule("a list of texts")] = None
-    explain: Explain = "first"
+    explain: rubrics.Explain = "first"
     abstain: bool = False
     last_turn: bool = False
-    needs: Needs = ()
+    needs: rubrics.Needs = ()
 
     @property
     @abstractmethod
-    def own_rubric(self) -> Rubric | None:
+    def own_rubric(self) -> rubrics.Rubric | None:
         """The rubric of the judge; None: by what a row brings."""
 
     @property
     @abstractmethod
-    def own_labels(self) -> LabelsLike | None:
+    def own_labels(self) -> rubrics.LabelsLike | None:
         """Labels of criteria without their own, and of ready rubrics."""
 
     @property
@@ -141,7 +128,7 @@ class LabelOptions(LookupOptions):
         asked = [] if task == CONVERSATION and before else asked
         return {**row, "input": [*asked, *before], "output": last}
 
-    def rubric_of(self, item: Mapping[str, object]) -> Rubric:
+    def rubric_of(self, item: Mapping[str, object]) -> rubrics.Rubric:
         """Return what an item is judged by: its own rubric, the judge's, or what fits it.
 
         Raises:
@@ -197,7 +184,7 @@ class LabelOptions(LookupOptions):
         return "expected" in (*self.own_rubric.needs, *self.needs)
 
 
-def _rubric_of_row(own: Any, labels: LabelsLike | None) -> Rubric:
+def _rubric_of_row(own: Any, labels: rubrics.LabelsLike | None) -> rubrics.Rubric:
     """Return the criteria of one row.
 
     Raises:
@@ -206,13 +193,15 @@ def _rubric_of_row(own: Any, labels: LabelsLike | None) -> Rubric:
     if isinstance(own, str):
         return rubric_of_text(own, labels)
     try:
-        criteria = read_rubric(own)
+        criteria = rubrics.read_rubric(own)
     except OptionError as exc:
         raise InputError(str(exc)) from exc
-    return Rubric(criteria=tuple(c.with_labels(labels) if labels else c for c in criteria))
+    return rubrics.Rubric(
+        criteria=tuple(c.with_labels(labels) if labels else c for c in criteria)
+    )
 
 
-def _counting(rubric: Rubric, item: Mapping[str, object]) -> Rubric:
+def _counting(rubric: rubrics.Rubric, item: Mapping[str, object]) -> rubrics.Rubric:
     """Return a rubric whose scale counts documents with one that ends at their number."""
     number = documents_in(str(item.get("output"))) if rubric.counts else 0
     ends = rubric.criteria[0].scale
@@ -221,31 +210,33 @@ def _counting(rubric: Rubric, item: Mapping[str, object]) -> Rubric:
     [criterion] = rubric.criteria
     anchors = {min(place, number): text for place, text in criterion.anchors.items()}
     own = {**dict(criterion), "scale": (ends[0], number), "anchors": anchors}
-    return rubric.model_copy(update={"criteria": (Criterion(**own),)})
+    return rubric.model_copy(update={"criteria": (rubrics.Criterion(**own),)})
 
 
-def rubric_of_text(text: str, labels: LabelsLike | None) -> Rubric:
+def rubric_of_text(text: str, labels: rubrics.LabelsLike | None) -> rubrics.Rubric:
     """Return the ready rubric of a name, or a text as a rubric of one criterion.
 
     Args:
         text: The name, or what is judged.
         labels: Labels to use instead of those of a ready rubric.
     """
-    if rubric := ready_rubrics().get(text):
+    if rubric := rubrics.ready_rubrics().get(text):
         criteria = tuple(_relabelled(criterion, labels) for criterion in rubric.criteria)
         return rubric.model_copy(update={"criteria": criteria})
-    criterion = Criterion(name="rubric", description=text.strip())
-    return Rubric(criteria=(criterion.with_labels(labels) if labels else criterion,))
+    criterion = rubrics.Criterion(name="rubric", description=text.strip())
+    return rubrics.Rubric(criteria=(criterion.with_labels(labels) if labels else criterion,))
 
 
-def _relabelled(criterion: Criterion, labels: LabelsLike | None) -> Criterion:
+def _relabelled(
+    criterion: rubrics.Criterion, labels: rubrics.LabelsLike | None
+) -> rubrics.Criterion:
     if labels is None:
         return criterion
     same = list(map(str, labels)) == list(map(str, criterion.names))
     if same and not isinstance(labels, Mapping):
         return criterion  # what its labels mean stands in its file
     bare: dict[str, Any] = {"labels": None, "scale": None, "anchors": {}, "least": None}
-    return Criterion(**{**dict(criterion), **bare}).with_labels(labels)
+    return rubrics.Criterion(**{**dict(criterion), **bare}).with_labels(labels)
 
 
 class RubricOptions(LabelOptions):
@@ -291,18 +282,18 @@ class RubricOptions(LabelOptions):
 
     method = "rubric"
     summary = "Rubric: one text by criteria of your own, or by a ready rubric."
-    presets = {name: {"rubric": name} for name in ready_names()}
+    presets = {name: {"rubric": name} for name in rubrics.ready_names()}
     result_tables = {"subscores": "Scores by criterion", "claims": "Claims"}
     templates = {**PROMPTS, **CLAIM_PROMPTS}
     results = ("subscores", "claims")
 
     rubric: Annotated[
-        RubricLike | PathLike[str] | None,
+        rubrics.RubricLike | PathLike[str] | None,
         SkipValidation,
         Rule("a name, a text, a list or a mapping of criteria, or None"),
     ] = None
     file: Annotated[str | PathLike[str] | None, Owner(), Rule("a path, or None")] = None
-    labels: Labels | None = None
+    labels: rubrics.Labels | None = None
     each: bool = False
     min_valid: Annotated[int, Ge(1)] | None = None
     claims: bool = False
@@ -321,7 +312,7 @@ class RubricOptions(LabelOptions):
         if self.rubric is not None and self.file is not None:
             raise OptionError("give `rubric` or `file`, not both")
         if isinstance(self.rubric, str):
-            check_name(self.rubric)
+            rubrics.check_name(self.rubric)
         check_quorum(self.min_valid, self._most)
         if self.claims:
             self._claims_fit()
@@ -357,14 +348,14 @@ class RubricOptions(LabelOptions):
         return self.min_valid
 
     @cached_property
-    def own_rubric(self) -> Rubric | None:
+    def own_rubric(self) -> rubrics.Rubric | None:
         """The rubric of the judge; None: by what a row brings."""
         if isinstance(self.rubric, str):
             return rubric_of_text(self.rubric, self.labels)
         if self.rubric is not None and not isinstance(self.rubric, PathLike):
-            rubric = Rubric(criteria=read_rubric(self.rubric))
+            rubric = rubrics.Rubric(criteria=rubrics.read_rubric(self.rubric))
         elif self.file is not None:
-            rubric = load_rubric(self.file)
+            rubric = rubrics.load_rubric(self.file)
         else:
             return None
         if self.labels is None:
@@ -395,7 +386,7 @@ class RubricOptions(LabelOptions):
             _check_claims(self.rubric_of(item), item)
 
     @property
-    def own_labels(self) -> LabelsLike | None:
+    def own_labels(self) -> rubrics.LabelsLike | None:
         """Labels of criteria without their own, and of ready rubrics."""
         return self.labels
 
@@ -418,13 +409,13 @@ class RubricOptions(LabelOptions):
         return {"criteria": self.own_rubric.as_json(), "labels": list(labels)}
 
 
-def _can_split(rubric: Rubric) -> bool:
+def _can_split(rubric: rubrics.Rubric) -> bool:
     """Return whether a rubric can be judged claim by claim: correctness or groundedness."""
     bases = [BASES.get(need) for need in rubric.needs]
     return len(rubric.criteria) == 1 and rubric.criteria[0].name in bases
 
 
-def _check_claims(rubric: Rubric, item: Mapping[str, object]) -> None:
+def _check_claims(rubric: rubrics.Rubric, item: Mapping[str, object]) -> None:
     """Check that an item can be judged claim by claim.
 
     Raises:

@@ -12,15 +12,8 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel, BeforeValidator
 from typing_extensions import TypedDict
 
+from langchain_judges.asking import reply_text
 from langchain_judges.asking.reading import shape_of
-from langchain_judges.asking.reply_text import (
-    LabelForms,
-    SpokenLabel,
-    json_spans,
-    reply_tokens,
-    spelling,
-    spoken_label,
-)
 from langchain_judges.methods.items import ItemState
 from langchain_judges.methods.lookups import LookupState
 from langchain_judges.methods.rubric.criteria import Criterion, Explain
@@ -117,14 +110,14 @@ def parse_label(text: str, labels: Sequence[Label]) -> dict[str, str] | None:
     return label and {"label": label.label, "explanation": text.strip()}
 
 
-def _spoken(text: str, labels: Sequence[Label]) -> SpokenLabel | None:
+def _spoken(text: str, labels: Sequence[Label]) -> reply_text.SpokenLabel | None:
     """Return the label in the fields of a reply, or that is all of it."""
-    forms = LabelForms(
+    forms = reply_text.LabelForms(
         fields=("label", "verdict", "score", "grade"),
         nouns=(),
         labels={str(label).casefold(): str(label) for label in labels},
     )
-    return spoken_label(text, forms)
+    return reply_text.spoken_label(text, forms)
 
 
 def label_probabilities(
@@ -147,9 +140,9 @@ def label_probabilities(
         spell it, or they say nothing of the labels: a server that forces the format may
         report the probabilities of what the model would rather have said.
     """
-    if not (tokens := reply_tokens(message)):
+    if not (tokens := reply_text.reply_tokens(message)):
         return {}  # Before the reply is searched for where its label stands.
-    at, letters = _start_of(message.text, data, unit), spelling(message.text, tokens)
+    at, letters = _start_of(message.text, data, unit), reply_text.spelling(message.text, tokens)
     if letters is None or at < 0:
         return {}
     number, before = letters.token_at(at)
@@ -189,7 +182,7 @@ def parts_probabilities(
 
 def _start_of(text: str, data: Mapping[str, Any], unit: str) -> int:
     """Return the character at which the label stands in the reply; -1: nobody knows."""
-    span = json_spans(text).get((unit, "label") if unit else ("label",))
+    span = reply_text.json_spans(text).get((unit, "label") if unit else ("label",))
     reported = str((data[unit] if unit else data)["label"])
     if span:
         return span[0] if text[slice(*span)].strip().casefold() == reported.casefold() else -1

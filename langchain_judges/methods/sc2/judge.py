@@ -19,15 +19,9 @@ from langchain_judges.methods.pairs import (
 )
 from langchain_judges.methods.sc2 import prompts as texts
 from langchain_judges.methods.sc2 import replies, tally
+from langchain_judges.methods.sc2 import tables as cells
 from langchain_judges.methods.sc2.aspects import by_frequency, distinct
 from langchain_judges.methods.sc2.options import SC2
-from langchain_judges.methods.sc2.tables import (
-    MOST_CHARACTERS,
-    fit,
-    in_prompt,
-    read_rows,
-    silent_rows,
-)
 from langchain_judges.options import factory
 from langchain_judges.orders import (
     ORDER_NAMES,
@@ -177,7 +171,7 @@ class SC2Steps(PairSteps):
         account: Account,
     ) -> replies.TableMatch:
         """A match, won by the more consistent table; by a coin where the reply says neither."""
-        first, second = (in_prompt(tables[number]["rows"]) for number in match["tables"])
+        first, second = (cells.in_prompt(tables[number]["rows"]) for number in match["tables"])
         variables = {
             **self._material(pair, "AB"),
             "table_fence_1": fence(first),
@@ -233,7 +227,7 @@ class SC2Steps(PairSteps):
         account: Account,
     ) -> replies.PreferenceReply | None:
         """The text that one reply prefers, shown the table where there is one."""
-        rows = in_prompt(table["rows"], order) if table else ""
+        rows = cells.in_prompt(table["rows"], order) if table else ""
         note = texts.TABLE_NOTES[self.options.wording]
         shown = texts.TABLE_MATERIAL.format(table_fence=fence(rows), table=rows, note=note)
         variables = {
@@ -280,7 +274,7 @@ class SC2Steps(PairSteps):
             [
                 (
                     example,
-                    f"{in_prompt(example['rows'])}\n" if tables else "",
+                    f"{cells.in_prompt(example['rows'])}\n" if tables else "",
                     {
                         "comparison": example["comparison"],
                         "preferred": example["preferred"],
@@ -295,16 +289,16 @@ def _read_table(reply: Reply, aspects: Sequence[str], number: int) -> replies.Co
     """The table of a reply, in whose failures stands what it lacks."""
     if reply.data is None:
         return {"number": number, "rows": [], "valid": False}
-    rows = read_rows(reply.data, aspects)
-    empty, problems = silent_rows(rows), list[Problem]()
+    rows = cells.read_rows(reply.data, aspects)
+    empty, problems = cells.silent_rows(rows), list[Problem]()
     valid = 2 * len(empty) < len(rows)
     if reply.problem:
         # A part of the reply is used; what is missing are cells that say nothing.
         problems.append(Problem("missing", reply.problem.detail))
     elif not valid:
         problems.append(Problem("empty", f"nothing is said of {', '.join(empty)}"))
-    if (fitting := [fit(row) for row in rows]) != rows:
-        detail = f"cells were cut to {MOST_CHARACTERS} characters"
+    if (fitting := [cells.fit(row) for row in rows]) != rows:
+        detail = f"cells were cut to {cells.MOST_CHARACTERS} characters"
         problems.append(Problem("input_cut", detail))
     reply.failures += [each.failure("table", f"table {number}") for each in problems]
     return {"number": number, "rows": fitting, "valid": valid}

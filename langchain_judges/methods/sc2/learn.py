@@ -22,13 +22,8 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.context import prompt_set
 from langchain_judges.methods.declaration import AskingOptions
 from langchain_judges.methods.pairs import instructions_block
+from langchain_judges.methods.sc2 import aspects
 from langchain_judges.methods.sc2 import prompts as texts_of
-from langchain_judges.methods.sc2.aspects import (
-    AspectSet,
-    by_frequency,
-    check_savable,
-    distinct,
-)
 from langchain_judges.methods.sc2.replies import Extracted, merged_shape
 from langchain_judges.methods.tasks import AboutTask, read_task
 from langchain_judges.options import Owner, with_options
@@ -123,7 +118,7 @@ class LearnOptions(AskingOptions):
 @with_options(LearnOptions)
 def learn_aspects(
     model: str | BaseChatModel, texts: Iterable[TextLike], options: LearnOptions
-) -> AspectSet:
+) -> aspects.AspectSet:
     """Learn n aspects from a corpus, once for a kind of texts (SC², section 3.1, offline).
 
     One call for every text names its aspects; then one call merges them to exactly n. The
@@ -151,7 +146,7 @@ def learn_aspects(
 @with_options(LearnOptions)
 async def alearn_aspects(
     model: str | BaseChatModel, texts: Iterable[TextLike], options: LearnOptions
-) -> AspectSet:
+) -> aspects.AspectSet:
     """Learn aspects in the running event loop; takes and raises what `learn_aspects` does.
 
     Args:
@@ -164,7 +159,7 @@ async def alearn_aspects(
 
 async def _learn(
     model: str | BaseChatModel, texts: Iterable[TextLike], options: LearnOptions
-) -> AspectSet:
+) -> aspects.AspectSet:
     """Read the corpus, merge what it names, and keep the result."""
     prompts, version = prompt_set(texts_of.LEARN_PROMPTS, options.prompts)
     extract = Question(
@@ -180,16 +175,16 @@ async def _learn(
     corpus = read_corpus(texts)
     if options.path is not None:
         # What cannot be kept must not be paid for.
-        check_savable(options.path)
+        aspects.check_savable(options.path)
     asks = [_read(extract, number, each, options) for number, each in enumerate(corpus, 1)]
     replies = await gather(asks, options.max_concurrency)
     failures = [failure for reply in replies for failure in reply.failures]
     failures += [
         Problem("empty", "the reply names no aspect").failure("extract", f"text {number}")
         for number, reply in enumerate(replies, 1)
-        if reply.data and not distinct(reply.data["aspects"])
+        if reply.data and not aspects.distinct(reply.data["aspects"])
     ]
-    phrases = by_frequency([reply.data["aspects"] for reply in replies if reply.data])
+    phrases = aspects.by_frequency([reply.data["aspects"] for reply in replies if reply.data])
     if len(phrases) < options.n:
         raise OptionError(
             f"{options.n} aspects were wanted, and {len(phrases)} found in {len(corpus)} texts"
@@ -202,8 +197,8 @@ async def _learn(
         shape=merged_shape(options.n),
     )
     merged = await _merge(consolidate, phrases[:MERGED], options)
-    learned: AspectSet = {
-        "aspects": distinct([*(merged.data or {}).values(), *phrases], options.n),
+    learned: aspects.AspectSet = {
+        "aspects": aspects.distinct([*(merged.data or {}).values(), *phrases], options.n),
         "task": options.shared["question"],
         "prompt_version": version,
         "model": extract.adapter.identity,
@@ -238,7 +233,7 @@ async def _merge(question: Question, phrases: Sequence[str], options: LearnOptio
 
 def _too_few(merged: Reply, n: int) -> list[Failure]:
     """Return what is said where merging came to fewer aspects; the most frequent fill up."""
-    found = len(distinct((merged.data or {}).values()))
+    found = len(aspects.distinct((merged.data or {}).values()))
     if not merged.data or found >= n:
         return []
     detail = f"{found} distinct aspects came of {n}; the most frequent fill up"
