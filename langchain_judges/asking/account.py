@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
+from typing_extensions import TypedDict
 
 from langchain_judges.asking.limiter import RowCost
 from langchain_judges.verdict import Failure, Usage, add_usage
@@ -14,6 +15,13 @@ from langchain_judges.verdict import Failure, Usage, add_usage
 # Where LangGraph's `configurable` holds the run that a judgment belongs to. Graphs within a
 # graph inherit it; by its underscores it is neither checkpointed nor traced.
 _RUN = "__langchain_judges_run"
+
+
+class Booked(TypedDict):
+    """The part of a verdict that its account knows."""
+
+    failures: list[Failure]
+    usage: Usage
 
 
 @dataclass
@@ -56,6 +64,11 @@ class Account:
     def fail(self, failures: Sequence[Failure]) -> None:
         """Book what went wrong beside the questions."""
         self.open().failures.extend(failures)
+
+    @property
+    def booked(self) -> Booked:
+        """What went wrong and what was paid so far, as a verdict tells it."""
+        return {"failures": self.failures, "usage": self.usage}
 
     @property
     def failures(self) -> list[Failure]:

@@ -19,7 +19,7 @@ from langsmith.schemas import Example, Run
 from langchain_judges.asking.effects import Effect, run
 from langchain_judges.compat.prompted import OwnPromptJudge
 from langchain_judges.errors import InputError, NotJudgedError, OptionError
-from langchain_judges.methods.direct import create_relative_judge
+from langchain_judges.methods.direct.judge import create_relative_judge
 from langchain_judges.verdict import POINTS, comment_of
 
 _ASKED: Mapping[str, str] = {

@@ -377,9 +377,9 @@ def order_verdict(
         account: Of the row: its failures and cost.
         reason: What decided, for people.
     """
-    failures, usage = account.failures, account.usage
     if absent := [ORDER_NAMES[o] for o in options.order_list if o not in answers]:
-        return not_judged(failures, usage, f"Not judged: no label ({', '.join(absent)}).")
+        why = f"Not judged: no label ({', '.join(absent)})."
+        return not_judged(**account.booked, rationale=why)
     by_order = [answers[order] for order in options.order_list]
     labels = [each if isinstance(each, str) else prefer(each) for each in by_order]
     points = [each for each in by_order if not isinstance(each, str)]
@@ -394,8 +394,8 @@ def order_verdict(
         "confidence_source": "scores" if points else "none",
         "flipped": disagree(labels),
         "rationale": f"{PREFERENCE_WORDS[preference]}. {reason}".strip(),
-        "failures": list(failures),
-        "usage": usage,
+        "failures": account.failures,
+        "usage": account.usage,
     }
 
 

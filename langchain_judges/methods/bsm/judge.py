@@ -213,12 +213,11 @@ class BSMSteps(PairSteps):
                 for order, totals in by_order.items()
             ]
             by_order = dict(zip(by_order, await gather(weighed), strict=True))
-        failures, usage = account.failures, account.usage
         undecided = any(result["preference"] is None for result in by_order.values())
         if reason or undecided:
-            verdict = not_judged(failures, usage, reason or "")
+            verdict = not_judged(**account.booked, rationale=reason or "")
         else:
-            verdict = tally.decide(options, cells, by_order, failures, usage)
+            verdict = tally.decide(options, cells, by_order, account)
         return {"verdict": verdict, "by_order": by_order}
 
     async def _weighed(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
+from langchain_judges.asking.account import Account
 from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.replies import OrderResult
 from langchain_judges.methods.replies import PlanLine, PlanScore
@@ -20,9 +21,7 @@ from langchain_judges.orders import (
 from langchain_judges.verdict import (
     POINTS,
     PREFERENCE_WORDS,
-    Failure,
     Preference,
-    Usage,
     Verdict,
 )
 
@@ -113,8 +112,7 @@ def decide(
     options: BSM,
     cells: ScoreCells,
     by_order: Mapping[Order, OrderResult],
-    failures: list[Failure],
-    usage: Usage,
+    account: Account,
 ) -> Verdict:
     """Combine the orders into the verdict."""
     preferences = [r["preference"] for r in by_order.values() if r["preference"]]
@@ -140,8 +138,8 @@ def decide(
         "confidence_source": "none" if options.merge == "model" else "scores",
         "flipped": disagree(preferences),
         "rationale": _rationale(preference, totals, by_order, cells),
-        "failures": failures,
-        "usage": usage,
+        "failures": account.failures,
+        "usage": account.usage,
     }
 
 

@@ -143,7 +143,7 @@ class BaselineSteps(PairSteps):
         subscores = sorted((each for part in parts for each in part), key=lambda x: x["order"])
         ballots, reason = tally.order_totals(self.options.order_list, plan, subscores)
         if reason:
-            verdict = not_judged(account.failures, account.usage, reason)
+            verdict = not_judged(**account.booked, rationale=reason)
             return {"ballots": [], "subscores": subscores, "verdict": verdict}
         return {**self._merged(state, ballots, account), "subscores": subscores}
 
@@ -186,10 +186,9 @@ class BaselineSteps(PairSteps):
         options, pair = self.options, pair_of(state)
         ballots = sorted(ballots, key=_place)
         if not options.weighs_choice:
-            failures, usage = account.failures, account.usage
             return {
                 "ballots": ballots,
-                "verdict": tally.decide(options, pair, ballots, failures, usage),
+                "verdict": tally.decide(options, pair, ballots, account),
             }
         return {"ballots": ballots, **self._weighed(state, ballots, account)}
 
@@ -200,8 +199,7 @@ class BaselineSteps(PairSteps):
         if ballots and any(ballot["confidence"] is None for ballot in ballots):
             account.fail([_NO_LOGPROBS])
             ballots = [{**b, "probability": None, "confidence": None} for b in ballots]
-        failures, usage = account.failures, account.usage
-        verdict = tally.decide(self.options, pair_of(state), ballots, failures, usage)
+        verdict = tally.decide(self.options, pair_of(state), ballots, account)
         if verdict["preference"] is None:
             return {"verdict": verdict}
         verdict["scores"] = scores = tally.weights(ballots)

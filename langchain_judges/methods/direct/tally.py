@@ -8,6 +8,7 @@ from itertools import product
 from statistics import fmean
 from typing import NamedTuple
 
+from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import Reply
 from langchain_judges.methods.direct.options import Baseline
 from langchain_judges.methods.direct.replies import DirectBallot
@@ -28,10 +29,8 @@ from langchain_judges.verdict import (
     POINTS,
     PREFERENCE_WORDS,
     ConfidenceSource,
-    Failure,
     Pair,
     Preference,
-    Usage,
     Verdict,
     not_judged,
 )
@@ -66,8 +65,7 @@ def decide(
     options: Baseline,
     pair: Pair,
     ballots: Sequence[DirectBallot],
-    failures: list[Failure],
-    usage: Usage,
+    account: Account,
 ) -> Verdict:
     """Combine the ballots of every order into the verdict.
 
@@ -75,8 +73,7 @@ def decide(
         options: Orders, samples and what a reply holds.
         pair: On whose texts a coin depends.
         ballots: What the replies decided, by order and sample.
-        failures: What went wrong.
-        usage: What it cost.
+        account: Of the row.
     """
     form, usable = options.form, [ballot for ballot in ballots if ballot["preference"]]
     by_order = {o: [b for b in usable if b["order"] == o] for o in options.order_list}
@@ -87,7 +84,7 @@ def decide(
                 f"Not judged: {len(votes)} of {form.samples} samples are valid "
                 f"({ORDER_NAMES[order]}), at least {least} must be."
             )
-            return not_judged(failures, usage, why if form.samples > 1 else "")
+            return not_judged(**account.booked, rationale=why if form.samples > 1 else "")
     # Probabilities and plain points are never averaged together.
     probable = all(ballot["probability"] is not None for ballot in usable)
     results = {o: _order_result(options, votes, probable) for o, votes in by_order.items()}
@@ -105,8 +102,8 @@ def decide(
         "confidence_source": without if confidence is None else source,
         "flipped": disagree([result.preference for result in results.values()]),
         "rationale": _rationale(options, preference, results, usable, preference != combined),
-        "failures": failures,
-        "usage": usage,
+        "failures": account.failures,
+        "usage": account.usage,
     }
 
 

@@ -177,20 +177,20 @@ class VoteSteps(RoleSteps):
         options, not_asked = self.options, state["not_asked"]
         roles = state["roles"]
         ballots, unweighed = tally.weighed(state["ballots"], options.poll.confidence)
-        usage, sampled = account.usage, options.poll.replies > 1
+        sampled = options.poll.replies > 1
         voters = roles[: len(roles) - len(not_asked)]
         votes = tally.role_votes(voters, ballots, sampled)
         by_order = tally.votes_by_order(voters, ballots, self.orders(pair_of(state)), sampled)
         account.fail([*unweighed, *tally.divided(by_order)])
-        failures = account.failures
         least, valid = len(roles) // 2 + 1, tally.fewest_valid(by_order)
         if not roles or valid < least:
             why = f"{valid} of {len(roles)} roles voted, at least {least} must"
-            failures = failures or [tally.vote_failure("panel", "missing", why)]
-            verdict = not_judged(failures, usage, f"Not judged: {why}.")
+            if not account.failures:
+                account.fail([tally.vote_failure("panel", "missing", why)])
+            verdict = not_judged(**account.booked, rationale=f"Not judged: {why}.")
             return {"votes": votes, "score_norm": None, "verdict": verdict}
         norms = [tally.norm(tally.order_sums(each), each) or 0.0 for each in by_order.values()]
-        verdict = tally.decide(votes, by_order, options.orders, failures, usage)
+        verdict = tally.decide(votes, by_order, options.orders, account)
         verdict["rationale"] += not_asked_sentence(not_asked)
         return {"votes": votes, "score_norm": sum(norms) / len(norms), "verdict": verdict}
 

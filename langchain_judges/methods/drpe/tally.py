@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from statistics import fmean
 
+from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import Reply
 from langchain_judges.methods.drpe.options import DRPE, ConfidenceKind
 from langchain_judges.methods.drpe.replies import (
@@ -30,7 +31,6 @@ from langchain_judges.verdict import (
     FailureReason,
     Preference,
     Role,
-    Usage,
     Verdict,
     Vote,
 )
@@ -193,8 +193,7 @@ def decide(
     votes: Sequence[Vote],
     by_order: Mapping[Order, Sequence[Vote]],
     rule: OrderRule,
-    failures: list[Failure],
-    usage: Usage,
+    account: Account,
 ) -> Verdict:
     """Average the sums of the orders, and prefer as the rule says.
 
@@ -203,8 +202,7 @@ def decide(
         by_order: The votes in each order.
         rule: `"score_mean"` and `"none"` prefer the larger sum; `"strict"` and `"lenient"`
             combine what each order prefers, and what they make even is a tie.
-        failures: What went wrong.
-        usage: What it cost.
+        account: Of the row.
     """
     each = [order_sums(votes_cast) for votes_cast in by_order.values()]
     sums = {side: fmean(result[side] for result in each) for side in ("A", "B")}
@@ -226,8 +224,8 @@ def decide(
         "confidence_source": sources.pop() if len(sources) == 1 else "none",
         "flipped": disagree([_larger(result) for result in each]),
         "rationale": _rationale(preference, sums, votes),
-        "failures": failures,
-        "usage": usage,
+        "failures": account.failures,
+        "usage": account.usage,
     }
 
 

@@ -95,10 +95,9 @@ class JurySteps:
             self.options.combine,
             self.options.min_valid or len(self.members) // 2 + 1,
         )
-        totals = account.failures, account.usage
         if self.kind == "item":
-            return label_verdict(ballots, self.grades, *totals)
-        return pair_verdict(ballots, *totals)
+            return label_verdict(ballots, self.grades, account)
+        return pair_verdict(ballots, account)
 
 
 def build(options: Jury, members: MembersLike) -> CombinedGraph:

@@ -14,6 +14,7 @@ from annotated_types import Ge
 from pydantic import AfterValidator, model_validator
 
 from langchain_judges import verdict
+from langchain_judges.asking.account import Account
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.declaration import Budget, check_quorum
 from langchain_judges.methods.ensemble_options import (
@@ -176,12 +177,10 @@ class Ballots:
         return f"{self.votes}. {reason}".strip()
 
 
-def pair_verdict(
-    ballots: Ballots, failures: Sequence[verdict.Failure], usage: verdict.Usage
-) -> verdict.Verdict:
+def pair_verdict(ballots: Ballots, account: Account) -> verdict.Verdict:
     """Return the verdict on a pair."""
     if ballots.lost:
-        return verdict.not_judged(failures, usage, ballots.lost)
+        return verdict.not_judged(**account.booked, rationale=ballots.lost)
     preference: verdict.Preference | None
     if ballots.combine == "mean":
         score = ballots.mean(_pair_score)
@@ -191,7 +190,8 @@ def pair_verdict(
         score = ballots.mean(lambda each: verdict.POINTS[each["preference"] or "tie"])
     if preference is None:
         why = f"Not judged: {ballots.undecided['detail']}."
-        return verdict.not_judged([*failures, ballots.undecided], usage, why)
+        account.fail([ballots.undecided])
+        return verdict.not_judged(**account.booked, rationale=why)
     return {
         "preference": preference,
         "score": 0.5 if preference == "tie" else score,
@@ -200,8 +200,8 @@ def pair_verdict(
         "confidence_source": "samples",
         "flipped": None,
         "rationale": ballots.rationale(preference),
-        "failures": list(failures),
-        "usage": usage,
+        "failures": account.failures,
+        "usage": account.usage,
     }
 
 
@@ -214,19 +214,17 @@ def _pair_score(opinion: Opinion) -> float:
 def label_verdict(
     ballots: Ballots,
     grades: Sequence[float],
-    failures: Sequence[verdict.Failure],
-    usage: verdict.Usage,
+    account: Account,
 ) -> verdict.LabelVerdict:
     """Return the verdict on one text.
 
     Args:
         ballots: What the members said.
         grades: The labels from the lowest, if they are numbers; a mean takes the nearest.
-        failures: Everything that went wrong.
-        usage: What the judgment cost.
+        account: Of the row.
     """
     if ballots.lost:
-        return verdict.not_labelled(failures, usage, ballots.lost)
+        return verdict.not_labelled(**account.booked, rationale=ballots.lost)
     by_mean = ballots.combine == "mean"
     score = ballots.mean(partial(_item_score, grades, by_mean)) if grades else None
     if by_mean and score is not None:
@@ -238,15 +236,16 @@ def label_verdict(
         label = ballots.majority()
     if label is None:
         why = f"Not judged: {ballots.undecided['detail']}."
-        return verdict.not_labelled([*failures, ballots.undecided], usage, why)
+        account.fail([ballots.undecided])
+        return verdict.not_labelled(**account.booked, rationale=why)
     return {
         "label": label,
         "score": score,
         "confidence": ballots.agreement(label),
         "confidence_source": "samples",
         "rationale": ballots.rationale(label),
-        "failures": list(failures),
-        "usage": usage,
+        "failures": account.failures,
+        "usage": account.usage,
         "recalled": [],
     }
 

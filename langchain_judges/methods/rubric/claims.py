@@ -29,10 +29,8 @@ from langchain_judges.methods.rubric.criteria import Explain
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.prompts import AGREES, COVERED, RESPONSE, SUPPORTED
 from langchain_judges.verdict import (
-    Failure,
     Item,
     LabelVerdict,
-    Usage,
     not_labelled,
 )
 
@@ -132,7 +130,7 @@ class ClaimSteps(RubricSteps):
         instructions = instructions_block(self.options.instructions)
         reply = await ask(question, {**variables, "instructions": instructions}, account)
         if reply.data is None:
-            return {"verdict": not_labelled(account.failures, account.usage)}
+            return {"verdict": not_labelled(**account.booked)}
         claims = self._unlabelled(reply)
         emit_each("claim", "split", claims)
         return {"claims": claims}
@@ -202,8 +200,7 @@ class ClaimSteps(RubricSteps):
         if not any(claim["of"] == "response" for claim in claims):
             nothing = f"The response {_NOTHING}."
             claims = [{**claim, "supported": False, "reason": nothing} for claim in claims]
-        failures, usage = account.failures, account.usage
-        verdict, subscores = claims_verdict(claims, sides, failures, usage)
+        verdict, subscores = claims_verdict(claims, sides, account)
         emit_each("subscore", "check", subscores)
         return {"verdict": verdict, "subscores": subscores, "claims": list(claims)}
 
@@ -246,8 +243,7 @@ def _names(claims: Sequence[Claim]) -> list[str]:
 def claims_verdict(
     claims: Sequence[Claim],
     sides: Sequence[ClaimSide],
-    failures: Sequence[Failure],
-    usage: Usage,
+    account: Account,
 ) -> tuple[LabelVerdict, list[replies.CriterionScore]]:
     """Return the verdict on the claims of a text, and its precision and recall.
 
@@ -258,21 +254,20 @@ def claims_verdict(
     Args:
         claims: The claims, checked.
         sides: Whose claims count.
-        failures: Everything that went wrong.
-        usage: What the judgment cost.
+        account: Of the row.
     """
     by_side = {side: [claim for claim in claims if claim["of"] == side] for side in sides}
     if not by_side[sides[-1]]:
         problem = Problem("empty", f"{_SIDES[sides[-1]].text} {_NOTHING}")
         why = f"Not judged: {problem.detail}."
-        failures = [*failures, problem.failure("split", sides[-1])]
-        return not_labelled(failures, usage, why), []
+        account.fail([problem.failure("split", sides[-1])])
+        return not_labelled(**account.booked, rationale=why), []
     for side, own in by_side.items():
         checked = sum(claim["supported"] is not None for claim in own)
         if own and 2 * checked <= len(own):
             share = f"{checked} of {len(own)} claims of {_SIDES[side].text} were checked"
             why = f"Not judged: {share}, more than half must be."
-            return not_labelled(failures, usage, why), []
+            return not_labelled(**account.booked, rationale=why), []
     subscores = [_share(own, side, len(sides) > 1) for side, own in by_side.items()]
     shares = [each["score"] or 0.0 for each in subscores]
     total = round(harmonic_mean(shares), 4)
@@ -283,8 +278,8 @@ def claims_verdict(
         "confidence": None,
         "confidence_source": "none",
         "rationale": heading + " ".join(each["reason"] for each in subscores),
-        "failures": list(failures),
-        "usage": usage,
+        "failures": account.failures,
+        "usage": account.usage,
         "recalled": [],
     }
     return verdict, subscores

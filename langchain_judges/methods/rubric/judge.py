@@ -188,13 +188,12 @@ class LabelSteps(RubricSteps):
         criteria = self.criteria(item)
         by_name = {each["criterion"]: each for each in found}
         subscores = [by_name.get(each.name) or subscore(each, None, {}) for each in criteria]
-        failures, usage = account.failures, account.usage
         recalled = [str(example["id"]) for example in examples_in(state)]
         if not self._is_whole(item):
-            verdict = one_verdict(subscores[0], failures, usage, recalled)
+            verdict = one_verdict(subscores[0], account, recalled)
         else:
             least = self.options.quorum or len(criteria) // 2 + 1
-            verdict = total_verdict(criteria, subscores, least, failures, usage)
+            verdict = total_verdict(criteria, subscores, least, account)
         return {"verdict": {**verdict, "recalled": recalled}, "subscores": subscores}
 
     def fitting(self, item: Item, recalled: Recalled) -> list[Example]:

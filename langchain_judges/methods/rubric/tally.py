@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import fsum, prod
 
+from langchain_judges.asking.account import Account
 from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.replies import CriterionScore
-from langchain_judges.verdict import Failure, LabelVerdict, Usage, not_labelled
+from langchain_judges.verdict import LabelVerdict, not_labelled
 
 
 def subscore(
@@ -56,21 +57,19 @@ def _of_labels(criterion: Criterion, probabilities: Mapping[str, float]) -> dict
     return {name: chance / total for name, chance in listed.items()} if total else {}
 
 
-def one_verdict(
-    part: CriterionScore, failures: Sequence[Failure], usage: Usage, recalled: list[str]
-) -> LabelVerdict:
+def one_verdict(part: CriterionScore, account: Account, recalled: list[str]) -> LabelVerdict:
     """Return the verdict of a rubric with one criterion: its label and its score."""
     if part["label"] is None:
         why = f"Cannot be assessed. {part['reason']}" if part["reason"] else ""
-        return {**not_labelled(failures, usage, why), "recalled": recalled}
+        return {**not_labelled(**account.booked, rationale=why), "recalled": recalled}
     return {
         "label": part["label"],
         "score": part["score"],
         "confidence": part["confidence"],
         "confidence_source": part["confidence_source"],
         "rationale": part["reason"] or f"Label {part['label']}, without a reason.",
-        "failures": list(failures),
-        "usage": usage,
+        "failures": account.failures,
+        "usage": account.usage,
         "recalled": recalled,
     }
 
@@ -79,8 +78,7 @@ def total_verdict(
     criteria: Sequence[Criterion],
     subscores: Sequence[CriterionScore],
     least: int,
-    failures: Sequence[Failure],
-    usage: Usage,
+    account: Account,
 ) -> LabelVerdict:
     """Return the verdict of a rubric with several criteria.
 
@@ -92,8 +90,7 @@ def total_verdict(
         criteria: The criteria.
         subscores: What was found by each, in the same order.
         least: Fewest criteria that must be judged.
-        failures: Everything that went wrong.
-        usage: What the judgment cost.
+        account: Of the row.
     """
     broken = [each for each in subscores if each["required"] and each["holds"] is False]
     open_ = [each for each in subscores if each["required"] and each["label"] is None]
@@ -104,10 +101,10 @@ def total_verdict(
     ]
     if open_ and not broken:
         why = f"the required criterion {open_[0]['criterion']!r} has no label"
-        return not_labelled(failures, usage, f"Not judged: {why}.")
+        return not_labelled(**account.booked, rationale=f"Not judged: {why}.")
     if len(valid) < least and not broken:
         why = f"{len(valid)} of {len(subscores)} criteria have a label, at least {least} must"
-        return not_labelled(failures, usage, f"Not judged: {why}.")
+        return not_labelled(**account.booked, rationale=f"Not judged: {why}.")
     weights = fsum(criterion.weight for criterion, _ in valid)
     points = fsum(c.weight * (each["score"] or 0.0) for c, each in valid)
     total = 0.0 if broken else round(points / weights, 4)
@@ -120,8 +117,8 @@ def total_verdict(
         "confidence": confidence,
         "confidence_source": "none" if confidence is None else "logprobs",
         "rationale": _rationale(total, subscores, broken),
-        "failures": list(failures),
-        "usage": usage,
+        "failures": account.failures,
+        "usage": account.usage,
         "recalled": [],
     }
 

@@ -213,10 +213,7 @@ class SC2Steps(PairSteps):
         ]
         choices = [each for each in await gather(steps) if each]
         how = tally.search_sentence(table, options.samples, state["comparisons"])
-        failures, usage = account.failures, account.usage
-        verdict = tally.decide(
-            options.orders, options.order_list, choices, failures, usage, how
-        )
+        verdict = tally.decide(options.orders, options.order_list, choices, account, how)
         return {"choices": choices, "verdict": verdict}
 
     async def _preferred(

@@ -14,6 +14,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from langchain_judges import verdict
+from langchain_judges.asking.account import Account
 from langchain_judges.methods.sc2.replies import (
     FORCED,
     Comparisons,
@@ -167,8 +168,7 @@ def decide(
     rule: OrderRule,
     orders: Sequence[Order],
     choices: Sequence[PreferenceReply],
-    failures: Sequence[verdict.Failure],
-    usage: verdict.Usage,
+    account: Account,
     how: str,
 ) -> verdict.Verdict:
     """Combine the preferences of all orders into the verdict.
@@ -177,13 +177,14 @@ def decide(
         rule: How the orders become one.
         orders: Which were asked.
         choices: What the calls said.
-        failures: Everything that went wrong on the way.
-        usage: What it cost.
+        account: Of the row.
         how: How the table was found, for the rationale.
     """
     by_order = {choice["order"]: choice for choice in choices}
     if not by_order.keys() >= set(orders):
-        return verdict.not_judged(failures, usage, _no_preference(failures, how))
+        return verdict.not_judged(
+            **account.booked, rationale=_no_preference(account.failures, how)
+        )
     # Probabilities and plain points are never averaged together.
     probable = all(choice["probability"] is not None for choice in choices)
     chances = [_chance_of_a(by_order[order], probable) for order in orders]
@@ -206,8 +207,8 @@ def decide(
         "confidence_source": source,
         "flipped": disagree(preferences),
         "rationale": _rationale(preference, preferences, choices, how),
-        "failures": list(failures),
-        "usage": usage,
+        "failures": account.failures,
+        "usage": account.usage,
     }
 
 
