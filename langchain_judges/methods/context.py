@@ -86,7 +86,7 @@ _OF_MEMORY = ("shown", "recalled")
 
 @dataclass(frozen=True)
 class JudgeContext:
-    """What the steps of a judge work with: checked options, prompts, models, memory.
+    """The tools of a judge's steps: checked options, prompts, models, memory.
 
     Attributes:
         version: Hash of the prompts.
@@ -138,7 +138,7 @@ class JudgeContext:
     def question(
         self, step: str, shape: type[BaseModel], prompt: str = "", **more: Any
     ) -> Question:
-        """Return what a step asks.
+        """The question of a step.
 
         Args:
             step: The step.
@@ -157,7 +157,7 @@ class JudgeContext:
         return self._question(step, shape, self.prompts[name], self.adapters[step], **more)
 
     def lookup_question(self) -> Question:
-        """What a judge is asked that looks things up; by its first model."""
+        """The question that wants look-ups, of the judge's first model."""
         return self._question("consult", Wanted, CONSULT, next(iter(self.adapters.values())))
 
     def _question(
@@ -183,7 +183,7 @@ class JudgeContext:
         )
 
     def unsupported_media(self, row: Mapping[str, object]) -> list[Failure]:
-        """Return why a row cannot be judged: it holds what one of the models does not take.
+        """Why a row cannot be judged: it holds what one of the models does not take.
 
         Args:
             row: A pair or an item.
@@ -199,7 +199,7 @@ class JudgeContext:
         return []
 
     def fitted(self, row: Mapping[str, object]) -> tuple[dict[str, Any], list[Failure]]:
-        """Return the texts of a row that had to be cut for its models, and what was left out.
+        """The texts of a row that had to be cut for its models, and what was left out.
 
         Args:
             row: A pair or an item.
@@ -277,7 +277,7 @@ def prompt_set(
     originals: Mapping[str, ChatPromptTemplate],
     replaced: Mapping[str, Any] | str | PathLike[str] | None,
 ) -> tuple[dict[str, ChatPromptTemplate], str]:
-    """Return a method's prompts, some replaced by the caller's, and a hash of them all.
+    """A method's prompts, some replaced by the caller's, and a hash of them all.
 
     Raises:
         OptionError: A name is unknown, or a replacement asks for a variable that the step
@@ -302,7 +302,7 @@ def prompt_set(
 
 
 def _texts(prompt: ChatPromptTemplate) -> list[str]:
-    """Return a prompt's messages, what stands in them already, and how replies are read."""
+    """A prompt's messages, what stands in them already, and how replies are read."""
     filled = {
         name: f"{value.__module__}.{value.__qualname__}()" if callable(value) else str(value)
         for name, value in sorted(prompt.partial_variables.items())
@@ -402,6 +402,6 @@ class RowSteps(ABC):
 
     @property
     def recaller(self) -> Recaller:
-        """How the judge asks its memory; only for nodes of a judge that has one."""
+        """The way in which the judge asks its memory, for nodes of a judge that has one."""
         assert self.context.recaller  # noqa: S101 - the nodes that ask it exist only with a memory
         return self.context.recaller

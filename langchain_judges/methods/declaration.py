@@ -35,7 +35,7 @@ from langchain_judges.rows.files import json_in
 
 @dataclass(frozen=True)
 class Budget:
-    """How a method spends a budget: `fixed + each · n` calls for a pair, n as large as fits.
+    """A rule to spend a budget: `fixed + each · n` calls for a pair, n as large as fits.
 
     Attributes:
         option: The option that n sets; dots reach into groups and lists of `also`:
@@ -58,7 +58,7 @@ class BudgetError(OptionError):
 
 
 def fit(method: str, rules: Sequence[Budget], budget: int) -> dict[str, Any]:
-    """Return the options with which a method spends at most `budget` calls for a pair.
+    """The options with which a method spends at most `budget` calls for a pair.
 
     Args:
         method: Its name, for messages.
@@ -112,7 +112,7 @@ class JudgeSpec(TypedDict):
 
 
 def checked_spec(spec: Mapping[str, object]) -> JudgeSpec:
-    """Return plain JSON that has the form of a judge; its options are not looked at.
+    """Plain JSON that has the form of a judge; its options are not looked at.
 
     Raises:
         OptionError: A field is missing or unknown, or has the wrong type.
@@ -133,7 +133,7 @@ def checked_spec(spec: Mapping[str, object]) -> JudgeSpec:
 
 
 def read_spec(path: Path) -> dict[str, Any]:
-    """Return the judge that a file describes, as `load_judge` takes it.
+    """The judge that a file describes, as `load_judge` takes it.
 
     Raises:
         OptionError: The file cannot be read, or holds no spec.
@@ -175,7 +175,7 @@ Seed = Annotated[int, Ge(0)]
 
 
 class AskingOptions(Options):
-    """What everything takes that asks a model.
+    """The options of everything that asks a model.
 
     Attributes:
         instructions: Your rubric, or the language to answer in; shown to every step.
@@ -207,7 +207,7 @@ class AskingOptions(Options):
 
 
 class GraphOptions(AskingOptions):
-    """What every judge and writer takes, and what a method says of itself.
+    """The options of every judge and writer, and the facts about its method.
 
     Attributes:
         method: The method's name on the command line, in traces and in results.
@@ -254,20 +254,20 @@ class GraphOptions(AskingOptions):
         return dict.fromkeys(self.prompt_texts)
 
     def given(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return what `invoke` is given in the form that this graph takes."""
+        """The row that `invoke` is given, in the form that this graph takes."""
         return row
 
     @property
     def label(self) -> str:
-        """What the method is called in results and traces."""
+        """The name of the method in results and traces."""
         return self.method
 
     def calls(self) -> int:
-        """Return the calls for one row, excluding repairs."""
+        """The calls for one row, excluding repairs."""
         raise NotImplementedError
 
     def branches(self) -> int:
-        """Return the most calls that are in flight at the same time."""
+        """The most calls that are in flight at the same time."""
         return self.calls()
 
 
@@ -284,7 +284,7 @@ def _choice(recall: Recall | str | None) -> Recall | str | None:
 
 
 class JudgeOptions(GraphOptions):
-    """What every judge takes.
+    """The options of every judge.
 
     Attributes:
         takes: What it judges: two texts, or one.
@@ -315,7 +315,7 @@ class JudgeOptions(GraphOptions):
     context: Annotated[int, Ge(500)] | None = None
 
     def recaller(self, contexts: Sequence[int | None]) -> Recaller | None:
-        """Return how the judge asks its memory; None without one.
+        """The way in which the judge asks its memory; None without one.
 
         Args:
             contexts: Tokens that the models take that are shown examples, where known.
@@ -333,7 +333,7 @@ class JudgeOptions(GraphOptions):
 
     @property
     def order_rule(self) -> OrderRule:
-        """How the verdicts of the orders become one."""
+        """The rule by which the verdicts of the orders become one."""
         return getattr(self, "orders", None) or "none"
 
     @property

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 def unwrapped(runnable: object) -> Any:
-    """Return what is inside of `bind`, `with_config` and `with_retry`."""
+    """The runnable inside of `bind`, `with_config` and `with_retry`."""
     while isinstance(runnable, RunnableBindingBase):
         runnable = runnable.bound
     return runnable
 
 
 def metadata_of(runnable: object) -> dict[str, Any]:
-    """Return how a graph is marked, by its factory and by whatever is wrapped around it."""
+    """The metadata of a graph, from its factory and from whatever is wrapped around it."""
     metadata = (getattr(runnable, "config", None) or {}).get("metadata") or {}
     if isinstance(runnable, RunnableBindingBase):
         return {**metadata_of(runnable.bound), **metadata}
@@ -36,19 +36,19 @@ def metadata_of(runnable: object) -> dict[str, Any]:
 
 
 def memory_of(runnable: object) -> Memory | None:
-    """Return the memory that a graph's verdicts depend on, or None."""
+    """The memory that a graph's verdicts depend on, or None."""
     memory = getattr(unwrapped(runnable), "memory", None)
     return memory if is_memory(memory) else None
 
 
 def leaves_of(judge: object) -> list[Any]:
-    """Return the judges that a judge of judges is made of, however deep; of another itself."""
+    """The judges that a judge of judges is made of, however deep; of another itself."""
     members = getattr(unwrapped(judge), "members", ())
     return [each for own in members for each in leaves_of(own.judge)] if members else [judge]
 
 
 def memories_of(runnable: object) -> list[Memory]:
-    """Return the memories of a judge, or of its members."""
+    """The memories of a judge, or of its members."""
     memories = map(memory_of, leaves_of(runnable))
     return [memory for memory in memories if memory is not None]
 
@@ -86,7 +86,7 @@ def kind_of(judge: object) -> Kind:
 
 
 def marks_of(judge: Runnable[Any, Any]) -> dict[str, Any]:
-    """Return what a judge is: method, models by name, prompt version."""
+    """The fingerprint of a judge: method, models by name, prompt version."""
     metadata = metadata_of(judge)
     marks: dict[str, Any] = {"method": str(metadata.get("method") or judge.get_name())}
     if models := metadata.get("model"):
@@ -97,7 +97,7 @@ def marks_of(judge: Runnable[Any, Any]) -> dict[str, Any]:
 
 
 def one_kind(members: Sequence[tuple[str, Kind]]) -> Kind:
-    """Return what members judge, each given with its name.
+    """The kind of row that members judge, each given with its name.
 
     Raises:
         OptionError: Some judge pairs, others single texts.
@@ -118,7 +118,7 @@ class Asked(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """What a judge takes, and whom it asks how often."""
+    """The rows of a judge, and the calls of each model for one."""
 
     method: str
     kind: Kind
@@ -136,7 +136,7 @@ class Outline(NamedTuple):
 
 
 def outline(spec: Mapping[str, object]) -> Outline:
-    """Return what the judge of a spec takes and asks; its options are checked.
+    """The calls of the judge of a spec; its options are checked.
 
     Args:
         spec: A judge as `load_judge` takes it; `options` may hold a memory too.
@@ -162,7 +162,7 @@ def outline(spec: Mapping[str, object]) -> Outline:
 
 
 def _members(combination: Combination, model: object) -> list[dict[str, Any]]:
-    """Return the specs of a judge's members."""
+    """The specs of a judge's members."""
     entries: list[Any] = list(model) if isinstance(model, list | tuple) else [model]
     if not entries:
         raise OptionError(f"{combination.method!r} needs at least one member")

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def plurality(counts: Mapping[Preference, int]) -> Preference:
-    """Return the label with most votes; a tie where several have as many."""
+    """The label with most votes; a tie where several have as many."""
     most = max(counts.values())
     leading = [label for label, count in counts.items() if count == most]
     return leading[0] if len(leading) == 1 else "tie"
@@ -28,7 +28,7 @@ def plurality(counts: Mapping[Preference, int]) -> Preference:
 def outcomes(
     counts: Mapping[Preference, int], remaining: int, labels: Sequence[Preference]
 ) -> set[Preference]:
-    """Return every plurality that `remaining` more votes can lead to.
+    """Every plurality that `remaining` more votes can lead to.
 
     >>> outcomes({"A": 2, "B": 0}, 1, ["A", "B"])
     {'A'}

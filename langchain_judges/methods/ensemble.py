@@ -42,7 +42,7 @@ class Member(NamedTuple):
 
 
 def kind_of_members(members: Sequence[Member]) -> Kind:
-    """Return what members judge: pairs, or single texts.
+    """The kind of row that members judge: pairs, or single texts.
 
     Raises:
         OptionError: They do not judge the same.
@@ -53,7 +53,7 @@ def kind_of_members(members: Sequence[Member]) -> Kind:
 
 
 def read_members(options: Combination, value: MembersLike) -> tuple[Member, ...]:
-    """Return the members of a judge made of judges, those that are models made into judges.
+    """The members of a judge made of judges, those that are models made into judges.
 
     Args:
         options: Its options, with those that go to the members that are made here.
@@ -101,7 +101,7 @@ def _is_model(value: object) -> bool:
 
 
 def judges_as(value: Any, other: object) -> Any:
-    """Return a model as a judge of the method and options of another; a judge as it is.
+    """A model as a judge of the method and options of another; a judge as it is.
 
     Raises:
         OptionError: The other is a judge whose method no single model can follow.
@@ -141,7 +141,7 @@ def _with_names(judges: Sequence[Runnable[Any, Any]]) -> tuple[Member, ...]:
 
 
 class MemberJudgment(NamedTuple):
-    """What became of one member's judgment.
+    """The outcome of one member's judgment.
 
     Attributes:
         verdict: Its verdict as it gave it.
@@ -195,7 +195,7 @@ async def ask_member(
 
 
 def row_of(kind: Kind, state: Mapping[str, Any]) -> dict[str, object]:
-    """Return the row that a state holds, as members are given it."""
+    """The row that a state holds, as members are given it."""
     more = {name: state.get(name) for name in ("id", "group", "family")}
     row = {**pair_of(state), **more} if kind == "pair" else item_of(state)
     return {name: value for name, value in row.items() if value is not None}
@@ -282,7 +282,7 @@ def compiled(
 
 
 def _mark(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what decides a member's verdicts; how it is called in traces does not."""
+    """The data that decide a member's verdicts; its name in traces does not."""
     options = {k: v for k, v in (metadata.get("options") or {}).items() if k != "name"}
     return {"method": metadata.get("method"), "options": options}
 

@@ -17,7 +17,7 @@ from langchain_judges.verdict import Preference
 
 
 class Opinion(TypedDict):
-    """What one member decided.
+    """The decision of one member.
 
     Attributes:
         preference: Of a judge of pairs; None: not judged.
@@ -56,7 +56,7 @@ def _is_list(methods: Sequence[Named] | None) -> Sequence[Named] | None:
 
 
 class Combination(JudgeOptions):
-    """What every judge made of judges takes, beside its members.
+    """The options of every judge made of judges, beside its members.
 
     Attributes:
         default_methods: How a single model judges, where no method is named.
@@ -81,15 +81,15 @@ class Combination(JudgeOptions):
         """
 
     def without_shared(self) -> Self:
-        """Return the options without those of its members, in whose specs they stand."""
+        """The options without those of its members, in whose specs they stand."""
         return self.model_copy(update=dict.fromkeys(SHARED, None) | _UNSET)
 
     def shared(self) -> dict[str, object]:
-        """Return the options that were given for each member which is made here."""
+        """The options that were given for each member which is made here."""
         return {name: getattr(self, name) for name in SHARED if name in self.model_fields_set}
 
     def specs_of_models(self, models: Sequence[object]) -> list[dict[str, Any]]:
-        """Return a spec of the judge to make of each model.
+        """A spec of the judge to make of each model.
 
         Raises:
             OptionError: There are more or fewer methods than models.

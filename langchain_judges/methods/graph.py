@@ -39,7 +39,7 @@ from langchain_judges.verdict import decision
 
 
 def read_input(source: object, schema: Any, most: int | None) -> object:
-    """Return what a judge is given as a row with every field of its input.
+    """The input of a judge as a row with every field.
 
     Args:
         source: A dictionary, messages in any form, the state of a graph around the judge;
@@ -80,7 +80,7 @@ def read_input(source: object, schema: Any, most: int | None) -> object:
 
 
 def is_unfinished(state: StateSnapshot) -> bool:
-    """Return whether a thread of a graph goes on if it is resumed.
+    """Whether a thread of a graph goes on if it is resumed.
 
     Its `next` is empty too where the writes of a last step are stored, and the checkpoint that
     follows them is not.
@@ -121,14 +121,14 @@ def check_length(name: str, data: object, most: int) -> None:
 
 @cache
 def _fields(schema: Any) -> tuple[list[str], list[str]]:
-    """Return what an input must have, and what it may leave out."""
+    """The fields that an input must have, and those that it may leave out."""
     hints = get_type_hints(schema, include_extras=True)
     optional = [key for key, hint in hints.items() if get_origin(hint) is NotRequired]
     return [key for key in hints if key not in optional], optional
 
 
 class Bounds(NamedTuple):
-    """What the owner of a server allows; None: anything.
+    """The limits that the owner of a server sets; None: none.
 
     Attributes:
         characters: Of a run's input; a longer one is refused.
@@ -182,7 +182,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         return judge.with_config(metadata=metadata, max_concurrency=max_concurrency)
 
     def get_context_jsonschema(self) -> dict[str, Any]:
-        """Return the options that the client of a server may set, as a JSON schema."""
+        """The options that the client of a server may set, as a JSON schema."""
         return dict(self.bounds.context or client_schema(type(self.options)))
 
     bounds: Bounds
@@ -306,7 +306,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             await self.log.close(config)
 
     def _begun(self, config: RunnableConfig | None) -> RunnableConfig | None:
-        """Return the whole configuration of a run whose replies are kept; else None."""
+        """The whole configuration of a run whose replies are kept; else None."""
         if not (self.log and self.log.saver):
             return None
         config = merge_configs(self.config, config)

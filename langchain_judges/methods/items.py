@@ -46,7 +46,7 @@ SAME = "\nThe request is the source as well."
 
 
 class ItemState(Item, total=False):
-    """What the state of every judge of one text holds; every value is plain JSON.
+    """The state of every judge of one text; every value is plain JSON.
 
     Attributes:
         shown: What the memory recalled, in the order in which it is shown; only with a memory.
@@ -75,7 +75,7 @@ class ItemSteps(RowSteps):
         check_basis({**item}, None)
 
     def lacking(self, item: Item) -> str:
-        """Return what an item lacks to be judged, as a sentence; empty: nothing."""
+        """The lack that keeps an item from being judged, as a sentence; empty: none."""
         return ""
 
     def begin(self, state: ItemState, account: Account) -> Update:
@@ -106,19 +106,19 @@ class ItemSteps(RowSteps):
         return {"material": shown, "judgment": "whether what the response says holds."}
 
     def fitting(self, item: Item, recalled: Recalled) -> list[Example]:
-        """Return the examples that can be shown."""
+        """The examples that can be shown."""
         return self.recaller.fitting(recalled, item)
 
 
 def item_of(state: Mapping[str, object]) -> Item:
-    """Return what a judge may see of an item; what people know of it stays behind."""
+    """The part of an item that a judge may see, without what people know of it."""
     return cast(
         "Item", {field: state[field] for field in Item.__annotations__ if field in state}
     )
 
 
 def material(item: Mapping[str, Any], also: Sequence[str] = ()) -> dict[str, str]:
-    """Return one case as a prompt shows it, fenced by a token of its own.
+    """One case as a prompt shows it, fenced by a token of its own.
 
     Args:
         item: An item, or a remembered example.

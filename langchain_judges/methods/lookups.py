@@ -54,7 +54,7 @@ _TOLD = 200
 
 
 class ToolLimits(Options):
-    """How much a judge may look up for one row.
+    """The limits of looking things up for one row.
 
     Attributes:
         rounds: Times that it is asked which calls it wants; each is a call of the model.
@@ -96,7 +96,7 @@ def _check_tools(tools: object) -> object:
 
 
 class LookupOptions(JudgeOptions):
-    """What judges take that may look things up.
+    """The options of judges that may look things up.
 
     Attributes:
         tools: LangChain tools that the judge may call before it judges: `BaseTool`, functions
@@ -148,7 +148,7 @@ class Lookup(TypedDict):
 
 
 class LookupState(TypedDict, total=False):
-    """What the state of a judge holds that may look things up.
+    """The state of a judge that may look things up.
 
     Attributes:
         whole: The texts of the row in full, where the prompts show parts of them.
@@ -186,7 +186,7 @@ def told(lookups: Sequence[Lookup]) -> list[Lookup]:
 
 
 def findings(lookups: Sequence[Lookup]) -> str:
-    """What was looked up, each result in a fence of its own; empty without any."""
+    """The results of look-ups, each in a fence of its own; empty without any."""
     lines = []
     for each in lookups:
         arguments = json.dumps(each["arguments"], ensure_ascii=False)

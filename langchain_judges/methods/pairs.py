@@ -108,7 +108,7 @@ def paper_prompts(method: str) -> dict[str, ChatPromptTemplate]:
 
 
 class Worded(GraphOptions):
-    """What a method takes whose paper asks otherwise than we do.
+    """The option of a method whose paper asks otherwise than we do.
 
     Attributes:
         wording: `"own"`, or `"paper"`: what the paper's prompts ask and nothing more, in our
@@ -135,7 +135,7 @@ def pair_prompt(asked: str) -> ChatPromptTemplate:
 
 
 class PairState(RememberedPair, total=False):
-    """What the state of every judge of pairs holds; every value is plain JSON.
+    """The state of every judge of pairs; every value is plain JSON.
 
     Attributes:
         shown: What the memory recalled; only with a memory.
@@ -158,15 +158,15 @@ class PairSteps(RowSteps):
 
     @property
     def noun(self) -> str:
-        """What a prompt calls a judged text."""
+        """The word of a prompt for a judged text."""
         return "response"
 
     def seen(self, pair: Pair, side: str) -> object:
-        """Return what a model sees of one side, to tell whether both sides are identical."""
+        """One side as a model sees it, to tell whether both sides are identical."""
         return compared(pair[side])  # type: ignore[literal-required]
 
     def text(self, pair: Pair, side: str) -> str:
-        """Return one side as a prompt shows it."""
+        """One side as a prompt shows it."""
         return shown(pair[side])  # type: ignore[literal-required]
 
     def begin(self, state: PairState, account: Account) -> Update:
@@ -191,7 +191,7 @@ class PairSteps(RowSteps):
         return {"shown": examples, "recalled": report}
 
     def frame(self, pair: Pair, examples: str = "") -> dict[str, str]:
-        """Return what stands around the material: focus, the caller's words, examples.
+        """The words around the material: focus, the caller's words, examples.
 
         Examples stand before the row, where other rows have the same; see `asking.ask`.
         """
@@ -209,12 +209,12 @@ class PairSteps(RowSteps):
         return FOCUS if user_turns(pair["input"]) > 1 else ""
 
     def request(self, pair: Pair) -> dict[str, object]:
-        """Return the variables of a prompt that shows the request alone."""
+        """The variables of a prompt that shows the request alone."""
         text = shown_task(pair["input"])
         return {"fence": fence(text), "request": text, **self.frame(pair)}
 
     def pieces(self, pair: Pair, order: Order) -> dict[str, object]:
-        """Return the bare pieces of a pair, for prompts of a caller's own."""
+        """The bare pieces of a pair, for prompts of a caller's own."""
         sides = in_slots(order, pair["output_a"], pair["output_b"])
         return {
             **_numbered("response_1_turn", sides[0], "assistant"),
@@ -232,7 +232,7 @@ class PairSteps(RowSteps):
         }
 
     def material(self, pair: ShownPair, order: Order) -> dict[str, object]:
-        """Return the variables of a prompt that shows request, reference and both texts.
+        """The variables of a prompt that shows request, reference and both texts.
 
         With them stands what the memory recalled for the pair.
         """
@@ -254,14 +254,14 @@ class PairSteps(RowSteps):
 
 
 def _numbered(name: str, text: Text, role: str) -> dict[str, str]:
-    """Return the messages of a role as numbered variables; a text is one message."""
+    """The messages of a role as numbered variables; a text is one message."""
     messages = [{"role": role, "content": text}] if isinstance(text, str) else text
     own = [plain(each.get("content")) for each in messages if each.get("role", role) == role]
     return {f"{name}_{number}": words for number, words in enumerate(own, 1)}
 
 
 def fences(request: str, first: str, second: str) -> dict[str, str]:
-    """Return what stands for the token of each text's own fence; see `MATERIAL`."""
+    """The token of each text's own fence; see `MATERIAL`."""
     return {
         "fence_request": fence(request),
         "fence_1": fence(first),
@@ -271,7 +271,7 @@ def fences(request: str, first: str, second: str) -> dict[str, str]:
 
 @cache
 def scale_words(scale: tuple[int, int]) -> dict[str, object]:
-    """Return what a prompt says of a scale: its ends, what scores mean, what is right or wrong.
+    """The words of a prompt on a scale: its ends, what scores mean, what is right or wrong.
 
     >>> scale_words((0, 1))["anchors"]
     '0: it fails; 1: perfect.'
@@ -289,7 +289,7 @@ def scale_words(scale: tuple[int, int]) -> dict[str, object]:
 
 
 def _right_spans(low: int, high: int, quarter: int) -> dict[str, str]:
-    """Return which scores a wrong and a right answer may get: a quarter of the scale each."""
+    """Which scores a wrong and a right answer may get: a quarter of the scale each."""
     if not quarter:
         return {"wrong": str(low), "right": str(high)}
     up, down = ("up to ", "down to ") if quarter > 1 else ("or ", "or ")
@@ -300,7 +300,7 @@ def _right_spans(low: int, high: int, quarter: int) -> dict[str, str]:
 
 
 def plan_words(max_criteria: int, wording: Wording = "own") -> str:
-    """Return how many criteria a plan is asked for."""
+    """The number of criteria in the words that ask for a plan."""
     several = f"1 to {max_criteria} criteria, the fewest that suffice,"
     if wording == "paper":
         several = f"up to {max_criteria} criteria"
@@ -308,12 +308,12 @@ def plan_words(max_criteria: int, wording: Wording = "own") -> str:
 
 
 def instructions_block(instructions: str | None) -> str:
-    """Return the caller's instructions as a prompt shows them; nothing without any."""
+    """The caller's instructions as a prompt shows them; nothing without any."""
     return INSTRUCTIONS.format(instructions=instructions) if instructions else ""
 
 
 def reference_block(reference: str) -> str:
-    """Return a known good answer as a prompt shows it; nothing without one."""
+    """A known good answer as a prompt shows it; nothing without one."""
     return REFERENCE.format(fence=fence(reference), reference=reference) if reference else ""
 
 
@@ -332,7 +332,7 @@ class ShownPair(Pair):
 
 
 def pair_of(state: Mapping[str, Any]) -> ShownPair:
-    """Return the pair that a state holds, with what was recalled for it."""
+    """The pair that a state holds, with what was recalled for it."""
     pair: ShownPair = {
         "input": state["input"],
         "output_a": state["output_a"],
@@ -349,14 +349,14 @@ def pair_of(state: Mapping[str, Any]) -> ShownPair:
 
 
 def side_by_coin(pair: Pair, seed: str = "") -> Literal["A", "B"]:
-    """Return a side by a coin that follows the texts: swapped texts give the same text."""
+    """A side by a coin that follows the texts: swapped texts give the same text."""
     a, b = judged(pair["output_a"]), judged(pair["output_b"])
     coin = random.Random(f"{seed}{sorted([a, b])}:{transcript(pair['input'])}")  # noqa: S311 - a coin, no secret
     return "A" if coin.choice(sorted([a, b])) == a else "B"
 
 
 def examples_in(state: Mapping[str, Any]) -> list[Example]:
-    """Return the remembered examples that a state holds."""
+    """The remembered examples that a state holds."""
     return state.get("shown") or []
 
 
@@ -404,7 +404,7 @@ BARELY = 0.001
 
 
 def beside(preference: Preference, score: float) -> float:
-    """Return a score that stands on the side of the preference; 0.5 for a tie."""
+    """A score that stands on the side of the preference; 0.5 for a tie."""
     if preference == "tie":
         return 0.5
     return max(score, 0.5 + BARELY) if preference == "A" else min(score, 0.5 - BARELY)

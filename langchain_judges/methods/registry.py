@@ -72,7 +72,7 @@ BUILDERS: Lazy[Builder] = Lazy(
 
 
 def method_of(name: str) -> type[JudgeOptions]:
-    """Return what judges under a name.
+    """The options of the method of a name.
 
     Raises:
         OptionError: There is no such method.
@@ -81,7 +81,7 @@ def method_of(name: str) -> type[JudgeOptions]:
 
 
 def kind_of_rows(name: str, options: Mapping[str, object]) -> Kind:
-    """Return what a judge takes that is named with its options: pairs or single texts.
+    """The kind of row of a judge that is named with its options: pairs or single texts.
 
     Raises:
         OptionError: There is no such method.
@@ -90,7 +90,7 @@ def kind_of_rows(name: str, options: Mapping[str, object]) -> Kind:
 
 
 def leaf_of(spec: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
-    """Return method, preset and options of a judge, of one made of judges its first member's.
+    """Method, preset and options of a judge, of one made of judges its first member's.
 
     Args:
         spec: A judge as plain JSON.
@@ -105,7 +105,7 @@ def leaf_of(spec: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
 
 
 def _methods_in(name: str, options: Mapping[str, object]) -> Sequence[Named]:
-    """Return how the models are asked of which a judge is made."""
+    """The methods by which the models are asked of which a judge is made."""
     methods = options.get("methods")
     if isinstance(methods, list | tuple) and methods:
         return methods
@@ -146,7 +146,7 @@ def load_judge(
 
 
 def built(options: GraphOptions, model: Any) -> JudgeGraph:
-    """Return the judge of checked options and a model, which may be plain JSON.
+    """The judge of checked options and a model, which may be plain JSON.
 
     Raises:
         ModelSetupError: The model cannot be made.
@@ -161,7 +161,7 @@ def built(options: GraphOptions, model: Any) -> JudgeGraph:
 
 
 def within_budget(method: str, budget: int) -> dict[str, Any]:
-    """Return the options with which a method spends at most `budget` calls for a pair.
+    """The options with which a method spends at most `budget` calls for a pair.
 
     Raises:
         BudgetError: The budget is too small for the method.
@@ -208,7 +208,7 @@ def register(
 def options_of(
     table: Methods, method: str, preset: str | None, options: Mapping[str, object]
 ) -> GraphOptions:
-    """Return the checked options of a method, those of a preset beneath.
+    """The checked options of a method, those of a preset beneath.
 
     Raises:
         OptionError: The method, preset or an option is unknown.
@@ -219,7 +219,7 @@ def options_of(
 
 
 def named(table: Mapping[str, T], name: str, what: str) -> T:
-    """Return what stands under a name, or raise `OptionError` with all names."""
+    """The entry of a name, or an `OptionError` with all names."""
     if name in table:
         return table[name]
     hint = did_you_mean(name, table)

@@ -31,7 +31,7 @@ class ForcedChoice(BaseModel):
 
 
 class ChoiceFields(NamedTuple):
-    """How a choice and its reason are read in a reply, as JSON or in plain words.
+    """The fields of a choice and its reason in a reply, as JSON or in plain words.
 
     Attributes:
         reason: The field of the reason.
@@ -49,7 +49,7 @@ class ChoiceFields(NamedTuple):
         return {self.reason: "", self.label: choice.label} if choice else None
 
     def measure(self, message: AIMessage, data: Mapping[str, object]) -> dict[str, float]:
-        """Return the probabilities of a reply's label, and of reason and label together.
+        """The probabilities of a reply's label, and of reason and label together.
 
         Each is the length-normalised probability of its own tokens; what the model gave no
         log-probabilities for is left out.
@@ -63,7 +63,7 @@ class ChoiceFields(NamedTuple):
         return {name: confidence.value for name, confidence in measured.items() if confidence}
 
     def _spans(self, text: str, data: Mapping[str, object]) -> list[reply_text.Span]:
-        """Return where reason and, last, label stand; empty if there is no label."""
+        """Where reason and, last, label stand; empty if there is no label."""
         places = reply_text.json_spans(text)
         reported = str(data.get(self.label))
         if (self.label,) in places:
@@ -99,7 +99,7 @@ PlanLineLike = str | Mapping[str, Any]
 
 
 def read_criteria(criteria: Sequence[PlanLineLike] | None) -> tuple[PlanLine, ...] | None:
-    """Return the criteria of a caller in one form.
+    """The criteria of a caller in one form.
 
     Raises:
         ValueError: They are no list of at least one, one has no name, or two have the same.
@@ -127,7 +127,7 @@ def _criterion(criterion: PlanLineLike) -> PlanLine:
 
 @cache
 def plan_shape(max_criteria: int) -> type[BaseModel]:
-    """Return the shape of a plan of at most `max_criteria` criteria.
+    """The shape of a plan of at most `max_criteria` criteria.
 
     A longer plan is not an error: its first criteria are kept.
     """
@@ -136,7 +136,7 @@ def plan_shape(max_criteria: int) -> type[BaseModel]:
 
 
 def distinct_criteria(planned: Sequence[Mapping[str, Any]]) -> list[PlanLine]:
-    """Return the criteria on one line each, the first of those with the same name.
+    """The criteria on one line each, the first of those with the same name.
 
     >>> distinct_criteria([{"name": "Tone:", "description": "a"}] * 2)
     [{'name': 'Tone', 'description': 'a'}]
@@ -151,7 +151,7 @@ def distinct_criteria(planned: Sequence[Mapping[str, Any]]) -> list[PlanLine]:
 
 
 class PlanScore(TypedDict):
-    """What one solve call found, by identity of the texts.
+    """The scores of one solve call, by identity of the texts.
 
     Attributes:
         scores: Whole numbers on the scale of the judge.
@@ -175,13 +175,13 @@ def _score(value: object) -> object:
 
 
 def score_within(scale: tuple[int, int]) -> Any:
-    """Return the type of a whole score on a scale; true and false are no scores."""
+    """The type of a whole score on a scale; true and false are no scores."""
     return Annotated[int, Field(ge=scale[0], le=scale[1]), BeforeValidator(_score)]
 
 
 @cache
 def scores_shape(scale: tuple[int, int], explain_first: bool = False) -> type[BaseModel]:
-    """Return the shape of a solve reply: two scores, then the explanation, as in the paper."""
+    """The shape of a solve reply: two scores, then the explanation, as in the paper."""
     score = (score_within(scale), ...)
     fields: dict[str, Any] = {"score_1": score, "score_2": score, "explanation": (str, ...)}
     if explain_first:

@@ -141,7 +141,7 @@ _OWN = ["about", "everyone", "panel", "sought"]
 
 
 def read_task(task: str | Mapping[str, str]) -> Task:
-    """Return a task by name, or one of the caller's.
+    """A task by name, or one of the caller's.
 
     Raises:
         OptionError: The name is unknown, there is no question, or a field is no text.
@@ -191,7 +191,7 @@ _TEXT = 40
 
 
 def task_of(request: str | Sequence[Mapping[str, Any]]) -> str:
-    """Return what a request asks for, where it says so: by the request alone.
+    """The task of a request, where it says so: by the request alone.
 
     Several turns of a user are a conversation. Who asks for a summary of a text that is given
     gets the task `summary`. All else is `response`, whose words fit any request and any text.
@@ -242,7 +242,7 @@ ASPECTS = (
 
 
 def settle(task: str | Mapping[str, str], pair: Mapping[str, Any]) -> tuple[str, Task]:
-    """Return the task of a pair and its name; `"own"` for the caller's.
+    """The task of a pair and its name; `"own"` for the caller's.
 
     With `"auto"` it is what the row says (`task_kind`), as loaders of public sets write it;
     else what the request says by itself.

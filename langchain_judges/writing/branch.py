@@ -30,7 +30,7 @@ Groups = list[list[str]]
 
 
 def placed(concepts: Sequence[str], proposed: Sequence[Iterable[str]]) -> Groups:
-    """Return a division of `concepts` made of a proposed one that nobody trusts.
+    """A division of `concepts` made of a proposed one that nobody trusts.
 
     Concepts get their original spelling back, also where another word form was written;
     strangers are dropped; of repetitions the first counts; what was left out goes to the
@@ -139,15 +139,15 @@ class BranchWriter(WriterOptions):
 
     @property
     def label(self) -> str:
-        """What the method is called in results and traces."""
+        """The name of the method in results and traces."""
         return "write"
 
     def branches(self) -> int:
-        """Return the most calls that are in flight at the same time."""
+        """The most calls that are in flight at the same time."""
         return self.groups
 
     def calls(self) -> int:
-        """Return the calls for a text with enough concepts, every rewrite included.
+        """The calls for a text with enough concepts, every rewrite included.
 
         With k groups and no rewrite that is 1 + k + 1.
         """
@@ -238,7 +238,7 @@ def _groups(state: WriteState) -> Groups:
 
 
 def build(options: BranchWriter, model: str | BaseChatModel) -> JudgeGraph:
-    """Return the writer."""
+    """The writer."""
     shapes: Shapes = {"split": Topic, "solve": Draft, "merge": Draft, "repair": Draft}
     writer = _BranchSolveMerge.of(options, model, shapes)
     return writer.context.compile(writer.start, [writer.split, writer.solve, writer.merge])

@@ -34,7 +34,7 @@ class Missing(TypedDict):
 
 
 class Counting(TypedDict):
-    """What counts as using a concept; keywords of `present`, `missing` and `losses`."""
+    """The rule of using a concept; keywords of `present`, `missing` and `losses`."""
 
     strict: bool
     language: str
@@ -61,13 +61,13 @@ _SHORTEST_GUESS = 3
 
 
 def fold(text: str) -> str:
-    """Return `text` without what tells no words apart: capitals, kinds of hyphens."""
+    """`text` without what tells no words apart: capitals, kinds of hyphens."""
     composed = unicodedata.normalize("NFC", text.translate(_SIGNS))
     return unicodedata.normalize("NFC", composed.casefold())
 
 
 def distinct(concepts: Iterable[str]) -> list[str]:
-    """Return the concepts without repetitions, each as it was spelled first."""
+    """The concepts without repetitions, each as it was spelled first."""
     by_form: dict[str, str] = {}
     for concept in concepts:
         by_form.setdefault(" ".join(fold(concept).split()), " ".join(concept.split()))
@@ -116,7 +116,7 @@ def present(concept: str, text: str, *, strict: bool = False, language: str = EN
 def missing(
     concepts: Iterable[str], text: str, *, strict: bool = False, language: str = ENGLISH
 ) -> list[str]:
-    """Return the concepts that `text` does not use, as they are spelled and ordered."""
+    """The concepts that `text` does not use, as they are spelled and ordered."""
     counting: Counting = {"strict": strict, "language": language}
     return [concept for concept in concepts if not present(concept, text, **counting)]
 
@@ -130,7 +130,7 @@ def losses(
     strict: bool = False,
     language: str = ENGLISH,
 ) -> list[Missing]:
-    """Return the concepts missing from a text, and the step that lost each of them.
+    """The concepts missing from a text, and the step that lost each of them.
 
     Args:
         concepts: Every concept.
@@ -175,7 +175,7 @@ def _words(text: str) -> tuple[_Word, ...]:
 
 
 def _compounds(words: Sequence[_Word]) -> list[str]:
-    """Return pairs of words with a hyphen between them, as one word: e-mail, email."""
+    """Pairs of words with a hyphen between them, as one word: e-mail, email."""
     return [one.text + two.text for one, two in pairwise(words) if two.joint == "-"]
 
 
@@ -194,7 +194,7 @@ def _is_form(word: str, concept: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def _forms(concept: str) -> frozenset[str]:
-    """Return every form of the word that `concept` is a form of."""
+    """Every form of the word that `concept` is a form of."""
     lemmas = _bases(concept)
     rule_bases = frozenset[str]()
     if not lemmas:
@@ -205,7 +205,7 @@ def _forms(concept: str) -> frozenset[str]:
 
 
 def _same_stem(language: str) -> Callable[[str, str], bool]:
-    """Return what says whether two words have one stem."""
+    """A test whether two words have one stem."""
     stem = _stemmer(language)
 
     def same(word: str, concept: str) -> bool:
@@ -229,7 +229,7 @@ def _stemmer(language: str) -> Callable[[str], str]:
 
 
 def languages() -> list[str]:
-    """Return the languages whose word forms can be told.
+    """The languages whose word forms can be told.
 
     Raises:
         MissingExtraError: The extra `writing` is not installed.
@@ -262,7 +262,7 @@ def _word_forms() -> AbstractContextManager[None]:
 
 @lru_cache(maxsize=8192)
 def _bases(word: str) -> frozenset[str]:
-    """Return the words that `word` can be a form of; none if the dictionary lacks it."""
+    """The words that `word` can be a form of; none if the dictionary lacks it."""
     with _word_forms():
         from lemminflect import getAllLemmas
 

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NotRequired
 
-from langchain_core.prompts import ChatPromptTemplate
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.ask import chat_prompt
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.pairs import FAIR, MATERIAL_RULE
@@ -39,7 +39,7 @@ class TextRow(TypedDict):
 
 
 class Quality(TypedDict):
-    """How texts fared against others of the same tasks; a win needs both orders to agree.
+    """Wins and losses of texts against others of the same tasks; a win needs both orders.
 
     Attributes:
         not_compared: Tasks for which one side has no text.
@@ -118,7 +118,7 @@ def evaluate_writing(
 
 
 def _checked(results: Iterable[Mapping[str, object]], side: str = "") -> list[TextRow]:
-    """Return rows that can be measured; a blank text is none."""
+    """Rows that can be measured; a blank text is none."""
     rows: list[TextRow] = []
     for number, result in enumerate(results):
         row: Any = dict(result) if isinstance(result, Mapping) else result
@@ -153,7 +153,7 @@ def _pairs(
     against: Iterable[Mapping[str, object]] | None,
     judge: Judge | None,
 ) -> list[Pair] | None:
-    """Return the pairs to judge, ours as A; None if there is nothing to compare with."""
+    """The pairs to judge, ours as A; None if there is nothing to compare with."""
     if against is None:
         return None
     if judge is None:
@@ -231,27 +231,22 @@ def _quality(tasks: int, verdicts: list[Verdict]) -> Quality:
 
 # Asks which of two stories reads better, and shows the stories alone (Saha et al. 2023, section
 # 4.2; our words).
-STORY = ChatPromptTemplate.from_messages(
-    [
-        ("system", f"You compare how two texts read. {MATERIAL_RULE}"),
-        (
-            "human",
-            """<text-1-{fence_1}>
+STORY = chat_prompt(
+    f"You compare how two texts read. {MATERIAL_RULE}",
+    """<text-1-{fence_1}>
 {response_1}
 </text-1-{fence_1}>
 <text-2-{fence_2}>
 {response_2}
 </text-2-{fence_2}>{instructions}
 
-Which reads better? """
-            + FAIR
-            + """ Go by grammar, by whether it is one coherent whole, and by whether it \
-engages a reader; what it had to be about does not count.
+Which reads better? """,
+    FAIR,
+    """ Go by grammar, by whether it is one coherent whole, and by whether it engages a reader; \
+what it had to be about does not count.
 
 Give your reasons in a few sentences, then the preference: 1 or 2, or tie if neither reads \
 better.""",
-        ),
-    ]
 )
 
 

@@ -68,15 +68,15 @@ class SinglePromptWriter(WriterOptions):
 
     @property
     def label(self) -> str:
-        """What the method is called in results and traces."""
+        """The name of the method in results and traces."""
         return "write_single_prompt"
 
     def branches(self) -> int:
-        """Return the most calls that are in flight at the same time."""
+        """The most calls that are in flight at the same time."""
         return self.samples
 
     def calls(self) -> int:
-        """Return the calls for a text."""
+        """The calls for a text."""
         return self.plan + self.samples + (self.samples > 1 and self.choose == "model")
 
 
@@ -128,7 +128,7 @@ class _SinglePrompt(Writer[SinglePromptWriter]):
 
 
 def build(options: SinglePromptWriter, model: str | BaseChatModel) -> JudgeGraph:
-    """Return the writer."""
+    """The writer."""
     shapes: Shapes = {"plan": Topic, "draft": Draft, "choose": Topic}
     writer = _SinglePrompt.of(options, model, shapes)
     questions = writer.questions

@@ -32,7 +32,7 @@ from langchain_judges.writing.coverage import (
 
 
 class WritingTask(TypedDict):
-    """What a text has to use, and what it is to be.
+    """The concepts that a text has to use, and the text that is wanted.
 
     Attributes:
         instruction: What is written; default a story of one paragraph.
@@ -83,7 +83,7 @@ class Topic(BaseModel):
 
 @cache
 def split_shape(groups: int, concepts: int) -> type[BaseModel]:
-    """Return the shape of a division into `groups` groups: a topic, then each group.
+    """The shape of a division into `groups` groups: a topic, then each group.
 
     What stands in the groups is not checked here: the division is corrected afterwards.
     """
@@ -96,7 +96,7 @@ def split_shape(groups: int, concepts: int) -> type[BaseModel]:
 
 @cache
 def pick_shape(texts: int) -> type[BaseModel]:
-    """Return the shape of a choice among so many texts."""
+    """The shape of a choice among so many texts."""
     numbers = tuple(str(n) for n in range(1, texts + 1))
     fields: dict[str, Any] = {"explanation": (str, ...), "choice": (Literal[numbers], ...)}
     return create_model("Pick", **fields)
@@ -114,7 +114,7 @@ LONGEST_TEXT = 360
 
 
 class WriterOptions(Worded):
-    """What every writer takes.
+    """The options of every writer.
 
     Attributes:
         strict: Count a concept only in its exact form.
@@ -134,7 +134,7 @@ class WriterOptions(Worded):
 
     @property
     def counting(self) -> Counting:
-        """What counts as using a concept."""
+        """The rule of using a concept."""
         return {"strict": self.strict, "language": self.language}
 
 
@@ -204,7 +204,7 @@ class Writer(Generic[Own]):
         parts: Sequence[GivenPart] = (),
         **more: str,
     ) -> dict[str, object]:
-        """Return what a prompt shows: the concepts, texts to work on, the caller's wishes.
+        """The variables of a prompt: the concepts, texts to work on, the caller's wishes.
 
         Args:
             about: Holds `concepts`, and `instruction` and `topic` where there are any.

@@ -52,7 +52,7 @@ class Reach:
     everywhere: bool
 
     def touched(self, items: Sequence[Item], families: set[str | None]) -> list[Item]:
-        """Return the items that may be shown examples of some families.
+        """The items that may be shown examples of some families.
 
         An item without a family is shown examples of any.
         """
@@ -321,7 +321,7 @@ class Rounds:
     options: AuditOptions
 
     def measured(self, items: Sequence[Item], verdicts: VerdictsById) -> Measured | None:
-        """Return what the judge is worth on items with their true label; None without one."""
+        """The worth of the judge on items with their true label; None without one."""
         if not items:
             return None
         return held_out.measure(
@@ -329,7 +329,7 @@ class Rounds:
         )
 
     def summary(self, state: AuditState) -> Round:
-        """Return the result of the round that ends."""
+        """The result of the round that ends."""
         number, stale = state["round"], set(state["stale"])
         answers = [d["answer"] for d in state["decisions"] if d["round"] == number]
         verdicts = state["verdicts"] | state["dev_verdicts"] | state["test_before"]
@@ -356,14 +356,14 @@ class Rounds:
         }
 
     def gain(self, state: AuditState) -> Gain:
-        """Return what the audit brought on test."""
+        """The gain of the audit on test."""
         test, before = state["test"], state["test_before"]
         after = {**before, **state["test_verdicts"]}
         old, new = (held_out.cases_of(test, each, self.labels) for each in (before, after))
         return held_out.gain_of(old, new, self.options.seed)
 
     def stopped(self, history: Sequence[Round]) -> Stopped | None:
-        """Return why the audit ends after its last round; None: another one follows."""
+        """Why the audit ends after its last round; None: another one follows."""
         if not history[-1]["remembered"]:
             return "nothing_new"
         return "max_rounds" if len(history) >= self.options.max_rounds else None

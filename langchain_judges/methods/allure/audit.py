@@ -136,7 +136,7 @@ UNDOUBTED = "no rule doubts this label; it was drawn to see whether the judge is
 def proposals_of(
     state: AuditState, check: str, modes: Sequence[failure_modes.Mode]
 ) -> tuple[list[review.AuditProposal], list[review.AuditProposal]]:
-    """Return the proposals of the labels that the check doubts, and those of all others."""
+    """The proposals of the labels that the check doubts, and those of all others."""
     decided = {(each["id"], each["wrong"]) for each in state["decisions"]}
     corpus = failure_modes.corpus_of(state["pool"])
     doubts: list[review.AuditProposal] = []
@@ -165,7 +165,7 @@ def proposals_of(
 def judge_to_audit(
     judge: Runnable[Any, Any] | str, memory: Memory, options: AuditOptions
 ) -> tuple[Runnable[Any, Any], Mapping[str, Any]]:
-    """Return the judge that an audit teaches, made first of a model, and its metadata.
+    """The judge that an audit teaches, made first of a model, and its metadata.
 
     Args:
         judge: A judge, or a model as `create_allure_judge` takes it.
@@ -205,7 +205,7 @@ def judge_to_audit(
 
 
 def alone(judge: Runnable[Any, Any]) -> Runnable[Any, Any]:
-    """Return a judge that does not write checkpoints of its own into those of the loop."""
+    """A judge that does not write checkpoints of its own into those of the loop."""
     if isinstance(judge, CompiledStateGraph) and judge.checkpointer is None:
         return judge.copy(update={"checkpointer": False})
     return judge
@@ -279,7 +279,7 @@ class Loop:
 
     @property
     def rounds(self) -> Rounds:
-        """What measures the rounds."""
+        """The measurements of the rounds."""
         return Rounds(self.memory, self.labels, self.options)
 
     async def prepare(self, state: AuditState) -> Update:

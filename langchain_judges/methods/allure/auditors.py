@@ -45,7 +45,7 @@ Standard = Callable[[Mapping[str, Any]], str]
 
 
 def standard_of(judge: object) -> Standard:
-    """Return what says by what a judge labels."""
+    """The standard that a judge labels by, item by item."""
     options = getattr(unwrapped(judge), "options", None)
     if not isinstance(options, LabelOptions):
         return lambda _: ""
@@ -69,7 +69,7 @@ def resolve_auditor(
     paid: ReplyLog,
     standard: Standard = lambda _: "",
 ) -> Audit:
-    """Return who decides.
+    """Who decides.
 
     Args:
         auditor: `"human"`, `"labels"`, a model, or a function.
@@ -163,7 +163,7 @@ def by_label(proposal: review.AuditProposal, labels: Sequence[Label]) -> dict[st
 def _question(
     model: str | BaseChatModel, modes: Sequence[Mode], options: GraphOptions
 ) -> Question:
-    """Return what a model is asked of each proposal."""
+    """The question that a model is asked of each proposal."""
     prompts, version = prompt_set({"audit": texts.AUDIT}, options.prompts)
     return Question(
         method="allure",
@@ -231,7 +231,7 @@ def _variables(
 
 
 def audited_shape(modes: tuple[str, ...]) -> type[BaseModel]:
-    """Return the shape of a model's audit of one proposal."""
+    """The shape of a model's audit of one proposal."""
     names = (*modes, "none")
     fields: dict[str, Any] = {
         "reason": (str, ...),

@@ -39,7 +39,7 @@ _REASONS = re.compile(
 
 @dataclass(frozen=True)
 class Corpus:
-    """What is usual among the responses of a round.
+    """The usual among the responses of a round.
 
     Attributes:
         long: Characters of the 95th percentile.
@@ -69,7 +69,7 @@ class Mode:
 
 
 def corpus_of(items: Sequence[Mapping[str, Any]]) -> Corpus:
-    """Return what is usual among the responses of some items."""
+    """The usual among the responses of some items."""
     responses = [judged(item["output"]) for item in items]
     lengths = sorted(map(len, responses)) or [0]
     counts = Counter(word for response in responses for word in set(_words(response)))
@@ -81,7 +81,7 @@ def corpus_of(items: Sequence[Mapping[str, Any]]) -> Corpus:
 
 
 def suggest_mode(item: Mapping[str, Any], corpus: Corpus, modes: Iterable[Mode]) -> str | None:
-    """Return the name of the first mode that an item's response looks like, or None."""
+    """The name of the first mode that an item's response looks like, or None."""
     for mode in modes:
         if mode.suspect and mode.suspect(item, corpus):
             return mode.name
@@ -89,7 +89,7 @@ def suggest_mode(item: Mapping[str, Any], corpus: Corpus, modes: Iterable[Mode])
 
 
 def read_modes(modes: Sequence[str] | None) -> tuple[Mode, ...]:
-    """Return a user's modes before the paper's five; an own one replaces its namesake.
+    """A user's modes before the paper's five; an own one replaces its namesake.
 
     Args:
         modes: Each as `"name: description"`.

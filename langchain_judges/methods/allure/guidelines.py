@@ -41,7 +41,7 @@ _AT_ONCE = 8
 
 
 class Guidelines(TypedDict):
-    """What was drawn from a memory, and what it does to the judge on held-out items.
+    """Guidelines drawn from a memory, and their effect on held-out items.
 
     Attributes:
         guidelines: Pass them as `instructions`; empty where none could be drawn.
@@ -93,7 +93,7 @@ def draw_guidelines(
 
 @cache
 def guidelines_shape(most: int) -> type[BaseModel]:
-    """Return the shape of the reply."""
+    """The shape of the reply."""
     return create_model(
         "Guidelines",
         guidelines=(Annotated[list[str], Field(min_length=1, max_length=most)], ...),
@@ -166,7 +166,7 @@ def _held_out(
     dev: Sequence[Mapping[str, Any]],
     labels: Sequence[Label],
 ) -> list[AuditItem]:
-    """Return the items of dev, none of which belongs with a remembered mistake."""
+    """The items of dev, none of which belongs with a remembered mistake."""
     if all(each["wrong"] == each["corrected"] for each in examples):
         raise InputError("the memory holds no mistake to draw guidelines from")
     if any(isinstance(each["output"], Mapping) for each in examples):

@@ -75,13 +75,13 @@ def split_by_group(
 
 
 def group_of(item: Mapping[str, object], number: int, field: str = "group") -> Hashable:
-    """Return an item's group; without one the item is a group of its own."""
+    """An item's group; without one the item is a group of its own."""
     name = item.get(field)
     return ("alone", number) if name in (None, "") else str(name)
 
 
 def grouped_by_task(items: Sequence[AuditItem]) -> list[AuditItem]:
-    """Return items whose group joins all that share an explicit group or nearly a task.
+    """Items whose group joins all that share an explicit group or nearly a task.
 
     No task is one where all items have the same, such as a rubric's question.
     """
@@ -108,7 +108,7 @@ def cases_of(
     verdicts: Mapping[str, LabelVerdict],
     labels: Sequence[Label] = (0, 1),
 ) -> list[Case]:
-    """Return what a judge said of some items beside what is true.
+    """The labels of a judge beside the true ones.
 
     Args:
         items: Items with `id` and their true label.
@@ -126,7 +126,7 @@ def cases_of(
 
 
 def balanced_accuracy(cases: Sequence[Case]) -> float:
-    """Return the mean recall of the true labels that occur; NaN without cases."""
+    """The mean recall of the true labels that occur; NaN without cases."""
     if not cases:
         return float("nan")
     # Loaded on use, because the metrics load scipy.
@@ -136,13 +136,13 @@ def balanced_accuracy(cases: Sequence[Case]) -> float:
 
 
 def accuracy(cases: Sequence[Case]) -> float:
-    """Return the share of cases with the right label; NaN without cases."""
+    """The share of cases with the right label; NaN without cases."""
     right = [truth == label for _, truth, label in cases]
     return sum(right) / len(right) if right else float("nan")
 
 
 def measure(cases: Sequence[Case], seed: int = 0) -> Measured:
-    """Return what a judge is worth on some cases, with the baseline beside it."""
+    """The worth of a judge on some cases, with the baseline beside it."""
     from langchain_judges.metrics.contingency import mean_recall, table_interval
 
     n, tables = len(cases), _tables([cases])[0]
@@ -169,12 +169,12 @@ def measure(cases: Sequence[Case], seed: int = 0) -> Measured:
 
 
 def fell(before: Sequence[Case], after: Sequence[Case]) -> bool:
-    """Return whether accuracy or balanced accuracy is lower after than before."""
+    """Whether accuracy or balanced accuracy is lower after than before."""
     return any(of(after) < of(before) - ROUNDING for of in (accuracy, balanced_accuracy))
 
 
 def chance_of_rise(before: Sequence[Case], after: Sequence[Case]) -> float:
-    """Return how likely as large a rise is if labels change at random, by a sign test.
+    """The chance of as large a rise if labels change at random, by a sign test.
 
     Args:
         before: The cases with the labels of the judge as it was.
@@ -193,7 +193,7 @@ def chance_of_rise(before: Sequence[Case], after: Sequence[Case]) -> float:
 
 
 def gain_of(before: Sequence[Case], after: Sequence[Case], seed: int = 0) -> Gain:
-    """Return what a judge gained on cases that decided nothing, or why that is not known.
+    """The gain of a judge on cases that decided nothing, or why it is not known.
 
     Args:
         before: The cases with the labels of the judge as it was.
@@ -220,7 +220,7 @@ def gain_of(before: Sequence[Case], after: Sequence[Case], seed: int = 0) -> Gai
 
 
 def _tables(judgments: Sequence[Sequence[Case]]) -> list[NDArray[np.float64]]:
-    """Return the counts of true and given labels, (groups, classes, classes), of each judge.
+    """The counts of true and given labels, (groups, classes, classes), of each judge.
 
     The classes are the same for all, those of the true labels first; no label is one too.
     """
@@ -241,7 +241,7 @@ def _tables(judgments: Sequence[Sequence[Case]]) -> list[NDArray[np.float64]]:
 
 
 def _numbers(cases: Sequence[Case]) -> NDArray[np.int64]:
-    """Return the number of each case's group."""
+    """The number of each case's group."""
     numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(group, len(numbers)) for group, *_ in cases], np.int64)
 
@@ -249,7 +249,7 @@ def _numbers(cases: Sequence[Case]) -> NDArray[np.int64]:
 def held_out(
     items: Sequence[AuditItem], labels: Sequence[Label], options: AuditOptions
 ) -> tuple[list[AuditItem], list[AuditItem], list[AuditItem]]:
-    """Return the items to audit, those of dev and those of test.
+    """The items to audit, those of dev and those of test.
 
     Raises:
         InputError: A held-out item lacks its true label, or belongs with one of another part.
@@ -308,7 +308,7 @@ def _check_apart(parts: Mapping[str, Sequence[AuditItem]]) -> None:
 
 
 def identified(items: Sequence[Mapping[str, object]], prefix: str) -> list[AuditItem]:
-    """Return checked items, each with an id that no other has.
+    """Checked items, each with an id that no other has.
 
     An item without one is known by its texts, in every list and place that holds it.
     """
@@ -331,13 +331,13 @@ def identified(items: Sequence[Mapping[str, object]], prefix: str) -> list[Audit
 
 
 def _digest(item: Mapping[str, object]) -> str:
-    """Return a short hash of what is judged."""
+    """A short hash of what is judged."""
     judged = {name: value for name, value in item.items() if name not in ANNOTATIONS}
     data = json.dumps(judged, sort_keys=True, default=str).encode()
     return hashlib.sha256(data).hexdigest()[:10]
 
 
 def _unused(id: str, ids: Collection[str]) -> str:
-    """Return an id, numbered where equal items have it already."""
+    """An id, numbered where equal items have it already."""
     numbered = (f"{id} ({n})" for n in itertools.count(2))
     return id if id not in ids else next(each for each in numbered if each not in ids)

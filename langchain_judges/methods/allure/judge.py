@@ -115,23 +115,23 @@ class ALLURE(LabelOptions):
 
     @property
     def shown(self) -> frozenset[str]:
-        """What a prompt shows beside the response."""
+        """The parts of a prompt beside the response."""
         parts = {"bare": (), "criteria": ("criteria",), "steps": ("criteria", "steps")}
         return frozenset([*parts[self.instruct], *["task"] * self.show_task])
 
     def recaller(self, contexts: Sequence[int | None]) -> Recaller | None:
-        """Return how the judge asks its memory; None without one.
+        """The way in which the judge asks its memory; None without one.
 
         Presets name a choice of examples for the memory that a judge may have.
         """
         return super().recaller(contexts) if self.memory is not None else None
 
     def marks(self) -> dict[str, Any]:
-        """What decides verdicts beside the options."""
+        """Plain data that decides verdicts, beside the options."""
         return {"labels": list(self.labels)}
 
     def calls(self) -> int:
-        """Return the calls for one item, excluding repairs."""
+        """The calls for one item, excluding repairs."""
         return self.lookup_rounds + 1
 
 

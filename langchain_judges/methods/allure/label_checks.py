@@ -27,12 +27,12 @@ _NUMBER = re.compile(
 
 
 def squeezed(text: str) -> str:
-    """Return a text without spaces, full stops, case and a leading "answer:"."""
+    """A text without spaces, full stops, case and a leading "answer:"."""
     return re.sub(r"[\s.]", "", text).casefold().removeprefix("answer:")
 
 
 def answer_words(text: str, left_out: Collection[str]) -> list[str]:
-    """Return the words of the answer; without the usual ones only if others are left.
+    """The words of the answer; without the usual ones only if others are left.
 
     An answer of signs alone, such as "<=", stands for itself.
     """
@@ -42,13 +42,13 @@ def answer_words(text: str, left_out: Collection[str]) -> list[str]:
 
 
 def last_number(text: str) -> float | None:
-    """Return the last number of the answer; None where it has none."""
+    """The last number of the answer; None where it has none."""
     numbers = _NUMBER.findall(ANSWER.split(text)[-1])
     return float(numbers[-1].replace(",", "")) if numbers else None
 
 
 def compiled(expression: str) -> re.Pattern[str]:
-    """Return a regular expression that overlooks case.
+    """A regular expression that overlooks case.
 
     Raises:
         OptionError: It cannot be compiled.
@@ -115,7 +115,7 @@ class Check:
     def doubt(
         self, item: Mapping[str, Any], label: Label, labels: Sequence[Label] = (0, 1)
     ) -> Doubt | None:
-        """Return why `label` looks wrong for `item`; None if it does not, or nobody can say.
+        """Why `label` looks wrong for `item`; None if it does not, or nobody can say.
 
         Args:
             item: An `Item`, with what people know of it.
@@ -130,7 +130,7 @@ CheckLike = Check | str | Callable[[Mapping[str, Any], Label], Any]
 
 
 def is_on_scale(truth: object, labels: Sequence[Label]) -> bool:
-    """Return whether a person's label is one of a judge's, or a number between two of them."""
+    """Whether a person's label is one of a judge's, or a number between two of them."""
     if isinstance(truth, bool):
         return False
     numbers = [each for each in labels if isinstance(each, int | float)]
@@ -140,7 +140,7 @@ def is_on_scale(truth: object, labels: Sequence[Label]) -> bool:
 
 
 def nearest(truth: Label, labels: Sequence[Label]) -> Label:
-    """Return the one of a judge's labels that a person's label is, or is nearest to.
+    """The one of a judge's labels that a person's label is, or is nearest to.
 
     Raises:
         InputError: It is not on their scale.
@@ -165,7 +165,7 @@ def require_labels(items: Sequence[Mapping[str, Any]], labels: Sequence[Label]) 
 
 
 def by_match(name: str, match: TextComparison) -> Check:
-    """Return a check that matches the response against any of the expected answers."""
+    """A check that matches the response against any of the expected answers."""
     why = f"the response {{}} an expected answer ({name})"
     return by_right(name, lambda item: matches(match, item), why, ("expected",))
 
@@ -176,7 +176,7 @@ def by_right(
     why: str,
     needs: tuple[str, ...] = (),
 ) -> Check:
-    """Return a check that wants the best label of right responses, the worst of others."""
+    """A check that wants the best label of right responses, the worst of others."""
 
     def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
         right = is_right(item)
@@ -200,7 +200,7 @@ def matches(match: TextComparison, item: Mapping[str, Any]) -> bool | None:
 
 
 def doubt_of(right: bool, label: Label, labels: Sequence[Label], why: str) -> Doubt | None:
-    """Return the doubt in a label that is not the best for a right response, or the worst.
+    """The doubt in a label that is not the best for a right response, or the worst.
 
     Args:
         right: Whether the response is right.
@@ -214,17 +214,17 @@ def doubt_of(right: bool, label: Label, labels: Sequence[Label], why: str) -> Do
 
 
 def exact() -> Check:
-    """Return the check that wants the very text of an expected answer."""
+    """The check that wants the very text of an expected answer."""
     return by_match("exact", lambda response, expected: response == expected)
 
 
 def normalised() -> Check:
-    """Return the check that overlooks spaces, full stops, case and a leading "answer:"."""
+    """The check that overlooks spaces, full stops, case and a leading "answer:"."""
     return by_match("normalised", lambda a, b: squeezed(a) == squeezed(b))
 
 
 def normalised_sequence(ignore: Collection[str] = NOUNS) -> Check:
-    """Return the check that compares the words after the last "answer:", in order.
+    """The check that compares the words after the last "answer:", in order.
 
     Args:
         ignore: Words left out on both sides, in lower case.
@@ -237,7 +237,7 @@ def normalised_sequence(ignore: Collection[str] = NOUNS) -> Check:
 
 
 def word_set(ignore: Collection[str] = NOUNS) -> Check:
-    """Return the check that compares the words after the last "answer:", in any order."""
+    """The check that compares the words after the last "answer:", in any order."""
     left_out = frozenset(ignore)
     return by_match(
         "set", lambda a, b: set(answer_words(a, left_out)) == set(answer_words(b, left_out))
@@ -245,7 +245,7 @@ def word_set(ignore: Collection[str] = NOUNS) -> Check:
 
 
 def numeric(tolerance: float = 1e-9) -> Check:
-    """Return the check that compares the last number of both texts.
+    """The check that compares the last number of both texts.
 
     It says nothing where the expected answer has no number.
 
@@ -265,7 +265,7 @@ def numeric(tolerance: float = 1e-9) -> Check:
 
 
 def pattern(expression: str | None = None) -> Check:
-    """Return the check that searches the response for a regular expression.
+    """The check that searches the response for a regular expression.
 
     Args:
         expression: What a right response contains; None: the expected answer is itself the
@@ -289,7 +289,7 @@ def annotated(
     min_deviation: float = 1.0,
     threshold: float | None = None,
 ) -> Check:
-    """Return the check that compares the judge's label with a person's.
+    """The check that compares the judge's label with a person's.
 
     Numbers are doubted where they lie `min_deviation` or more apart, other labels where they
     differ. The label proposed instead is the judge's own label nearest to the person's.
@@ -331,7 +331,7 @@ def annotated(
 
 
 def answer_or_label() -> Check:
-    """Return the check by the expected answer, and by a person's label where there is none."""
+    """The check by the expected answer, and by a person's label where there is none."""
     answers, labels_of_people = normalised_sequence(), annotated()
 
     def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
@@ -353,7 +353,7 @@ def _grade(label: Label, field: str) -> float:
 
 
 def custom(function: Callable[[Mapping[str, Any], Label], Any]) -> Check:
-    """Return a check made of a function from item and label.
+    """A check made of a function from item and label.
 
     The function returns True where the response is right, False where it is wrong, None
     where it cannot say; or the right label itself (a number or a text); or a `Doubt`.
@@ -385,7 +385,7 @@ CHECKS: dict[str, Callable[[], Check]] = {
 
 
 def resolve_check(check: CheckLike) -> Check:
-    """Return the check that a name or a function stands for.
+    """The check that a name or a function stands for.
 
     Raises:
         OptionError: It is none of them.

@@ -58,7 +58,7 @@ class AuditProposal(TypedDict):
 
 
 class AuditRequest(TypedDict):
-    """What an interrupted audit asks of people.
+    """The request of an interrupted audit to people.
 
     Attributes:
         proposals: Those without an answer.
@@ -116,7 +116,7 @@ def read_answers(
     labels: Sequence[Label],
     auditor: str,
 ) -> tuple[list[AuditDecision], list[str]]:
-    """Return the decisions that some answers amount to, and what is wrong with the rest.
+    """The decisions that some answers amount to, and what is wrong with the rest.
 
     Args:
         answers: By the id of a proposal `{"answer", "label"?, "mode"?, "note"?, "auditor"?}`,
@@ -144,7 +144,7 @@ def read_answers(
 def resolve(
     proposal: AuditProposal, reply: object, labels: Sequence[Label], auditor: str
 ) -> AuditDecision:
-    """Return what an answer to a proposal amounts to.
+    """The decision that an answer to a proposal amounts to.
 
     An auditor who gives the judge's own label says that a check that doubts it was wrong.
 
@@ -203,7 +203,7 @@ def _label(
 def example_of(
     proposal: AuditProposal, decision: AuditDecision, meanings: Mapping[str, str]
 ) -> AuditedExample:
-    """Return the example that a decision makes of a proposal, as a memory keeps it.
+    """The example that a decision makes of a proposal, as a memory keeps it.
 
     Args:
         proposal: What was audited.
@@ -230,7 +230,7 @@ def example_of(
 
 
 def right_beside(mistakes: int, share: float) -> int:
-    """Return the most right cases beside some mistakes that are no larger share of all."""
+    """The most right cases beside some mistakes that are no larger share of all."""
     # Three mistakes at a share of a tenth are .33 right cases; nine are one, not .9999.
     return int(mistakes * share / (1 - share) + 1e-9)
 
@@ -241,7 +241,7 @@ def drawn_beside(
     share: float,
     seed: int,
 ) -> list[AuditProposal]:
-    """Return undoubted labels to audit beside doubted ones.
+    """Undoubted labels to audit beside doubted ones.
 
     Those of a family and label that the judge is doubted on come first: beside "a judge said 1,
     right is 0" they show where 1 is right. The rest is chance.
@@ -260,7 +260,7 @@ def drawn_beside(
 def learnt_from(
     decisions: Mapping[str, AuditDecision], share: float
 ) -> tuple[list[str], list[str]]:
-    """Return the ids of audited mistakes, and of right cases that are learnt with them.
+    """The ids of audited mistakes, and of right cases that are learnt with them.
 
     Labels that the auditor upheld against the check come first: no others are as near to a
     mistake, and they cost no decision more.

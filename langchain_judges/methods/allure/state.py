@@ -116,15 +116,15 @@ class AuditOptions(GraphOptions):
 
     @property
     def label(self) -> str:
-        """What it is called in traces."""
+        """Its name in traces."""
         return "audit"
 
     def calls(self) -> int:
-        """Return 0: how much an audit asks depends on what it finds."""
+        """0: how much an audit asks depends on what it finds."""
         return 0
 
     def branches(self) -> int:
-        """Return the most calls that are in flight at the same time."""
+        """The most calls that are in flight at the same time."""
         return self.max_concurrency
 
 
@@ -136,7 +136,7 @@ VerdictsById = dict[str, LabelVerdict]
 
 
 class Measured(TypedDict):
-    """What a judge is worth on labelled items; rates are in [0, 1].
+    """The worth of a judge on labelled items; rates are in [0, 1].
 
     Attributes:
         not_judged: Items without a label from the judge; they count as wrong.
@@ -249,14 +249,14 @@ class Waiting(TypedDict):
 
 
 class PlainDoubt(TypedDict):
-    """What a check doubts, as `Doubt` says it."""
+    """A `Doubt` of a check as plain JSON."""
 
     label: Label
     why: str
 
 
 class AuditInput(TypedDict):
-    """What the loop takes.
+    """The input of the loop.
 
     Attributes:
         items: Items to judge and audit: `Item`, with `label` and whatever else people know.

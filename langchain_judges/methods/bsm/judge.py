@@ -61,20 +61,20 @@ class BSMSteps(PairSteps):
         return [*written, self.branch, self.solve, self.merge]
 
     def text(self, pair: Pair, side: str) -> str:
-        """Return one side as a prompt shows it."""
+        """One side as a prompt shows it."""
         text = pair[side]  # type: ignore[literal-required]
         return shown(text[-1:] if self._hides(pair, side) else text)
 
     seen = text
 
     def _hides(self, pair: Pair, side: str) -> bool:
-        """Return whether a side has responses to earlier turns, which are not shown."""
+        """Whether a side has responses to earlier turns, which are not shown."""
         text = pair[side]  # type: ignore[literal-required]
         return answers_in_turn(pair["input"], text) and not self.options.show_turn1_answers
 
     @cached_property
     def scale(self) -> dict[str, object]:
-        """What a prompt says of the scale."""
+        """The words of a prompt on the scale."""
         return scale_words(self.options.scale)
 
     def focus_on(self, pair: Pair) -> str:
@@ -251,7 +251,7 @@ class BSMSteps(PairSteps):
         }
 
     def material(self, pair: ShownPair, order: Order) -> dict[str, object]:
-        """Return the variables of a prompt that shows request, reference and both texts.
+        """The variables of a prompt that shows request, reference and both texts.
 
         What the memory recalled stands in the plan, or where the findings are weighed.
         """

@@ -135,12 +135,12 @@ class BSM(LookupOptions, Worded):
         return {**super().models, "reference": self.reference_model}
 
     def branches(self) -> int:
-        """Return the most solve calls a pair can take."""
+        """The most solve calls a pair can take."""
         criteria = len(self.plan) or self.max_criteria
         return criteria * len(self.order_list) * self.samples
 
     def calls(self) -> int:
-        """Return the calls for a pair with a full plan, excluding repairs: 1 + 2K."""
+        """The calls for a pair with a full plan, excluding repairs: 1 + 2K."""
         plans = 0 if self.plan else 1 if self.reuse_plan else len(self.order_list)
         merges = len(self.order_list) if self.merge == "model" else 0
         written = self.reference_model is not None

@@ -29,7 +29,7 @@ P = ParamSpec("P")
 
 
 class Stage(Opinion):
-    """What one judge of a cascade decided, and how sure it was."""
+    """The decision of one judge of a cascade, and its certainty."""
 
     certainty: float | None
 
@@ -61,7 +61,7 @@ class ItemCascadeState(ItemState, total=False):
 
 @dataclass(frozen=True)
 class CascadeSteps:
-    """What each node does.
+    """The steps of the graph.
 
     Attributes:
         calibrated: Whether the thresholds were found on labelled rows, so that a lead of scores
@@ -137,7 +137,7 @@ class CascadeSteps:
 
 
 def _blank(kind: Kind) -> dict[str, object]:
-    """Return what a verdict of another runnable may leave out."""
+    """The parts of a verdict that another runnable may leave out."""
     no_cost = add_usage([])
     return dict(not_judged([], no_cost) if kind == "pair" else not_labelled([], no_cost))
 
@@ -150,7 +150,7 @@ def _how_sure(stage: Stage) -> str:
 
 
 def build(options: Cascade, members: MembersLike | None) -> CombinedGraph:
-    """Return the judge."""
+    """The judge."""
     if (members is None) == (options.first is None):
         raise OptionError("give the judges as `members`, or as `first` and `then`")
     stages = _stages(options) if members is None else members
@@ -159,14 +159,14 @@ def build(options: Cascade, members: MembersLike | None) -> CombinedGraph:
 
 
 def _stages(options: Cascade) -> list[Any]:
-    """Return the judges of `first` and `then`; a model as `first` judges as `then` does."""
+    """The judges of `first` and `then`; a model as `first` judges as `then` does."""
     then: Any = options.then
     others = list(then) if isinstance(then, list | tuple) else [then]
     return [ensemble.judges_as(options.first, others[0]), *others]
 
 
 def cascade_of(options: Cascade, members: tuple[ensemble.Member, ...]) -> CombinedGraph:
-    """Return a cascade of ready judges."""
+    """A cascade of ready judges."""
     kind = ensemble.kind_of_members(members)
     gates = options.gates(len(members))
     open_agreement = options.agreement if options.is_open else None

@@ -99,7 +99,7 @@ class Cascade(Combination):
         return self.agreement is not None and self.calibration is None
 
     def gates(self, size: int) -> list[float | None]:
-        """Return the threshold of each judge; 0 of one that always decides.
+        """The threshold of each judge; 0 of one that always decides.
 
         Args:
             size: How many judges there are.

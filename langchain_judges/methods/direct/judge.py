@@ -57,17 +57,17 @@ class BaselineSteps(PairSteps):
 
     @cached_property
     def form(self) -> baselines.Form:
-        """What is asked in each order."""
+        """The question of each order."""
         return self.options.form
 
     @property
     def noun(self) -> str:
-        """What a prompt calls a judged text."""
+        """The word of a prompt for a judged text."""
         return self.options.noun
 
     @cached_property
     def question(self) -> Question:
-        """What is asked in each order."""
+        """The question of each order."""
         form = self.form
         scores, several = form.reads == "scores", form.samples > 1
         one_label = not scores and not several
@@ -150,7 +150,7 @@ class BaselineSteps(PairSteps):
     async def _ballot(
         self, pair: ShownPair, order: Order, sample: int, account: Account
     ) -> replies.DirectBallot | None:
-        """What one reply decides, by identity of the texts."""
+        """The decision of one reply, by identity of the texts."""
         variables = self._variables(pair, order)
         unit, seed = self._unit(order, sample)
         reply = await ask(self.question, variables, account, unit=unit, order=order, seed=seed)
@@ -206,7 +206,7 @@ class BaselineSteps(PairSteps):
         return {"verdict": verdict, "llm_score": scores["A"]}
 
     def _unit(self, order: Order, sample: int) -> tuple[str, int | None]:
-        """Return what one call is named, and its seed where it is a sample."""
+        """The name of one call, and its seed where it is a sample."""
         options = self.options
         both_orders = len(options.order_list) > 1
         if self.form.samples == 1:
@@ -233,14 +233,14 @@ class BaselineSteps(PairSteps):
         }
 
     def frame(self, pair: Pair, examples: str = "") -> dict[str, str]:
-        """Return what stands around the material, with the caller's criteria."""
+        """The words around the material, with the caller's criteria."""
         frame, own = super().frame(pair, examples), getattr(self.options, "criteria", None)
         lines = "\n".join(f"- {line}" for line in own or ())
         criteria = texts.CRITERIA.format(criteria=lines) if own else ""
         return {**frame, "instructions": frame["instructions"] + criteria}
 
     def _task(self, pair: Pair) -> dict[str, str]:
-        """Return the words of the task; none where the prompt has its own question."""
+        """The words of the task; none where the prompt has its own question."""
         if self.form.task is None:
             return {}
         task = worded(*settle(self.form.task, pair), self.options.wording)

@@ -26,7 +26,7 @@ Reads = Literal["label", "forced_label", "scores"]
 
 
 class Form(NamedTuple):
-    """What a baseline asks in each order; most fields are options of some baselines.
+    """The question of a baseline in each order; most fields are options of some baselines.
 
     Attributes:
         reads: What a reply holds.
@@ -51,16 +51,16 @@ class Form(NamedTuple):
 
     @property
     def labels(self) -> tuple[Preference, ...]:
-        """What a reply may say."""
+        """The labels of a reply."""
         return ("A", "B") if self.reads == "forced_label" else ("A", "B", "tie")
 
     def quorum(self, replies: int) -> int:
-        """Return the fewest valid replies of an order that was asked for so many."""
+        """The fewest valid replies of an order that was asked for so many."""
         return self.min_valid or replies // 2 + 1
 
 
 class Baseline(LookupOptions, Worded):
-    """What all baselines share.
+    """The options of all baselines.
 
     Attributes:
         reads: What a reply holds.
@@ -77,7 +77,7 @@ class Baseline(LookupOptions, Worded):
 
     @cached_property
     def form(self) -> Form:
-        """What is asked in each order."""
+        """The question of each order."""
         options = {name: getattr(self, name) for name in Form._fields if hasattr(self, name)}
         return Form(**options)
 
@@ -87,11 +87,11 @@ class Baseline(LookupOptions, Worded):
         return ()
 
     def branches(self) -> int:
-        """Return the most calls that are in flight at the same time."""
+        """The most calls that are in flight at the same time."""
         return len(self.order_list) * self.form.samples
 
     def calls(self) -> int:
-        """Return the calls for one pair, excluding repairs."""
+        """The calls for one pair, excluding repairs."""
         return self.lookup_rounds + bool(self.form.max_criteria) + self.branches()
 
 
@@ -166,7 +166,7 @@ SCORES_FIRST = {"paper": {"wording": "paper", "explain_first": False}}
 
 
 class ScoresBoth(Baseline):
-    """What baselines share whose replies score both texts.
+    """The options of baselines whose replies score both texts.
 
     Attributes:
         explain_first: Ask for the explanation before the scores.
@@ -412,12 +412,12 @@ class SelfConsistency(FewShot, AboutATask):
 
     @property
     def label(self) -> str:
-        """What the method is called in results and traces."""
+        """The name of the method in results and traces."""
         return f"{self.prompt}_sc"
 
     @property
     def form(self) -> Form:
-        """What is asked in each order: several replies with a label."""
+        """The question of each order: several replies with a label."""
         cot = self.prompt == "cot"
         return super().form._replace(
             reads="forced_label" if cot else "label",
@@ -433,7 +433,7 @@ class SelfConsistency(FewShot, AboutATask):
 
     @property
     def order_rule(self) -> OrderRule:
-        """How the verdicts of the orders become one."""
+        """The rule by which the verdicts of the orders become one."""
         return self.orders or ("none" if self.prompt == "cot" else "strict")
 
     @model_validator(mode="after")

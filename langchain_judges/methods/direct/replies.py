@@ -18,7 +18,7 @@ from langchain_judges.verdict import Failure, Preference
 
 
 class DirectBallot(TypedDict):
-    """What one reply decided, by identity of the texts.
+    """The decision of one reply, by identity of the texts.
 
     Attributes:
         preference: The label that was said; of two scores, the text with the higher one.
@@ -53,7 +53,7 @@ class DirectState(PairState, LookupState, total=False):
 
 @cache
 def sheet_shape(scale: tuple[int, int], criteria: int, explain_first: bool) -> type[BaseModel]:
-    """Return the shape of the scores on every criterion, in the order of the plan.
+    """The shape of the scores on every criterion, in the order of the plan.
 
     Args:
         scale: Lowest and highest score.
@@ -67,12 +67,12 @@ def sheet_shape(scale: tuple[int, int], criteria: int, explain_first: bool) -> t
 
 @cache
 def line_shape(scale: tuple[int, int]) -> type[BaseModel]:
-    """Return the shape of the scores on one criterion."""
+    """The shape of the scores on one criterion."""
     return shape_of("Line", dict.fromkeys(("score_1", "score_2"), score_within(scale)))
 
 
 def line_name(position: int) -> str:
-    """Return what a reply calls the scores on one criterion of the plan."""
+    """The name, in a reply, of the scores on one criterion of the plan."""
     return f"criterion_{position + 1}"
 
 

@@ -113,7 +113,7 @@ def _combined(
     mean: float,
     scores: Mapping[str, float] | None,
 ) -> Preference:
-    """Return what the rule makes of the orders."""
+    """The preference that the rule makes of the orders."""
     if options.order_rule != "score_mean":
         preferences = [result.preference for result in results.values()]
         return combine(options.order_rule, preferences)
@@ -125,7 +125,7 @@ def _combined(
 def _order_result(
     options: Baseline, ballots: Sequence[DirectBallot], probable: bool
 ) -> _OrderResult:
-    """Return the result of one order: its label, or the label of most samples."""
+    """The result of one order: its label, or the label of most samples."""
     if options.form.samples > 1:
         counts = Counter(ballot["preference"] or "tie" for ballot in ballots)
         score = fmean(POINTS[label] for label in counts.elements())
@@ -150,7 +150,7 @@ def _sum(results: Mapping[Order, _OrderResult]) -> dict[str, float] | None:
 def _confidence(
     options: Baseline, ballots: Sequence[DirectBallot], preference: Preference, probable: bool
 ) -> float | None:
-    """Return how sure the judge is of what it prefers.
+    """The certainty of the judge.
 
     That is the share of the samples that agree; of single replies the mean probability of
     their labels, where they say what the verdict says. A tie of two orders, which no reply
@@ -171,7 +171,7 @@ def open_orders(
     ballots: Sequence[DirectBallot],
     asked: Mapping[Order, int],
 ) -> list[Order]:
-    """Return the orders that need another sample; none once nothing can change the verdict.
+    """The orders that need another sample; none once nothing can change the verdict.
 
     Args:
         options: Samples, labels, order rule and quorum.
@@ -269,7 +269,7 @@ def _total(order: Order, names: Sequence[str], subscores: Sequence[PlanScore]) -
 
 
 def weights(ballots: Sequence[DirectBallot]) -> dict[str, float]:
-    """Return `1(preferred) · P` for each text, averaged over the orders (DRPE, equation 4)."""
+    """`1(preferred) · P` for each text, averaged over the orders (DRPE, equation 4)."""
     weights = [
         (ballot["preference"], 1.0 if ballot["confidence"] is None else ballot["confidence"])
         for ballot in ballots

@@ -76,7 +76,7 @@ class VoteSteps(RoleSteps):
         return {"ballots": ballots, "not_asked": not_asked}
 
     def _seats(self, pair: Pair, seats: int, sample: int) -> list[list[int]]:
-        """Return the positions that each call asks, in the order in which it shows them.
+        """The positions that each call asks, in the order in which it shows them.
 
         Later roles of a batch read the votes of earlier ones, so their order is drawn for the
         pair and sample.

@@ -66,7 +66,7 @@ class Panel(Options):
         return self
 
     def as_json(self) -> dict[str, Any]:
-        """Return the options as plain JSON, with the static roles in full.
+        """The options as plain JSON, with the static roles in full.
 
         A set may be reworded under the same name, and is another panel then. Where the task
         decides who sits, the mark holds the wording of all sets.
@@ -76,7 +76,7 @@ class Panel(Options):
         return {**super().as_json(), "static": [dict(role) for role in self.static_roles()]}
 
     def static_roles(self, task: Task | None = None) -> tuple[Role, ...]:
-        """Return the roles that always sit.
+        """The roles that always sit.
 
         Args:
             task: Whose set sits where no roles are named, or beside the manual ones.
@@ -93,11 +93,11 @@ class Panel(Options):
 
     @property
     def readers(self) -> int:
-        """How many readers each prompt asks for; the first version asked for few in all."""
+        """The readers that each prompt asks for; the first version asked for few in all."""
         return -(-self.dynamic // 2) if self.clustering == "dbscan" else max(4, self.dynamic)
 
     def most(self) -> int:
-        """Return the most roles that can sit."""
+        """The most roles that can sit."""
         static = len(self.static_roles())
         if not self.dynamic:
             return static
@@ -105,7 +105,7 @@ class Panel(Options):
 
 
 class Voting(Options):
-    """How the panel votes (DRPE, section 3.2).
+    """The vote of the panel (DRPE, section 3.2).
 
     Attributes:
         batch: Ask all roles in one call; False asks each by itself.
@@ -140,7 +140,7 @@ class Voting(Options):
 
     @property
     def replies(self) -> int:
-        """How often the same votes are asked for."""
+        """The number of replies with the same votes."""
         return self.samples if self.confidence == "samples" else 1
 
 
@@ -255,7 +255,7 @@ class DRPE(declaration.JudgeOptions):
 
     @property
     def poll(self) -> Voting:
-        """How they vote."""
+        """The way in which they vote."""
         return cast("Voting", self.voting)
 
     @property
@@ -274,15 +274,15 @@ class DRPE(declaration.JudgeOptions):
         return bool(self.seating.dynamic)
 
     def branches(self) -> int:
-        """Return the most calls that are in flight at the same time."""
+        """The most calls that are in flight at the same time."""
         return max(2, self._votes)
 
     def calls(self) -> int:
-        """Return the calls for one pair with a full panel, excluding repairs."""
+        """The calls for one pair with a full panel, excluding repairs."""
         return self._votes + (len(self.kinds) if self.generates else 0)
 
     @property
     def _votes(self) -> int:
-        """How many calls ask for votes."""
+        """The number of calls that ask for votes."""
         seats = 1 if self.poll.batch else self.seating.most()
         return len(self.order_list) * self.poll.replies * seats

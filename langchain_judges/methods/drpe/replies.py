@@ -85,7 +85,7 @@ class Reader(BaseModel):
 
 @cache
 def readers_shape(pool: int, merged: bool = False) -> type[BaseModel]:
-    """Return the shape of a list of `pool` readers; more or fewer are no error.
+    """The shape of a list of `pool` readers; more or fewer are no error.
 
     Args:
         pool: Readers.
@@ -105,13 +105,13 @@ class RoleVote(BaseModel):
 
 
 def unit_names(count: int) -> list[str]:
-    """Return what a reply calls each of so many roles."""
+    """The names, in a reply, of so many roles."""
     return [f"role_{number}" for number in range(1, count + 1)]
 
 
 @cache
 def votes_shape(count: int) -> type[BaseModel]:
-    """Return the shape of the votes of `count` roles: `role_1`, `role_2` …, all required."""
+    """The shape of the votes of `count` roles: `role_1`, `role_2` …, all required."""
     return shape_of("Votes", dict.fromkeys(unit_names(count), RoleVote))
 
 
@@ -120,13 +120,13 @@ PARTS = ("reason", "vote")
 
 
 def slot_vote(data: object) -> RoleVote | None:
-    """Return a vote as it was meant to be, or None for anything else, an even one too."""
+    """A vote as it was meant to be, or None for anything else, an even one too."""
     vote, _ = check(data, RoleVote)
     return RoleVote(**vote) if vote else None
 
 
 def confidences(message: AIMessage, data: Mapping[str, object]) -> dict[str, list[float | int]]:
-    """Return `{"role_1": [confidence, tokens], …}` of the roles whose tokens are known.
+    """`{"role_1": [confidence, tokens], …}` of the roles whose tokens are known.
 
     Eq. 3 of the paper is taken over the tokens of the reason and the vote themselves: no
     names, quotes or commas, which the format and not the role decides.

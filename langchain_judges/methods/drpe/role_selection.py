@@ -37,13 +37,13 @@ from langchain_judges.verdict import Failure, Pair, Role
 
 
 def _new(proposed: Sequence[Role], static: Sequence[Role]) -> list[Role]:
-    """Return the proposed roles that do not sit on the panel already."""
+    """The proposed roles that do not sit on the panel already."""
     names = {role["type"].casefold() for role in static}
     return [role for role in proposed if role["type"].casefold() not in names]
 
 
 def _proposals(replies: Mapping[str, Reply]) -> list[Any]:
-    """Return the readers that replies name, coarse before fine, each with its kind."""
+    """The readers that replies name, coarse before fine, each with its kind."""
     readers: list[Any] = []
     for kind, reply in replies.items():
         data = reply.data or {}
@@ -63,24 +63,24 @@ class RoleSteps(PairSteps):
     options: DRPE
 
     def task(self, pair: Pair) -> tuple[str, Task]:
-        """Return what a pair is about, and its name."""
+        """The task of a pair, and its name."""
         return settle(self.options.task, pair)
 
     def orders(self, pair: Pair) -> tuple[Order, ...]:
-        """Return the orders to ask; where it is one, a coin may choose it."""
+        """The orders to ask; where it is one, a coin may choose it."""
         options = self.options
         if options.orders != "none" or options.poll.first == "reference":
             return options.order_list
         return ("AB",) if side_by_coin(pair, f"{options.seed}:") == "A" else ("BA",)
 
     def chance(self, pair: Pair) -> str:
-        """Return what coins hang on: the judge's seed and the pair, whichever text is A."""
+        """The seed of coins: that of the judge and the pair, whichever text is A."""
         a, b = judged(pair["output_a"]), judged(pair["output_b"])
         return f"{self.options.seed}:{sorted([a, b])}:{transcript(pair['input'])}"
 
     @cached_property
     def embeddings(self) -> Embeddings:
-        """What embeds the roles, where they are clustered."""
+        """The embedder of the roles, where they are clustered."""
         clusters = self.panel.clustering and self.options.generates
         default = default_embeddings if clusters else SentenceEmbeddings
         return self.options.embeddings or default()
@@ -127,13 +127,13 @@ class RoleSteps(PairSteps):
         return {"proposed": proposed, "roles": roles}
 
     def _context(self, state: PairState) -> str:
-        """Return the text that the role prompts see."""
+        """The text that the role prompts see."""
         if self.panel.context == "candidate":
             return shown(state["output_a"])
         return shown_task(state["input"])
 
     def key(self, text: str, task: Task) -> str:
-        """Return what is equal where the same roles would be found."""
+        """A key that is equal where the same roles would be found."""
         identity = self.context.adapters["roles"].identity
         view = [unsealed(text), self.panel.as_json(), identity, self.context.version]
         about = [self._sought(task), self.panel.static_roles(task)]
@@ -174,11 +174,11 @@ class RoleSteps(PairSteps):
         return seats
 
     def _sought(self, task: Task) -> str:
-        """Return what the readers read: something for the text shown, or that text itself."""
+        """The text that readers read: something for the text shown, or that text itself."""
         return "this text" if self.panel.context == "candidate" else task["sought"]
 
     async def _diverse(self, pool: list[Role], seats: int) -> tuple[list[Role], list[Failure]]:
-        """Return one role for each cluster; the first ones, where the embedder fails."""
+        """One role for each cluster; the first ones, where the embedder fails."""
         vectors, failures = await embedded(
             self.embeddings,
             [f"{role['type']}: {role['description']}" for role in pool],

@@ -44,7 +44,7 @@ VIEWS = _roles("manual", _WRITTEN["views"])
 
 
 def manual_roles(panel: str) -> tuple[Role, ...]:
-    """Return the six fixed roles of the first version (MDRPE) for a task.
+    """The six fixed roles of the first version (MDRPE) for a task.
 
     Three have a point of view; the others are the static ones of the task. For summaries all
     are the paper's.
@@ -65,12 +65,12 @@ SETS: Mapping[str, tuple[Role, ...]] = {
 
 
 def sets_mark() -> str:
-    """Return a hash of all sets: a reworded set is another panel."""
+    """A hash of all sets: a reworded set is another panel."""
     return hashlib.sha256(json.dumps(SETS, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def read_roles(value: object, kind: RoleKind = "static") -> tuple[Role, ...]:
-    """Return the roles that a caller named or wrote.
+    """The roles that a caller named or wrote.
 
     Raises:
         OptionError: There is no such set, a role has no type or description, or two roles
@@ -109,7 +109,7 @@ def _role(value: object, kind: RoleKind) -> Role:
 
 
 def distinct(roles: Sequence[Role]) -> list[Role]:
-    """Return the roles that have a type and a description, the first of each type."""
+    """The roles that have a type and a description, the first of each type."""
     by_name: dict[str, Role] = {}
     for role in roles:
         name = " ".join(role["type"].split())[:60].strip(" .:*-")
@@ -121,7 +121,7 @@ def distinct(roles: Sequence[Role]) -> list[Role]:
 
 
 def first_of_each_kind(roles: Sequence[Role], most: int) -> list[Role]:
-    """Return the roles without those of a kind behind its first `most`."""
+    """The roles without those of a kind behind its first `most`."""
     kinds = [role["kind"] for role in roles]
     return [role for i, role in enumerate(roles) if kinds[:i].count(role["kind"]) < most]
 
@@ -141,7 +141,7 @@ _FITS = threading.Lock()
 
 
 def kmeans_medoids(vectors: Sequence[Sequence[float]], k: int, seed: int) -> list[int]:
-    """Return the indices of the members nearest to the k centres, in their own order.
+    """The indices of the members nearest to the k centres, in their own order.
 
     Args:
         vectors: One row for each role, of unit length.
@@ -174,7 +174,7 @@ def dbscan_medoids(
     eps: float = 0.35,
     min_samples: int = 2,
 ) -> list[int]:
-    """Return the member nearest to the mean of each dense cluster, and every noise member.
+    """The member nearest to the mean of each dense cluster, and every noise member.
 
     Those of larger clusters come first, noise last.
 
@@ -202,7 +202,7 @@ def dbscan_medoids(
 
 @cache
 def _threads() -> ThreadpoolController:
-    """Return what sets how many threads scikit-learn takes, which must be imported first.
+    """The control of scikit-learn's threads, which must be imported first.
 
     For a dozen points its threads mostly wait for each other: on two busy cores a fit took 172
     ms with two and 12 ms with one.
@@ -213,7 +213,7 @@ def _threads() -> ThreadpoolController:
 
 
 def _nearest(points: Vectors, members: Indices, centre: Vectors) -> int:
-    """Return the member nearest to a centre; of equals the first."""
+    """The member nearest to a centre; of equals the first."""
     import numpy as np
 
     distances = np.linalg.norm(points[members] - centre, axis=1).round(9)

@@ -37,7 +37,7 @@ from langchain_judges.verdict import (
 
 
 def vote_failure(unit: str, reason: FailureReason, detail: str) -> Failure:
-    """Return what went wrong with a vote."""
+    """A failure of a vote."""
     return {"step": "vote", "unit": unit, "reason": reason, "detail": detail}
 
 
@@ -109,7 +109,7 @@ def weighed(
 def role_votes(
     roles: Sequence[Role], ballots: Sequence[RoleBallot], sampled: bool = False
 ) -> list[Vote]:
-    """Return one vote for each role; over several samples or orders, the common one.
+    """One vote for each role; over several samples or orders, the common one.
 
     A role whose ballots are divided evenly, or who has none, prefers nobody.
 
@@ -127,7 +127,7 @@ def votes_by_order(
     orders: Sequence[Order],
     sampled: bool,
 ) -> dict[Order, list[Vote]]:
-    """Return one vote for each role in each order; see `role_votes`."""
+    """One vote for each role in each order; see `role_votes`."""
     return {
         order: role_votes(roles, [b for b in ballots if b["order"] == order], sampled)
         for order in orders
@@ -135,7 +135,7 @@ def votes_by_order(
 
 
 def fewest_valid(by_order: Mapping[Order, Sequence[Vote]]) -> int:
-    """Return how many roles prefer a text, in the order in which the fewest do."""
+    """The number of roles that prefer a text, in the order in which the fewest do."""
     return min(
         sum(vote["preference"] is not None for vote in votes) for votes in by_order.values()
     )
@@ -177,7 +177,7 @@ def order_sums(votes: Sequence[Vote]) -> dict[str, float]:
 
 
 def divided(by_order: Mapping[Order, Sequence[Vote]]) -> list[Failure]:
-    """Return a failure for every role whose samples in an order are even."""
+    """A failure for every role whose samples in an order are even."""
     failures: list[Failure] = []
     for order, votes in by_order.items():
         detail = f"as many samples for A as for B ({ORDER_NAMES[order]}): the role has no vote"
@@ -250,7 +250,7 @@ def _rationale(preference: Preference, sums: Mapping[str, float], votes: Sequenc
 
 
 def norm(sums: Mapping[str, float], votes: Sequence[Vote]) -> float | None:
-    """Return the sum for A over the number of valid votes; None if there are none."""
+    """The sum for A over the number of valid votes; None if there are none."""
     valid = sum(vote["preference"] is not None for vote in votes)
     return sums["A"] / valid if valid else None
 
@@ -286,7 +286,7 @@ def is_open(
 def _ends(
     by_order: Mapping[Order, Sequence[Vote]], rule: OrderRule, remaining: int
 ) -> set[Preference]:
-    """Return the verdicts if all votes that remain in an order weigh one and go to one side."""
+    """The verdicts if all votes that remain in an order weigh one and go to one side."""
     sums = [order_sums(votes) for votes in by_order.values()]
     ways = product(*[[s["A"] - s["B"] + way * remaining for way in (-1, 1)] for s in sums])
     if rule not in {"strict", "lenient"}:

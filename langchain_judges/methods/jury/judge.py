@@ -57,7 +57,7 @@ def _weights(
 
 
 def _grades(members: Sequence[ensemble.Member]) -> tuple[float, ...]:
-    """Return the labels of judges of single texts; none where a label is a text."""
+    """The labels of judges of single texts; none where a label is a text."""
     labels: set[Label] = set()
     for member in members:
         labels.update((metadata_of(member.judge).get("options") or {}).get("labels") or (0, 1))
@@ -67,7 +67,7 @@ def _grades(members: Sequence[ensemble.Member]) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class JurySteps:
-    """What each node does."""
+    """The steps of the graph."""
 
     options: Jury
     members: tuple[ensemble.Member, ...]
@@ -101,7 +101,7 @@ class JurySteps:
 
 
 def build(options: Jury, members: MembersLike) -> CombinedGraph:
-    """Return the judge."""
+    """The judge."""
     return _jury(options.without_shared(), ensemble.read_members(options, members))
 
 

@@ -95,7 +95,7 @@ class Jury(Combination):
 
 @dataclass(frozen=True)
 class Ballots:
-    """What the members said, and how it is combined."""
+    """The opinions of the members, and the rule that combines them."""
 
     opinions: Sequence[Opinion]
     weights: Mapping[str, float]
@@ -108,27 +108,27 @@ class Ballots:
         return [each for each in self.opinions if verdict.decision(each) is not None]
 
     def mean(self, value: Callable[[Opinion], float]) -> float:
-        """Return the mean over the valid opinions, by weight."""
+        """The mean over the valid opinions, by weight."""
         weights = [self.weights[each["member"]] for each in self.valid]
         parts = zip(weights, self.valid, strict=True)
         return fsum(weight * value(each) for weight, each in parts) / fsum(weights)
 
     def majority(self) -> Any:
-        """Return what members of more than half of all weight say; None: there is no such."""
+        """The answer of members of more than half of all weight; None: there is none."""
         half = self.weight_of(self.opinions) / 2
         answers = {verdict.decision(each) for each in self.valid}
         return next((a for a in answers if self.weight_of(self.saying(a)) > half), None)
 
     def saying(self, answer: object) -> list[Opinion]:
-        """Return the opinions with an answer."""
+        """The opinions with an answer."""
         return [each for each in self.valid if verdict.decision(each) == answer]
 
     def weight_of(self, opinions: Sequence[Opinion]) -> float:
-        """Return how much some members weigh together."""
+        """The weight of some members together."""
         return fsum(self.weights[each["member"]] for each in opinions)
 
     def agreement(self, answer: object) -> float:
-        """Return the share of all members, by weight, that say what the verdict says.
+        """The share of all members, by weight, that say what the verdict says.
 
         A tie that comes of two orders that disagree agrees with nobody: it is no judgment that
         the texts are equal.
@@ -178,7 +178,7 @@ class Ballots:
 
 
 def pair_verdict(ballots: Ballots, account: Account) -> verdict.Verdict:
-    """Return the verdict on a pair."""
+    """The verdict on a pair."""
     if ballots.lost:
         return verdict.not_judged(**account.booked, rationale=ballots.lost)
     preference: verdict.Preference | None
@@ -216,7 +216,7 @@ def label_verdict(
     grades: Sequence[float],
     account: Account,
 ) -> verdict.LabelVerdict:
-    """Return the verdict on one text.
+    """The verdict on one text.
 
     Args:
         ballots: What the members said.
@@ -251,7 +251,7 @@ def label_verdict(
 
 
 def _item_score(grades: Sequence[float], by_mean: bool, opinion: Opinion) -> float:
-    """Return where a member's label stands from 0, the lowest, to 1; or its score."""
+    """Where a member's label stands from 0, the lowest, to 1; or its score."""
     if by_mean and opinion["score"] is not None:
         return opinion["score"]
     return (float(verdict.decision(opinion)) - grades[0]) / (grades[-1] - grades[0])

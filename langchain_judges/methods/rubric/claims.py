@@ -97,7 +97,7 @@ class RubricSteps(ItemSteps):
     options: LabelOptions
 
     def marks(self) -> dict[str, object]:
-        """What a name or a file says of the criteria."""
+        """The criteria that a name or a file stands for."""
         return self.options.marks()
 
     def check(self, item: Item) -> None:
@@ -105,7 +105,7 @@ class RubricSteps(ItemSteps):
         self.options.check(item)
 
     def lacking(self, item: Item) -> str:
-        """Return what an item lacks of what its rubric is about; empty: nothing."""
+        """The lack of what the rubric of an item is about; empty: none."""
         return self.options.lacking(item)
 
 
@@ -211,7 +211,7 @@ class ClaimSteps(RubricSteps):
         return "expected" in self.options.rubric_of(item).needs
 
     def _item(self, state: ClaimState) -> Item:
-        """Return the item with the text alone that its claims are checked against."""
+        """The item with the text alone that its claims are checked against."""
         item = item_of(state)
         if self._compares(item):
             item.pop("source", None)
@@ -222,7 +222,7 @@ class ClaimSteps(RubricSteps):
 
 @cache
 def split_shape(compares: bool) -> type[BaseModel]:
-    """Return the shape of the claims of the response, and of the expected answer if asked."""
+    """The shape of the claims of the response, and of the expected answer if asked."""
     claims = Annotated[list[str], Field(json_schema_extra={"maxItems": MOST_CLAIMS})]
     sides = [side.field for side in _SIDES.values()]
     return shape_of("Claims", dict.fromkeys(sides if compares else sides[:1], claims))
@@ -230,12 +230,12 @@ def split_shape(compares: bool) -> type[BaseModel]:
 
 @cache
 def check_shape(names: tuple[str, ...], explain: Explain) -> type[BaseModel]:
-    """Return the shape of a label, 0 or 1, for every claim: one property each, all required."""
+    """The shape of a label, 0 or 1, for every claim: one property each, all required."""
     return shape_of("Checked", dict.fromkeys(names, replies.label_shape((0, 1), explain)))
 
 
 def _names(claims: Sequence[Claim]) -> list[str]:
-    """Return what a prompt calls each claim, such as `claim_1` and `expected_1`."""
+    """The name of each claim in a prompt, such as `claim_1` and `expected_1`."""
     counts = {side: sum(claim["of"] == side for claim in claims) for side in _SIDES}
     return [f"{_SIDES[of].unit}_{n}" for of in counts for n in range(1, counts[of] + 1)]
 
@@ -245,7 +245,7 @@ def claims_verdict(
     sides: Sequence[ClaimSide],
     account: Account,
 ) -> tuple[LabelVerdict, list[replies.CriterionScore]]:
-    """Return the verdict on the claims of a text, and its precision and recall.
+    """The verdict on the claims of a text, and its precision and recall.
 
     With the claims of one side the score is their precision; with those of both it is F1. A
     response without claims has no precision, and none of the expected claims: its score is 0
@@ -289,7 +289,7 @@ _NOTHING = "states nothing that can be checked"
 
 
 def _share(claims: Sequence[Claim], side: ClaimSide, compares: bool) -> replies.CriterionScore:
-    """Return the share of the claims of one side that hold, and which do not."""
+    """The share of the claims of one side that hold, and which do not."""
     labels = [claim["supported"] for claim in claims if claim["supported"] is not None]
     share = sum(labels) / len(labels) if labels else None
     basis = "the expected answer" if compares else "the source"

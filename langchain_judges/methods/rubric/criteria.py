@@ -39,7 +39,7 @@ to what each means"
 
 
 def read_labels(labels: object) -> tuple[Label, ...] | dict[Label, str]:
-    """Return at least two labels, all numbers or all texts, or each with its meaning.
+    """At least two labels, all numbers or all texts, or each with its meaning.
 
     The keys of a JSON object are texts: where all of them spell numbers, they are numbers.
 
@@ -146,14 +146,14 @@ class Criterion(Options):
 
     @property
     def names(self) -> tuple[Label, ...]:
-        """What may be said of it, from lowest to highest."""
+        """Its labels, from lowest to highest."""
         if self.scale:
             return tuple(range(self.scale[0], self.scale[1] + 1))
         return tuple(self.labels or (0, 1))
 
     @property
     def meanings(self) -> Mapping[Label, str]:
-        """What some of its labels mean."""
+        """The meanings of some of its labels."""
         if isinstance(self.labels, Mapping):
             return {label: meaning for label, meaning in self.labels.items() if meaning}
         is_question = (self.description or self.name).rstrip().endswith("?")
@@ -167,7 +167,7 @@ class Criterion(Options):
         return not isinstance(self.names[0], str)
 
     def position(self, label: Label) -> float:
-        """Return where a label stands between the lowest, 0, and the highest, 1.
+        """Where a label stands between the lowest, 0, and the highest, 1.
 
         Numbers stand where they are on their scale, words at even distances.
 
@@ -188,7 +188,7 @@ class Criterion(Options):
         return self.position(label) >= self.position(self.least)
 
     def with_labels(self, labels: LabelsLike) -> Criterion:
-        """Return the criterion with these labels, unless it has its own."""
+        """The criterion with these labels, unless it has its own."""
         if self.labels or self.scale:
             return self
         return Criterion(**{**dict(self), "labels": labels})
@@ -201,7 +201,7 @@ RubricLike = CriterionLike | Sequence[CriterionLike]
 
 
 def read_rubric(rubric: RubricLike) -> tuple[Criterion, ...]:
-    """Return the criteria of a caller.
+    """The criteria of a caller.
 
     A text is one criterion, named `rubric`; the criteria of a list are named each by itself;
     a mapping is a criterion by its fields where it has a `name`, else names to descriptions.
@@ -297,7 +297,7 @@ _LOADER = type("Loader", (_SAFE_LOADER,), {"yaml_implicit_resolvers": _RESOLVERS
 
 
 def load_rubric(path: str | PathLike[str]) -> Rubric:
-    """Return the rubric in a YAML or JSON file.
+    """The rubric in a YAML or JSON file.
 
     The file holds a list of criteria, a mapping of names to descriptions, or a mapping with
     `criteria` and, as one likes, `steps`, `needs` and `about`.
@@ -328,7 +328,7 @@ def _read(text: str) -> Rubric:
 
 @cache
 def ready_rubrics() -> Mapping[str, Rubric]:
-    """Return the rubrics of the package by name."""
+    """The rubrics of the package by name."""
     return {name: _read(_text_of(name)) for name in ready_names()}
 
 
@@ -338,13 +338,13 @@ def _text_of(name: str) -> str:
 
 @cache
 def ready_names() -> tuple[str, ...]:
-    """Return the names of the rubrics of the package."""
+    """The names of the rubrics of the package."""
     names = [file.name for file in _FOLDER.iterdir()]
     return tuple(sorted(n.removesuffix(".yaml") for n in names if n.endswith(".yaml")))
 
 
 def ready_text(name: str) -> str | None:
-    """Return the file of the ready rubric of a name; None if there is none."""
+    """The file of the ready rubric of a name; None if there is none."""
     return _text_of(name) if name in ready_names() else None
 
 

@@ -46,7 +46,7 @@ class ShownExample(Example):
 def case(
     record: Item | Example | ShownExample, options: LabelOptions, also: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Return an item, or an example, as a prompt shows it.
+    """An item, or an example, as a prompt shows it.
 
     Args:
         record: The item or example.
@@ -64,7 +64,7 @@ def case(
 
 
 def shaped_as(item: Item, example: Example) -> Example | ShownExample:
-    """Return an example with its task and source apart, as the item has them.
+    """An example with its task and source apart, as the item has them.
 
     A memory keeps the source of an item behind its task.
     """
@@ -119,7 +119,7 @@ class LabelSteps(RubricSteps):
         }
 
     def criteria(self, item: Item) -> tuple[Criterion, ...]:
-        """Return the criteria that an item is judged by."""
+        """The criteria that an item is judged by."""
         return self.options.rubric_of(item).criteria
 
     async def evaluate(self, state: replies.RubricState, account: Account) -> Update:
@@ -132,7 +132,7 @@ class LabelSteps(RubricSteps):
     async def _labelled(
         self, criteria: Sequence[Criterion], state: replies.RubricState, account: Account
     ) -> list[replies.CriterionScore]:
-        """What one call finds by each criterion that can be read."""
+        """The findings of one call by each criterion that can be read."""
         item, subscores = items.item_of(state), list[replies.CriterionScore]()
         name = criteria[0].name if self.options.asks_each else str(item.get("id") or "")
         variables = self._variables(criteria, item, state)
@@ -197,7 +197,7 @@ class LabelSteps(RubricSteps):
         return {"verdict": {**verdict, "recalled": recalled}, "subscores": subscores}
 
     def fitting(self, item: Item, recalled: Recalled) -> list[Example]:
-        """Return the examples that can be shown."""
+        """The examples that can be shown."""
         if self._is_whole(item):
             return super().fitting(item, recalled)
         recaller, names = self.recaller, set(map(str, self.criteria(item)[0].names))
@@ -238,11 +238,11 @@ class LabelSteps(RubricSteps):
         )
 
     def _names(self, criterion: Criterion) -> tuple[Label, ...]:
-        """Return what may be said of a criterion: a label, or that nobody can tell."""
+        """The answers to a criterion: its labels, and that nobody can tell."""
         return (*criterion.names, *([texts.CANNOT_ASSESS] if self.options.abstain else []))
 
     def _criteria_words(self, criteria: Sequence[Criterion]) -> dict[str, str]:
-        """Return what a prompt says of criteria: of one, the same for all items of a kind."""
+        """The words of a prompt on criteria: of one, the same for all items of a kind."""
         if len(criteria) > 1:
             return {"criteria": f"\n\n{texts.listed_criteria(criteria)}"}
         words = texts.ONE.format(criterion=texts.criterion_words(criteria[0]))
@@ -254,11 +254,11 @@ class LabelSteps(RubricSteps):
         return texts.numbered_steps(steps if "steps" in self.options.shown else (), note)
 
     def _is_whole(self, item: Item) -> bool:
-        """Return whether a label of a person is of more than one criterion."""
+        """Whether a label of a person is of more than one criterion."""
         return len(self.criteria(item)) > 1
 
     def _in_turns(self, item: Item) -> bool:
-        """Return whether examples stand as earlier turns, as in the paper.
+        """Whether examples stand as earlier turns, as in the paper.
 
         Where a reason is asked, what the audit found is said by the user: as a reply of the
         judge it would become the reason that the judge gives next.
@@ -266,7 +266,7 @@ class LabelSteps(RubricSteps):
         return self.options.explain == "none" and not self._is_whole(item)
 
     def _turns(self, item: Item, examples: Sequence[Example]) -> list[BaseMessage]:
-        """Return each example as the two turns it would have been."""
+        """Each example as the two turns it would have been."""
         prompt = self.context.prompts[
             "example" if "task" in self.options.shown else "answer_example"
         ]
@@ -282,13 +282,13 @@ class LabelSteps(RubricSteps):
         ]
 
     def _length(self, item: Item, example: Example) -> int:
-        """Return the characters that an example takes."""
+        """The characters that an example takes."""
         if self._in_turns(item):
             return sum(len(turn.text) for turn in self._turns(item, [example]))
         return length_of(example)
 
     def _room(self, item: Item, recaller: Recaller) -> float:
-        """Return how many characters of examples fit beside the item."""
+        """The characters of examples that fit beside the item."""
         budget = recaller.memory.budget
         most = float("inf") if budget is None else budget
         context = self.context.adapters["evaluate"].context

@@ -33,7 +33,7 @@ BASES: Mapping[str, str] = {"expected": "correctness", "source": "groundedness"}
 
 
 class LabelOptions(LookupOptions):
-    """What the judges that label one text have in common.
+    """The options of judges that label one text.
 
     Attributes:
         steps: How to judge, step by step; default the rubric's own steps.
@@ -68,7 +68,7 @@ class LabelOptions(LookupOptions):
 
     @property
     def shown(self) -> frozenset[str]:
-        """What a prompt shows beside the response; the paper's prompts show no task."""
+        """The parts of a prompt beside the response; the paper's prompts show no task."""
         return frozenset({"task", "criteria", "steps"})
 
     @property
@@ -93,7 +93,7 @@ class LabelOptions(LookupOptions):
 
     @abstractmethod
     def marks(self) -> dict[str, Any]:
-        """What decides verdicts beside the options."""
+        """Plain data that decides verdicts, beside the options."""
 
     @property
     def needs_source(self) -> bool:
@@ -107,7 +107,7 @@ class LabelOptions(LookupOptions):
         return self.own_rubric is not None and self.own_rubric.judges == "source"
 
     def given(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a row as this judge takes it: what is judged as its output."""
+        """A row as this judge takes it: what is judged as its output."""
         if self.needs_source and not row.get("rubric"):
             read = plain_row(row)
             source = read.get("source") or read.get(OF_OUTPUT)
@@ -129,7 +129,7 @@ class LabelOptions(LookupOptions):
         return {**row, "input": [*asked, *before], "output": last}
 
     def rubric_of(self, item: Mapping[str, object]) -> rubrics.Rubric:
-        """Return what an item is judged by: its own rubric, the judge's, or what fits it.
+        """The rubric of an item: its own, the judge's, or what fits it.
 
         Raises:
             InputError: There is nothing to judge by.
@@ -156,7 +156,7 @@ class LabelOptions(LookupOptions):
         self.rubric_of(item)
 
     def lacking(self, item: Mapping[str, object]) -> str:
-        """Return what an item lacks of what its rubric is about; empty: nothing."""
+        """The lack of what the rubric of an item is about; empty: none."""
         rubric = self.rubric_of(item)
         if rubric.judges == "source" and item.get("output") == NOTHING_FOUND:
             return lacking({**item, "source": None}, ["source"])
@@ -164,7 +164,7 @@ class LabelOptions(LookupOptions):
 
     @property
     def human_labels(self) -> tuple[Label, ...]:
-        """What people's labels of a text may be; empty: anything, where there is a total."""
+        """The labels that people may give a text; empty: any, where there is a total."""
         rubric = self.own_rubric
         if rubric is None:
             return tuple(self.own_labels or (0, 1))
@@ -185,7 +185,7 @@ class LabelOptions(LookupOptions):
 
 
 def _rubric_of_row(own: Any, labels: rubrics.LabelsLike | None) -> rubrics.Rubric:
-    """Return the criteria of one row.
+    """The criteria of one row.
 
     Raises:
         InputError: They are none.
@@ -202,7 +202,7 @@ def _rubric_of_row(own: Any, labels: rubrics.LabelsLike | None) -> rubrics.Rubri
 
 
 def _counting(rubric: rubrics.Rubric, item: Mapping[str, object]) -> rubrics.Rubric:
-    """Return a rubric whose scale counts documents with one that ends at their number."""
+    """A rubric whose scale counts documents with one that ends at their number."""
     number = documents_in(str(item.get("output"))) if rubric.counts else 0
     ends = rubric.criteria[0].scale
     if not ends or not 0 < number < ends[1]:
@@ -214,7 +214,7 @@ def _counting(rubric: rubrics.Rubric, item: Mapping[str, object]) -> rubrics.Rub
 
 
 def rubric_of_text(text: str, labels: rubrics.LabelsLike | None) -> rubrics.Rubric:
-    """Return the ready rubric of a name, or a text as a rubric of one criterion.
+    """The ready rubric of a name, or a text as a rubric of one criterion.
 
     Args:
         text: The name, or what is judged.
@@ -365,7 +365,7 @@ class RubricOptions(LabelOptions):
 
     @property
     def human_labels(self) -> tuple[Label, ...]:
-        """What people's labels of a text may be; empty: anything, where there is a total."""
+        """The labels that people may give a text; empty: any, where there is a total."""
         return () if self.claims else super().human_labels
 
     @property
@@ -396,13 +396,13 @@ class RubricOptions(LabelOptions):
         return len(self.own_rubric.criteria) if self.own_rubric else 1
 
     def calls(self) -> int:
-        """Return the calls for one item, excluding repairs."""
+        """The calls for one item, excluding repairs."""
         if self.claims:
             return self.lookup_rounds + 2
         return self.lookup_rounds + (self._most if self.each else 1)
 
     def marks(self) -> dict[str, Any]:
-        """Return what decides verdicts beside the options: what a name or a file says."""
+        """Plain data that decides verdicts, beside the options: what a name or a file says."""
         if self.own_rubric is None:
             return {}
         labels = self.human_labels or (0, 1)
@@ -410,7 +410,7 @@ class RubricOptions(LabelOptions):
 
 
 def _can_split(rubric: rubrics.Rubric) -> bool:
-    """Return whether a rubric can be judged claim by claim: correctness or groundedness."""
+    """Whether a rubric can be judged claim by claim: correctness or groundedness."""
     bases = [BASES.get(need) for need in rubric.needs]
     return len(rubric.criteria) == 1 and rubric.criteria[0].name in bases
 

@@ -152,7 +152,7 @@ _UNNAMED = "rubric"
 
 
 def label_words(criterion: Criterion) -> str:
-    """Return the labels as a prompt names them, with what they mean.
+    """The labels as a prompt names them, with what they mean.
 
     >>> label_words(Criterion(name="Tone", labels=["rude", "neutral", "polite"]))
     'rude, neutral or polite (from rude, the lowest, to polite, the highest)'
@@ -178,7 +178,7 @@ def _between(names: Sequence[str], meanings: Mapping[Label, str]) -> str:
 
 
 def criterion_words(criterion: Criterion) -> str:
-    """Return what is judged, where it is asked alone."""
+    """The words on what is judged, where it is asked alone."""
     name, description = criterion.name, criterion.description
     if name.casefold() == _UNNAMED and description:
         return description
@@ -186,7 +186,7 @@ def criterion_words(criterion: Criterion) -> str:
 
 
 def listed_criteria(criteria: Sequence[Criterion]) -> str:
-    """Return several criteria as one prompt lists them."""
+    """Several criteria as one prompt lists them."""
     return "\n\n".join(
         LISTED.format(
             number=number,
@@ -199,6 +199,6 @@ def listed_criteria(criteria: Sequence[Criterion]) -> str:
 
 
 def numbered_steps(steps: Sequence[str], note: str) -> str:
-    """Return how to judge, step by step, and a note on the examples that are shown."""
+    """The steps by which to judge, and a note on the examples that are shown."""
     lines = [f"{number}. {step}" for number, step in enumerate(steps, 1)]
     return "".join(f"\n\n{part}" for part in ("\n".join(lines), note) if part)

@@ -21,7 +21,7 @@ from langchain_judges.verdict import ConfidenceSource, Label
 
 
 class CriterionScore(TypedDict):
-    """What was found by one criterion.
+    """The finding by one criterion.
 
     Attributes:
         label: None: not judged by it, see the verdict's failures.
@@ -51,7 +51,7 @@ class RubricState(ItemState, LookupState, total=False):
 
 
 def label_shape(labels: Sequence[Label], explain: Explain) -> type[BaseModel]:
-    """Return the shape of a reply: one of the labels as a text, and the reason.
+    """The shape of a reply: one of the labels as a text, and the reason.
 
     A label that is itself a number may be written as one.
     """
@@ -79,13 +79,13 @@ def _label_shape(
 
 
 def units_of(criteria: Sequence[Criterion]) -> list[str]:
-    """Return what a reply calls each criterion; of one the reply is its own: an empty name."""
+    """The name of each criterion in a reply; of one the reply is its own: an empty name."""
     several = len(criteria) > 1
     return [f"criterion_{number}" if several else "" for number in range(1, len(criteria) + 1)]
 
 
 def labels_shape(labels: Mapping[str, Sequence[Label]], explain: Explain) -> type[BaseModel]:
-    """Return the shape of the labels by several criteria, all required.
+    """The shape of the labels by several criteria, all required.
 
     Args:
         labels: What may be said by each, by what a reply calls it.
@@ -96,7 +96,7 @@ def labels_shape(labels: Mapping[str, Sequence[Label]], explain: Explain) -> typ
 
 
 def distinct_lines(texts: Iterable[str]) -> list[str]:
-    """Return the texts on a line each, the first of those that differ in case alone."""
+    """The texts on a line each, the first of those that differ in case alone."""
     lines = [" ".join(text.split()) for text in texts]
     by_form: dict[str, str] = {}
     for line in filter(None, lines):
@@ -111,7 +111,7 @@ def parse_label(text: str, labels: Sequence[Label]) -> dict[str, str] | None:
 
 
 def _spoken(text: str, labels: Sequence[Label]) -> reply_text.SpokenLabel | None:
-    """Return the label in the fields of a reply, or that is all of it."""
+    """The label in the fields of a reply, or that is all of it."""
     forms = reply_text.LabelForms(
         fields=("label", "verdict", "score", "grade"),
         nouns=(),
@@ -123,7 +123,7 @@ def _spoken(text: str, labels: Sequence[Label]) -> reply_text.SpokenLabel | None
 def label_probabilities(
     message: AIMessage, data: Mapping[str, Any], labels: Sequence[Label], unit: str = ""
 ) -> dict[str, float]:
-    """Return the probability of each label, by the tokens that begin the label.
+    """The probability of each label, by the tokens that begin the label.
 
     The probabilities of the alternatives that begin a label are summed and made to add up to
     one over all labels, for the rest is not among the allowed replies. Without alternatives
@@ -168,7 +168,7 @@ def label_probabilities(
 def parts_probabilities(
     message: AIMessage, data: Mapping[str, Any], labels: Mapping[str, Sequence[Label]]
 ) -> dict[str, dict[str, float]]:
-    """Return the probabilities of the labels of each part, as `label_probabilities` does.
+    """The probabilities of the labels of each part, as `label_probabilities` does.
 
     Args:
         message: The reply.
@@ -181,7 +181,7 @@ def parts_probabilities(
 
 
 def _start_of(text: str, data: Mapping[str, Any], unit: str) -> int:
-    """Return the character at which the label stands in the reply; -1: nobody knows."""
+    """The character at which the label stands in the reply; -1: nobody knows."""
     span = reply_text.json_spans(text).get((unit, "label") if unit else ("label",))
     reported = str((data[unit] if unit else data)["label"])
     if span:
@@ -191,7 +191,7 @@ def _start_of(text: str, data: Mapping[str, Any], unit: str) -> int:
 
 
 def _begins(token: str, before: str, names: Sequence[str]) -> str | None:
-    """Return the one label that a token begins, or that begins it; None if not just one."""
+    """The one label that a token begins, or that begins it; None if not just one."""
     if not token.startswith(before):
         return None
     part = re.match(r"[\w.+-]*", token[len(before) :].lstrip(' "'))

@@ -16,7 +16,7 @@ def subscore(
     answer: Mapping[str, object] | None,
     probabilities: Mapping[str, float],
 ) -> CriterionScore:
-    """Return what was found by one criterion.
+    """The finding by one criterion.
 
     Args:
         criterion: The criterion.
@@ -48,7 +48,7 @@ def subscore(
 
 
 def _of_labels(criterion: Criterion, probabilities: Mapping[str, float]) -> dict[str, float]:
-    """Return the probabilities of the criterion's labels, given that it has one of them."""
+    """The probabilities of the criterion's labels, given that it has one of them."""
     known = {str(name): probabilities.get(str(name)) for name in criterion.names}
     listed = {name: chance for name, chance in known.items() if chance is not None}
     if len(listed) == len(probabilities):
@@ -58,7 +58,7 @@ def _of_labels(criterion: Criterion, probabilities: Mapping[str, float]) -> dict
 
 
 def one_verdict(part: CriterionScore, account: Account, recalled: list[str]) -> LabelVerdict:
-    """Return the verdict of a rubric with one criterion: its label and its score."""
+    """The verdict of a rubric with one criterion: its label and its score."""
     if part["label"] is None:
         why = f"Cannot be assessed. {part['reason']}" if part["reason"] else ""
         return {**not_labelled(**account.booked, rationale=why), "recalled": recalled}
@@ -80,7 +80,7 @@ def total_verdict(
     least: int,
     account: Account,
 ) -> LabelVerdict:
-    """Return the verdict of a rubric with several criteria.
+    """The verdict of a rubric with several criteria.
 
     Its label and its score are the mean of the scores, weighed; 0 where a required criterion
     does not hold. Its confidence is how probable it is that all labels that decide it are

@@ -25,7 +25,7 @@ _ARTICLES = {"the", "a", "an"}
 
 
 def normal_form(phrase: str) -> str:
-    """Return a phrase in lower case, without articles and punctuation, in the singular.
+    """A phrase in lower case, without articles and punctuation, in the singular.
 
     >>> normal_form("The main Arguments.")
     'main argument'
@@ -48,7 +48,7 @@ def _singular(word: str) -> str:
 
 
 def distinct(phrases: Iterable[str], most: int | None = None) -> list[str]:
-    """Return the phrases on one line each, the first of every normal form.
+    """The phrases on one line each, the first of every normal form.
 
     Numbers and bullets before a phrase are dropped; what is longer than eighty characters
     is no phrase, and is cut.
@@ -63,7 +63,7 @@ def distinct(phrases: Iterable[str], most: int | None = None) -> list[str]:
 
 
 def by_frequency(lists: Iterable[Sequence[str]]) -> list[str]:
-    """Return every phrase once: those of most lists first, of equals those named earlier.
+    """Every phrase once: those of most lists first, of equals those named earlier.
 
     Args:
         lists: Phrases, in each list the best first.
@@ -131,7 +131,7 @@ def load_aspects(path: str | os.PathLike[str]) -> AspectSet:
 
 
 def _phrases(value: object) -> tuple[str, ...]:
-    """Return a list of phrases, each meaning once; empty for anything else."""
+    """A list of phrases, each meaning once; empty for anything else."""
     texts = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
     usable = all(isinstance(each, str) and distinct([each]) for each in texts)
     return tuple(distinct(texts)) if usable else ()
@@ -140,7 +140,7 @@ def _phrases(value: object) -> tuple[str, ...]:
 def read_aspects(
     aspects: AspectsLike | None,
 ) -> tuple[tuple[str, ...], Mapping[str, object] | None]:
-    """Return the aspects, each meaning once, and where learned ones came from.
+    """The aspects, each meaning once, and where learned ones came from.
 
     Raises:
         OptionError: They are of another type or empty, or there is no such file.

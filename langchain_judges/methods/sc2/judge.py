@@ -104,7 +104,7 @@ class SC2Steps(PairSteps):
 
     @cached_property
     def _table_question(self) -> Question:
-        """What one table is asked by; its shape is replaced by that of the pair's aspects."""
+        """The question of one table; its shape is replaced by that of the pair's aspects."""
         shares = self.options.samples > 1
         return self.context.question(
             "table", replies.Aspects, label="{unit}", sampled=True, shares_material=shares
@@ -251,7 +251,7 @@ class SC2Steps(PairSteps):
     def _material(
         self, pair: ShownPair, order: Order, *, prefers: bool = False
     ) -> dict[str, object]:
-        """Return the variables of a prompt that shows request and texts.
+        """The variables of a prompt that shows request and texts.
 
         What the memory recalled and a known good answer are shown to steps that prefer.
         """
@@ -261,7 +261,7 @@ class SC2Steps(PairSteps):
         return {**variables, "reference": "", **(behind if prefers else {"shared": ""})}
 
     def _chance(self, pair: Pair) -> str:
-        """Return what coins hang on: the judge's seed and the pair, whichever text is A."""
+        """The seed of coins: that of the judge and the pair, whichever text is A."""
         sides = judged(pair["output_a"]), judged(pair["output_b"])
         return f"{self.options.seed}:{digest(transcript(pair['input']), *sides)[:10]}"
 

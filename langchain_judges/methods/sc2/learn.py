@@ -52,7 +52,7 @@ class Passage(NamedTuple):
 
 
 def read_corpus(texts: Iterable[TextLike]) -> list[Passage]:
-    """Return requests and texts; a pair gives two, a plain text has no request.
+    """Requests and texts; a pair gives two, a plain text has no request.
 
     Raises:
         InputError: A text is none.
@@ -84,13 +84,13 @@ def _passages(text: TextLike) -> list[Passage]:
 
 
 def corpus_hash(corpus: Sequence[Passage]) -> str:
-    """Return a hash of the texts of a corpus, in their order."""
+    """A hash of the texts of a corpus, in their order."""
     data = json.dumps(corpus, ensure_ascii=True)
     return hashlib.sha256(data.encode()).hexdigest()[:16]
 
 
 class LearnOptions(AskingOptions):
-    """How aspects are learned from a corpus.
+    """The options of learning aspects from a corpus.
 
     Attributes:
         n: Aspects wanted.
@@ -108,7 +108,7 @@ class LearnOptions(AskingOptions):
 
     @property
     def shared(self) -> dict[str, str]:
-        """What the prompts of both steps say."""
+        """The words that both prompts share."""
         return {
             "question": read_task(self.task)["question"],
             "instructions": instructions_block(self.instructions),
@@ -232,7 +232,7 @@ async def _merge(question: Question, phrases: Sequence[str], options: LearnOptio
 
 
 def _too_few(merged: Reply, n: int) -> list[Failure]:
-    """Return what is said where merging came to fewer aspects; the most frequent fill up."""
+    """The failure of merging to fewer aspects; the most frequent fill up."""
     found = len(aspects.distinct((merged.data or {}).values()))
     if not merged.data or found >= n:
         return []

@@ -22,7 +22,7 @@ from langchain_judges.orders import OrderRule
 
 
 def _plain_aspects(aspects: AspectsLike | None) -> object:
-    """Return aspects without their file: a list, or learned ones with where they come from."""
+    """Aspects without their file: a list, or learned ones with where they come from."""
     phrases, learned = read_aspects(aspects)
     return phrases or None if learned is None else {"aspects": list(phrases), **learned}
 
@@ -129,27 +129,27 @@ class SC2(FewShot, Worded):
 
     @property
     def aim(self) -> Task:
-        """What the preference is about."""
+        """The task of the preference."""
         name = self.task if isinstance(self.task, str) else "own"
         return worded(name, read_task(self.task), self.wording)
 
     @property
     def tables(self) -> int:
-        """How many tables are sampled; `random` needs only the one it draws."""
+        """The number of tables; `random` needs only the one it draws."""
         return 1 if self.inference == "random" else self.samples
 
     @property
     def proposals(self) -> int:
-        """How many online samples name aspects."""
+        """The number of online samples that name aspects."""
         return 0 if self.aspects else self.aspect_samples
 
     @property
     def comparisons(self) -> int:
-        """How many comparisons the search takes at most."""
+        """The most comparisons of the search."""
         return most_comparisons(self.inference, self.samples)
 
     def calls(self) -> int:
-        """Return the calls for one pair, excluding repairs.
+        """The calls for one pair, excluding repairs.
 
         With m online samples, C tables and a tournament that is m + 2C: C tables, C - 1
         comparisons and a preference.
@@ -157,5 +157,5 @@ class SC2(FewShot, Worded):
         return self.proposals + self.tables + self.comparisons + len(self.order_list)
 
     def branches(self) -> int:
-        """Return the most calls that are in flight at the same time."""
+        """The most calls that are in flight at the same time."""
         return max(self.proposals, self.tables, self.comparisons, len(self.order_list))

@@ -77,7 +77,7 @@ class TableMatch(TypedDict):
 
 
 class Comparisons(TypedDict):
-    """What the search for the best table took.
+    """The cost of the search for the best table.
 
     Attributes:
         spent: Comparisons asked of the comparator.
@@ -89,7 +89,7 @@ class Comparisons(TypedDict):
 
 
 class PreferenceReply(TypedDict):
-    """What one preference call said, by identity of the texts.
+    """The reply of one preference call, by identity of the texts.
 
     Attributes:
         probability: Of the label's own tokens, where log-probabilities came.
@@ -130,7 +130,7 @@ class Aspects(BaseModel):
 
 @cache
 def aspects_shape(n: int) -> type[Aspects]:
-    """Return the shape of a reply that names at most n aspects."""
+    """The shape of a reply that names at most n aspects."""
     most = Field(min_length=1, json_schema_extra={"maxItems": n})
     return create_model("Aspects", __base__=Aspects, aspects=(Phrases, most))
 
@@ -162,7 +162,7 @@ class Preferred(BaseModel):
 
 
 def aspect_names(n: int) -> list[str]:
-    """Return what a reply calls each of n aspects, or its row."""
+    """The name of each of n aspects, or its row, in a reply."""
     return [f"aspect_{number}" for number in range(1, n + 1)]
 
 
@@ -170,7 +170,7 @@ def aspect_names(n: int) -> list[str]:
 def table_shapes(
     n: int, text_limit: int | None = None
 ) -> tuple[type[BaseModel], type[BaseModel]]:
-    """Return the shape of a table of n rows, and one that saves what rows there are.
+    """The shape of a table of n rows, and one that saves what rows there are.
 
     Args:
         n: Rows.
@@ -187,7 +187,7 @@ def table_shapes(
 
 
 def merged_shape(n: int) -> type[BaseModel]:
-    """Return the shape of exactly n aspects."""
+    """The shape of exactly n aspects."""
     phrase = Annotated[str, Field(min_length=1, json_schema_extra={"maxLength": 40})]
     return shape_of("Merged", dict.fromkeys(aspect_names(n), phrase))
 
@@ -202,5 +202,5 @@ FORCED = 0.51
 
 
 def label_weight(probability: float | None) -> float:
-    """Return how much a label counts that was chosen of two: 1 where nothing is known."""
+    """The weight of a label that was chosen of two: 1 where nothing is known."""
     return 1.0 if probability is None else max(FORCED, min(1.0, probability))

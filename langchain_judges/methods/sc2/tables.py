@@ -24,7 +24,7 @@ MOST_CHARACTERS = 800
 
 
 def read_rows(data: Mapping[str, object], aspects: Sequence[str]) -> list[TableRow]:
-    """Return one row for each aspect, in their order; cells that are missing say nothing.
+    """One row for each aspect, in their order; cells that are missing say nothing.
 
     Tables are asked with A in the first slot, so slots and identities agree here.
     """
@@ -38,7 +38,7 @@ def read_rows(data: Mapping[str, object], aspects: Sequence[str]) -> list[TableR
 
 
 def silent_rows(rows: Sequence[TableRow]) -> list[str]:
-    """Return the aspects whose row says nothing at all."""
+    """The aspects whose row says nothing at all."""
     return [row["aspect"] for row in rows if set(_cells_of(row)) == {NOTHING}]
 
 
@@ -96,7 +96,7 @@ def render_table(table: Mapping[str, Any] | None, names: tuple[str, str] = ("A",
 
 
 def markdown(rows: Sequence[Mapping[str, str]], heads: Sequence[str]) -> str:
-    """Return the rows as a Markdown table; no cell can break out of its place."""
+    """The rows as a Markdown table; no cell can break out of its place."""
     cells = [[row[name] or NOTHING for name in ("aspect", *_CELLS)] for row in rows]
     lines = [heads, ["---"] * len(heads), *cells]
     return "\n".join("| " + " | ".join(map(_in_a_cell, line)) + " |" for line in lines)

@@ -36,7 +36,7 @@ class Pairing(NamedTuple):
 
 
 def most_comparisons(mode: Inference, samples: int) -> int:
-    """Return how many comparisons the search takes at most (section 3.2, Table 2)."""
+    """The most comparisons of the search (section 3.2, Table 2)."""
     exact = samples * (samples - 1)
     return {"random": 0, "tournament": samples - 1, "exact": exact}[mode]
 
@@ -44,7 +44,7 @@ def most_comparisons(mode: Inference, samples: int) -> int:
 def next_round(
     mode: Inference, entrants: Sequence[int], played: Sequence[TableMatch], seed: str
 ) -> list[Pairing]:
-    """Return who meets whom next; nobody if the search is over.
+    """Who meets whom next; nobody if the search is over.
 
     Args:
         mode: How the best table is found.
@@ -72,7 +72,7 @@ def next_round(
 def champion(
     mode: Inference, entrants: Sequence[int], played: Sequence[TableMatch], seed: str
 ) -> int:
-    """Return the number of the best table; equally many wins fall to a seeded coin."""
+    """The number of the best table; equally many wins fall to a seeded coin."""
     if mode == "tournament":
         return survivors(entrants, played, seed)[0]
     winners = [match["winner"] for match in played]
@@ -80,7 +80,7 @@ def champion(
 
 
 def survivors(entrants: Sequence[int], played: Sequence[TableMatch], seed: str) -> list[int]:
-    """Return who is still in a knockout, in the order in which neighbours meet."""
+    """Who is still in a knockout, in the order in which neighbours meet."""
     contenders = shuffled(entrants, seed)
     for number in sorted({match["round"] for match in played}):
         results = sorted(
@@ -93,14 +93,14 @@ def survivors(entrants: Sequence[int], played: Sequence[TableMatch], seed: str) 
 
 
 def shuffled(entrants: Iterable[int], seed: str) -> list[int]:
-    """Return tables in an order that depends on the seed alone."""
+    """Tables in an order that depends on the seed alone."""
     order = sorted(entrants)
     seeded(seed, "shuffle").shuffle(order)
     return order
 
 
 def seeded(*parts: object) -> random.Random:
-    """Return a source of coins that depends on `parts` alone."""
+    """A source of coins that depends on `parts` alone."""
     return random.Random(":".join(map(str, parts)))  # noqa: S311 - no secret
 
 
@@ -110,7 +110,7 @@ def advance(
     tables: Mapping[int, ComparisonTable],
     seed: str,
 ) -> tuple[list[TableMatch], list[TableMatch]]:
-    """Return matches that decide themselves, and the next that need the comparator."""
+    """Matches that decide themselves, and the next that need the comparator."""
     decided: list[TableMatch] = []
     while True:
         so_far = [*played, *decided]
@@ -154,13 +154,13 @@ def _decision(
 
 
 def match_name(match: TableMatch) -> str:
-    """Return what a match is called: `match 1.2: table 3 vs table 5`, first shown first."""
+    """The name of a match: `match 1.2: table 3 vs table 5`, first shown first."""
     tables = " vs ".join(f"table {number}" for number in match["tables"])
     return f"match {match['round']}.{match['match']}: {tables}"
 
 
 def won(match: TableMatch, winner: int, by: DecidedBy, why: str) -> TableMatch:
-    """Return a match with who won it and why."""
+    """A match with who won it and why."""
     return {**match, "winner": winner, "decided_by": by, "why": why}
 
 
@@ -213,7 +213,7 @@ def decide(
 
 
 def _chance_of_a(choice: PreferenceReply, probable: bool) -> float:
-    """Return the probability that A is preferred: the label's, or else 1 and 0."""
+    """The probability that A is preferred: the label's, or else 1 and 0."""
     chance = label_weight(choice["probability"] if probable else None)
     return chance if choice["preference"] == "A" else 1 - chance
 
@@ -221,7 +221,7 @@ def _chance_of_a(choice: PreferenceReply, probable: bool) -> float:
 def _confidence(
     choices: Sequence[PreferenceReply], preference: verdict.Preference, probable: bool
 ) -> tuple[float | None, verdict.ConfidenceSource]:
-    """Return how sure the judge is of what it prefers; of a tie nobody was asked."""
+    """The certainty of the judge; of a tie nobody was asked."""
     agreeing = [choice for choice in choices if choice["preference"] == preference]
     probabilities = [c["probability"] for c in agreeing if c["probability"] is not None]
     if probable and probabilities:
