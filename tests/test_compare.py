@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from langchain_judges import load_judge
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.registry import COMBINATIONS, METHODS, method_of, within_budget
-from langchain_judges.runs.comparison import compare, line_up
+from langchain_judges.methods.registry import COMBINATIONS, METHODS, method_of
+from langchain_judges.runs.comparison import compare, line_up, within_budget
 from langchain_judges.testing import error, reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel

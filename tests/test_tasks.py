@@ -10,7 +10,7 @@ import pytest
 from langchain_judges import create_drpe_judge, create_llm_score_judge
 from langchain_judges.datasets import load
 from langchain_judges.errors import InputError
-from langchain_judges.methods.tasks import TASKS, settle, task_of
+from langchain_judges.methods.tasks import TASKS, choose_task, task_of
 from tests.cases import for_each
 from tests.conftest import DATA
 from tests.fakes import FakeChatModel
@@ -42,10 +42,10 @@ def test_a_request_says_what_it_asks_for_or_gets_words_that_fit_all(request_, ta
 
 def test_a_row_says_what_its_texts_are():
     pair = {"input": ARTICLE, "output_a": "a", "output_b": "b"}
-    assert settle("auto", {**pair, "task_kind": "summary"})[0] == "summary"
-    assert settle("harmless", {**pair, "task_kind": "summary"})[0] == "harmless"
+    assert choose_task("auto", {**pair, "task_kind": "summary"})[0] == "summary"
+    assert choose_task("harmless", {**pair, "task_kind": "summary"})[0] == "harmless"
     with pytest.raises(InputError, match="`task_kind` of a row must be one of"):
-        settle("auto", {**pair, "task_kind": "maths"})
+        choose_task("auto", {**pair, "task_kind": "maths"})
 
 
 @for_each("create", [create_drpe_judge, create_llm_score_judge])

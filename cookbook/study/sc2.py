@@ -26,9 +26,10 @@ from langchain_core.runnables import RunnableLambda
 from cookbook.study.runner import Arm, Bench, Cell, Row, Rows, Table, sharing
 from langchain_judges import load_judge, resolve_model
 from langchain_judges.asking.models import model_identity
-from langchain_judges.methods.registry import METHODS, within_budget
+from langchain_judges.methods.registry import METHODS
 from langchain_judges.methods.sc2 import learn_aspects
 from langchain_judges.metrics import accuracy
+from langchain_judges.runs.comparison import within_budget
 from langchain_judges.runs.sources import NO_TEXT
 from langchain_judges.verdict import add_usage, no_usage
 

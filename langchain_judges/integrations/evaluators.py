@@ -40,7 +40,7 @@ from langchain_judges.integrations.framework_cases import (
     outcome_of,
     scores_of,
 )
-from langchain_judges.methods.describe import kind_of, marks_of
+from langchain_judges.methods.describe import fingerprint_of, kind_of
 from langchain_judges.options import Rule, check_value
 from langchain_judges.rows.fields import expected_in
 from langchain_judges.rows.lookup import TextSource, check_sources, check_words
@@ -153,7 +153,7 @@ class JudgeEvaluator(RunEvaluator):
         """Create the evaluator, without a call to a model."""
         self._prepare = prepare
         self.judge = judge
-        self.marks = marks_of(judge)
+        self.marks = fingerprint_of(judge)
         self.key = key or feedback_key(judge)
         self._reader = reader
         self._verdicts: OrderedDict[str, dict[str, object]] = OrderedDict()

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.effects import Effect
 from langchain_judges.asking.reading import Problem
 from langchain_judges.errors import InputError, JudgeError, LackingError
-from langchain_judges.methods.describe import kind_of, marks_of, unwrapped
+from langchain_judges.methods.describe import fingerprint_of, kind_of, unwrapped
 from langchain_judges.methods.rubric.criteria import ready_names
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.replies import CriterionScore
@@ -395,7 +395,7 @@ def feedback_key(judge: Judge) -> str:
         return rubric
     own = options.own_rubric if isinstance(options, LabelOptions) else None
     names = [each.name for each in own.criteria] if own else []
-    return names[0] if len(names) == 1 else str(marks_of(judge)["method"])
+    return names[0] if len(names) == 1 else str(fingerprint_of(judge)["method"])
 
 
 def feedback_keys(judge: Judge, key: str) -> list[str]:

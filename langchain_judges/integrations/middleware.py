@@ -38,7 +38,7 @@ from langchain_judges.integrations.framework_cases import (
     pair_for,
     scores_of,
 )
-from langchain_judges.methods.describe import kind_of, marks_of
+from langchain_judges.methods.describe import fingerprint_of, kind_of
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.options import Count, Rule, Share, check_value
 from langchain_judges.rows.fields import task_in, work_in
@@ -237,7 +237,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         check_words(key=key)
         self.threshold, self.max_revisions = threshold, max_revisions
         self.reference, self.context, self.trajectory = reference, context, trajectory
-        self.marks = marks_of(judge)
+        self.marks = fingerprint_of(judge)
         self.key = key or feedback_key(judge)
 
     def before_agent(self, state: JudgedState, runtime: Runtime[Any]) -> Update:

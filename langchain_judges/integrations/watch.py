@@ -45,7 +45,7 @@ from langchain_judges.integrations.langsmith_runs import (
     threads_of,
     waited_for,
 )
-from langchain_judges.methods.describe import kind_of, marks_of, unwrapped
+from langchain_judges.methods.describe import fingerprint_of, kind_of, unwrapped
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.options import Share, check_value
@@ -340,7 +340,7 @@ class _Look:
             feedback_id=uuid.uuid5(_SPACE, f"{run.id} {self.key} {score.key}"),
             session_id=run.session_id,
             feedback_source_type="model",
-            source_info=marks_of(self.judge),
+            source_info=fingerprint_of(self.judge),
             feedback_config=cast("Any", SCORES),
             extra=score.extra,
             stop_after_attempt=1,

@@ -85,7 +85,7 @@ def kind_of(judge: object) -> Kind:
     )
 
 
-def marks_of(judge: Runnable[Any, Any]) -> dict[str, Any]:
+def fingerprint_of(judge: Runnable[Any, Any]) -> dict[str, Any]:
     """The fingerprint of a judge: method, models by name, prompt version."""
     metadata = metadata_of(judge)
     marks: dict[str, Any] = {"method": str(metadata.get("method") or judge.get_name())}

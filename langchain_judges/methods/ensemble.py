@@ -121,7 +121,7 @@ def _with_names(judges: Sequence[Runnable[Any, Any]]) -> tuple[Member, ...]:
     Raises:
         OptionError: The caller gave two of them the same name.
     """
-    marks = [describe.marks_of(judge) for judge in judges]
+    marks = [describe.fingerprint_of(judge) for judge in judges]
     models = [", ".join(mark.get("models") or []) for mark in marks]
     methods = [mark["method"] for mark in marks]
     method_and_model = [

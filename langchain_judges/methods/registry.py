@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 from langchain_judges.asking.models import ModelSpec, model_of_spec
 from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.lazy import Lazy
-from langchain_judges.methods.declaration import checked_spec, fit
+from langchain_judges.methods.declaration import checked_spec
 from langchain_judges.options import factory
 from langchain_judges.rows.checks import Kind
 
@@ -158,21 +158,6 @@ def built(options: GraphOptions, model: Any) -> JudgeGraph:
     judge = build(options, model_of_spec(spec))
     judge.model = spec
     return judge
-
-
-def within_budget(method: str, budget: int) -> dict[str, Any]:
-    """The options with which a method spends at most `budget` calls for a pair.
-
-    Raises:
-        BudgetError: The budget is too small for the method.
-        OptionError: It is not a whole number of at least 1, or the method has no rule for it.
-
-    >>> within_budget("cot_sc", 16), within_budget("bsm", 16)
-    ({'samples': 16}, {'max_criteria': 7})
-    """
-    if not (rules := method_of(method).budgets):
-        raise OptionError(f"{method!r} has no rule how it spends a budget")
-    return fit(method, rules, budget)
 
 
 def result_tables(method: str | None = None) -> Mapping[str, str]:

@@ -241,7 +241,7 @@ ASPECTS = (
 )
 
 
-def settle(task: str | Mapping[str, str], pair: Mapping[str, Any]) -> tuple[str, Task]:
+def choose_task(task: str | Mapping[str, str], pair: Mapping[str, Any]) -> tuple[str, Task]:
     """The task of a pair and its name; `"own"` for the caller's.
 
     With `"auto"` it is what the row says (`task_kind`), as loaders of public sets write it;

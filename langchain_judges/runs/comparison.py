@@ -6,6 +6,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -16,9 +17,9 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.models import resolve_model
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.declaration import BudgetError, read_spec
+from langchain_judges.methods.declaration import read_spec
 from langchain_judges.methods.describe import kind_of, metadata_of
-from langchain_judges.methods.registry import COMBINATIONS, METHODS, load_judge, within_budget
+from langchain_judges.methods.registry import COMBINATIONS, METHODS, load_judge, method_of
 from langchain_judges.options import with_options
 from langchain_judges.rows.checks import SIDES
 from langchain_judges.rows.files import whole_file
@@ -90,6 +91,41 @@ def line_up(
         reasons = "; ".join(f"{method}: {why}" for method, why in skipped.items())
         raise OptionError(f"no method can take part: {reasons}")
     return judges, skipped
+
+
+class BudgetError(OptionError):
+    """A budget is too small for a method."""
+
+
+def within_budget(method: str, budget: int) -> dict[str, Any]:
+    """The options with which a method spends at most `budget` calls for a pair.
+
+    Raises:
+        BudgetError: The budget is too small for the method.
+        OptionError: It is not a whole number of at least 1, or the method has no rule for it.
+
+    >>> within_budget("cot_sc", 16), within_budget("bsm", 16)
+    ({'samples': 16}, {'max_criteria': 7})
+    """
+    if not (rules := method_of(method).budgets):
+        raise OptionError(f"{method!r} has no rule how it spends a budget")
+    if not isinstance(budget, int) or isinstance(budget, bool) or budget < 1:
+        raise OptionError(f"`budget` must be a whole number of at least 1, got {budget!r}")
+    needs = [rule.fixed + rule.each * rule.least for rule in rules]
+    rule = next((each for each, most in zip(rules, needs, strict=True) if budget >= most), None)
+    if rule is None:
+        raise BudgetError(
+            f"{method!r} needs at least {min(needs)} calls for a pair, got {budget}"
+        )
+    options: dict[str, Any] = deepcopy(dict(rule.also))
+    if rule.each:
+        n = (budget - rule.fixed) // rule.each
+        *path, name = rule.option.split(".")
+        place: Any = options
+        for key in path:
+            place = place[int(key)] if isinstance(place, list) else place.setdefault(key, {})
+        place[name] = min(n, rule.most or n)
+    return options
 
 
 def of_specs(paths: Sequence[str | os.PathLike[str]]) -> dict[str, Judge]:

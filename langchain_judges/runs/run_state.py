@@ -38,8 +38,8 @@ from langchain_judges.runs.run_row import (
     ResultRow,
     RunRow,
     failed_outcome,
+    fingerprint_of,
     judged_row,
-    marks_of,
     name_of,
     outcome_of,
     outcome_without,
@@ -214,7 +214,7 @@ class RunState:
         memories = {id(each): each for each in memories_of(judge)}.values()
         self._memories = [each.hold() for each in memories]
         version = " ".join(each.snapshot.version for each in self._memories)
-        marks, self._calls_each = marks_of(judge, version)
+        marks, self._calls_each = fingerprint_of(judge, version)
         if self._files.records and "method" not in marks:
             raise OptionError(
                 "results are stored for a judge with metadata that identify it, so that a "

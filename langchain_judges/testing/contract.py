@@ -142,7 +142,7 @@ class _Contract:
         for option, meaning in described(kind).items():
             _expect(meaning, f"`{option}` of {name!r} stands in its class's `Attributes:`")
         for rule in kind.budgets:
-            for option in (rule.option, rule.spare, *rule.also):
+            for option in (rule.option, *rule.also):
                 known = option.partition(".")[0] in {"", *kind.model_fields}
                 _expect(known, f"the budget of {name!r} sets `{option}`, which is an option")
 

@@ -242,8 +242,8 @@ STORY = chat_prompt(
 
 Which reads better? """,
     FAIR,
-    """ Go by grammar, by whether it is one coherent whole, and by whether it engages a reader; \
-what it had to be about does not count.
+    """ Go by grammar, by whether it is one coherent whole, and by whether it engages a \
+reader; what it had to be about does not count.
 
 Give your reasons in a few sentences, then the preference: 1 or 2, or tie if neither reads \
 better.""",

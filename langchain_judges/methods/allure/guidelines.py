@@ -27,7 +27,6 @@ from langchain_judges.memory.shown import block
 from langchain_judges.methods.allure import held_out
 from langchain_judges.methods.allure.auditors import standard_of
 from langchain_judges.methods.allure.judge import ALLURE, create_allure_judge
-from langchain_judges.methods.allure.label_checks import is_on_scale
 from langchain_judges.methods.allure.prompts import GUIDELINES
 from langchain_judges.methods.allure.review import AuditItem
 from langchain_judges.methods.allure.state import Measured
@@ -131,23 +130,22 @@ async def _drawn(
         "standard": standard_of(plain)(items[0]),
     }
     reply = await ask(question, variables, Account(), unit="memory")
-    if reply.data is None:  # nothing to try: dev is not paid for
-        return {
-            "guidelines": "",
-            "before": None,
-            "after": None,
-            "chance": None,
-            "admitted": False,
-            "failures": list(reply.failures),
-            "usage": reply.usage,
-        }
-    text = "\n".join(f"- {line.strip()}" for line in reply.data["guidelines"])
-    own = {
-        **options,
-        "instructions": "\n".join(filter(None, (options.get("instructions"), text))),
+    drawn: Guidelines = {
+        "guidelines": "",
+        "before": None,
+        "after": None,
+        "chance": None,
+        "admitted": False,
+        "failures": list(reply.failures),
+        "usage": reply.usage,
     }
+    if reply.data is None:  # nothing to try: dev is not paid for
+        return drawn
+    text = "\n".join(f"- {line.strip()}" for line in reply.data["guidelines"])
+    instructions = "\n".join(filter(None, (options.get("instructions"), text)))
+    told = create_allure_judge(model, **{**options, "instructions": instructions})
     before, judged = await _judged(plain, items, labels)
-    after, judged_after = await _judged(create_allure_judge(model, **own), items, labels)
+    after, judged_after = await _judged(told, items, labels)
     verdicts = [*judged, *judged_after]
     chance = held_out.chance_of_rise(before, after)
     return {
@@ -156,7 +154,7 @@ async def _drawn(
         "after": held_out.measure(after),
         "chance": chance,
         "admitted": not held_out.fell(before, after) and chance <= RISK,
-        "failures": [*reply.failures, *(f for each in verdicts for f in each["failures"])],
+        "failures": [*drawn["failures"], *(f for each in verdicts for f in each["failures"])],
         "usage": add_usage([reply.usage, *(each["usage"] for each in verdicts)]),
     }
 
@@ -172,12 +170,7 @@ def _held_out(
     if any(isinstance(each["output"], Mapping) for each in examples):
         raise InputError("the memory holds pairs: guidelines are for judges of one text")
     items = held_out.identified(dev, "dev")
-    for item in items:
-        if not is_on_scale(item.get("label"), labels):
-            raise InputError(
-                f"{item['id']}: an item of dev needs its true label in `label`, one of "
-                f"{list(labels)!r}, got {item.get('label')!r}"
-            )
+    held_out.check_labelled(items, labels, "dev")
     remembered = [
         cast("AuditItem", {**item_of(each), "id": f"memory {n}", "group": each["group"]})
         for n, each in enumerate(examples)

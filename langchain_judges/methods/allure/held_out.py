@@ -272,7 +272,7 @@ def held_out(
                 pool, own[part] = split_by_group(pool, share / rest, seed=options.seed)
             rest -= share
     for part, each in own.items():
-        _check_labelled(each, labels, part)
+        check_labelled(each, labels, part)
     return pool, own.get("dev", []), own.get("test", [])
 
 
@@ -282,7 +282,7 @@ def _share_of_test(options: AuditOptions) -> object:
     return options.test
 
 
-def _check_labelled(items: Sequence[AuditItem], labels: Sequence[Label], part: str) -> None:
+def check_labelled(items: Sequence[AuditItem], labels: Sequence[Label], part: str) -> None:
     """Check that every item has its true label."""
     for item in items:
         if not is_on_scale(item.get("label"), labels):

@@ -6,22 +6,14 @@ Iterative In-Context-Learning", 2023. The judge's own prompts are those of `meth
 
 from __future__ import annotations
 
-from langchain_core.prompts import ChatPromptTemplate
-
 from langchain_judges.asking.ask import chat_prompt
 from langchain_judges.methods.pairs import MATERIAL_RULE
 
 # Asks a model to audit one proposal, where no person does. Returns `Audited`.
-AUDIT = ChatPromptTemplate.from_messages(
-    [
-        (
-            "system",
-            "You audit the labels of a judge of responses. A rule suggests a label too; the "
-            f"rule is weak and often mistaken itself. {MATERIAL_RULE}{{standard}}",
-        ),
-        (
-            "human",
-            """<task-{fence}>
+AUDIT = chat_prompt(
+    "You audit the labels of a judge of responses. A rule suggests a label too; the rule is "
+    f"weak and often mistaken itself. {MATERIAL_RULE}{{standard}}",
+    """<task-{fence}>
 {task}
 </task-{fence}>{source}{expected}
 <response-{fence}>
@@ -37,8 +29,6 @@ whether or not the judge says the same; check_wrong if only the judge's label is
 if neither is, or if the material does not decide it. If you accept and the judge was wrong, \
 name the kind of mistake that misled it, or none if no kind fits; otherwise say none. Give the \
 reason first, in one or two sentences.""",
-        ),
-    ]
 )
 
 # What the audited judge goes by; left out where it is not known.

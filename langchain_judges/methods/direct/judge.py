@@ -34,7 +34,7 @@ from langchain_judges.methods.replies import (
     plan_shape,
     scores_shape,
 )
-from langchain_judges.methods.tasks import settle, worded
+from langchain_judges.methods.tasks import choose_task, worded
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order
 from langchain_judges.verdict import Failure, Pair, not_judged
@@ -243,7 +243,7 @@ class BaselineSteps(PairSteps):
         """The words of the task; none where the prompt has its own question."""
         if self.form.task is None:
             return {}
-        task = worded(*settle(self.form.task, pair), self.options.wording)
+        task = worded(*choose_task(self.form.task, pair), self.options.wording)
         return {**task, "about": task["about"].replace("{noun}", self.noun)}  # type: ignore[dict-item]
 
 

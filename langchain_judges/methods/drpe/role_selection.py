@@ -29,7 +29,7 @@ from langchain_judges.methods.drpe.roles import (
     kmeans_medoids,
 )
 from langchain_judges.methods.pairs import PairState, PairSteps, pair_of, side_by_coin
-from langchain_judges.methods.tasks import Task, settle
+from langchain_judges.methods.tasks import Task, choose_task
 from langchain_judges.orders import Order
 from langchain_judges.rows.fences import fence, unsealed
 from langchain_judges.rows.texts import judged, shown, shown_task, transcript
@@ -64,7 +64,7 @@ class RoleSteps(PairSteps):
 
     def task(self, pair: Pair) -> tuple[str, Task]:
         """The task of a pair, and its name."""
-        return settle(self.options.task, pair)
+        return choose_task(self.options.task, pair)
 
     def orders(self, pair: Pair) -> tuple[Order, ...]:
         """The orders to ask; where it is one, a coin may choose it."""
