@@ -22,7 +22,7 @@ from langchain_judges.asking.ask import Question, Reply, ask
 from langchain_judges.asking.effects import Update
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.nodes import MethodGraph, Phase, blank_state, chain
-from langchain_judges.asking.reading import PIECE, OwnPrompt, own_prompt, read_prompts
+from langchain_judges.asking.reading import PIECE, OwnPrompt, Problem, own_prompt, read_prompts
 from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import Recalled
@@ -193,9 +193,7 @@ class JudgeContext:
             if lacking := [kind for kind in adapter.refused_media if kind in kinds]:
                 name = model_name(adapter.model)
                 detail = f"the model {name!r} takes no {' and no '.join(lacking)} as input"
-                return [
-                    {"step": "begin", "unit": "", "reason": "invalid_input", "detail": detail}
-                ]
+                return [Problem("invalid_input", detail).failure("begin", "")]
         return []
 
     def fitted(self, row: Mapping[str, object]) -> tuple[dict[str, Any], list[Failure]]:
@@ -212,13 +210,11 @@ class JudgeContext:
         free = tokens - min(_ASKED, tokens // 4)
         cut = fitted(row, free * _TOKEN)
         return cut.texts, [
-            {
-                "step": "begin",
-                "unit": field,
-                "reason": "input_cut",
-                "detail": f"shown without the middle of its {parts} longest parts, "
+            Problem(
+                "input_cut",
+                f"shown without the middle of its {parts} longest parts, "
                 f"{characters:,} characters, to fit into {tokens:,} tokens",
-            }
+            ).failure("begin", field)
             for field, (parts, characters) in cut.left_out.items()
         ]
 
@@ -367,9 +363,10 @@ class RowSteps(ABC):
         order: Order | None = None,
         unit: str = "",
     ) -> Reply:
-        """Ask a step's question once; its unit of work is called by the order by default."""
+        """Ask a step's question once; the order stands behind the name of the unit."""
         question = self.context.question(step, reply_schema)
-        name = unit or (ORDER_NAMES[order] if order else "")
+        name = ORDER_NAMES[order] if order else unit
+        name = f"{unit} ({name})" if order and unit else name
         return await ask(question, variables, account, unit=name, order=order)
 
     @abstractmethod

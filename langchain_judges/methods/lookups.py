@@ -22,13 +22,13 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import Question, ask, chat_prompt, with_timeout
 from langchain_judges.asking.effects import Effect, Update, check_stop, emit_each, gather
+from langchain_judges.asking.reading import Problem
 from langchain_judges.asking.reply_log import ReplyLog, key_of
 from langchain_judges.escaping import clean
 from langchain_judges.methods.declaration import JudgeOptions
 from langchain_judges.options import Options, Owner, Rule
 from langchain_judges.rows.fences import fence
 from langchain_judges.rows.texts import READ, plain, steps_of
-from langchain_judges.verdict import Failure
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
@@ -310,14 +310,8 @@ async def _looked_up(
     result = await log.reply(call.key, compute, lambda _: True, row)
     if result["status"] != "ok":
         reason: Any = "timeout" if result["status"] == "timeout" else "provider_error"
-        detail = f"the tool: {result['text']}"[:500]
-        failure: Failure = {
-            "step": "consult",
-            "unit": call.tool,
-            "reason": reason,
-            "detail": clean(detail),
-        }
-        booking.failures.append(failure)
+        problem = Problem(reason, clean(f"the tool: {result['text']}"[:500]))
+        booking.failures.append(problem.failure("consult", call.tool))
     return Lookup(tool=call.tool, arguments=call.arguments, **result)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, cast, overload
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Update, emit
+from langchain_judges.asking.reading import Problem
 from langchain_judges.errors import OptionError
 from langchain_judges.methods import ensemble
 from langchain_judges.methods.cascade.options import Cascade
@@ -17,7 +18,7 @@ from langchain_judges.methods.pairs import PairState
 from langchain_judges.metrics.confidence import certainty
 from langchain_judges.options import factory
 from langchain_judges.rows.checks import Kind
-from langchain_judges.verdict import Failure, add_usage, decision, not_judged, not_labelled
+from langchain_judges.verdict import add_usage, decision, not_judged, not_labelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,18 +111,13 @@ class CascadeSteps:
         self, stages: Sequence[Stage], answer: Mapping[str, Any], account: Account
     ) -> Update:
         """Take the verdict of the judge that was asked last, or none."""
-        failures, usage, last = account.failures, account.usage, stages[-1]
+        last = stages[-1]
         if not self._decides(stages):
-            unsure: Failure = {
-                "step": "decide",
-                "unit": "",
-                "reason": "unsure",
-                "detail": "; ".join(map(_how_sure, stages)),
-            }
+            unsure = Problem("unsure", "; ".join(map(_how_sure, stages)))
+            account.fail([unsure.failure("decide", "")])
             without: Any = not_judged if self.kind == "pair" else not_labelled
             nothing: Update = {"subscores": []} if self.kind == "item" else {}
-            return {"verdict": without([*failures, unsure], usage), "stage": None, **nothing}
-        totals = {"failures": failures, "usage": usage}
+            return {"verdict": without(**account.booked), "stage": None, **nothing}
         place = f"{len(stages)} of {len(self.members)}"
         rationale = f"Decided by {last['member']} ({place}). {last['rationale']}".strip()
         is_judged = decision(last) is not None
@@ -129,7 +125,7 @@ class CascadeSteps:
             "verdict": {
                 **_blank(self.kind),
                 **answer,
-                **totals,
+                **account.booked,
                 "rationale": rationale,
             },
             "stage": last["member"] if is_judged else None,

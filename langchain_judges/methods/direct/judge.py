@@ -12,7 +12,7 @@ from langchain_judges.asking.account import Account
 from langchain_judges.asking.ask import Question, ask, sample_seed
 from langchain_judges.asking.effects import Step, Update, emit, emit_each, gather
 from langchain_judges.asking.nodes import Phase
-from langchain_judges.asking.reading import lax_shape
+from langchain_judges.asking.reading import Problem, lax_shape
 from langchain_judges.methods.direct import options as baselines
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct import replies, tally
@@ -37,7 +37,7 @@ from langchain_judges.methods.replies import (
 from langchain_judges.methods.tasks import choose_task, worded
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order
-from langchain_judges.verdict import Failure, Pair, not_judged
+from langchain_judges.verdict import Pair, not_judged
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class BaselineSteps(PairSteps):
     ) -> Update:
         """Weigh each choice by the probability of its tokens; by one where it is unknown."""
         if ballots and any(ballot["confidence"] is None for ballot in ballots):
-            account.fail([_NO_LOGPROBS])
+            account.fail([_NO_LOGPROBS.failure("judge", "")])
             ballots = [{**b, "probability": None, "confidence": None} for b in ballots]
         verdict = tally.decide(self.options, pair_of(state), ballots, account)
         if verdict["preference"] is None:
@@ -260,12 +260,9 @@ def _described(criterion: PlanLine) -> str:
 LABELS: dict[str, type[BaseModel]] = {"label": Choice, "forced_label": ForcedChoice}
 
 
-_NO_LOGPROBS: Failure = {
-    "step": "judge",
-    "unit": "",
-    "reason": "no_logprobs",
-    "detail": "the choice weighs one: the model gave no token log-probabilities",
-}
+_NO_LOGPROBS = Problem(
+    "no_logprobs", "the choice weighs one: the model gave no token log-probabilities"
+)
 
 
 build = BaselineSteps.build

@@ -20,6 +20,7 @@ from langchain_judges.asking.embeddings import (
     default_embeddings,
     embedded,
 )
+from langchain_judges.asking.reading import Problem
 from langchain_judges.methods.drpe.options import DRPE, Panel
 from langchain_judges.methods.drpe.replies import DRPEState, readers_shape
 from langchain_judges.methods.drpe.roles import (
@@ -157,14 +158,8 @@ class RoleSteps(PairSteps):
         """Choose the diverse ones."""
         target, seats = self.panel.dynamic, pool
         if len(pool) < target and (pool or not account.failures):
-            detail = f"{len(pool)} usable roles came, {target} were wanted"
-            missing: Failure = {
-                "step": "roles",
-                "unit": "",
-                "reason": "missing",
-                "detail": detail,
-            }
-            account.fail([missing])
+            few = Problem("missing", f"{len(pool)} usable roles came, {target} were wanted")
+            account.fail([few.failure("roles", "")])
         if self.panel.clustering and pool:
             key = json.dumps([pool, target])
             (seats, failures), _ = await self.panels.get(
