@@ -2,15 +2,21 @@
 
 import resource
 import shutil
+import sqlite3
 import stat
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from langchain_openai import ChatOpenAI
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
 
 from langchain_judges import FailureMemory, FaissStore, create_relative_judge, judge_many
 from langchain_judges.errors import JudgeError, OptionError, OutputError
+from langchain_judges.runs import batch_model
 from langchain_judges.runs.shards import merge
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -20,8 +26,8 @@ ROWS = [{"id": str(n), "input": f"q{n}", "output_a": "a", "output_b": "b"} for n
 REPLY = '{"explanation": "x", "preference": "1"}'
 
 
-def judge():
-    return create_relative_judge(FakeChatModel(replies=lambda prompt: REPLY))
+def judge(**options):
+    return create_relative_judge(FakeChatModel(replies=lambda prompt: REPLY), **options)
 
 
 def judged(**where):
@@ -117,6 +123,32 @@ def test_a_file_of_the_user_is_refused_and_stays_as_it_is(content, tmp_path_fact
             judged(**{where: file})
         assert file.read_bytes() == content
         assert [each.name for each in file.parent.iterdir() if each.is_file()] == [file.name]
+
+
+def of_somebody(path):
+    with closing(sqlite3.connect(path)) as file:
+        file.executescript(
+            "CREATE TABLE replies (scope TEXT, key TEXT, value TEXT, checksum INTEGER);"
+            "INSERT INTO replies VALUES ('a', 'b', 'mine', 1)"
+        )
+
+
+@for_each("make", [lambda path: path.write_text("Dear diary"), of_somebody])
+def test_no_file_of_the_user_becomes_one_of_replies(make, tmp_path_factory, monkeypatch):
+    folder = tmp_path_factory.mktemp("theirs")
+    for name in ("s.replies", "named", "journal"):
+        make(folder / name)
+    before = {each.name: each.read_bytes() for each in folder.iterdir()}
+    monkeypatch.setenv("JUDGES_REPLIES", str(folder / "named"))
+    with SqliteSaver.from_conn_string(str(folder / "s")) as saver:
+        for keeper in (saver, InMemorySaver()):
+            with pytest.raises(OutputError, match="is not a file of replies"):
+                judge(checkpointer=keeper).invoke(ROWS[0], {"configurable": {"thread_id": "t"}})
+    chat = ChatOpenAI(model="m", api_key="x", base_url="http://127.0.0.1:9")
+    with pytest.raises(OutputError, match="is not a file of replies"):
+        batch_model(chat, folder / "journal")
+    after = {each.name: each.read_bytes() for each in folder.iterdir() if each.name in before}
+    assert after == before
 
 
 def test_results_are_for_their_owner_alone(tmp_path):

@@ -41,6 +41,8 @@ MANY = {
     "invisible": "\u200b",
     "escapes": "\\u0041",
     "members": '{"a":{},',
+    "letters that become eighteen": "\ufdfa",
+    "escaped signs": "%3c",
 }
 
 

@@ -161,6 +161,7 @@ class Asking:
         messages: The prompt, and what was said about unusable replies to it.
         cost: What was paid so far.
         lacking: What its requests lacked because the model refuses it.
+        key: By which the log and a LangChain cache know it.
         cache_key: Of what the prompt has in common with others, so that a provider finds its
             cache.
     """
@@ -174,6 +175,7 @@ class Asking:
     messages: list[BaseMessage] = field(default_factory=list)
     cost: StepUsage = field(default_factory=no_step_usage)
     lacking: set[str] = field(default_factory=set)
+    key: tuple[str, str] = ("", "")
     cache_key: str = ""
 
     def reply(self, data: ReplyData | None, problem: Problem | None) -> Reply:
@@ -532,23 +534,31 @@ def _filled(part: Any, variables: Mapping[str, object]) -> list[BaseMessage]:
 
 
 async def _logged(asking: Asking) -> Reply:
-    """Take the reply that was paid for already, before a kill even, or ask."""
+    """Take the reply that was paid for already, before a kill even, or ask.
+
+    A new one is in the log before anything else is waited for.
+    """
     question, run = asking.question, asking.account.run
     messages = sealed_messages(_rendered(question, asking.variables))
     asking.messages = _with_media(messages, asking.account.row)
-    key = key_of(question.method, question.step, asking.unit, *call_key(asking))
+    asking.key = call_key(asking)
+    key = key_of(question.method, question.step, asking.unit, *asking.key)
     row = run.replies if run else None
 
     async def ask_now() -> StoredReply:
-        return (await _cached(asking)).stored()
+        return (await _cached(asking) or await _checked(asking)).stored()
 
     if not question.is_shared:
-        return Reply.of(await question.log.reply(key, ask_now, _is_paid, row))
-    reply = await question.log.shared(key, ask_now, _is_whole, row)
-    if not reply.elsewhere:
-        return Reply.of(reply.value)
-    asking.cost = no_step_usage() | {"cached_calls": 1}
-    return Reply.of({**reply.value, "usage": asking.usage()})
+        reply = Reply.of(await question.log.reply(key, ask_now, _is_paid, row))
+    else:
+        found = await question.log.shared(key, ask_now, _is_whole, row)
+        reply = Reply.of(found.value)
+        if found.elsewhere:
+            asking.cost = no_step_usage() | {"cached_calls": 1}
+            reply.usage = asking.usage()
+    if asking.cost["calls"] and reply.data is not None and reply.problem is None:
+        await _cache(asking, reply)
+    return reply
 
 
 def _is_whole(entry: StoredReply) -> bool:
@@ -568,23 +578,25 @@ def _with_media(messages: list[BaseMessage], holder: object) -> list[BaseMessage
     return shown
 
 
-async def _cached(asking: Asking) -> Reply:
-    """Take the reply that the cache has, or ask and put it there if it is usable as a whole."""
-    cache = asking.question.cache
-    if cache is None:
-        return await _checked(asking)
-    key = call_key(asking)
+async def _cached(asking: Asking) -> Reply | None:
+    """The reply that the cache has, if it has one that fits."""
+    if (cache := asking.question.cache) is None:
+        return None
+    key = asking.key
     found = await Effect(lambda: cache.lookup(*key), lambda: cache.alookup(*key))
-    if found and (kept := _fitting(found[0].text, asking)):
-        return kept
-    reply = await _checked(asking)
-    if reply.data is not None and reply.problem is None:
-        entry: dict[str, object] = {"data": reply.data, "measured": reply.measured}
-        if lacking := reply.usage.get("asked_without"):
-            entry["asked_without"] = lacking
-        value = [Generation(text=json.dumps(entry, ensure_ascii=False))]
-        await Effect(lambda: cache.update(*key, value), lambda: cache.aupdate(*key, value))
-    return reply
+    return _fitting(found[0].text, asking) if found else None
+
+
+async def _cache(asking: Asking, reply: Reply) -> None:
+    """Put a new reply that is usable as a whole into the cache."""
+    if (cache := asking.question.cache) is None:
+        return
+    key = asking.key
+    entry: dict[str, object] = {"data": reply.data, "measured": reply.measured}
+    if lacking := reply.usage.get("asked_without"):
+        entry["asked_without"] = lacking
+    value = [Generation(text=json.dumps(entry, ensure_ascii=False))]
+    await Effect(lambda: cache.update(*key, value), lambda: cache.aupdate(*key, value))
 
 
 def call_key(asking: Asking) -> tuple[str, str]:
@@ -614,7 +626,7 @@ def _message_key(message: BaseMessage) -> list[Any]:
 
 
 def _fitting(text: str, asking: Asking) -> Reply | None:
-    """Return the reply that a cache has for a call, if it still fits."""
+    """The reply that a cache has for a call, if it still fits."""
     try:
         entry = json.loads(text)
         data, _ = reading.check(entry["data"], asking.question.shape)

@@ -28,6 +28,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from langchain_judges.asking.effects import Effect, SingleFlight, Step, running_config
 from langchain_judges.errors import OutputError
+from langchain_judges.rows.files import check_database
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
@@ -37,6 +38,8 @@ CREATE TABLE IF NOT EXISTS replies (
     PRIMARY KEY (scope, key)
 ) WITHOUT ROWID;
 """
+# The `application_id` in the header of our files.
+_OURS = 0x4A524C47
 _SIDE_FILES = ("-wal", "-shm")
 # The scope of what rows of equal requests share.
 SHARED = "shared by rows"
@@ -64,7 +67,8 @@ class ReplyStore:
         shared: Whether other processes may use the file at the same time.
 
     Raises:
-        OutputError: The file cannot be used. A damaged one is set aside as `….damaged`.
+        OutputError: The file cannot be used, or is somebody else's. A damaged one of ours is
+            set aside as `….damaged`.
     """
 
     def __init__(self, path: Path | None, *, shared: bool = False) -> None:
@@ -173,6 +177,8 @@ class ReplyStore:
         if self.path.is_symlink():
             raise OSError("it is a link")
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self.path.exists() and (not self.path.is_file() or self.path.stat().st_size):
+            check_database(self.path, _OURS, "a file of replies")
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
         try:
             return _connected(str(self.path), shared=self._shared)
@@ -204,6 +210,8 @@ def _connected(path: str, *, shared: bool) -> sqlite3.Connection:
         if not shared:
             # Without shared memory, so that network drives will do.
             file.execute("PRAGMA locking_mode = EXCLUSIVE")
+        if not file.execute("PRAGMA application_id").fetchone()[0]:
+            file.execute(f"PRAGMA application_id = {_OURS}")
         file.execute("PRAGMA journal_mode = WAL")
         # The death of the process loses nothing then, that of the machine the last moments.
         file.execute("PRAGMA synchronous = NORMAL")

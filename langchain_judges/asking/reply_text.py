@@ -150,13 +150,18 @@ def answer_start(text: str, material: Sequence[str] = ()) -> int | None:
     return None if any(mark.search(_decoded(each)) for each in material) else closing.end()
 
 
+_ASCII = frozenset(map(chr, range(128)))
 _ESCAPED = re.compile(r"\\u([0-9a-f]{4})|\\x([0-9a-f]{2})|%([0-9a-f]{2})", re.IGNORECASE)
 
 
 def _decoded(text: str) -> str:
-    """Return a text as a model may repeat it, without entities, escapes and odd letters."""
+    """A text as a model may repeat it, without entities, escapes and odd letters."""
     plain = html.unescape(_ESCAPED.sub(lambda m: chr(int(m[1] or m[2] or m[3], 16)), text))
-    return unicodedata.normalize("NFKC", plain)
+    # Letter by letter: some become eighteen, and none that is asked for comes of several.
+    odd = {ord(each): unicodedata.normalize("NFKC", each) for each in {*plain} - _ASCII}
+    return plain.translate(
+        {each: letters for each, letters in odd.items() if letters.isascii()}
+    )
 
 
 class LabelForms(NamedTuple):

@@ -121,7 +121,7 @@ def audit(
     from langchain_judges.methods.registry import named
 
     is_queue = str(items).startswith(_QUEUE)
-    with refusals_as_exits(), ctrl_c_as_exit():
+    with refusals_as_exits(), ctrl_c_as_exit(Path(f"{judge.memory}.audit")):
         if flags.prices and not flags.dry_run:
             raise OptionError("--prices of an audit is for --dry-run")
         check_not_read([items], [flags.out])

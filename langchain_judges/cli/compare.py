@@ -59,7 +59,7 @@ def compare(
         langchain-judges compare v1.jsonl v2.jsonl --model openai:gpt-5-mini -o pr.md
         langchain-judges compare pairs.csv --model local --method relative,bsm
     """
-    with refusals_as_exits(), ctrl_c_as_exit(saved=bool(output.out)):
+    with refusals_as_exits(), ctrl_c_as_exit(*output.places):
         if contest.systems or len(data) > 1:
             compare_systems(data, model, contest, rows, run, output)
         else:

@@ -111,10 +111,10 @@ def judge(
         options["columns"] = rows.columns
         # A shard sees too few rows to choose those to label first.
         first = FirstToLabel(rows, None if run.shard else output.out or output.records)
-        saved, built = output.file is not None, load_judge(spec)
-        summary, stopped = run_rows(built, rows.whole(), options, not saved, first.add)
+        built, shows = load_judge(spec), output.file is None
+        summary, stopped = run_rows(built, rows.whole(), options, shows, first.add)
         first.tell(summary)
-        leave_with(summary, run.strict, interrupted=stopped, saved=saved)
+        leave_with(summary, run.strict, output.file, interrupted=stopped)
 
 
 def _batched(chat: BaseChatModel, out: Path | None) -> BaseChatModel:

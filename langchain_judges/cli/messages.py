@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
@@ -106,9 +107,32 @@ def refusals_as_exits() -> Iterator[None]:
         raise typer.Exit(MISUSED) from exc
 
 
+def is_saved(*places: Path | None) -> bool:
+    """Whether the disk holds what a later run resumes from.
+
+    Args:
+        *places: What a command was told to write; what a run resumes from is the file itself,
+            or stands in a folder of its own or the hidden one beside it.
+    """
+    # Loaded here: help needs nothing of it.
+    from langchain_judges.runs.shards import url_of
+
+    for place in filter(None, places):
+        if url_of(place):
+            return True
+        for path in (place, place.with_name(f".{place.name}.run")):
+            if any(path.iterdir()) if path.is_dir() else path.exists() and path.stat().st_size:
+                return True
+    return False
+
+
 @contextlib.contextmanager
-def ctrl_c_as_exit(*, saved: bool = True) -> Iterator[None]:
-    """End the process at Ctrl-C or SIGTERM, and say what becomes of the run."""
+def ctrl_c_as_exit(*places: Path | None) -> Iterator[None]:
+    """End the process at Ctrl-C or SIGTERM, and say what becomes of the run.
+
+    Args:
+        *places: As for `is_saved`.
+    """
     # Loaded here: help needs nothing of it.
     from langchain_judges.asking.effects import stoppable
 
@@ -116,7 +140,7 @@ def ctrl_c_as_exit(*, saved: bool = True) -> Iterator[None]:
         with stoppable(SIGNALS, _tell_stopping, leave_at_once):
             yield
     except KeyboardInterrupt:
-        tell_stopped(saved=saved)
+        tell_stopped(saved=is_saved(*places))
         sys.stdout.flush()
         os._exit(INTERRUPTED)  # threads cannot be ended, and a reply may be minutes away
 
@@ -129,10 +153,10 @@ def tell_undone(undone: int, rows: int, causes: Counter[str]) -> None:
         warn(f"{text}{_with_address(cause)}")
 
 
-def tell_stopped(*, saved: bool = True) -> None:
+def tell_stopped(*, saved: bool) -> None:
     """Print what becomes of a run that Ctrl-C ended."""
     promise = "the same command resumes where it stopped"
-    say(f"Stopped; {promise if saved else 'without -o nothing is saved'}.")
+    say(f"Stopped; {promise}." if saved else "Stopped before anything was saved, as by -o.")
 
 
 def _tell_stopping() -> None:
@@ -167,13 +191,20 @@ def langsmith_client() -> Iterator[Client]:
 
 
 def leave_with(
-    summary: Summary, strict: bool, *, interrupted: bool = False, saved: bool = True
+    summary: Summary, strict: bool, *places: Path | None, interrupted: bool = False
 ) -> None:
-    """Tell what was not judged, and leave with the code that tells the end."""
+    """Tell what was not judged, and leave with the code that tells the end.
+
+    Args:
+        summary: Of the run.
+        strict: Whether any failure counts.
+        *places: As for `is_saved`.
+        interrupted: Whether Ctrl-C ended it.
+    """
     undone = sum(summary.not_judged.values())
     tell_undone(undone, summary.rows, summary.causes)
     if interrupted:
-        tell_stopped(saved=saved)
+        tell_stopped(saved=is_saved(*places))
         raise typer.Exit(INTERRUPTED)
     if summary.not_judged["over_budget"]:
         raise typer.Exit(SPENT)

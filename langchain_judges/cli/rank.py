@@ -108,6 +108,18 @@ class PlaceFlags:
                 check_file("--out", path)
         return next(iter(tables), None)
 
+    @property
+    def journal(self) -> Path | None:
+        """Where verdicts are kept as they come: `--records`, else beside the first file."""
+        if self.records or not self.out:
+            return self.records
+        return self.out[0].with_name(f".{self.out[0].name}.run") / "records.jsonl"
+
+    @property
+    def places(self) -> tuple[Path | None, ...]:
+        """What may be on the disk when a command is stopped."""
+        return (self.records, *(self.out or []))
+
     def write(self, answer: Duel | Order) -> None:
         """Write the charts and the summaries."""
         from langchain_judges.report.compared_systems import save_chart
@@ -134,7 +146,7 @@ def rank(
     rows: RowFlags,
     run: RunFlags,
 ) -> None:
-    """Rank systems by their outputs; the same command with --records resumes where it stopped.
+    """Rank systems by their outputs; the same command resumes where it stopped.
 
     Pairs of systems are compared where their order is in doubt, until it is settled.
 
@@ -145,7 +157,7 @@ def rank(
         langchain-judges rank texts.csv --systems v1,v2,v3 --model local -o ranks.md
         langchain-judges rank v1.jsonl v2.jsonl v3.jsonl --model local --budget 200
     """
-    with refusals_as_exits(), ctrl_c_as_exit(saved=output.records is not None):
+    with refusals_as_exits(), ctrl_c_as_exit(*output.places):
         compare_systems(data, model, contest, rows, run, output)
 
 
@@ -250,13 +262,13 @@ def _duel(
         duel.add(result)
         first.add(result)
 
-    places = {"out": table, "records": output.records, "columns": rows.columns}
+    records = output.records if table else output.journal
+    places = {"out": table, "records": records, "columns": rows.columns}
     duel.summary, stopped = run_rows(judge, rows.whole(), places | run.options(), False, add)
     first.tell(duel.summary)
     if not stopped:
         output.write(duel)
-    saved = bool(table or output.records)
-    leave_with(duel.summary, run.strict, interrupted=stopped, saved=saved)
+    leave_with(duel.summary, run.strict, *output.places, interrupted=stopped)
 
 
 def _order(
@@ -277,7 +289,7 @@ def _order(
         for record, row in rows.with_records()
     )
     ranking = rank(
-        tasks, judge, records=output.records, budget=budget, progress=False, **run.options()
+        tasks, judge, records=output.journal, budget=budget, progress=False, **run.options()
     )
     answer, console = Order(ranking), table_console()
     console.print(ranking_table(ranking))

@@ -249,7 +249,7 @@ def _judged(
     options = {**run.options(), "records": out}
     summary, interrupted = run_rows(judge, table, options, False, rows.append)
     if interrupted:
-        leave_with(summary, run.strict, interrupted=True)
+        leave_with(summary, run.strict, out, interrupted=True)
     over_budget = summary.not_judged["over_budget"]
     if over_budget == summary.rows:
         warn("No row was asked: the budget is spent.")

@@ -75,6 +75,6 @@ def write(
         if run.dry_run:
             return
         built = load_writer(method, chat_model(model), preset=preset, **settings)
-        options, saved = output.options() | run.options(), output.file is not None
-        summary, stopped = run_rows(built, good.whole(), options, not saved)
-        leave_with(summary, run.strict, interrupted=stopped, saved=saved)
+        options = output.options() | run.options()
+        summary, stopped = run_rows(built, good.whole(), options, output.file is None)
+        leave_with(summary, run.strict, output.file, interrupted=stopped)

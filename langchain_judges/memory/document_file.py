@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from langchain_judges.errors import OptionError, OutputError
+from langchain_judges.rows.files import check_database
 
 # The `application_id` in the header of our files.
 _OURS = 1818454637
@@ -295,14 +296,9 @@ def _make(path: Path) -> None:
 
 
 def _check_ours(path: Path) -> None:
-    if path.is_dir():
-        raise OutputError(f"{path} is a folder; a store is one file, such as {path}/memory.db")
-    header = b""
-    if path.is_file():  # to read a device or a pipe might never end
-        with path.open("rb") as file:
-            header = file.read(100)
-    if header[:16] != b"SQLite format 3\0" or header[68:72] != _OURS.to_bytes(4, "big"):
-        raise OutputError(f"{path} is not a store of this package; choose another name")
+    check_database(path, _OURS, "a store")
+    with path.open("rb") as file:
+        header = file.read(100)
     if (version := int.from_bytes(header[60:64], "big")) != _FORMAT:
         raise OutputError(f"{path} is of format {version}; this version reads {_FORMAT}")
 

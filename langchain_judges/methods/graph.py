@@ -335,8 +335,8 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
 
 def _is_judged(state: Mapping[str, object]) -> bool:
-    """Say whether a run of a judge or writer has come to what it was for."""
+    """Say whether a run of a judge, writer or audit has come to what it was for."""
     verdict = state.get("verdict")
     if not isinstance(verdict, Mapping):
-        return state.get("text") is not None
+        return state.get("text") is not None or bool(state.get("stopped"))
     return decision(verdict) is not None

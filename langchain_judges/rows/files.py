@@ -109,6 +109,27 @@ def set_aside(path: Path) -> Path:
     return path.rename(next(each for each in names if not os.path.lexists(each)))
 
 
+def check_database(path: Path, application: int, what: str) -> None:
+    """Check by its header that a file is a SQLite file of this package, before it is touched.
+
+    Args:
+        path: The file.
+        application: The `application_id` of our files of this kind.
+        what: What they are, for the message.
+
+    Raises:
+        OutputError: It is something else, or somebody else's.
+    """
+    if path.is_dir():
+        raise OutputError(f"{path} is a folder; {what} is one file, such as {path}/some.db")
+    header = b""
+    if path.is_file():  # to read a device or a pipe might never end
+        with path.open("rb") as file:
+            header = file.read(100)
+    if header[:16] != b"SQLite format 3\0" or header[68:72] != application.to_bytes(4, "big"):
+        raise OutputError(f"{path} is not {what} of this package; choose another name")
+
+
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
     """Name the file in what the disk refuses.

@@ -88,8 +88,10 @@ def create_allure_audit(
         "prompt_version": str(metadata.get("prompt_version", "")),
         "calls": 0,
     }
-    model = teaches.get_name()
-    return JudgeGraph.of(loop.graph(), options, marks, options.max_concurrency, model=model)
+    model, log = teaches.get_name(), loop.audited.paid
+    return JudgeGraph.of(
+        loop.graph(), options, marks, options.max_concurrency, model=model, log=log
+    )
 
 
 def _loop(
@@ -382,8 +384,7 @@ class Loop:
         return {"test_verdicts": by_id(items, await gather(judged))}
 
     async def conclude(self, state: AuditState) -> Update:
-        """Say what the audit brought, and forget what was kept against a kill."""
-        await self.audited.paid.close()
+        """Say what the audit brought."""
         last = state["history"][-1]
         usages = [verdict["usage"] for verdict in state["test_verdicts"].values()]
         last = {**last, "usage": add_usage([last["usage"], *usages])}
