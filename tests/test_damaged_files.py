@@ -10,11 +10,16 @@ from contextlib import closing
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from langchain_judges import FailureMemory, FaissStore, create_relative_judge, judge_many
+from langchain_judges import (
+    FailureMemory,
+    FaissStore,
+    create_relative_judge,
+    judge_many,
+    resolve_model,
+)
 from langchain_judges.errors import JudgeError, OptionError, OutputError
 from langchain_judges.runs import batch_model
 from langchain_judges.runs.shards import merge
@@ -144,7 +149,7 @@ def test_no_file_of_the_user_becomes_one_of_replies(make, tmp_path_factory, monk
         for keeper in (saver, InMemorySaver()):
             with pytest.raises(OutputError, match="is not a file of replies"):
                 judge(checkpointer=keeper).invoke(ROWS[0], {"configurable": {"thread_id": "t"}})
-    chat = ChatOpenAI(model="m", api_key="x", base_url="http://127.0.0.1:9")
+    chat = resolve_model("m", base_url="http://127.0.0.1:9")
     with pytest.raises(OutputError, match="is not a file of replies"):
         batch_model(chat, folder / "journal")
     after = {each.name: each.read_bytes() for each in folder.iterdir() if each.name in before}

@@ -19,8 +19,10 @@ from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel, writes
 from tests.judges import answer_call, drpe, item_of, of_method
+from tests.langsmith_server import LangSmithServer
 from tests.memories import Letters
 from tests.planners import as_labelled, fooled_model, planning
+from tests.processes import start
 
 PAIR = {"input": "Why?", "output_a": "good good", "output_b": "bad"}
 
@@ -189,6 +191,28 @@ def test_langsmith_gets_a_bounded_time_to_take_the_last_traces(monkeypatch, hang
         arrival.set()
     assert end_traces(0.01 if hangs else 300) is not hangs
     arrival.set()
+
+
+ENDS = """
+import sys
+from langchain_judges import create_relative_judge
+from langchain_judges.asking import traces
+from tests.fakes import FakeChatModel
+from tests.judges import PAIR
+traces.TRACES_WAIT = 0.1
+create_relative_judge(FakeChatModel(replies=["-"] * 2), repairs=0, orders="none").invoke(PAIR)
+sys.stdout.write("done")
+"""
+
+
+@pytest.mark.system
+def test_a_program_ends_whatever_langsmith_does_and_says_what_is_lost(monkeypatch):
+    with LangSmithServer(hang=True) as server:
+        for name, value in {"TRACING": "true", "ENDPOINT": server.url, "API_KEY": "x"}.items():
+            monkeypatch.setenv(f"LANGSMITH_{name}", value)
+        printed, errors = start("-c", ENDS).communicate()
+    assert printed == "done"
+    assert "within 0.1 seconds; the rest is lost" in errors
 
 
 def test_without_tracing_nobody_is_waited_for():

@@ -32,6 +32,7 @@ from langchain_judges.asking import models
 from langchain_judges.asking.effects import FirstCalls
 from langchain_judges.asking.provider_errors import Complaint
 from langchain_judges.asking.reading import json_schema
+from langchain_judges.asking.traces import bound_exit
 from langchain_judges.errors import OptionError
 from langchain_judges.rows.texts import BYTES
 
@@ -194,6 +195,7 @@ class ModelAdapter:
         number = isinstance(temperature, int | float) and not isinstance(temperature, bool)
         if temperature is not None and not (number and 0 <= temperature <= 2):
             raise OptionError(f"`temperature` must be between 0 and 2, got {temperature!r}")
+        bound_exit()
         self.model = models.masked(models.without_own_retries(models.resolve_model(model)))
         self.deadline = deadline_of(self.model)
         self.openai_compatible = models.is_openai_compatible(self.model)

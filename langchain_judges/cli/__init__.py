@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -120,30 +119,9 @@ def main(
     """Judge and write text with language models by published methods."""
 
 
-_TRACING = {"LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING_V2"}
-
-
 def run() -> None:
-    """Run a command; LangSmith gets ten seconds to take its traces."""
-    # Read by LangSmith's client: its threads would keep the process alive for minutes.
-    os.environ.setdefault("LANGSMITH_USE_DAEMON", "true")
-    try:
-        app()
-    except SystemExit as end:
-        _end_traces(end.code if isinstance(end.code, int) else int(end.code is not None))
-        raise
+    """Run a command."""
+    from langchain_judges.asking.traces import bound_exit
 
-
-def _end_traces(code: int) -> None:
-    if not _TRACING & set(os.environ):
-        return
-    from langchain_judges.integrations.langsmith_runs import TRACES_WAIT, end_traces
-
-    if not end_traces():
-        typer.echo(
-            f"LangSmith did not take all traces within {TRACES_WAIT:.0f} seconds; the rest is "
-            "lost. The results are not.",
-            err=True,
-        )
-        sys.stdout.flush()
-        os._exit(code)
+    bound_exit()
+    app()

@@ -8,6 +8,7 @@ from langchain_judges.lazy import exports
 
 # For type checkers; a test holds it equal to the table below.
 if TYPE_CHECKING:
+    from langchain_judges.asking.traces import end_traces as end_traces
     from langchain_judges.integrations.best_of_n import best_of as best_of
     from langchain_judges.integrations.evaluators import (
         as_comparative_evaluator as as_comparative_evaluator,
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from langchain_judges.integrations.evaluators import (
         summary_evaluators as summary_evaluators,
     )
-    from langchain_judges.integrations.langsmith_runs import end_traces as end_traces
     from langchain_judges.integrations.langsmith_runs import feedback_rows as feedback_rows
     from langchain_judges.integrations.langsmith_runs import labelled_runs as labelled_runs
     from langchain_judges.integrations.middleware import JudgeMiddleware as JudgeMiddleware
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "integrations.best_of_n": "best_of",
     "integrations.evaluators": "as_comparative_evaluator as_evaluator summary_evaluators",
-    "integrations.langsmith_runs": "end_traces feedback_rows labelled_runs",
+    "asking.traces": "end_traces",
+    "integrations.langsmith_runs": "feedback_rows labelled_runs",
     "integrations.middleware": "JudgeMiddleware",
     "integrations.server": "serve",
     "integrations.tool": "judge_tool",

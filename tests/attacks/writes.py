@@ -113,7 +113,7 @@ class Death:
                 around(super().commit)()
 
         connect = sqlite3.connect
-        sqlite3.connect = lambda *a, **k: connect(*a, **{**k, "factory": Connection})  # type: ignore[assignment, misc]
+        sqlite3.connect = lambda *a, **k: connect(*a, **{**k, "factory": Connection})
         os.write, os.replace = around(_write), around(_replace)
 
 
@@ -173,7 +173,7 @@ def command(*arguments: str) -> Callable[[Any, Path], Any]:
     """A command of the command line, in the folder."""
 
     def run(model: Any, folder: Path) -> Any:
-        langchain.chat_models.init_chat_model = lambda *_, **__: model  # type: ignore[assignment]
+        langchain.chat_models.init_chat_model = lambda *_, **__: model
         os.chdir(folder)
         for name in ("v1", "v2", "v3"):
             lines = ({"input": f"Why {n}?", "output": f"{name} good {n}"} for n in range(ROWS))
