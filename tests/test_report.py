@@ -421,7 +421,7 @@ def test_judges_are_tested_in_pairs_and_the_better_comes_first():
             (-0.084, 0.184),
             0.5,
             "Not settled between a and b: so far a leads by 5.0 points (−8.4 to 18.4). "
-            "About 250 more labels would settle it.",
+            "About 5,800 more labels are likely to settle it.",
         ),
         (0.05, (0.01, 0.09), 0.01, "a is right more often than b by 5.0 points (1.0–9.0)."),
         (

@@ -63,7 +63,7 @@ def test_trust_puts_finished_runs_side_by_side(labelled, tmp_path):
     arguments = [part for path in paths for part in ("--verdicts", path)]
     result = invoke("trust", labelled, *arguments, "-o", tmp_path / "r.html")
     assert result.exit_code == 0, result.output
-    assert "one · recorded:s: Averages over many rows. Not yet" in result.stdout
+    assert "one · recorded:s: Averages over many rows. No: " in result.stdout
     assert "by Holm" in (tmp_path / "r.html").read_text()
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from itertools import combinations
 
 import numpy as np
 import pytest
 
-from langchain_judges import report
+from langchain_judges import metrics, report
 from langchain_judges.errors import OptionError
+from langchain_judges.metrics import Result
+from langchain_judges.metrics.intervals import wilson_interval
 from langchain_judges.report import TrustPolicy
-from langchain_judges.report.conclusions import TITLES
+from langchain_judges.report.conclusions import TITLES, decided, labels_to_settle
 from tests.cases import for_each
 from tests.judged_rows import data_of, items_of, run_of, texts_of
 
@@ -77,7 +80,7 @@ def test_a_row_that_was_not_judged_counts_as_missed_in_the_sentence_too():
     answer = report.trust(items_of(answers), texts_of(labels)).uses["single"]
     balanced = next(part for part in answer.parts if part.key == "single.balanced")
     assert balanced.result == pytest.approx((10 / 40 + 12 / 312) / 2)
-    assert "of 40 with the label unsafe it finds 30" in answer.text
+    assert "t found 30 of the 40 texts labelled unsafe" in answer.text
 
 
 # Forty of 400 are unsafe. One judge finds 38 of them and 43 others: on balance 8.5 % are wrong,
@@ -99,7 +102,8 @@ def test_a_label_is_answered_for_by_what_it_says(found, alarms, word, worst):
         f"Where it says fine, {40 - found} of {400 - found - alarms} are wrong" in answer.text
     )
     assert ("have a person look" in answer.text) == (word == "no")
-    assert (f"of 40 with the label unsafe it finds {found}" in answer.text) == (word != "no")
+    told = f"t found {found} of the 40 texts labelled unsafe" in answer.text
+    assert told == (word != "no")
     wrong = {part.title: float(part.result) for part in answer.parts}
     assert wrong == pytest.approx(
         {
@@ -121,8 +125,9 @@ def test_too_few_of_a_label_are_said_and_counted():
     assert answer.text.startswith(
         "Not yet: too few labels of the class `unsafe`: 3; 8 are needed."
     )
-    assert answer.labels == 100  # five more, of which one in twenty is one
-    assert answer.number is None
+    # Five more, of which one in twenty is one: they begin the count, and settle nothing.
+    assert "About 100 more labels are needed before anything can be said." in answer.text
+    assert (answer.number, answer.labels) == (None, None)
 
 
 def test_a_tie_is_half_a_mistake_so_that_asking_twice_is_not_punished():
@@ -197,8 +202,8 @@ def judged_systems(same: bool):
 def test_systems_that_people_tell_apart_must_stand_the_same_way(same, word):
     answer = uses(*judged_systems(same))["ordering"]
     assert answer.word == word
-    assert "1 of 1 pair of systems" in answer.text
-    assert ("turns round x and y" in answer.text) != same
+    assert f"of 1 step in the ranking by the label the judge has {int(same)} the" in answer.text
+    assert ("turned are x before y" in answer.text) != same
 
 
 def test_a_faint_order_is_no_order():
@@ -226,27 +231,112 @@ def test_nothing_to_go_by_is_not_measured_for_every_use():
         assert {answer.text for answer in answers.values()} == {f"Not measured: {why}."}
 
 
-@for_each(("wrong", "rows", "most"), [(40, 200, 0.16), (10, 100, 0.16), (6, 50, 0.22)])
-def test_not_yet_says_how_many_labels_would_settle_it(wrong, rows, most):
+@for_each(("wrong", "rows", "near"), [(0, 12, False), (30, 200, False), (40, 200, True)])
+def test_not_yet_says_how_many_labels_would_settle_it(wrong, rows, near):
     labels = ["A", "B"] * (rows // 2)
     answers = [OTHER[a] if i < wrong else a for i, a in enumerate(labels)]
-    policy = TrustPolicy(max_wrong=most)
-    answer = uses(run_of(answers), data_of(labels), policy=policy)["single"]
+    answer = uses(run_of(answers), data_of(labels))["single"]
     assert answer.word == "not yet"
-    # The least rows whose interval, at the same share of mistakes, lies on one side.
-    for more in range(rows, 10 * rows):
-        low, high = wilson(wrong / rows, more)
-        if low > most or high <= most:
-            break
-    assert rows + answer.labels == pytest.approx(more, rel=0.1)
-    assert f"About {answer.labels} more labels make it a yes or a no." in answer.text
+    assert ("too near the limit" if near else "more labels are likely to") in answer.text
+    assert (answer.labels is None) == near
 
 
-def wilson(share, rows):
-    z = 1.959964
-    middle = (share + z**2 / (2 * rows)) / (1 + z**2 / rows)
-    half = z / (1 + z**2 / rows) * (share * (1 - share) / rows + (z / rows / 2) ** 2) ** 0.5
-    return middle - half, middle + half
+# Labels are added to samples that settle nothing, from judges that are wrong this often.
+@for_each(("rows", "errors"), [(12, (0.02, 0.1, 0.3, 0.4)), (60, (0.05, 0.12, 0.28, 0.35))])
+def test_the_number_of_labels_settles_four_of_five_answers(rows, errors):
+    rng, settled = np.random.default_rng(0), []
+    for wrong in np.repeat(errors, 60):
+        before = metrics.rate(rng.random(rows) < wrong)
+        more = labels_to_settle(before, (-np.inf, 0.2))
+        if decided(before, (-np.inf, 0.2)) == "not yet" and more:
+            hits = rng.binomial(more, wrong) + before * rows
+            after = Result(0.5, n=1, interval=wilson_interval(hits, rows + more))
+            settled.append(decided(after, (-np.inf, 0.2)) != "not yet")
+    assert len(settled) > 80
+    assert np.mean(settled) >= 0.8
+
+
+# ---- judges that know nothing
+
+
+def ignorant(kind, rows, rng):
+    """Answers to pairs or texts that have nothing to do with what people say."""
+    if kind == "coin":
+        return rng.choice(["A", "B"], rows).tolist()
+    return {"tie": ["tie"], "first": ["A"], "middle": [3]}[kind] * rows
+
+
+@for_each(
+    ("kind", "rows"),
+    [("coin", 2000), ("coin", 60), ("tie", 420), ("first", 420), ("middle", 600)],
+)
+def test_a_judge_that_knows_nothing_is_good_for_nothing(kind, rows):
+    rng = np.random.default_rng(rows)
+    answers = ignorant(kind, rows, rng)
+    if kind == "middle":
+        run, data = items_of(answers), texts_of(([1, 2, 3, 4, 5] * rows)[:rows])
+    else:
+        votes = [list(pair) for pair in rng.choice(["A", "B"], (rows, 2)).tolist()]
+        run, data = run_of(answers), data_of(votes)
+        for place, row in enumerate(data):
+            row["systems"] = [["x", "y"], ["y", "z"], ["z", "x"]][place % 3]
+    assert "yes" not in words(run, data).values()
+    why = "beyond chance" if kind == "coin" else "it always says"
+    assert kind == "first" or rows == 60 or why in uses(run, data)["averages"].text
+
+
+def test_a_ranking_is_a_yes_where_most_neighbours_are_settled():
+    # A system wins 70 % against the next one: of 30 rows a pair no step is settled, of 600 all.
+    rng = np.random.default_rng(0)
+    for rows, word in ((180, "not yet"), (3600, "yes")):
+        pairs = [list(pair) for pair in combinations("abcd", 2)] * (rows // 6)
+        labels = [
+            "A" if rng.random() < 0.5 + 0.2 * (ord(b) - ord(a)) else "B" for a, b in pairs
+        ]
+        data = data_of(labels)
+        for row, systems in zip(data, pairs, strict=True):
+            row["systems"] = systems
+        answer = uses(run_of(labels), data)["ordering"]
+        assert answer.word == word
+        assert len(answer.parts) == 6
+        assert ("More rows of the steps that are open" in answer.text) == (word == "not yet")
+
+
+# ---- a second annotator
+
+
+def test_rows_on_which_people_differ_count_and_are_told():
+    # People differ on 116 of 300; the judge is right wherever they agree: 58 of 300 are wrong.
+    truth = [0, 1] * 150
+    ann, bob = list(truth), [1 - t if i < 116 else t for i, t in enumerate(truth)]
+    table = [{"gpt": t, "ann": a, "bob": b} for t, a, b in zip(truth, ann, bob, strict=True)]
+    both = report.trust_columns(table, "gpt", ["ann", "bob"])
+    answer = both.uses["single"]
+    assert answer.word == "not yet"
+    assert both.wrong.result == pytest.approx(58 / 300)
+    assert "On 116 people differ" in answer.text
+    assert f"on the 184 others 0{NBSP}%" in answer.text
+    assert "Rows: all 300" in answer.text
+
+
+@for_each("skill", [0.8, 0.9, 1.0])
+def test_a_second_annotator_makes_no_judge_look_better(skill):
+    rng, better = np.random.default_rng(5), 0
+    for _ in range(12):
+        truth = rng.integers(0, 2, 300)
+        names = {"gpt": skill, "ann": 0.8, "bob": 0.8}
+        columns = {k: np.where(rng.random(300) < p, truth, 1 - truth) for k, p in names.items()}
+        rows = [
+            dict(zip(columns, map(int, own), strict=True))
+            for own in zip(*columns.values(), strict=True)
+        ]
+        one, two = (
+            report.trust_columns(rows, "gpt", label).uses for label in ("ann", ["ann", "bob"])
+        )
+        better += (two["single"].word == "yes") - (one["single"].word == "yes")
+        for use in ("averages", "single"):
+            assert (one[use].word, two[use].word) != ("no", "yes")
+    assert better <= 0
 
 
 @for_each("options", [{"margin": 0}, {"margin": 1.5}, {"max_wrong": -0.1}])

@@ -6,6 +6,9 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
+import scipy
+
 from langchain_judges.errors import OptionError
 from langchain_judges.metrics import Result
 from langchain_judges.metrics.agreement import Errors
@@ -176,7 +179,9 @@ class UseAnswer:
         limit: Between which values the number has to lie.
         labels: How many more labels would settle it, if it goes on as here; None: not known, or
             none.
-        brief: The number in a few words, for a table of several judges.
+        missing: What it takes to settle it, where that is no number of labels.
+        basis: How many of the rows it rests on, and why others are out.
+        brief: The number in a few words, for a table.
         parts: The same number by system or category, furthest from 0 first; or by what it says.
     """
 
@@ -186,6 +191,8 @@ class UseAnswer:
     number: Number | None = None
     limit: tuple[float, float] = (-math.inf, math.inf)
     labels: int | None = None
+    missing: str = ""
+    basis: str = ""
     brief: str = ""
     parts: tuple[Number, ...] = ()
 
@@ -201,15 +208,16 @@ class UseAnswer:
 
     @property
     def more(self) -> str:
-        """How many more labels would settle it, in a sentence."""
-        if self.labels is None:
-            return ""
-        return f"About {self.labels:,} more labels make it a yes or a no."
+        """How many more labels would settle it, or what else it takes, in a sentence."""
+        if self.labels is not None:
+            return f"About {self.labels:,} more labels are likely to settle it."
+        return f"{self.missing}." if self.missing else ""
 
     @property
     def text(self) -> str:
         """The answer in sentences."""
-        return f"{self.word.capitalize()}: {self.reason}. {self.more}".rstrip()
+        parts = [f"{self.word.capitalize()}: {self.reason}", self.basis]
+        return " ".join([f"{part}." for part in parts if part] + [self.more]).rstrip()
 
     def word_of(self, part: Number) -> Word:
         """Return the answer for a part alone."""
@@ -222,6 +230,8 @@ class UseAnswer:
             "answer": self.word,
             "text": self.text,
             "labels_needed": self.labels,
+            "missing": self.missing,
+            "rows": self.basis,
             "limit": [end if math.isfinite(end) else None for end in self.limit],
             "number": None if self.number is None else self.number.to_dict(),
             "parts": [part.to_dict() for part in self.parts],
@@ -238,23 +248,39 @@ def decided(result: Result, limit: tuple[float, float]) -> Word:
     return "no" if high < limit[0] or low > limit[1] else "not yet"
 
 
-def labels_to_settle(result: Result, limit: tuple[float, float]) -> int | None:
-    """Return how many more labels bring the interval to one side of the nearer limit.
+POWER = 0.9
+"""How often a number of labels is to settle an answer, by what is known so far: nine in ten,
+for what small samples promise comes true less often."""
 
-    An interval narrows with the root of the labels; the value is taken to stay, and each side
-    of the interval counts for the limits on it. None where the value lies on a limit, so that
-    more labels than anybody gives would be needed.
+
+def labels_to_settle(
+    result: Result, limit: tuple[float, float], power: float = POWER
+) -> int | None:
+    """Return how many more labels are likely to bring the interval to one side of the limit.
+
+    The value moves as far as it is unsure, and its interval narrows with the root of the
+    labels. None: more labels than anybody gives.
+
+    Args:
+        result: The number so far, with its interval.
+        limit: Between which values it is to lie, or outside of which.
+        power: How often the labels are to suffice.
+
+    Source: predictive power, Spiegelhalter, Freedman & Blackburn 1986.
     """
-    if math.isnan(result) or result.interval is None:
+    if math.isnan(result) or result.interval is None or result in limit:
         return None
     low, high = result.interval
-    ratios = [0.0]
-    for end in filter(math.isfinite, limit):
-        if result == end:
-            return None
-        ratios.append(((high if end > result else low) - result) / (end - result))
-    more = result.n * max(ratios) ** 2 - result.n
-    return rounded_up(more) if 0 < more <= MOST_LABELS else None
+    more = np.unique(np.ceil(np.geomspace(1, MOST_LABELS, 400)))
+    kept = result.n / (result.n + more)
+    move = (high - low) / (2 * 1.96) * np.sqrt(1 - kept) + 1e-12
+    # The value may end this far up and down for its interval to lie within, or beyond.
+    up, down = ((end - result) * np.sqrt(kept) for end in (high, low))
+    below, above = (end - result for end in limit)
+    inside = scipy.special.ndtr((above - up) / move) - scipy.special.ndtr((below - down) / move)
+    beyond = scipy.special.ndtr((below - up) / move) + scipy.special.ndtr((down - above) / move)
+    enough = more[np.maximum(inside, 0.0) + beyond >= power]
+    return rounded_up(float(enough[0])) if len(enough) else None
 
 
 def rounded_up(count: float) -> int:
@@ -265,9 +291,15 @@ def rounded_up(count: float) -> int:
 
 def settled(answer: UseAnswer) -> UseAnswer:
     """Return the answer with how many labels would settle it, where it is open."""
-    if answer.word != "not yet" or answer.number is None:
+    if answer.word != "not yet" or answer.number is None or answer.missing:
         return answer
-    return replace(answer, labels=labels_to_settle(answer.number.result, answer.limit))
+    return with_labels(answer, labels_to_settle(answer.number.result, answer.limit))
+
+
+def with_labels(answer: UseAnswer, labels: int | None) -> UseAnswer:
+    """Return an open answer with how many labels would settle it; None: more than are given."""
+    missing = "" if labels else "It lies too near the limit for a number of labels"
+    return replace(answer, labels=labels, missing=missing)
 
 
 def percent_text(value: float) -> str:
@@ -280,6 +312,15 @@ def with_range(number: Number, digits: int = 1) -> str:
     value = value_text(number, digits).replace(f".0{NO_BREAK}%", f"{NO_BREAK}%")
     span = range_text(number, digits) or number.result.no_interval
     return f"{value} ({span})" if span else value
+
+
+def difference_text(number: Number) -> str:
+    """Return a difference with its range; where nothing is found, how far it could be off."""
+    interval = number.result.interval
+    if interval is None or value_text(replace(number, unit="points")).strip("+−")[:3] != "0.0":
+        return with_range(number)
+    far = replace(number, result=Result(max(-interval.low, interval.high), n=0))
+    return f"no difference found; it could be {value_text(far, 0).lstrip('+')} either way"
 
 
 @dataclass(frozen=True)
@@ -316,7 +357,7 @@ class Contest:
         if self.settled:
             return f"{self.first} is right more often than {self.second} by {lead}."
         labels = labels_to_settle(self.difference, (0.0, math.inf))
-        more = f" About {labels:,} more labels would settle it." if labels else ""
+        more = f" About {labels:,} more labels are likely to settle it." if labels else ""
         ahead = f"so far {self.first} leads by {lead}"
         if not self.difference:
             ahead = f"right equally often ({range_text(number)})"

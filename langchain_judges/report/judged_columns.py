@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
+from statistics import fmean
 from typing import Any
 
 from typing_extensions import TypedDict
@@ -36,6 +37,7 @@ class Sample:
         labels: What people say.
         votes: What each person said.
         targets: What the judge is compared with.
+        choices: What is right: one label, or those between which people are divided.
 
     Raises:
         InputError: A label of a pair is other than A, B and tie.
@@ -51,6 +53,7 @@ class Sample:
         self.labels = [row.label for row in rows]
         self.votes = [row.votes for row in rows]
         self.targets = [row.target for row in rows]
+        self.choices = [row.choices for row in rows]
         votes = [vote for targets in self.targets for vote in targets]
         for value in [*votes, *self.labels] if self.pairs else []:
             if value is not None and value not in SIDES:
@@ -94,8 +97,8 @@ class Sample:
     @cached_property
     def rated(self) -> bool:
         """Whether labels are ratings on a scale of three steps or more."""
-        steps = {label for label in self.labels if label is not None}
-        numbers = are_numbers([*self.labels, *self.answers])
+        steps = {label for own in self.choices for label in own}
+        numbers = are_numbers([*steps, *self.answers])
         return not self.pairs and len(steps) > 2 and numbers
 
     @cached_property
@@ -150,6 +153,16 @@ class Sample:
         return {"groups": groups, "confidence": self.confidence}
 
     @cached_property
+    def divided(self) -> int:
+        """Rows of single texts on which people differ, without a majority."""
+        return sum(row.is_divided for row in self.rows)
+
+    @cached_property
+    def ratings(self) -> list[Any]:
+        """People's rating of each text; where they are divided, the mean of theirs."""
+        return [fmean(map(float, own)) if own else None for own in self.choices]
+
+    @cached_property
     def points(self) -> tuple[list[Any], list[Any], str, float]:
         """By row what judge and people count for, what is counted, and its range."""
         if self.pairs:
@@ -157,12 +170,10 @@ class Sample:
             people = [preference_points(target) for target in self.targets]
             return judge, people, "A's win rate", 1.0
         if self.rated:
-            return self.answers, self.labels, "The mean rating", self.scale
+            return self.answers, self.ratings, "The mean rating", self.scale
         rare = self.rare_label
-        ours, theirs = (
-            [None if value is None else float(value == rare) for value in side]
-            for side in (self.answers, self.labels)
-        )
+        ours = [None if value is None else float(value == rare) for value in self.answers]
+        theirs = [own.count(rare) / len(own) if own else None for own in self.choices]
         return ours, theirs, f"The share of {rare}", 1.0
 
     @property
@@ -206,24 +217,37 @@ class Sample:
         """How far ratings lie apart at most; 1 where labels are no ratings."""
         if not self.rated:
             return 1.0
-        values = [float(v) for v in [*self.labels, *self.answers] if v is not None]
+        people = [label for own in self.choices for label in own]
+        values = [float(v) for v in [*people, *self.answers] if v is not None]
         return max(values) - min(values) or 1.0
+
+    @cached_property
+    def label_counts(self) -> dict[Label, float]:
+        """On how many rows people give each label; a divided row is shared by its labels."""
+        counts: dict[Label, float] = {}
+        for own in self.choices:
+            for label in own:
+                counts[label] = counts.get(label, 0.0) + 1 / len(own)
+        return counts
 
     @property
     def rare_label(self) -> Label:
         """The label that people give least often, the last of those that are equal."""
-        counts = Counter(label for label in self.labels if label is not None)
+        counts = self.label_counts
         return min(counts, key=lambda label: (counts[label], str(label) != "1", str(label)))
 
     def missed(self, answers: Iterable[Label | None]) -> list[float | None]:
         """Return for each row how wrong an answer is, from 0 to 1; None without a label.
 
         A tie where people name a text, or a text where they call a tie, is half wrong; a rating
-        is wrong if it is off by more than a quarter of their range. No answer is wrong.
+        is wrong if it is off by more than a quarter of their range. Where people are divided
+        it is as wrong as it is on average for their answers. No answer is wrong.
         """
         return [
-            None if label is None else 1.0 if answer is None else self._miss(answer, label)
-            for answer, label in zip(answers, self.labels, strict=True)
+            (1.0 if answer is None else fmean(self._miss(answer, label) for label in own))
+            if own
+            else None
+            for answer, own in zip(answers, self.choices, strict=True)
         ]
 
     def _miss(self, answer: Label, label: Label) -> float:
@@ -245,9 +269,29 @@ class Sample:
 
     @cached_property
     def mistakes(self) -> list[JudgedRow]:
-        """The judged rows whose verdict is wrong, or half wrong."""
+        """The judged rows whose verdict is wrong, or half wrong, by what most people say."""
         rows = zip(self.rows, self.misses, strict=True)
-        return [row for row, miss in rows if miss and row.answer is not None]
+        return [
+            row
+            for row, miss in rows
+            if miss and row.answer is not None and row.label is not None
+        ]
+
+    def basis(self, used: Sequence[bool]) -> str:
+        """Say how many of the rows a number rests on, and why others are out."""
+        if all(used):
+            return f"Rows: all {len(used):,}"
+        reasons = Counter(
+            "without a label"
+            if not own
+            else "not judged"
+            if answer is None
+            else "without what it takes"
+            for own, answer, there in zip(self.choices, self.answers, used, strict=True)
+            if not there
+        )
+        out = ", ".join(f"{count:,} {why}" for why, count in reasons.items())
+        return f"Rows: {sum(used):,} of {len(used):,}; {out}"
 
     def notes(self) -> list[str]:
         """Say which rows some numbers cannot count, a sentence each."""

@@ -135,13 +135,20 @@ class JudgedRow:
             return label
         return None if self.is_divided else majority_vote(self.votes)
 
+    @cached_property
+    def choices(self) -> list[Label]:
+        """What is right: the label, or each answer to a single text that most people give."""
+        whole = kind_of_verdict(self.verdict) == "pair"
+        if whole or self.data_row.get("label") is not None:
+            return [] if self.label is None else [self.label]
+        counts = Counter(self.votes)
+        return [vote for vote, count in counts.items() if count == max(counts.values())]
+
     @property
     def is_divided(self) -> bool:
         """Whether people's votes on a single text have no majority, and no label settles it."""
-        if kind_of_verdict(self.verdict) == "pair" or self.data_row.get("label") is not None:
-            return False
-        counts = Counter(self.votes).most_common(2)
-        return len(counts) == 2 and counts[0][1] == counts[1][1]
+        pair = kind_of_verdict(self.verdict) == "pair"
+        return not pair and self.data_row.get("label") is None and len(self.choices) > 1
 
     @cached_property
     def target(self) -> list[Label]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -22,7 +21,7 @@ LEAST_ROWS = 10
 
 def measure(sample: Sample) -> list[Number]:
     """Return every number of a report on one judge."""
-    kinds = [_agreement, _people, _baselines, criteria, ratings, _corrected, _calibration]
+    kinds = [_agreement, _people, baselines, criteria, ratings, _corrected, _calibration]
     biases = [_position, _length] if sample.pairs else []
     return [
         number
@@ -135,9 +134,9 @@ def _categories(sample: Sample) -> list[Number]:
 # ---- what needs no judge
 
 
-def _baselines(sample: Sample) -> list[Number]:
+def baselines(sample: Sample) -> list[Number]:
     """What needs no judge to be right, by the rule that counts the judge's mistakes."""
-    if not any(label is not None for label in sample.labels):
+    if not any(sample.choices):
         return []
     numbers, rights = [], {}
     for name, (title, answers) in _answers_without_judge(sample).items():
@@ -167,8 +166,13 @@ def _answers_without_judge(sample: Sample) -> dict[str, tuple[str, list[Label | 
         answers["length"] = ("Always the longer text", longer)
     if sample.pairs:
         answers["first_slot"] = ("Always the first text (A)", ["A"] * count)
-    common = Counter(v for v in sample.labels if v is not None).most_common(1)[0][0]
-    answers["majority"] = (f"Always the commonest label ({common})", [common] * count)
+    counts = sample.label_counts
+    common = max(counts, key=lambda label: counts[label])
+    title = f"Always the commonest label ({common})"
+    if sample.rated:  # of ratings the one that is far off least often
+        common = min(counts, key=lambda each: sum(filter(None, sample.missed([each] * count))))
+        title = f"Always {common}"
+    answers["majority"] = (title, [common] * count)
     return answers
 
 
@@ -236,8 +240,8 @@ def ratings(sample: Sample) -> list[Number]:
     """Return how ratings of single texts go with people's; nothing of other labels."""
     if not sample.rated:
         return []
+    order = metrics.correlate(sample.answers, sample.ratings, "spearman", **sample.settings)
     columns = sample.answers, sample.labels
-    order = metrics.correlate(*columns, "spearman", **sample.settings)
     kappa = metrics.cohen_kappa(*columns, weights="quadratic", **sample.settings)
     title = f"Rank correlation with {sample.whom} (Spearman)"
     return [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,19 +13,23 @@ from langchain_judges.report.conclusions import (
     LEAST_OF_A_LABEL,
     MOST_LABELS,
     POLICY,
+    POWER,
     Number,
     UseAnswer,
     Word,
     decided,
+    difference_text,
     labels_to_settle,
     percent_text,
     range_text,
     rounded,
     rounded_up,
     settled,
+    with_labels,
     with_range,
 )
 from langchain_judges.report.judged_columns import Sample
+from langchain_judges.verdict import Label
 
 
 def single(sample: Sample, numbers: Mapping[str, Number], most: float) -> UseAnswer:
@@ -45,20 +48,20 @@ def single(sample: Sample, numbers: Mapping[str, Number], most: float) -> UseAns
     found = with_range(number)
     reason = f"{found} are wrong; at most {percent_text(most)} may be. {_counted(sample)}"
     word = decided(wrong, limit)
-    answer = UseAnswer("single", word, reason, number, limit, brief=f"{found} wrong")
+    basis = sample.basis([bool(own) for own in sample.choices])
+    answer = UseAnswer(
+        "single", word, reason, number, limit, basis=basis, brief=f"{found} wrong"
+    )
     lead = numbers.get("baseline.lead")
     ahead = "yes" if lead is None else decided(lead.result, AHEAD)
-    if word != "yes" or not sample.pairs or lead is None or ahead == "yes":
+    if word != "yes" or lead is None or ahead == "yes":
         return settled(replace(answer, reason=reason + _surest(sample)))
     worse = ahead == "no"
     verb = "Worse than" if worse else "Not shown to be better than"
     rule = f"{lead.note[0].lower()}{lead.note[1:]}"
-    return replace(
-        answer,
-        word="no" if worse else "not yet",
-        reason=f"{reason}. {verb} a rule that needs no judge: {rule} ({with_range(lead)})",
-        labels=labels_to_settle(lead.result, AHEAD),
-    )
+    reason = f"{reason}. {verb} a rule that needs no judge: {rule} ({difference_text(lead)})"
+    labels = None if worse else labels_to_settle(lead.result, AHEAD)
+    return replace(answer, word="no" if worse else "not yet", reason=reason, labels=labels)
 
 
 AHEAD = (0.0, math.inf)
@@ -67,17 +70,33 @@ AHEAD = (0.0, math.inf)
 
 def _counted(sample: Sample) -> str:
     """Say of how many rows the verdict is wrong, or half wrong, or is none."""
-    half = sum(miss == 0.5 for miss in sample.misses)
-    wrong = len(sample.mistakes) - half
-    lost = sample.misses.count(1.0) - wrong
+    both = list(zip(sample.misses, sample.answers, strict=True))
+    lost = sum(miss is not None and answer is None for miss, answer in both)
+    wrong = sample.misses.count(1.0) - lost
+    half = sum(0 < miss < 1 for miss in sample.misses if miss is not None)
+    why = "people differ" if sample.divided else "only one side says tie"
     far = f" by more than {rounded(sample.scale / 4, 1)}" if sample.rated else ""
     parts = {
         f"{wrong:,} wrong{far}": wrong or not half,
-        f"{half:,} half wrong (only one side says tie)": half,
+        f"{half:,} half wrong ({why})": half,
         f"{lost:,} not judged": lost,
     }
     labelled = sum(miss is not None for miss in sample.misses)
-    return f"Of {labelled:,}: {', '.join(text for text, there in parts.items() if there)}"
+    said = f"Of {labelled:,}: {', '.join(text for text, there in parts.items() if there)}"
+    return said + divided_text(sample)
+
+
+def divided_text(sample: Sample) -> str:
+    """Say how people who differ count, and how often the judge is wrong where they agree."""
+    if not sample.divided:
+        return ""
+    pairs = zip(sample.misses, sample.labels, strict=True)
+    agreed = [None if label is None else miss for miss, label in pairs]
+    number = Number("", "", metrics.rate(agreed, **sample.settings))
+    return (
+        f". On {sample.divided:,} people differ, and each of their answers counts in part; on "
+        f"the {number.result.n:,} others {with_range(number)} are wrong"
+    )
 
 
 # ---- by label
@@ -86,15 +105,17 @@ def _counted(sample: Sample) -> str:
 def _by_label(sample: Sample, most: float) -> UseAnswer:
     """Answer for each label that the judge gives, and with all labels weighed alike."""
     limit = (-math.inf, most)
-    counts = Counter(label for label in sample.labels if label is not None)
+    counts = sample.label_counts
     if len(counts) < 2:
         return UseAnswer("single", "not measured", "all labels are the same", limit=limit)
-    rare = sample.rare_label
+    basis = sample.basis([bool(own) for own in sample.choices])
+    rare, rows = sample.rare_label, sum(map(bool, sample.choices))
     if counts[rare] < LEAST_OF_A_LABEL:
-        least = f"{counts[rare]}; {LEAST_OF_A_LABEL} are needed"
+        least = f"{math.floor(counts[rare])}; {LEAST_OF_A_LABEL} are needed"
         reason = f"too few labels of the class `{rare}`: {least}"
-        more = math.ceil((LEAST_OF_A_LABEL - counts[rare]) * counts.total() / counts[rare])
-        return UseAnswer("single", "not yet", reason, limit=limit, labels=more)
+        more = math.ceil((LEAST_OF_A_LABEL - counts[rare]) * rows / counts[rare])
+        missing = f"About {more:,} more labels are needed before anything can be said"
+        return UseAnswer("single", "not yet", reason, limit=limit, missing=missing, basis=basis)
     words = {part: decided(part.result, limit) for part in _parts(sample)}
     parts = sorted(words, key=lambda part: (_WORST_FIRST.index(words[part]), -part.result))
     word = words[parts[0]]
@@ -106,16 +127,19 @@ def _by_label(sample: Sample, most: float) -> UseAnswer:
     reason += f". At most {percent_text(most)} may be wrong"
     reason += ": have a person look" if word == "no" else ""
     still_open = [part for part in parts if words[part] == "not yet"]
-    return UseAnswer(
+    answer = UseAnswer(
         "single",
         word,
-        reason[0].lower() + reason[1:] + _surest(sample),
+        reason[0].lower() + reason[1:] + divided_text(sample) + _surest(sample),
         told[0],
         limit,
-        _labels(still_open, counts.total(), limit) if word == "not yet" else None,
-        f"{with_range(told[0])} wrong {told[0].title}",
-        tuple(parts),
+        basis=basis,
+        brief=f"{with_range(told[0])} wrong {told[0].title}",
+        parts=tuple(parts),
     )
+    if word != "not yet":
+        return answer
+    return with_labels(answer, _labels(still_open, rows, limit))
 
 
 _WORST_FIRST: tuple[Word, ...] = ("no", "not yet", "yes")
@@ -123,40 +147,55 @@ _WORST_FIRST: tuple[Word, ...] = ("no", "not yet", "yes")
 
 def _parts(sample: Sample) -> list[Number]:
     """Return how often the judge is wrong where it gives each label, and on balance."""
-    judged = zip(sample.answers, sample.labels, strict=True)
-    given = {own for own, label in judged if own is not None and label is not None}
-    level = 1 - (1 - sample.confidence) / (len(given) + 1)
-    settings: Any = {**sample.settings, "confidence": level}
+    judged = zip(sample.answers, sample.choices, strict=True)
+    places: dict[Label, list[int]] = {}
+    for place, (answer, own) in enumerate(judged):
+        if answer is not None and own:
+            places.setdefault(answer, []).append(place)
+    level = 1 - (1 - sample.confidence) / (len(places) + 1)
     parts = []
-    for own in sorted(given, key=str):
-        right = metrics.precision(sample.answers, sample.labels, own, **settings)
-        number = Number(f"single.{own}", f"where it says {own}", _complement(right))
-        count = f"{round(number.result * right.n):,} of {right.n:,} are wrong"
+    for answer in sorted(places, key=str):
+        settings: Any = {**sample.settings_of(places[answer]), "confidence": level}
+        wrong = metrics.rate([sample.misses[i] for i in places[answer]], **settings)
+        number = Number(f"single.{answer}", f"where it says {answer}", wrong)
+        count = f"{rounded(number.result * wrong.n, 0)} of {wrong.n:,} are wrong"
         parts.append(replace(number, note=f"{number.title}, {count}, {with_range(number)}"))
-    right = metrics.balanced_accuracy(sample.verdicts, sample.labels, "wrong", **settings)
-    number = Number(BALANCED, "with every label weighed alike", _complement(right))
+    number = Number(BALANCED, "with every label weighed alike", _balanced(sample, level))
     rare = sample.rare_label
-    found = metrics.sensitivity(sample.answers, sample.labels, rare, **settings)
+    both = list(zip(sample.answers, sample.labels, strict=True))
     # A row that was not judged is missed, here as in the share.
-    labelled = sum(label == rare for label in sample.labels)
-    count = f"of {labelled:,} with the label {rare} it finds {round(found * found.n):,}"
-    note = f"{number.title} it misses {with_range(number)}: {count}"
-    return [*parts, replace(number, note=note)]
+    labelled, found = sum(label == rare for _, label in both), both.count((rare, rare))
+    note = f"it found {found:,} of the {labelled:,} texts labelled {rare}; {number.title}"
+    return [*parts, replace(number, note=f"{note} {with_range(number)} are wrong")]
 
 
 BALANCED = "single.balanced"
 
 
-def _complement(right: Result) -> Result:
-    """Return the share of wrong ones from that of right ones."""
+def _balanced(sample: Sample, level: float) -> Result:
+    """Return the share of wrong verdicts with every label weighed alike, 1 − mean recall.
+
+    Where people are divided a row stands for each of their labels, as one group.
+    """
+    copies = math.lcm(*(len(own) for own in sample.choices if own))
+    rows = [(i, c) for i, own in enumerate(sample.choices) for c in own * (copies // len(own))]
+    groups = sample.groups
+    if copies > 1 and groups is None:
+        groups = list(range(len(sample.rows)))
+    settings: Any = {"groups": groups and [groups[i] for i, _ in rows], "confidence": level}
+    verdicts, labels = [sample.verdicts[i] for i, _ in rows], [label for _, label in rows]
+    right = metrics.balanced_accuracy(verdicts, labels, "wrong", **settings)
     ends = right.interval and metrics.Interval(1 - right.interval.high, 1 - right.interval.low)
-    return Result(1 - right, **{**vars(right), "interval": ends})
+    parts = {**vars(right), "interval": ends, "n": right.n // copies}
+    return Result(1 - right, **parts)
 
 
 def _labels(parts: list[Number], labelled: int, limit: tuple[float, float]) -> int | None:
     """Return how many labels would settle all parts that are open, each by its own rows."""
+    # All of them are to be settled, so that each has its share of what may go wrong.
+    power = 1 - (1 - POWER) / max(1, len(parts))
     needed = [
-        (labels_to_settle(part.result, limit) or math.inf) * labelled / part.result.n
+        (labels_to_settle(part.result, limit, power) or math.inf) * labelled / part.result.n
         for part in parts
     ]
     most = max(needed, default=math.inf)

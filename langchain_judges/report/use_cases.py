@@ -13,8 +13,9 @@ from typing import Any
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
-from langchain_judges.metrics.rank_agreement import SystemOrder
+from langchain_judges.metrics.rank_agreement import SystemOrder, SystemPair
 from langchain_judges.report.conclusions import (
+    LEAST_OF_A_LABEL,
     NO_BREAK,
     TITLES,
     Number,
@@ -23,7 +24,7 @@ from langchain_judges.report.conclusions import (
     UseAnswer,
     Word,
     decided,
-    labels_to_settle,
+    difference_text,
     percent,
     percent_text,
     rounded,
@@ -32,6 +33,7 @@ from langchain_judges.report.conclusions import (
     with_range,
 )
 from langchain_judges.report.judged_columns import Sample
+from langchain_judges.report.measurements import baselines
 from langchain_judges.report.single_verdicts import AHEAD, single
 from langchain_judges.runs.summary import counted
 
@@ -48,7 +50,10 @@ def answers_of(
     """
     if sample.by_criteria:
         parts = {name: sample.by_criterion(name) for name in sample.criteria}
-        answers = {name: answers_of(part, {}, policy) for name, part in parts.items()}
+        answers = {
+            name: answers_of(part, {n.key: n for n in baselines(part)}, policy)
+            for name, part in parts.items()
+        }
         return {use: _together({n: a[use] for n, a in answers.items()}) for use in TITLES}
     if why := _nothing(sample):
         return {use: UseAnswer(use, "not measured", why) for use in TITLES}
@@ -63,8 +68,9 @@ def answers_of(
 def _nothing(sample: Sample) -> str:
     if all(answer is None for answer in sample.answers):
         return "no row was judged"
-    both = zip(sample.answers, sample.labels, strict=True)
-    return "" if any(None not in pair for pair in both) else "no judged row has a label"
+    both = zip(sample.answers, sample.choices, strict=True)
+    labelled = any(answer is not None and own for answer, own in both)
+    return "" if labelled else "no judged row has a label"
 
 
 def _together(answers: Mapping[str, UseAnswer]) -> UseAnswer:
@@ -79,6 +85,47 @@ def _together(answers: Mapping[str, UseAnswer]) -> UseAnswer:
         return first
     reason = "; ".join(f"{word} by {', '.join(own)}" for word, own in by_word.items() if own)
     return replace(first, reason=reason, brief="", parts=())
+
+
+# ---- does it know anything?
+
+
+def _follows(sample: Sample) -> tuple[Word, str]:
+    """Return whether the judge's answers go with people's beyond chance, and what is found.
+
+    A judge that knows nothing has people's average where labels happen to be balanced, and is
+    as good as a person where people agree by chance alone.
+    """
+    said = {answer for answer in sample.answers if answer is not None}
+    if len(said) < 2:
+        return "no", f"it always says {said.pop()}, whatever {sample.whom} say"
+    if sample.rated:
+        order = metrics.correlate(sample.answers, sample.ratings, "spearman", **sample.settings)
+        number = Number("follows", "rank correlation", order, "number")
+        perfect = order > 1 - 1e-9 and order.n >= LEAST_OF_A_LABEL
+        word: Word = "yes" if perfect else decided(order, AHEAD)
+    else:
+        kappa = metrics.cohen_kappa(sample.answers, sample.labels, **sample.settings)
+        number = Number("follows", "Cohen's κ", kappa, "number")
+        word = decided(kappa, AHEAD)
+    found = f"{number.title} {with_range(number)}"
+    if word == "yes":
+        return word, found
+    return word, f"it is not shown to go with {sample.whom} beyond chance ({found})"
+
+
+def _if_it_follows(answer: UseAnswer, sample: Sample) -> UseAnswer:
+    """Return the answer, which is no yes for a judge that is not shown to know anything."""
+    follows, found = _follows(sample)
+    if answer.word == "no" or follows == "yes":
+        return answer
+    if follows == "no":
+        return replace(answer, word="no", reason=f"{answer.reason}. But {found}", missing="")
+    if answer.word == "not yet":
+        return answer
+    missing = "More labels, until its answers are shown to go with them"
+    reason = f"{answer.reason}. But {found}"
+    return replace(answer, word="not yet", reason=reason, missing=missing)
 
 
 # ---- averages
@@ -101,24 +148,50 @@ def _averages(sample: Sample, margin: float) -> UseAnswer:
     whole = Number("averages.all", title, gap(places, sample.confidence), unit)
     parts = _parts(sample, gap, judge, people, unit)
     apart = [part for part in parts if decided(part.result, limit) == "no"]
-    word = decided(whole.result, limit)
+    word: Word = "no" if apart else decided(whole.result, limit)
+    used = [judge[i] is not None and people[i] is not None for i in places]
+    reason = _means(sample, whole, used, margin)
     if apart:
-        word = "no"
-    both = [i for i in places if judge[i] is not None and people[i] is not None]
-    ours, theirs = (sum(side[i] for i in both) / len(both) for side in (judge, people))
+        names = ", ".join(f"{part.title} ({value_text(part)})" for part in apart[:3])
+        reason += f". Too far off for {names}"
+    answer = UseAnswer(
+        "averages",
+        word,
+        reason,
+        whole,
+        limit,
+        basis=sample.basis(used),
+        brief=difference_text(whole),
+        parts=tuple(parts),
+    )
+    return settled(_if_it_follows(answer, sample))
+
+
+def _means(sample: Sample, gap: Number, used: Sequence[bool], margin: float) -> str:
+    """Say what the average is by either side, how far that is allowed, and for which mix."""
+    judge, people, what, scale = sample.points
+    ours, theirs = (
+        [value for value, there in zip(side, used, strict=True) if there]
+        for side in (judge, people)
+    )
+    mine, right = (sum(map(float, side)) / len(side) for side in (ours, theirs))
     shown = percent_text if scale == 1 else (lambda value: rounded(value, 2))
     allowed = f"{rounded(100 * margin, 1).removesuffix('.0')}{NO_BREAK}points"
     if scale != 1:
         allowed = f"{rounded(margin * scale, 2)} on a scale of {rounded(scale, 1)}"
-    reason = (
-        f"{what} is {shown(ours)} by the judge and {shown(theirs)} by {sample.whom}, "
-        f"{with_range(whole)}; up to {allowed} either way are allowed"
+    around = [float(value) - right for value in theirs]
+    spread = sum(each * each for each in around)
+    mix = "rows mixed like these"
+    if spread:
+        slope = sum(a * float(b) for a, b in zip(around, ours, strict=True)) / spread
+        step = 10 if scale == 1 else rounded(scale / 10, 1)
+        unit = f"{NO_BREAK}points" if scale == 1 else ""
+        moved = rounded(slope * float(step), 0 if scale == 1 else 2)
+        mix += f"; where people's is {step}{unit} higher, its is about {moved} higher"
+    return (
+        f"{what} is {shown(mine)} by the judge and {shown(right)} by {sample.whom}, "
+        f"{difference_text(gap)}; up to {allowed} either way are allowed. For {mix}"
     )
-    if apart:
-        names = ", ".join(f"{part.title} ({value_text(part)})" for part in apart[:3])
-        reason += f". Too far off for {names}"
-    brief = with_range(whole)
-    return settled(UseAnswer("averages", word, reason, whole, limit, None, brief, tuple(parts)))
 
 
 LEAST_OF_A_PART = 8
@@ -170,15 +243,24 @@ def _person(sample: Sample, numbers: Mapping[str, Number], below: float) -> UseA
     people = numbers["agreement.people_rows"].result
     reason = (
         f"it agrees with people {percent_text(people + gap.result)} of the time{alone}, one "
-        f"person with another {percent_text(people)}: {with_range(gap)}; "
+        f"person with another {percent_text(people)}: {difference_text(gap)}; "
         f"{percent(below)} below are allowed"
     )
     rate = numbers.get("agreement.winning_rate")
     if rate is not None and not math.isnan(rate.result):
         passed = f"{round(rate.result * rate.result.n)} of {rate.result.n}"
         reason += f". It does as well in the place of {passed} people, one by one (alt-test)"
-    brief = with_range(gap)
-    return settled(UseAnswer("person", word, reason, gap, limit, brief=brief))
+    used = [len(own) > 1 for own in sample.votes]
+    answer = UseAnswer(
+        "person",
+        word,
+        reason,
+        gap,
+        limit,
+        basis=sample.basis(used),
+        brief=difference_text(gap),
+    )
+    return settled(_if_it_follows(answer, sample))
 
 
 # ---- ordering systems
@@ -186,7 +268,7 @@ def _person(sample: Sample, numbers: Mapping[str, Number], below: float) -> UseA
 
 def _ordering(sample: Sample, policy: TrustPolicy) -> UseAnswer:
     if len(sample.by_system) > 1:
-        return _of_systems(sample)
+        return _of_systems(sample, policy)
     if sample.rated:
         return _of_texts(sample, policy.in_order)
     reason = "no row names who wrote its texts (column systems)"
@@ -194,7 +276,7 @@ def _ordering(sample: Sample, policy: TrustPolicy) -> UseAnswer:
 
 
 def _of_texts(sample: Sample, least: float) -> UseAnswer:
-    result = metrics.concordance(sample.answers, sample.labels, **sample.settings)
+    result = metrics.concordance(sample.answers, sample.ratings, **sample.settings)
     number = Number("ordering.texts", "Texts in the same order as by people", result)
     limit = (least, math.inf)
     if math.isnan(result):
@@ -204,32 +286,57 @@ def _of_texts(sample: Sample, least: float) -> UseAnswer:
         f"of two texts that {sample.whom} rate apart it has the same one ahead {found} of the "
         f"time; a coin would {percent_text(0.5)}, {percent_text(least)} are asked for"
     )
+    both = zip(sample.answers, sample.ratings, strict=True)
+    basis = sample.basis([None not in pair for pair in both])
     word = decided(result, limit)
-    return settled(UseAnswer("ordering", word, reason, number, limit, brief=found))
+    return settled(UseAnswer("ordering", word, reason, number, limit, basis=basis, brief=found))
 
 
-def _of_systems(sample: Sample) -> UseAnswer:
+def _of_systems(sample: Sample, policy: TrustPolicy) -> UseAnswer:
+    """Answer for each two systems, and for the ranking by its neighbours."""
     order = _system_order(sample)
-    told = [pair for pair in order.pairs if _apart(pair.people)]
-    same = sum(pair.matches is True for pair in told)
-    turned = [f"{p.first} and {p.second}" for p in told if p.matches is False]
-    word: Word = "no" if turned else "yes" if told and same == len(told) else "not yet"
-    pairs = f"{counted(len(order.pairs), 'pair')} of systems"
-    apart = sum(_apart(pair.judge) for pair in order.neighbours)
+    turned = [pair for pair in order.pairs if pair.matches is False]
+    open_steps = [pair for pair in order.neighbours if pair.matches is None]
+    steps, alike = len(order.neighbours), sum(bool(p.matches) for p in order.neighbours)
+    word: Word = "not yet" if alike < policy.settled * steps else "yes"
+    word = "no" if turned else word
+    same = sum(bool(pair.matches) for pair in order.pairs)
     reason = (
-        f"by {sample.whom} {len(told)} of {pairs} can be told apart, and the judge has {same} "
-        "of these in the same order"
-        f"{'. It turns round ' if turned else ''}{', '.join(turned[:3])}. Of "
-        f"{counted(len(order.neighbours), 'step')} in the ranking it can tell {apart} apart"
+        f"of {counted(steps, 'step')} in the ranking by {sample.whom} the judge has {alike} "
+        f"the same way beyond chance; {percent_text(policy.settled)} are asked for. Of "
+        f"{counted(len(order.pairs), 'pair')} of systems {same} the same, {len(turned)} turned "
+        f"round, {len(order.pairs) - same - len(turned)} open"
     )
-    candidates = [
-        labels_to_settle(pair.judge if pair in told else pair.people, AHEAD)
-        for pair in order.pairs
-        if pair.matches is None and word == "not yet"
-    ]
-    labels = min((each for each in candidates if each is not None), default=None)
-    brief = f"{same} of {counted(len(told), 'pair')} of systems"
-    return UseAnswer("ordering", word, reason, labels=labels, brief=brief)
+    if turned:
+        reason += f": turned are {', '.join(_systems_in(pair) for pair in turned[:3])}"
+    missing = ""
+    if word == "not yet":
+        names = ", ".join(f"{_systems_in(p)} ({_open_by(p)})" for p in open_steps[:3])
+        missing = f"More rows of the steps that are open: {names}"
+    return UseAnswer(
+        "ordering",
+        word,
+        reason,
+        missing=missing,
+        basis=sample.basis([any(own) for own in sample.systems]),
+        brief=f"{alike} of {counted(steps, 'step')}",
+        parts=tuple(
+            Number(f"ordering.{_systems_in(p)}", _systems_in(p), p.judge, "points", _open_by(p))
+            for p in order.pairs
+        ),
+    )
+
+
+def _systems_in(pair: SystemPair) -> str:
+    return f"{pair.first} before {pair.second}"
+
+
+def _open_by(pair: SystemPair) -> str:
+    """Say by whom the order of two systems is open, or how the judge has it."""
+    if pair.matches is not None:
+        return "the same way" if pair.matches else "turned round"
+    names = {"people": pair.people, "the judge": pair.judge}
+    return f"open by {' and '.join(name for name, gap in names.items() if not _apart(gap))}"
 
 
 def _system_order(sample: Sample) -> SystemOrder:
