@@ -13,11 +13,14 @@ from benchmarks.coverage import MEASURES, SETTINGS, STANDARD, covered
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import (
     Interval,
+    concordance,
     mean,
     paired_difference,
     rate,
+    sensitivity,
 )
 from langchain_judges.metrics.intervals import wilson_interval
+from tests.cases import for_each
 
 
 def test_wilson_gives_the_figures_worked_out_beforehand() -> None:
@@ -102,6 +105,53 @@ def test_equal_values_have_no_interval_and_say_why() -> None:
     same = paired_difference([1, 0, 1, 1] * 5, [1, 0, 1, 1] * 5)
     assert same == 0.0
     assert same.interval == pytest.approx((-0.1047, 0.1047), abs=5e-4)  # 2.093 / 20
+
+
+def most_alike(rng, rows, groups):
+    """Ratings of which 88 % are the highest, by people and judge, alike within groups."""
+    shared = rng.normal(size=(2, groups))[:, np.arange(rows) * groups // rows]
+    x, y = (shared + rng.normal(size=(2, rows))) / 2**0.5
+    cuts = scipy.special.ndtri([0.02, 0.05, 0.08, 0.12])
+    return np.searchsorted(cuts, x), np.searchsorted(cuts, 0.6 * x + 0.8 * y)
+
+
+# Means of 400,000 such ratings: 3.729, and 0.667 of the texts rated apart in people's order.
+@for_each(
+    ("rows", "groups", "printed"), [(20, 20, 0), (200, 5, 0), (200, 20, 50), (100, 100, 90)]
+)
+def test_ratings_of_mostly_one_value_have_a_range_that_holds_or_none(rows, groups, printed):
+    rng, hits = np.random.default_rng(rows + groups), {"mean": [], "order": []}
+    for _ in range(150):
+        people, judge = most_alike(rng, rows, groups)
+        keys = (np.arange(rows) * groups // rows).tolist()
+        for name, result, truth in (
+            ("mean", mean(people.tolist(), groups=keys), 3.729),
+            ("order", concordance(judge.tolist(), people.tolist(), groups=keys), 0.667),
+        ):
+            hits[name] += [result.interval.covers(truth)] if result.interval else []
+    for own in hits.values():
+        assert len(own) >= printed
+        assert not printed or np.mean(own) > 0.92 - 2.5 * 0.022
+
+
+@for_each("few", [1, 2])
+def test_of_one_or_two_items_of_a_class_no_range_is_told(few):
+    labels = [1] * few + [0] * 20
+    assert sensitivity(labels, labels).no_interval == "too few items of a class"
+    assert sensitivity(labels, labels, 0).interval is not None
+
+
+def test_the_order_of_texts_is_counted_whole_whatever_the_number_of_levels():
+    rng = np.random.default_rng(3)
+    people = rng.normal(size=300)
+    judge = people + rng.normal(size=300)
+    expected = (scipy.stats.kendalltau(people, judge).statistic + 1) / 2  # no ties
+    assert concordance(judge.tolist(), people.tolist()) == pytest.approx(expected)
+    doubled = np.repeat(judge, 2).tolist(), np.repeat(people, 2).tolist()
+    groups = np.repeat(np.arange(300), 2).tolist()
+    once, twice = concordance(judge, people), concordance(*doubled, groups=groups)
+    # A text that is written down twice tells no more: the range stays.
+    assert twice.interval == pytest.approx(once.interval, abs=0.01)
 
 
 SMALL = ["n=10", "10%,n=20", "5%,n=50", "20x5", "perfect,n=20", "useless,n=20"]

@@ -53,7 +53,7 @@ def test_the_jackknife_of_a_correlation_leaves_out_one_group_at_a_time(kind, siz
     rest = [groups != group for group in range(80 // size)]
     theirs = getattr(scipy.stats, CORRELATIONS[kind])
     z = np.arctanh([theirs(x[kept], y[kept]).statistic for kept in rest])
-    error, freedom = _fisher_error(kind, (x, y), groups)
+    error, freedom = _fisher_error(kind, x, y, groups)
     n = len(rest)
     assert error == pytest.approx(math.sqrt((n - 1) / n * ((z - z.mean()) ** 2).sum()))
     assert freedom == n - 1

@@ -133,7 +133,7 @@ def beside_people(
     ]
     theirs = [fmean(_alike(own)) for own in rows]
     options = IntervalOptions(groups=take(clusters, indices), confidence=confidence)
-    lead = paired_difference(ours, theirs, **options)
+    lead = paired_difference(ours, theirs, spread=1.0, **options)
     places = range(max(map(len, rows), default=0))
     stand_in = alt_test(values, {place: [own[place] for own in rows] for place in places})
     return BesidePeople(

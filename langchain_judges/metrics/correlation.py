@@ -27,6 +27,8 @@ from langchain_judges.metrics.intervals import (
     jackknife_spread,
     mean,
     student_quantile,
+    telling,
+    too_alike,
 )
 from langchain_judges.metrics.result import Interval, Result
 
@@ -94,17 +96,8 @@ def _coefficient(kind: str, x: Floats, y: Floats) -> tuple[float, str | None]:
         return float(scipy.stats.kendalltau(x, y).statistic), None
     if kind == "spearman":
         x, y = average_ranks(x), average_ranks(y)
-    return float(np.clip(_products(x[None], y[None], np.ones((1, len(x))))[0], -1, 1)), None
-
-
-def _products(x: Floats, y: Floats, kept: Floats) -> Floats:
-    """Return Pearson's r of each row, of the items that are kept (1, not 0)."""
-    count = kept.sum(axis=1, keepdims=True)
-    means = [(side * kept).sum(axis=1, keepdims=True) / count for side in (x, y)]
-    dx, dy = ((side - mean) * kept for side, mean in zip((x, y), means, strict=True))
-    below = np.sqrt((dx**2).sum(axis=1) * (dy**2).sum(axis=1))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray((dx * dy).sum(axis=1) / below)
+    dx, dy = x - x.mean(), y - y.mean()
+    return float(np.clip(dx @ dy / math.sqrt((dx @ dx) * (dy @ dy)), -1, 1)), None
 
 
 def _global(
@@ -119,94 +112,33 @@ def _global(
     value, why = _coefficient(kind, x, y)
     if why:
         return Result.undefined(why, n=len(x), n_failed=failed)
+    groups = np.arange(len(x)) if clusters is None else clusters
+    why = too_alike(x, groups) or too_alike(y, groups)
     if abs(value) > 1 - 1e-12:  # sums of floats miss 1 by a little
         why = "a perfect correlation tells nothing of its error"
-        return Result(value, n=len(x), n_failed=failed, no_interval=why)
-    groups = np.arange(len(x)) if clusters is None else clusters
-    error, freedom = _fisher_error(kind, (x, y), groups)
+    error, freedom = (math.nan, 0.0) if why else _fisher_error(kind, x, y, groups)
     if math.isnan(error):
-        return Result(value, n=len(x), n_failed=failed, no_interval="too few items or groups")
-    if clusters is None:
-        # Ratings are not normal, and normal scores need not be worse off for it by much.
-        normal = _normal_error(kind, value, len(x))
-        error = max(normal, error)
-        # Where most ratings are one and the same, few items tell how the others vary.
-        freedom = max(2.0, min(freedom, len(x) - 1.0 - max(_commonest(x), _commonest(y))))
-    low, high = Interval.around(math.atanh(value), error * student_quantile(level, freedom))
+        why = why or "too few items or groups"
+        return Result(value, n=len(x), n_failed=failed, no_interval=why)
+    if clusters is None:  # ratings are not normal, and not much surer than normal scores
+        scale = {"pearson": 1.0, "spearman": 1 + value**2 / 2, "kendall": 0.0}[kind]
+        error = max(error, math.sqrt(scale / (len(x) - 3)))
+    freedom = min(freedom, telling(x, groups) - 1, telling(y, groups) - 1)
+    half = error * student_quantile(level, max(2.0, freedom))
+    low, high = Interval.around(math.atanh(value), half)
     interval = Interval(math.tanh(low), math.tanh(high))
     return Result(value, n=len(x), n_failed=failed, interval=interval)
 
 
-def _commonest(column: Floats) -> int:
-    """Return how often the commonest value occurs beyond once."""
-    return int(np.unique(column, return_counts=True)[1].max()) - 1
-
-
-def _normal_error(kind: str, r: float, n: int) -> float:
-    """Return the error of Fisher's z for normal scores, after Bonett & Wright 2000."""
-    scale = {"pearson": 1.0, "spearman": 1 + r * r / 2, "kendall": 0.0}[kind]
-    return math.sqrt(scale / (n - 3))
-
-
-def _fisher_error(
-    kind: str, columns: tuple[Floats, Floats], groups: Ints
-) -> tuple[float, float]:
+def _fisher_error(kind: str, x: Floats, y: Floats, groups: Ints) -> tuple[float, float]:
     """Return the error of Fisher's z by leaving out each group in turn, and its freedom."""
     if int(groups.max()) + 1 < LEAST_GROUPS:
         return math.nan, math.nan
     part, blocks = jackknife_blocks(groups)
-    if kind == "kendall":
-        r = _kendall_without(columns, part, blocks)
-    else:
-        step = max(1, MOST_CELLS // len(part))
-        starts = range(0, blocks, step)
-        ranges = [np.arange(start, min(start + step, blocks)) for start in starts]
-        r = np.concatenate([_without(kind, columns, part, own) for own in ranges])
+    kept = (part != block for block in range(blocks))
+    r = np.asarray([_coefficient(kind, x[own], y[own])[0] for own in kept])
     r = np.where(np.abs(r) < 1 - 1e-12, r, math.nan)
     return jackknife_spread(np.arctanh(r)), blocks - 1.0
-
-
-MOST_CELLS = 1_000_000
-"""Numbers that a table of items by blocks holds at once."""
-
-
-def _without(kind: str, columns: tuple[Floats, Floats], part: Ints, blocks: Ints) -> Floats:
-    """Return the coefficient of what is left without each of some blocks of items."""
-    gone = part[None] == blocks[:, None]
-    sides = [np.broadcast_to(column, gone.shape) for column in columns]
-    if kind == "spearman":
-        sides = [_ranks_without(column, gone) for column in columns]
-    return _products(sides[0], sides[1], (~gone).astype(float))
-
-
-def _kendall_without(columns: tuple[Floats, Floats], part: Ints, blocks: int) -> Floats:
-    """Return τ_b of what is left without each block of items."""
-    if len(part) ** 2 > MOST_CELLS:
-        rest = (part != block for block in range(blocks))
-        return np.asarray(
-            [_coefficient("kendall", *(c[kept] for c in columns))[0] for kept in rest]
-        )
-    x, y = (np.sign(np.subtract.outer(column, column)) for column in columns)
-    order = np.argsort(part, kind="stable")
-    starts = np.searchsorted(part[order], np.arange(blocks))
-    sums = []
-    for pairs in (x * y, x * x, y * y):
-        own = np.add.reduceat(pairs[order], starts, axis=0)  # of each block with each item
-        within = np.add.reduceat(own[:, order], starts, axis=1).diagonal()
-        sums.append(pairs.sum() - 2 * own.sum(axis=1) + within)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(sums[0] / np.sqrt(sums[1] * sums[2]))
-
-
-def _ranks_without(column: Floats, gone: Ints) -> Floats:
-    """Return the ranks of a column, in each row without some items, (rows, items)."""
-    _, levels = np.unique(column, return_inverse=True)
-    size = int(levels.max()) + 1
-    rows, items = np.nonzero(gone)
-    places = rows * size + levels.reshape(-1)[items]
-    counts = np.bincount(places, minlength=len(gone) * size).reshape(len(gone), size)
-    lowered = np.cumsum(counts, axis=1) - counts / 2
-    return np.asarray(average_ranks(column) - lowered[:, levels.reshape(-1)])
 
 
 def _within_groups(

@@ -38,10 +38,9 @@ from langchain_judges.metrics.intervals import (
     check_confidence,
     jackknife_blocks,
     jackknife_spread,
-    student_quantile,
-    wilson,
+    share_interval,
 )
-from langchain_judges.metrics.result import Interval, Result
+from langchain_judges.metrics.result import Result
 from langchain_judges.verdict import Label
 
 _UNREAD: Any = object()
@@ -107,7 +106,10 @@ def _share_of_class(
         return Result.undefined(f"{who} {positive!r}", n_failed=cases.failed)
     hits = [float(label == positive) for label in take(other, indices)]
     clusters = None if groups is None else cases.clusters(groups)[indices]
-    return share(hits, cases.failed, groups=clusters, confidence=confidence)
+    found = share(hits, cases.failed, groups=clusters, confidence=confidence)
+    if len(hits) >= LEAST_OF_A_CLASS:
+        return found
+    return found.replace(interval=None, no_interval="too few items of a class")
 
 
 def f1(
@@ -265,7 +267,7 @@ def auc(
         if math.isnan(clustered):
             return result(no_interval="a group holds nearly all of a class")
         se, freedom = max(se, clustered), max(2, min(freedom, blocks - 1, told - 1))
-    return result(interval=_area_interval(value, se, rare, freedom, confidence), se=se)
+    return result(interval=share_interval(value, se, rare, freedom, confidence), se=se)
 
 
 def _flags(labels: Iterable[Label], positive: Label) -> Flags:
@@ -273,20 +275,6 @@ def _flags(labels: Iterable[Label], positive: Label) -> Flags:
 
 
 LEAST_OF_A_CLASS = 3
-
-
-def _area_interval(
-    area: float, se: float, rare: int, freedom: int, confidence: float
-) -> Interval:
-    """Return Wilson's interval on as many items as would give a share the same error.
-
-    No area has a larger variance than that of a share of the rarer class (Van Dantzig 1951),
-    and where the error is 0, as of a perfect area, that many items are what was seen.
-    """
-    size = float(rare)
-    if se > 1e-12 and 0 < area < 1:
-        size = max(1.0, area * (1 - area) / se**2)
-    return wilson(area, size, student_quantile(confidence, freedom)).within(0.0, 1.0)
 
 
 def _area(scores: Floats, positive: Flags) -> float:

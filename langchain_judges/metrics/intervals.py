@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics.inputs import (
@@ -74,6 +75,25 @@ def wilson(p: float, n: float, z: float) -> Interval:
     half = z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
     # Its ends at none and at all are exact; rounding must not leave the value outside.
     return Interval(0.0 if p <= 0 else middle - half, 1.0 if p >= 1 else middle + half)
+
+
+def share_interval(
+    value: float, error: float, least: float, freedom: float, confidence: float
+) -> Interval:
+    """Return Wilson's interval on as many items as would give a share the same error.
+
+    Args:
+        value: The share, such as an area under the curve.
+        error: Its standard error.
+        least: How many items were seen where the error is 0. No area has a larger variance
+            than a share of as many items of the rarer class (Van Dantzig 1951).
+        freedom: Of Student's t.
+        confidence: The level of the interval.
+    """
+    size = least
+    if error > 1e-12 and 0 < value < 1:
+        size = max(1.0, value * (1 - value) / error**2)
+    return wilson(value, size, student_quantile(confidence, freedom)).within(0.0, 1.0)
 
 
 def rate(hits: Judgments, *, groups: GroupKeys = None, confidence: float = 0.95) -> Result:
@@ -150,6 +170,32 @@ def _effective_wilson(
     return wilson(p, effective, student_quantile(level, freedom)).within(0.0, 1.0)
 
 
+LEAST_APART = 8
+
+
+def too_alike(values: Floats | Ints, groups: Ints) -> str | None:
+    """Return why values that are mostly the same one have no interval; None where they have."""
+    apart = _off_the_commonest(values)
+    if apart.mean() >= 0.5:
+        return None
+    if apart.sum() < LEAST_APART:
+        return f"fewer than {LEAST_APART} values off the commonest one"
+    if len(np.unique(groups[apart])) < LEAST_APART:
+        return f"fewer than {LEAST_APART} groups hold a value off the commonest one"
+    return None
+
+
+def telling(values: Floats | Ints, groups: Ints) -> int:
+    """Return how many groups tell how values vary: those not all of the commonest one."""
+    apart = _off_the_commonest(values)
+    return min(int(groups.max()) + 1, len(np.unique(groups[apart])) + 1)
+
+
+def _off_the_commonest(values: Floats | Ints) -> NDArray[np.bool_]:
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray(places.reshape(-1) != counts.argmax())
+
+
 def mean(values: Judgments, *, groups: GroupKeys = None, confidence: float = 0.95) -> Result:
     """Return a mean with Student's interval, over clusters if `groups` are given.
 
@@ -166,7 +212,11 @@ def mean(values: Judgments, *, groups: GroupKeys = None, confidence: float = 0.9
     if not cases.n:
         return cases.undefined("no items")
     (floats,), clusters = cases.floats(), cases.clusters(groups)
-    return mean_result(floats, clusters, confidence, cases.failed)
+    result = mean_result(
+        floats, clusters, confidence, cases.failed, freedom=telling(floats, clusters) - 1.0
+    )
+    why = result.interval and too_alike(floats, clusters)
+    return result.replace(interval=None, no_interval=why) if why else result
 
 
 def mean_result(

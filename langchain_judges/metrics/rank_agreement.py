@@ -10,11 +10,9 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from langchain_judges.metrics.contingency import Tables, table_result
 from langchain_judges.metrics.inputs import (
     Floats,
     GroupKeys,
-    IntervalOptions,
     Ints,
     Judgments,
     RightLabels,
@@ -22,11 +20,15 @@ from langchain_judges.metrics.inputs import (
     match,
     same_length,
 )
-from langchain_judges.metrics.intervals import check_confidence, student_quantile
+from langchain_judges.metrics.intervals import (
+    LEAST_GROUPS,
+    check_confidence,
+    share_interval,
+    student_quantile,
+    telling,
+    too_alike,
+)
 from langchain_judges.metrics.result import Findings, Interval, Result
-
-MOST_LEVELS = 10
-"""Ratings of more levels are cut into as many ranges of about one size."""
 
 
 def concordance(
@@ -35,7 +37,6 @@ def concordance(
     *,
     groups: GroupKeys = None,
     confidence: float = 0.95,
-    seed: int = 0,
 ) -> Result:
     """Return how often the judge orders two texts as people do, where people rate them apart.
 
@@ -50,25 +51,40 @@ def concordance(
         human: People's rating of the same texts, in any unit.
         groups: The cluster of each text, for the interval.
         confidence: The level of the interval.
-        seed: Of the interval's draws.
 
     Returns:
         The share in [0, 1]; `n` counts texts. NaN where people rate all texts alike.
 
-    Source: Somers 1962, (D + 1) / 2; the interval as in `tables.table_interval`. Ratings of
-    more than ten levels are cut into ten ranges.
+    Source: Somers 1962, (D + 1) / 2; its error as of a U-statistic, Hoeffding 1948, and the
+    interval as of `auc`. Ratings of more than 500 levels are cut into 500 ranges.
     """
+    check_confidence(confidence)
     cases = match(judge, human, "score")
     if cases.n < 2:
         return cases.undefined("fewer than two texts")
     said, truth = (_levels(column) for column in cases.floats())
     if not truth.max():
         return cases.undefined("people rate all texts alike")
-    options = IntervalOptions(groups=groups, confidence=confidence)
-    return table_result(cases, truth.tolist(), said.tolist(), _concordant, seed=seed, **options)
+    right, pairs = _ordered(said, truth)
+    value = float(right.sum() / pairs.sum())
+    result = partial(Result, value, n=cases.n, n_failed=cases.failed)
+    clusters = cases.clusters(groups)
+    varied = [truth, said] if said.max() else [truth]
+    why = next(filter(None, (too_alike(column, clusters) for column in varied)), None)
+    units = int(clusters.max()) + 1
+    if why or units < LEAST_GROUPS:
+        return result(no_interval=why or "too few groups")
+    residuals = np.bincount(clusters, right - value * pairs)
+    error = 2 * math.sqrt(float(residuals @ residuals) * units / (units - 1)) / pairs.sum()
+    size = min(telling(column, clusters) for column in varied)
+    return result(se=error, interval=share_interval(value, error, size, size - 1, confidence))
 
 
-def _levels(column: Floats) -> Floats:
+MOST_LEVELS = 500
+"""Ratings of more levels are cut into as many ranges of about one size."""
+
+
+def _levels(column: Floats) -> Ints:
     """Return which level each value is of, from 0, at most `MOST_LEVELS` of them."""
     values, places = np.unique(column, return_inverse=True)
     if len(values) > MOST_LEVELS:
@@ -77,16 +93,19 @@ def _levels(column: Floats) -> Floats:
     return np.asarray(places.reshape(-1))
 
 
-def _concordant(tables: Tables) -> Floats:
-    """Return the share of pairs that the columns order as the rows do, ties as half."""
-    below = np.cumsum(tables, axis=2) - tables / 2
-    # Of each cell: what lies in lower rows and, by the columns, lower; ties as half.
-    lower = np.cumsum(below, axis=1) - below
-    right = (tables * lower).sum(axis=(1, 2))
-    rows = tables.sum(axis=2)
-    pairs = (rows * (np.cumsum(rows, axis=1) - rows)).sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(right / pairs)
+def _ordered(said: Ints, truth: Ints) -> tuple[Floats, Floats]:
+    """Return of each text with how many others it is in people's order, and how many differ.
+
+    Ties of the judge are half right.
+    """
+    table = np.zeros((int(truth.max()) + 1, int(said.max()) + 1))
+    np.add.at(table, (truth, said), 1.0)
+    left = np.cumsum(table, axis=1) - table / 2  # by the judge lower, ties as half
+    rows = table.sum(axis=1, keepdims=True)
+    lower = np.cumsum(left, axis=0) - left  # and by people lower
+    higher = (rows - left)[::-1].cumsum(axis=0)[::-1] - (rows - left)
+    right = (lower + higher)[truth, said]
+    return right, len(truth) - rows[truth, 0]
 
 
 @dataclass(frozen=True)
