@@ -5,7 +5,7 @@
 The folder is that of `langchain_judges.datasets.load("mtbench_human200", …)`. Nothing is
 asked: the verdicts of GPT-4, ChatGPT, LLaMA 2 and PaLM 2 in both orders were recorded by the
 authors of LLMBar (Zeng et al. 2023, arXiv 2310.07641). `--picture` has a headless Chromium take
-the picture in the README, `docs/figures/four_judges.png`, the top of the page.
+a picture of the top of the page.
 """
 
 from __future__ import annotations

@@ -120,7 +120,8 @@ def most_alike(rng, rows, groups):
     ("rows", "groups", "printed"), [(20, 20, 0), (200, 5, 0), (200, 20, 50), (100, 100, 90)]
 )
 def test_ratings_of_mostly_one_value_have_a_range_that_holds_or_none(rows, groups, printed):
-    rng, hits = np.random.default_rng(rows + groups), {"mean": [], "order": []}
+    rng = np.random.default_rng(rows + groups)
+    hits: dict[str, list[bool]] = {"mean": [], "order": []}
     for _ in range(150):
         people, judge = most_alike(rng, rows, groups)
         keys = (np.arange(rows) * groups // rows).tolist()

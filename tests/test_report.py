@@ -200,7 +200,7 @@ def test_a_judge_that_follows_slot_and_length_is_told_on():
     slotted = report.trust(run_of([("A", "B")] * 30 + [("A", "A")] * 10), data)
     assert "leans to the first slot" in slotted.sentence
     longer = report.trust(run_of(["A"] * 40), data)
-    assert "one order was asked" in longer.sentence
+    assert "flips unknown: one answer a pair is given" in longer.sentence
     assert (longer["bias.length"], longer["bias.length.longer"]) == (1, 0)
 
 

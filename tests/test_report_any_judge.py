@@ -75,6 +75,28 @@ def test_several_columns_of_people_are_votes_and_of_judges_a_comparison():
     assert both.contests[0].difference == 0.5
 
 
+# Right in both orders on ten rows, undecided or unread in one on twenty, turned round on ten.
+ORDERS = [("A", "A", "A"), ("B", "B", "tie"), ("A", "A", "B"), ("B", "B", "")] * 10
+
+
+@for_each(("rule", "agreed"), [("strict", 0.25), ("lenient", 0.75)])
+def test_two_columns_are_the_two_orders_of_one_judge(rule, agreed):
+    rows = [dict(zip(("ann", "ab", "ba"), row, strict=True)) for row in ORDERS]
+    report: Any = trust_columns(rows, ("ab", "ba"), "ann", order_rule=rule)
+    assert report["bias.flips"] == pytest.approx(20 / 30)
+    assert report["agreement.label.wrong"] == agreed
+    assert report["agreement.both_right.wrong"] == 0.25
+    assert report["agreement.sign_of_sum.wrong"] == 0.75
+    assert report["agreement.mean_of_orders.wrong"] == pytest.approx((2 + 1 + 1 + 1) / 8)
+    both: Any = trust_columns(rows, [("ab", "ba"), "ab"], "ann", order_rule=rule)
+    assert {each.name for each in both.reports} == {"ab + ba", "ab"}
+
+
+def test_two_orders_are_of_pairs():
+    with pytest.raises(InputError, match="two orders, and their answers are no sides"):
+        trust_columns([{"x": 1, "y": 2, "ann": 1}] * 3, ("x", "y"), "ann")
+
+
 def test_an_evaluator_of_openevals_is_trusted_in_one_line():
     rows = [
         {"input": "q", "output": "x" if i % 4 else "y", "expected": "x", "label": i % 4 > 1}

@@ -63,7 +63,8 @@ def test_trust_puts_finished_runs_side_by_side(labelled, tmp_path):
     arguments = [part for path in paths for part in ("--verdicts", path)]
     result = invoke("trust", labelled, *arguments, "-o", tmp_path / "r.html")
     assert result.exit_code == 0, result.output
-    assert "one · recorded:s: Averages over many rows. No: " in result.stdout
+    assert "two · recorded:s\nAgreement with the label" in result.stdout
+    assert "Averages over many rows. No: " in result.stdout
     assert "by Holm" in (tmp_path / "r.html").read_text()
 
 
@@ -210,6 +211,17 @@ def test_any_judge_is_trusted_by_two_columns_of_a_table(tmp_path):
     assert (column.exit_code, "else use --label COLUMN" in column.stderr) == (2, True)
     wrong = invoke("trust", table, "--judge", "nobody", *bar[2:])
     assert (wrong.exit_code, "there are gpt, ann, other" in wrong.stderr) == (2, True)
+
+
+def test_two_columns_with_a_comma_are_two_orders(tmp_path):
+    table = tmp_path / "rows.csv"
+    table.write_text("ab,ba,ann\n" + "A,A,A\nA,B,B\n" * 20)
+    rest = ("--label", "ann", "-o", tmp_path / "r.json")
+    result = invoke("trust", table, "--judge", "ab, ba", *rest)
+    assert result.exit_code == 0, result.output
+    assert f"names the other text on 50{NBSP}% of rows" in result.stdout
+    wrong = invoke("trust", table, "--judge", "ab, ba", "--order-rule", "some", *rest)
+    assert (wrong.exit_code, "strict" in wrong.stderr) == (2, True)
 
 
 # ---- an earlier report, and bars

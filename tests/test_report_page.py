@@ -6,11 +6,15 @@ import json
 import math
 import re
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 
 from langchain_judges import report
+from langchain_judges.report.overview import next_step, overview, table_text
+from langchain_judges.report.report import markdown
 from langchain_judges.verdict import no_usage
+from tests.cases import for_each
 from tests.chromium import Chromium, needed
 from tests.judged_rows import data_of, items_of, run_of, texts_of
 from tests.test_report import voted
@@ -61,6 +65,47 @@ def test_the_page_shows_the_numbers_of_the_report():
         assert set(page.values[key]) == {value}, key
     percent = f"{100 * trust_report['agreement.votes.wrong']:.1f}{NBSP}%"
     assert percent in page.shown["agreement.votes.wrong"]
+
+
+def test_page_markdown_and_terminal_show_one_table_and_one_step():
+    rows, data = voted()
+    trust_report = report.trust(rows, data, name="mine")
+    page, terminal = Page(trust_report.to_html()).text, table_text(trust_report)
+    summary = markdown(trust_report, []).replace("\\", "")
+    titles = [line.title for line in overview(trust_report)]
+    assert titles[0] == "Agreement with people"
+    assert titles[-3:] == ["Flips when the texts swap places", "Ties", "Not judged"]
+    for line in overview(trust_report):
+        for shown in (page, terminal, summary):
+            assert line.title in shown
+            assert " ".join(line.found.split()) in " ".join(shown.split())
+    assert trust_report.policy.sentence in page
+    for shown in (page, terminal, summary):
+        assert next_step(trust_report).command in shown
+
+
+# A judge that is wrong on every fourth text; people who are divided on a third; one that is
+# right on 300 texts; and 12 texts.
+STEPS: dict[str, tuple[list[int], list[Any]]] = {
+    "are 0 in place of 1": ([0 if i % 4 == 0 else i % 2 or 1 for i in range(80)], [1, 1, 1, 1]),
+    "they differ on 27 rows": ([1, 0] * 40, [[0, 1], 1, 0]),
+    "Stop here": ([1, 0] * 150, [1, 0]),
+    "Label ": ([1, 0] * 6, [1, 0]),
+}
+
+
+@for_each("text", STEPS)
+def test_the_next_step_is_one_and_has_a_command(text):
+    answers, kinds = STEPS[text]
+    labels = [kinds[i % len(kinds)] for i in range(len(answers))]
+    labels[-20:] = [0 if own == 1 and len(kinds) == 4 else own for own in labels[-20:]]
+    data = texts_of(labels)
+    for row in data:
+        if isinstance(row["label"], list):
+            row |= {"human_votes": row["label"], "label": None}
+    step = next_step(report.trust(items_of(answers), data))
+    assert text in step.sentence
+    assert step.command.startswith("langchain-judges ")
 
 
 def test_frame_csv_and_json_hold_every_number(tmp_path):

@@ -348,7 +348,7 @@ def test_what_a_policy_asks_for_are_shares(options):
 
 
 def test_rows_without_a_label_are_the_ones_to_label():
-    run = run_of([("A", "A"), ("A", "B"), ("B", "B"), ("A", "B")] * 5)
+    run = run_of([("A", "A"), ("A", "B"), ("B", "B"), ("A", "A")] * 5)
     data = data_of(["A", None, "B", "A"] * 5)
     html = report.trust(run, data).to_html()
     assert "first 5 rows without a label whose two orders disagree" in html

@@ -114,6 +114,8 @@ class VerdictFlags(JudgeFlags):
     Attributes:
         verdicts: Results of a finished run instead of a model; repeat it for several.
         judge: The column of any judge's answers instead of a model; repeat it for several.
+            Two columns with a comma are its answers with A and with B shown first.
+        order_rule: What two orders come to: strict, lenient or score_mean.
         label: With --judge: the column of people's answers, default label; repeat it for
             several people.
     """
@@ -121,6 +123,7 @@ class VerdictFlags(JudgeFlags):
     verdicts: Paths = None
     judge: Annotated[list[str] | None, typer.Option(metavar="<column>")] = None
     label: Annotated[list[str] | None, typer.Option(metavar="<column>")] = None
+    order_rule: str = "strict"
 
 
 @unfolded
@@ -160,7 +163,9 @@ def trust(
         runs, spent = _read_runs(results), False
         if path and judge.judge:
             cells = list(islice(read_table(path), table.limit))
-            answer = trust_columns(cells, judge.judge, judge.label or ["label"], **options)
+            columns = [_column(name, cells) for name in judge.judge]
+            options["order_rule"] = judge.order_rule
+            answer = trust_columns(cells, columns, judge.label or ["label"], **options)
         else:
             if path and results:
                 known = known_rows(path, check_known_of, table, runs.values())
@@ -174,6 +179,8 @@ def trust(
                 runs, spent = _judged(spec, rows, records, run)
             with busy("Computing the report"):
                 answer = _report_on(runs, rows, options)
+        for each in answer.shown()[0]:
+            each.files = _names(path, results, report.records or report.paths[0])
         text, passed = _tell(answer, report)
         with busy("Drawing the report"):
             report.write(answer, text)
@@ -182,6 +189,19 @@ def trust(
     _leave(runs, spent=spent, strict=run.strict)
     if not passed:
         raise typer.Exit(UNDER_BAR)
+
+
+def _column(name: str, cells: Sequence[Mapping[str, Any]]) -> str | tuple[str, str]:
+    """Return a judge's column, or its two for the two orders, which a comma sets apart."""
+    first, comma, second = name.partition(",")
+    whole = not comma or any(name in row for row in cells)
+    return name if whole else (first.strip(), second.strip())
+
+
+def _names(path: Path | None, results: Sequence[Path], beside: Path) -> tuple[str, str]:
+    """Return what commands call the rows and the verdicts."""
+    verdicts = results[0] if results else beside.with_suffix(".verdicts.jsonl")
+    return str(path or verdicts), str(verdicts)
 
 
 def _check_use(judge: VerdictFlags, table: RowFlags, *, has_rows: bool, dry_run: bool) -> None:
@@ -305,6 +325,7 @@ def _tell(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> tuple[s
     Returns:
         A summary in Markdown, and whether all bars were passed.
     """
+    from langchain_judges.report.overview import table_text
     from langchain_judges.report.report import gates, markdown
 
     console = InertConsole(highlight=False, soft_wrap=True)
@@ -313,7 +334,8 @@ def _tell(answer: TrustReport | ComparisonReport, flags: ReportFlags) -> tuple[s
     console.print(reports[0].policy.sentence)
     for report in reports:
         name = f"{report.name}: " if len(reports) > 1 else ""
-        console.print(f"{name}{report.sentence}", markup=False)
+        console.print(f"{name}{table_text(report)}", markup=False)
+        console.print(report.sentence, markup=False)
         if report.drift is not None:
             console.print(report.drift.sentence, markup=False)
         if report.left_out:

@@ -9,6 +9,7 @@ from functools import partial
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
+from langchain_judges.metrics.agreement import OrdersRule
 from langchain_judges.metrics.inputs import Judgment, value_of
 from langchain_judges.report.conclusions import ERRORS, Number
 from langchain_judges.report.judged_columns import Sample
@@ -54,8 +55,8 @@ def _agreement(sample: Sample) -> list[Number]:
         recalls = partial(metrics.balanced_accuracy, sample.verdicts, sample.labels)
         ways["balanced"] = (title, partial(recalls, **sample.settings))
     elif sample.asked_twice:
-        title = "The label, by one order alone (mean of both)"
-        ways["mean_of_orders"] = (title, _agrees_in_one_order(sample))
+        for rule, title in _ORDER_RULES.items():
+            ways[rule] = (title, _agrees_in_orders(sample, rule))
     lost = None in sample.answers
     numbers = [
         Number(
@@ -78,15 +79,20 @@ def _agrees(sample: Sample, *, by_votes: bool) -> Callable[..., Result]:
     return partial(metrics.accuracy, sample.verdicts, sample.labels, **sample.settings)
 
 
-def _agrees_in_one_order(sample: Sample) -> Callable[..., Result]:
-    """Return what counts the agreement of a judge asked once, of the rows asked in both."""
+_ORDER_RULES: dict[OrdersRule, str] = {
+    "mean_of_orders": "The label, by one order alone (mean of both)",
+    "both_right": "The label in both orders (as in LLMBar)",
+    "sign_of_sum": "The label, by the sum of both orders (as in JudgeBench)",
+}
+
+
+def _agrees_in_orders(sample: Sample, rule: OrdersRule) -> Callable[..., Result]:
+    """Return what counts the agreement by a rule of the rows asked in both orders."""
     # A row that failed was asked in both orders.
     asked = [i for i, row in enumerate(sample.rows) if row.has_orders or row.answer is None]
     part = sample.part(asked)
     orders = part.in_orders()
-    return partial(
-        metrics.order_accuracy, *orders, part.labels, "mean_of_orders", **part.settings
-    )
+    return partial(metrics.order_accuracy, *orders, part.labels, rule, **part.settings)
 
 
 def _people(sample: Sample) -> list[Number]:
@@ -184,7 +190,9 @@ def _position(sample: Sample) -> list[Number]:
     title = "Flips when the texts swap places"
     if not sample.asked_twice:
         flips = [row.verdict.get("flipped") for row in sample.rows]
-        rate = Result.undefined("one order was asked")
+        ours = any(row.row.get("judge") for row in sample.rows)
+        why = "one order was asked" if ours else "one answer a pair is given"
+        rate = Result.undefined(why)
         if any(flip is not None for flip in flips):
             # What each order came to is not kept; whether they disagreed is.
             rate = metrics.rate(flips, **sample.settings)

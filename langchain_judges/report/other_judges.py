@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from langchain_judges.errors import InputError, did_you_mean
+from langchain_judges.metrics.inputs import one_of
+from langchain_judges.orders import OrderRule, combine
 from langchain_judges.report.compared_judges import ComparisonReport, compare
 from langchain_judges.report.matched_rows import POINTS, rows_in
 from langchain_judges.report.report import TrustReport, trust
@@ -15,11 +17,16 @@ from langchain_judges.verdict import Label, no_usage
 
 Table = Iterable[Mapping[str, Any]]
 
+JudgeColumn = str | tuple[str, str]
+"""The column of a judge's answers; or that with A shown first, and that with B shown first."""
+
 
 def trust_columns(
     rows: Table,
-    judge: str | Sequence[str],
+    judge: JudgeColumn | Sequence[JudgeColumn],
     label: str | Sequence[str],
+    *,
+    order_rule: OrderRule = "strict",
     **options: Any,
 ) -> TrustReport | ComparisonReport:
     """Report on judges whose answers stand in a column of a table, beside people's.
@@ -30,23 +37,29 @@ def trust_columns(
 
     Args:
         rows: A row for each item, such as of a CSV file; an empty cell is a missing answer.
-        judge: The column of the judge's answers; several compare judges.
+        judge: The column of the judge's answers; a list of several compares judges. Two
+            columns as a tuple, `("first", "second")`, are its answers with A and with B shown
+            first, each by the name of the text: flips are then measured.
         label: The column of people's answers; several are the votes of several people.
+        order_rule: What two orders come to: `strict`, `lenient` or `score_mean`.
         options: As for `trust` and `compare`.
 
     Raises:
-        InputError: There is no such column, or no row has an answer.
+        InputError: There is no such column, no row has an answer, or two orders are of answers
+            that are no sides of pairs.
     """
+    one_of("order_rule", order_rule, ("strict", "lenient", "score_mean"))
     table = rows_in(rows, "rows")
-    judges, people = (
-        [name] if isinstance(name, str) else list(name) for name in (judge, label)
-    )
-    for name in [*judges, *people]:
+    specs = list(judge) if isinstance(judge, list) else [cast("JudgeColumn", judge)]
+    judges = {spec if isinstance(spec, str) else " + ".join(spec): spec for spec in specs}
+    people = [label] if isinstance(label, str) else list(label)
+    sources = [s for spec in specs for s in ([spec] if isinstance(spec, str) else spec)]
+    for name in [*sources, *people]:
         if not any(name in row for row in table):
             names = list(dict.fromkeys(str(key) for row in table[:50] for key in row))
             hint = f"{did_you_mean(name, names)}there are {', '.join(names)}"
             raise InputError(f"no row has a column {name!r}; {hint}")
-    columns = {name: [_cell(row.get(name)) for row in table] for name in [*judges, *people]}
+    columns = {name: [_cell(row.get(name)) for row in table] for name in [*sources, *people]}
     read = _reading([value for column in columns.values() for value in column])
     answers: dict[str, list[Label | None]] = {
         name: [read(value) for value in own] for name, own in columns.items()
@@ -54,14 +67,22 @@ def trust_columns(
     votes = [[answers[name][i] for name in people] for i in range(len(table))]
     data = [_facts(row, i, own) for i, (row, own) in enumerate(zip(table, votes, strict=True))]
     pairs = read is read_label
+    if not any(value is not None for name in sources for value in answers[name]):
+        raise InputError(f"the column {sources[0]!r} is empty")
+    if not pairs and sources != specs:
+        raise InputError(f"{sources} are two orders, and their answers are no sides of pairs")
     runs = {
-        name: [_verdict(i, answer, pairs=pairs) for i, answer in enumerate(answers[name])]
-        for name in judges
+        name: [_verdict(i, answer, pairs=pairs) for i, answer in enumerate(answers[spec])]
+        if isinstance(spec, str)
+        else [
+            _in_orders(i, both, order_rule)
+            for i, both in enumerate(zip(*(answers[s] for s in spec), strict=True))
+        ]
+        for name, spec in judges.items()
     }
-    if not any(value is not None for name in judges for value in answers[name]):
-        raise InputError(f"the column {judges[0]!r} is empty")
     if len(runs) == 1:
-        return trust(runs[judges[0]], data, **{"name": judges[0], **options})
+        ((name, run),) = runs.items()
+        return trust(run, data, **{"name": name, **options})
     return compare(runs, data, **options)
 
 
@@ -192,6 +213,17 @@ def _facts(
     if len(votes) > 1:
         return {**facts, "human_votes": known}
     return {**facts, "label": known[0] if known else None}
+
+
+def _in_orders(number: int, both: Sequence[Any], rule: OrderRule) -> dict[str, Any]:
+    """Return a row of a run that was asked in both orders."""
+    given = [answer for answer in both if answer is not None]
+    # As in JudgeBench's own code an order that failed is neither side; strictly it decides.
+    whole = len(given) == 2 or (given and rule != "strict")
+    row = _verdict(number, combine(rule, given) if whole else None, pairs=True)
+    row["verdict"]["flipped"] = given[0] != given[1] if len(given) == 2 else None
+    orders = zip(("AB", "BA"), both, strict=True)
+    return {**row, "by_order": {order: {"preference": answer} for order, answer in orders}}
 
 
 def _verdict(number: int, answer: Label | None, *, pairs: bool) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from langchain_judges.report.conclusions import (
     NO_BREAK,
     Contest,
     Number,
-    Use,
     UseAnswer,
     Word,
     p_text,
@@ -22,9 +21,8 @@ from langchain_judges.report.conclusions import (
     value_text,
     with_range,
 )
-from langchain_judges.report.judged_columns import Sample
+from langchain_judges.report.overview import Reported, next_step, overview
 from langchain_judges.report.single_verdicts import BALANCED
-from langchain_judges.runs.summary import counted
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -63,17 +61,18 @@ def render(
     return _template().render(views=views, contests=contests, level=percent(confidence))
 
 
-def view(report: object, sample: Sample, answers: Mapping[Use, UseAnswer]) -> dict[str, object]:
+def view(report: Reported) -> dict[str, object]:
     """Return what the page shows of a report, under the names of its template."""
+    sample, answers = report.sample, report.uses
     averages = answers["averages"]
-    open_uses = any(answer.labels is not None for answer in answers.values())
     return {
         "report": report,
+        "overview": overview(report),
+        "step": next_step(report),
         "whom": "label" if sample.by_label else "people",
         "uses": [(answer, _scale(answer)) for answer in answers.values()],
         "parts": [(part, averages.word_of(part)) for part in averages.parts[:MOST_PARTS]],
         "more_parts": max(0, len(averages.parts) - MOST_PARTS),
-        "label_first": _label_first(sample) if open_uses else "",
         "by_label": _words_by_label(answers["single"]),
     }
 
@@ -87,17 +86,6 @@ def _words_by_label(answer: UseAnswer) -> list[tuple[str, Word]]:
     ]
     mixed = 1 < len(words) <= MOST_PARTS and len({word for _, word in words}) > 1
     return words if mixed and words[0][1] == answer.word else []
-
-
-def _label_first(sample: Sample) -> str:
-    """Say which rows to label first."""
-    open_rows = [row for row in sample.rows if not row.target]
-    doubtful = sum(bool(row.verdict.get("flipped")) for row in open_rows)
-    if not open_rows:
-        return "new rows, the same for every question, for all of these have a label"
-    which = f" first {counted(doubtful, 'row')}" if doubtful else ""
-    why = " whose two orders disagree" if doubtful else ""
-    return f"{which or 'rows'} without a label{why} (`label` picks them)".strip()
 
 
 def _scale(answer: UseAnswer) -> dict[str, object] | None:

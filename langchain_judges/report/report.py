@@ -29,7 +29,6 @@ from langchain_judges.report.conclusions import (
     UseAnswer,
     percent,
     percent_text,
-    range_text,
     value_text,
     with_range,
 )
@@ -38,6 +37,7 @@ from langchain_judges.report.evidence import costliest
 from langchain_judges.report.judged_columns import Sample
 from langchain_judges.report.matched_rows import JudgedRow, join, judges_of, rows_in
 from langchain_judges.report.measurements import headline_key, measure
+from langchain_judges.report.overview import next_step, overview
 from langchain_judges.report.use_cases import answers_of
 from langchain_judges.rows.checks import SIDES
 from langchain_judges.verdict import Usage, add_usage, is_abstention, no_usage
@@ -92,7 +92,7 @@ class WrittenReport(ABC):
         from langchain_judges.report.page import render, view
 
         reports, contests = self.shown()
-        views = [view(each, each.sample, each.uses) for each in reports]
+        views = [view(each) for each in reports]
         return written(render(views, contests, reports[0].sample.confidence), path)
 
 
@@ -104,6 +104,7 @@ class TrustReport(WrittenReport):
         policy: What right enough means for each use.
         absent: Rows of the data that the run does not hold, judged or not; no number counts
             them.
+        files: What commands call the rows and the verdicts.
         left_out: Which verdicts are of no row, or of an older text, in a sentence; no number
             counts them.
         numbers: Every number by its key, such as `agreement.label.wrong`.
@@ -132,6 +133,7 @@ class TrustReport(WrittenReport):
         self.name = name
         self.data_name = data_name
         self.absent = 0
+        self.files = ("ROWS.jsonl", "VERDICTS.jsonl")
         self.left_out = ""
         self.numbers: dict[str, Number] = {n.key: n for n in measure(sample)}
         self.uses: dict[Use, UseAnswer] = answers_of(sample, self.numbers, policy)
@@ -181,6 +183,8 @@ class TrustReport(WrittenReport):
             "absent": self.absent,
             "left_out": self.left_out,
             "policy": asdict(self.policy),
+            "overview": [line._asdict() for line in overview(self)],
+            "next_step": next_step(self)._asdict(),
             "uses": [each.to_dict() for each in self.uses.values()],
             "sentence": self.sentence,
             "notes": self.notes,
@@ -347,9 +351,12 @@ def gates(
 
 
 def markdown(report: TrustReport, checks: Sequence[BarCheck]) -> str:
-    """Return a short summary of a report in Markdown, the bars first."""
+    """Return a summary of a report in Markdown: the table, the next step, the bars, and why."""
     lines = [f"### May I trust {_escaped(report.name)}?", "", report.policy.sentence, ""]
-    lines += [_escaped(report.sentence), ""]
+    lines += ["| | | found | rows |", "|---|---|---|---|"]
+    lines += [f"| {' | '.join(map(_escaped, line))} |" for line in overview(report)]
+    step = next_step(report)
+    lines += ["", f"**Next:** {_escaped(step.sentence)}", "", "```sh", step.command, "```", ""]
     if checks:
         lines += ["| | measured | bar | |", "|---|---|---|---|"]
         lines += [
@@ -358,14 +365,9 @@ def markdown(report: TrustReport, checks: Sequence[BarCheck]) -> str:
             for check in checks
         ]
         lines.append("")
-    keys = ("baseline.lead", "agreement.people", "bias.flips", "failures.failed")
-    numbers = [report.headline, *(report.numbers[k] for k in keys if k in report.numbers)]
-    lines += ["| | value | range | n |", "|---|---|---|---|"]
-    lines += [
-        f"| {_escaped(number.title)} | {value_text(number)} | {range_text(number)} "
-        f"| {number.result.n:,} |"
-        for number in numbers
-    ]
+    lines += ["<details><summary>Why</summary>", ""]
+    lines += [f"- {_escaped(line)}" for line in report.sentence.splitlines()]
+    lines += ["", "</details>"]
     if report.left_out or report.notes:
         lines += ["", _escaped(" ".join(filter(None, [report.left_out, *report.notes])))]
     return clean("\n".join(lines) + "\n")

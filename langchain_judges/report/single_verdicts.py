@@ -13,7 +13,6 @@ from langchain_judges.report.conclusions import (
     LEAST_OF_A_LABEL,
     MOST_LABELS,
     POLICY,
-    POWER,
     Number,
     UseAnswer,
     Word,
@@ -192,10 +191,9 @@ def _balanced(sample: Sample, level: float) -> Result:
 
 def _labels(parts: list[Number], labelled: int, limit: tuple[float, float]) -> int | None:
     """Return how many labels would settle all parts that are open, each by its own rows."""
-    # All of them are to be settled, so that each has its share of what may go wrong.
-    power = 1 - (1 - POWER) / max(1, len(parts))
+    several = max(1, len(parts))
     needed = [
-        (labels_to_settle(part.result, limit, power) or math.inf) * labelled / part.result.n
+        (labels_to_settle(part.result, limit, several) or math.inf) * labelled / part.result.n
         for part in parts
     ]
     most = max(needed, default=math.inf)
