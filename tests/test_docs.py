@@ -108,7 +108,7 @@ def test_the_python_of_the_readme_runs_as_it_stands(tmp_path, monkeypatch, capsy
     assert output.count("It blames the customer.") == 2 + 1 + 1  # rows, agent, LangSmith
     assert "\ntie A tie. Totals 10 (A) to 10 (B)." in output
     assert "\n5 It blames the customer." in output
-    assert "\nAverages over many rows. Not yet:" in output
+    assert "\nAverages over many rows. N" in output
     assert "<html" in (tmp_path / "report.html").read_text()
 
 
