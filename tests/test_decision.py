@@ -14,6 +14,7 @@ import pytest
 
 from langchain_judges import create_rubric_judge, judge_many
 from langchain_judges.errors import JudgeError
+from langchain_judges.report.compared_systems import Duel
 from langchain_judges.runs.summary import Summary, conclusion
 from langchain_judges.testing import FakeChatModel
 from langchain_judges.verdict import no_usage
@@ -29,6 +30,13 @@ def wilson(count: Any, of: Any) -> tuple[Any, Any]:
     a, b, c = 1 + z * z / of, -(2 * p + z * z / of), p * p
     root = np.sqrt(b * b - 4 * a * c)
     return (-b - root) / (2 * a), (-b + root) / (2 * a)
+
+
+def test_the_summary_of_a_pull_request_shows_a_judge_that_contradicts_itself():
+    summary = pairs(0, 0, 24)
+    summary.flips, summary.both_orders = 24, 24
+    text = Duel(["v1", "v2"], summary).markdown()
+    assert "24 ties, flips on 24 of 24, 0 not judged." in text
 
 
 def test_the_sentence_names_the_better_system_its_rate_and_what_would_settle_it():

@@ -222,3 +222,10 @@ def test_rows_of_a_jury_are_read_and_missing_votes_left_out():
     assert effective_voters(rows) == 1.0
     with pytest.raises(InputError, match="answers by voter, or rows of a jury"):
         effective_voters([{"verdict": {}}])
+
+
+@for_each(("label", "hit"), [("A", 1.0), ("tie", 0.0), ("B", 0.0)])
+def test_an_order_that_failed_is_neither_side_in_the_sum(label, hit):
+    # As JudgeBench's own code has it: a tie and an order that failed are no tie.
+    left = "tie" if label == "tie" else "A"
+    assert metrics.order_accuracy([left], [None], [label], "sign_of_sum") == hit

@@ -14,9 +14,11 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import (
     auc,
     balanced_accuracy,
+    cohen_kappa,
     concordance,
     correlate,
     f1,
+    paired_difference,
     precision,
     sensitivity,
     system_order,
@@ -57,6 +59,41 @@ def test_the_jackknife_of_a_correlation_leaves_out_one_group_at_a_time(kind, siz
     n = len(rest)
     assert error == pytest.approx(math.sqrt((n - 1) / n * ((z - z.mean()) ** 2).sum()))
     assert freedom == n - 1
+
+
+def test_a_rating_that_most_texts_share_leaves_few_that_tell_how_the_others_vary() -> None:
+    x, y = np.repeat([5, 1, 2, 3, 4], [40, 3, 3, 3, 3]), np.arange(52) % 7
+    half = np.ptp(np.arctanh(pearson(x, y).interval)) / 2
+    error = max(_fisher_error("pearson", x, y, np.arange(52))[0], 1 / math.sqrt(49))
+    # Twelve texts are off the commonest rating: twelve degrees of freedom, not 51.
+    assert half == pytest.approx(error * scipy.special.stdtrit(12, 0.975))
+
+
+def test_the_standard_error_of_kappa_is_the_same_at_any_level() -> None:
+    answers, labels = [0, 1] * 6 + [1, 0, 0], [0, 1] * 6 + [0, 1, 0]
+    errors = [cohen_kappa(answers, labels, confidence=level).se for level in (0.6, 0.95)]
+    assert errors[0] == pytest.approx(errors[1], rel=0.15)
+
+
+def test_every_two_systems_are_told_apart_at_once() -> None:
+    rng = np.random.default_rng(0)
+    names = [[name] for name in "abcd"] * 30
+    points = [[float(each)] for each in rng.normal(size=120)]
+    order = system_order(names, points, points)
+    # Six pairs share the 5 %, of neighbours and of others; 60 rows tell of each.
+    quantile = scipy.special.stdtrit(59, 1 - 0.05 / 6 / 2)
+    for pair in order.pairs:
+        assert np.ptp(pair.people.interval) / 2 == pytest.approx(pair.people.se * quantile)
+
+
+def test_groups_on_which_two_judges_are_alike_tell_nothing_of_their_lead() -> None:
+    # Of twenty groups of two the judges differ in four: four degrees of freedom, not nineteen.
+    first = [1.0] * 40
+    second = [0.0 if i in (0, 2, 4, 6) else 1.0 for i in range(40)]
+    change = paired_difference(first, second, groups=[i // 2 for i in range(40)])
+    wide = math.sqrt(change.se**2 + 1 / (20 * 40))
+    half = change.interval.high - change
+    assert half == pytest.approx(wide * scipy.special.stdtrit(4, 0.975))
 
 
 def test_a_perfect_correlation_has_no_interval_and_says_why() -> None:

@@ -41,6 +41,13 @@ def judge(verdict=None):
     return runnable.with_config(metadata={"takes": "pair", "method": "by quality"}), log
 
 
+def test_the_doubt_that_is_allowed_is_shared_by_the_neighbours():
+    # Both tails of 5 %, and three systems have two neighbours: .05 / 2 / 2.
+    state = tournament(np.asarray([[0.0, 3, 3], [1, 0, 3], [1, 1, 0]]))
+    assert state.allowed(0.95) == pytest.approx(0.0125)
+    assert state.unsettled(0.95) == [(0, 1), (1, 2)]
+
+
 def test_systems_are_ranked_with_few_of_the_comparisons():
     ranker, log = judge()
     ranking = rank(TASKS, ranker, batch=8, progress=False)

@@ -252,6 +252,18 @@ def test_the_same_rows_are_compared_in_pairs(every, worse):
     assert drift.sentence.endswith("worse." if worse else "not shown to be worse.")
 
 
+def test_rows_of_the_same_texts_are_compared_one_by_one():
+    # Two rows of one text, of which the judge was right on both and now is on the first alone.
+    runs = [run_of(answers, content={"output_a": "1f"}) for answers in (["A", "B"], ["A", "A"])]
+    for run in runs:
+        for row, label in zip(run, "AB", strict=True):
+            row["label"] = label
+    earlier = json.loads(report.trust(runs[0]).to_json())
+    assert [each["row"] for each in earlier["answers"]] == ["1f", "1f#2"]
+    drift = report.trust(runs[1], baseline=earlier).drift
+    assert (drift.change.n, drift.change, drift.changed) == (2, -0.5, 0.5)
+
+
 @for_each(("bar", "passed"), [(0.5, True), (0.51, False)])
 def test_a_bar_is_held_by_the_very_number(bar, passed):
     trust = report.trust(run_of(["A"] * 60), data_of(LABELS))

@@ -80,7 +80,9 @@ class Duel:
         for name, won, of in self.bars():
             lines.append(f"| {name} | {rate_text(won, of)} | {of - won:,} |")
         lost = self.summary.not_judged.total()
-        lines += ["", f"{counted(ties, 'tie')}, {lost:,} not judged."]
+        both = self.summary.both_orders
+        flips = f"flips on {self.summary.flips:,} of {both:,}" if both else "flips not known"
+        lines += ["", f"{counted(ties, 'tie')}, {flips}, {lost:,} not judged."]
         for name, rows in self.deciding().items():
             if rows:
                 lines += ["", f"Won by {name}:", ""]
