@@ -19,6 +19,7 @@ import numpy as np
 
 from benchmarks.evidence_page import write_section
 from langchain_judges.report import TrustReport, trust_columns
+from langchain_judges.report.conclusions import Use
 
 SIZES = (12, 60, 200, 500)
 Rng = np.random.Generator
@@ -92,7 +93,7 @@ def turned_round(rng: Rng, n: int) -> Table:
     return table(judge=sides(said), p0=sides(truth), systems=names)
 
 
-WORLDS: dict[str, tuple[Callable[[Rng, int], Table], tuple[str, ...]]] = {
+WORLDS: dict[str, tuple[Callable[[Rng, int], Table], tuple[Use, ...]]] = {
     "a coin": (coin, ("averages", "single", "person")),
     "a coin, and people who guess": (coin_of_agreed, ("averages", "single", "person")),
     "always a tie": (tie, ("averages", "single", "person")),

@@ -62,7 +62,8 @@ def test_the_jackknife_of_a_correlation_leaves_out_one_group_at_a_time(kind, siz
 
 
 def test_a_rating_that_most_texts_share_leaves_few_that_tell_how_the_others_vary() -> None:
-    x, y = np.repeat([5, 1, 2, 3, 4], [40, 3, 3, 3, 3]), np.arange(52) % 7
+    x = np.repeat([5.0, 1, 2, 3, 4], [40, 3, 3, 3, 3])
+    y = np.arange(52.0) % 7
     half = np.ptp(np.arctanh(pearson(x, y).interval)) / 2
     error = max(_fisher_error("pearson", x, y, np.arange(52))[0], 1 / math.sqrt(49))
     # Twelve texts are off the commonest rating: twelve degrees of freedom, not 51.
