@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import fcntl
 import itertools
@@ -113,17 +114,36 @@ class Chromium:
             self.events.append(message)
             yield message
 
-    def open(self, page: Path, width: int, *, dark: bool = False) -> None:
-        """Show a page at a width and wait until it is loaded."""
+    def open(self, page: Path | str, width: int, *, dark: bool = False) -> None:
+        """Show a page or an address at a width and wait until it is loaded."""
         self.events.clear()
         metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
         self.call("Emulation.setDeviceMetricsOverride", **metrics)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
-        loader = self.call("Page.navigate", url=page.resolve().as_uri())["loaderId"]
+        address = page if isinstance(page, str) else page.resolve().as_uri()
+        loader = self.call("Page.navigate", url=address)["loaderId"]
         waiting = itertools.chain(tuple(self.events), self._noted())
         next(event for event in waiting if _is_loaded(event, loader))
         assert self.ask("document.readyState") == "complete"
+
+    def press(self, *keys: str) -> None:
+        """Press keys one right after the other."""
+        for key in keys:
+            text = {"text": key} if len(key) == 1 else {}
+            self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **text)
+            self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+    def wait_for(self, expression: str) -> object:
+        """Wait until an expression on the page is true, and return its value."""
+        check = f"""new Promise(done => {{ const look = () => {{ const v = ({expression});
+            v ? done(v) : requestAnimationFrame(look); }}; look(); }})"""
+        return self.ask(check)
+
+    def picture(self, path: Path) -> None:
+        """Write what is seen as PNG."""
+        shot = self.call("Page.captureScreenshot", format="png")
+        path.write_bytes(base64.b64decode(shot["data"]))
 
     def ask(self, expression: str) -> object:
         """Return the value of an expression on the page; of a promise what it gives."""

@@ -25,7 +25,7 @@ LAYERS = [
     {"methods"},
     {"runs", "writing"},
     {"integrations", "report", "datasets", "testing"},
-    {"compat"},
+    {"compat", "viewer"},
     {"cli", "__init__"},
 ]
 """Who may import whom: only what stands on an earlier line, or on the same."""

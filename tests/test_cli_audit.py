@@ -1,10 +1,13 @@
 """The review of an audit at the terminal, and elsewhere."""
 
+import io
 import json
 import os
+import re
 from operator import itemgetter
 from typing import Any
 
+import httpx
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
@@ -91,6 +94,26 @@ def test_labels_modes_and_notes_are_edited(auditing):
 def test_an_answer_is_undone_and_a_proposal_skipped(auditing):
     # Skip the first, reject the second, take that back and accept it, then the rest.
     result = auditing("sruaaaa")
+    assert result.exit_code == 0, result.output
+    assert [source for source, *_ in kept(auditing)] == ["0w", "1w", "2w"]
+
+
+def test_proposals_are_decided_on_a_page_before_the_audit_goes_on(auditing, monkeypatch):
+    def press_enter(console, _):
+        # A browser would: the page is asked by its address, which was printed.
+        address = httpx.URL(re.search(r"http://\S+", said.getvalue())[0])
+        for place in range(4):
+            sent = {"place": place, "do": "say", "name": "", "key": "a", "by": "Ana"}
+            answered = httpx.post(address.copy_with(path="/answer"), json=sent)
+            assert answered.status_code == 200, answered.text
+        raise EOFError
+
+    said = io.StringIO()
+    console = Console(file=said, soft_wrap=True)
+    monkeypatch.setattr("langchain_judges.cli.messages.error_console", lambda: console)
+    monkeypatch.setattr("langchain_judges.cli.audit.error_console", lambda: console)
+    monkeypatch.setattr(Console, "input", press_enter)
+    result = auditing("", "--page")
     assert result.exit_code == 0, result.output
     assert [source for source, *_ in kept(auditing)] == ["0w", "1w", "2w"]
 

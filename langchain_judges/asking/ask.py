@@ -48,6 +48,7 @@ from langchain_judges.errors import InputError, ModelAccessError, RunStopped
 from langchain_judges.orders import Order
 from langchain_judges.rows.fences import sealed, sealed_messages, with_content
 from langchain_judges.rows.media import with_media
+from langchain_judges.rows.texts import plain
 from langchain_judges.verdict import Failure, StepUsage, Usage, no_step_usage, no_usage
 
 # What was read of a reply itself beside its data, by name: plain JSON.
@@ -341,6 +342,8 @@ async def _call(
         seed, logprobs = asking.seed is not None, asking.question.logprobs
         asking.lacking |= adapter.lacking(request, seed=seed, logprobs=logprobs)
         paid = token_usage(message)
+        if row_cost and row_cost.replies:
+            row_cost.replies.keep_request(asking.unit, _readable([*prompt, message]))
         return message
     except RunStopped:
         raise
@@ -358,6 +361,13 @@ async def _call(
             asking.cost["cached_tokens"] += paid.cached_tokens
         if row_cost:
             row_cost.leave(adapter.model, paid)
+
+
+def _readable(messages: list[BaseMessage]) -> list[list[str]]:
+    """Who says what in a request and its reply, as people read it."""
+    calls = [json.dumps(getattr(each, "tool_calls", None) or "") for each in messages]
+    texts = zip(messages, calls, strict=True)
+    return [[m.type, plain(m.content) or (call if call != '""' else "")] for m, call in texts]
 
 
 def _denied(error: Exception, adapter: ModelAdapter) -> ModelAccessError | None:

@@ -43,6 +43,8 @@ _OURS = 0x4A524C47
 _SIDE_FILES = ("-wal", "-shm")
 # The scope of what rows of equal requests share.
 SHARED = "shared by rows"
+# Begins the scopes of what people may read: each request of a row with its reply.
+ASKED = "asked "
 # The environment variable that names the file for checkpointers that have none on disk.
 FILE_VARIABLE = "JUDGES_REPLIES"
 
@@ -66,6 +68,9 @@ class ReplyStore:
         path: The file; None: the memory of this process.
         shared: Whether other processes may use the file at the same time.
 
+    Attributes:
+        keeps_requests: Whether requests and replies are kept for people to read.
+
     Raises:
         OutputError: The file cannot be used, or is somebody else's. A damaged one of ours is
             set aside as `….damaged`.
@@ -73,7 +78,7 @@ class ReplyStore:
 
     def __init__(self, path: Path | None, *, shared: bool = False) -> None:
         """Open or make the file."""
-        self.path = path
+        self.path, self.keeps_requests = path, False
         self._shared = shared
         self._lock, self._using = threading.Lock(), threading.RLock()
         self._group = _Group()
@@ -258,6 +263,18 @@ class ScopeReplies:
             OutputError: The file cannot take it.
         """
         self.store.keep(self.scope, key, value)
+
+    def keep_request(self, unit: str, messages: list[list[str]]) -> None:
+        """Write a request with its reply down, if people want to read them.
+
+        Raises:
+            OutputError: The file cannot take it.
+        """
+        if self.store.keeps_requests:
+            scope = f"{ASKED}{self.scope}"
+            known = sum(1 for _ in self.store.entries(scope))
+            key = f"{known:06} {key_of(messages)}"
+            self.store.keep(scope, key, {"unit": unit, "messages": messages})
 
 
 # Of each checkpointer, so that all judges that share one share its replies.

@@ -21,6 +21,7 @@ COMMANDS = {
     "rank": "Rank many systems by their outputs.",
     "show": "Show methods with options and prompts, rubrics, models.",
     "trust": "Report whether a judge may be trusted.",
+    "view": "Look at rows and verdicts in a browser, and label them.",
     "watch": "Judge the latest runs of a LangSmith project.",
     "write": "Write texts that use every concept of a list.",
 }

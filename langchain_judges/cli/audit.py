@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
@@ -40,7 +40,7 @@ from langchain_judges.cli.row_files import (
     judge_rows,
     named_columns,
 )
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import OptionError, needs
 from langchain_judges.escaping import InertConsole, inert_json
 from langchain_judges.options import unknown_option
 from langchain_judges.report.labelling import Answer, AnswerFile
@@ -80,6 +80,7 @@ class AuditFlags(PlanFlags):
         test: Share of the items that measure what the audit brought, by group. Default: as
             for --dev, at most half of the rest; 0 for none.
         out: Write the whole result, as JSON.
+        page: Decide in a browser, where each proposal is shown whole.
     """
 
     check: str = "answer_or_label"
@@ -87,6 +88,7 @@ class AuditFlags(PlanFlags):
     dev: float | None = None
     test: float | None = None
     out: Annotated[Path | None, typer.Option("--out", "-o")] = None
+    page: bool = False
 
 
 _PARTS = ("check.", "audit.")
@@ -150,7 +152,7 @@ def audit(
             return
         marks = [flags.check, of_check, settings]
         options = {**settings, "check": check, "max_concurrency": flags.max_concurrency}
-        result = _run(spec, judge.memory, list(good), options, marks)
+        result = _run(spec, judge.memory, list(good), options, marks, on_page=flags.page)
         if result is not None:
             _show(result, flags.out)
 
@@ -216,6 +218,8 @@ def _run(
     items: list[dict[str, object]],
     options: dict[str, Any],
     marks: object,
+    *,
+    on_page: bool,
 ) -> dict[str, Any] | None:
     """Audit a judge, whose state stands beside its memory's file, until people stop or it ends.
 
@@ -225,6 +229,7 @@ def _run(
         items: The items.
         options: Of the audit.
         marks: What of them decides; a slower run resumes the same audit.
+        on_page: Whether people decide in a browser.
 
     Returns:
         The result, None where people stopped.
@@ -262,7 +267,7 @@ def _run(
             file = None
             if state.interrupts:
                 draft = path.with_name(f"{path.name}.review-{thread}")
-                if (file := _review(state.interrupts[0].value, draft)) is None:
+                if (file := _review(state.interrupts[0].value, draft, on_page)) is None:
                     return None
                 step = Command(resume=file.answers)
             _work(loop, step, config)
@@ -283,20 +288,23 @@ def _work(audit: JudgeGraph, start: Any, config: RunnableConfig) -> None:
                 status.update(f"judged {items:,} items, {calls:,} calls")
 
 
-def _review(request: AuditRequest, draft: Path) -> AnswerFile | None:
-    """Have the proposals of a round answered at the terminal, and each answer kept in a file.
+def _review(request: AuditRequest, draft: Path, on_page: bool) -> AnswerFile | None:
+    """Have the proposals of a round answered by a person, and each answer kept in a file.
 
     Returns:
         The file, None if the person stops before the end.
     """
     path = draft.with_name(f"{draft.name}-{request['round']}.jsonl")
     proposals = {proposal["id"]: proposal for proposal in request["proposals"]}
-    with closing(AnswerFile(path, lambda answer: str(answer.get("id")))) as file:
+    with contextlib.closing(AnswerFile(path, lambda answer: str(answer.get("id")))) as file:
         for id in file.answers.keys() - proposals.keys():
             file.answers.pop(id)  # a killed run may have taken those that are no longer asked
-        answered = [proposals.pop(id) for id in file.answers]
-        desk = AuditDesk(InertConsole(highlight=False), read_key, file, request)
-        left = desk.go_through(proposals.values(), answered)
+        if on_page:
+            left = _decided_on_page(request, file)
+        else:
+            answered = [proposals.pop(id) for id in file.answers]
+            desk = AuditDesk(InertConsole(highlight=False), read_key, file, request)
+            left = desk.go_through(proposals.values(), answered)
     if not left:
         return file
     say(
@@ -304,6 +312,21 @@ def _review(request: AuditRequest, draft: Path) -> AnswerFile | None:
         "The same command resumes here."
     )
     return None
+
+
+def _decided_on_page(request: AuditRequest, file: AnswerFile) -> int:
+    """Have proposals decided in a browser until Enter; return how many are not."""
+    with needs("viewer", "The page"):
+        from langchain_judges.viewer.app import Page, Server
+        from langchain_judges.viewer.desks import ProposalDesk
+
+    desk = ProposalDesk(request, file)
+    server = Server(Page(desk.collection(), desk)).start()
+    say(f"Decide {counted(len(desk.proposals), 'proposal')} at {server.address}")
+    with contextlib.suppress(EOFError):
+        error_console().input("Enter goes on with the audit. ")
+    server.close()
+    return len(desk.proposals) - len(list(desk.touched()))
 
 
 _PLAIN = {"a": "accept", "r": "reject", "w": "check_wrong"}

@@ -151,6 +151,7 @@ class RunFlags(PlanFlags):
 
 @dataclass(frozen=True)
 class BoundedRunFlags(RunFlags):
-    """The same, and how far it goes."""
+    """The same, how far it goes, and what is kept of it."""
 
     max_calls: int | None = None
+    keep_requests: bool = False

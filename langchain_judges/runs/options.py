@@ -61,6 +61,8 @@ class RunOptions(RunLimits):
             prompts are not judged again. A URL such as `s3://bucket/run.jsonl` is copied there
             every minute and at the end (extra `hub`; for stores other than S3 and Google's
             also fsspec's package for the store).
+        keep_requests: Keep each request with its reply, which hold the judged texts, in a
+            hidden file beside the results: `view` shows them.
         shard: Judge only this share of the rows, such as `"3/16"`; `records` is then a folder
             with one part for each shard, and `merge` joins the parts.
         open_rows: The most rows that are started and not finished; None for twice
@@ -90,6 +92,7 @@ class RunOptions(RunLimits):
     out: FilePath = None
     same_server: bool = False
     records: FilePath = None
+    keep_requests: bool = False
     shard: Annotated[str | None, Rule("NUMBER/OF, such as '3/16'")] = None
     open_rows: Annotated[int, Ge(1)] | None = None
     max_calls: Annotated[int, Ge(1)] | None = None

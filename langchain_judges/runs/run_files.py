@@ -6,13 +6,14 @@ import os
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
-from langchain_judges.asking.reply_log import SHARED, ReplyStore, ScopeReplies
+from langchain_judges.asking.reply_log import ASKED, SHARED, ReplyStore, ScopeReplies
 from langchain_judges.errors import OptionError
 from langchain_judges.runs.results import Results
 from langchain_judges.runs.run_row import ResultRow
 from langchain_judges.runs.shards import Receipt, Remote, Shard, url_of
-from langchain_judges.runs.tables import FORMS, TableOut
+from langchain_judges.runs.tables import FORMS, TableOut, records_of
 
 Place = str | os.PathLike[str]
 
@@ -29,6 +30,29 @@ def _table_of(out: Place) -> TableOut:
     return TableOut(Path(out))
 
 
+def replies_beside(results: Path) -> Path:
+    """The file of the replies to rows in progress, and of the requests that a run keeps."""
+    return results.parent / f"{Results.prefix_of(results)}replies"
+
+
+def requests_of(results: Path, key: str) -> list[Any]:
+    """Each request of a row with its reply, `{"unit", "messages"}`, where the run kept them.
+
+    Args:
+        results: The results of the run, or their table.
+        key: Of the row.
+    """
+    path = replies_beside(records_of(results).resolve())
+    if not path.is_file():
+        return []
+    store = ReplyStore(path, shared=True)
+    try:
+        found = {key: value for key, value in store.entries(f"{ASKED}{key}")}
+    finally:
+        store.close()
+    return [found[key] for key in sorted(found)]
+
+
 class RunFiles:
     """The files of a run or of one of its shards; a run without `out` or `records` has none.
 
@@ -36,6 +60,7 @@ class RunFiles:
         out: The table.
         records: The file of results, with a shard the folder; None: as the table keeps them.
         shard: The share of the rows that is judged.
+        keep_requests: Whether requests and replies are kept for people to read.
 
     Attributes:
         records: The results, where any are stored.
@@ -46,8 +71,16 @@ class RunFiles:
         OutputError: `records` is a file where a shard needs a folder.
     """
 
-    def __init__(self, out: Place | None, records: Place | None, shard: Shard | None) -> None:
+    def __init__(
+        self,
+        out: Place | None,
+        records: Place | None,
+        shard: Shard | None,
+        *,
+        keep_requests: bool = False,
+    ) -> None:
         """Check where they are; nothing is opened."""
+        self._keeps_requests = keep_requests
         self._table = _table_of(out) if out is not None else None
         self._results: Results | None = None
         self._replies: ReplyStore | None = None
@@ -98,7 +131,8 @@ class RunFiles:
         if self._shard:
             Receipt.of(path).unlink(missing_ok=True)
         if path.is_file():  # no file can be written next to a device
-            self._replies = ReplyStore(path.parent / f"{Results.prefix_of(path)}replies")
+            self._replies = ReplyStore(replies_beside(path))
+            self._replies.keeps_requests = self._keeps_requests
             for scope in filter(results.__contains__, self._replies.scopes()):
                 self._replies.forget(scope)
         return results.others
@@ -153,7 +187,7 @@ class RunFiles:
             if self._table:
                 # It may fail; the copy of what was paid must not.
                 last.callback(self._table.close, whole=whole)
-            if self._replies and whole and self._replies.scopes() == [SHARED]:
+            if self._replies and whole and not self._in_progress(self._replies):
                 self._replies.forget(SHARED)
             self._free()
             if self._results is None:
@@ -166,6 +200,10 @@ class RunFiles:
                 if receipt:
                     self._remote.push(Receipt.of(path).name)
                 self._remote.close()
+
+    @staticmethod
+    def _in_progress(replies: ReplyStore) -> bool:
+        return any(each != SHARED and not each.startswith(ASKED) for each in replies.scopes())
 
     def _free(self) -> None:
         """Close the results, even where what is beside them can no longer be read."""

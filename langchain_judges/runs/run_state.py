@@ -174,7 +174,9 @@ class RunState:
         self.fatal: BaseException | None = None
         self.when_stopped: Callable[[], object] | None = None
         self._shard = Shard.parse(options.shard) if options.shard is not None else None
-        self._files = RunFiles(options.out, options.records, self._shard)
+        self._files = RunFiles(
+            options.out, options.records, self._shard, keep_requests=options.keep_requests
+        )
         marks = self._marks()
         shards = self._shard.of if self._shard else 1
         self.summary = Summary(

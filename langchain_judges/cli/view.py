@@ -1,0 +1,132 @@
+"""`langchain-judges view`: look at rows and verdicts on a page, and label them by keys."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from langchain_judges.cli.flags import RowFlags, unfolded
+from langchain_judges.cli.messages import refusals_as_exits, say, warn
+from langchain_judges.cli.row_files import check_file, check_not_read, named_columns
+from langchain_judges.errors import OptionError, needs
+
+if TYPE_CHECKING:
+    from langchain_judges.viewer.app import Page
+
+
+@dataclass(frozen=True)
+class LabelFlags:
+    """What is asked, and whom.
+
+    Attributes:
+        labels: Labels of single texts: digits such as 01, or words, as in rude,polite. Default:
+            those that judges and people gave.
+        criterion: Ask by this criterion, with labels of its own as in tone=rude,polite; repeat
+            it for several.
+        name: Your name; it can be changed on the page.
+    """
+
+    labels: str | None = None
+    criterion: Annotated[list[str] | None, typer.Option(metavar="NAME[=LABELS]")] = None
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class PageFlags:
+    """Where the page is.
+
+    Attributes:
+        export: Write the page as one HTML file, to share, and stop.
+        host: Listen here; other machines are let in at your own risk.
+        port: Listen at this port; 0: a free one.
+    """
+
+    export: Path | None = None
+    host: str = "127.0.0.1"
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 0
+
+
+@unfolded
+def view(
+    data: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Rows, results or records of a run, reports, audits, comparisons: files or "
+            "folders. Results hold no texts: name the rows too, or the table that was written."
+        ),
+    ],
+    labelling: LabelFlags,
+    page: PageFlags,
+    table: RowFlags,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="Label rows into this JSONL; added to if it is there."
+        ),
+    ] = None,
+) -> None:
+    """Look at rows, verdicts and reports in a browser, and label rows there by keys.
+
+    The address is of this machine and holds a token; through ssh -L PORT:127.0.0.1:PORT it
+    works from another one. With -o the texts of a pair stand in either place by chance, and
+    what judges say is hidden until your answer is in; each answer is in the file before the
+    next row is shown, and trust, audit and compare read it. Ctrl-C ends it; the same command
+    goes on where it stopped.
+
+    Exit codes: 0 done, 2 wrong use or refused.
+
+    Examples:
+        langchain-judges view rows.jsonl verdicts.jsonl -o labels.jsonl
+        langchain-judges view scores.csv report.json --export page.html
+    """
+    with refusals_as_exits():
+        with needs("viewer", "The page"):
+            from langchain_judges.viewer.app import Page, export
+            from langchain_judges.viewer.desks import open_labels
+            from langchain_judges.viewer.items import read
+        if out and page.export:
+            raise OptionError("--export writes a page to look at; -o labels on a page")
+        for flag, path in (("--out", out), ("--export", page.export)):
+            if path:
+                check_file(flag, path)
+        check_not_read(data, [page.export])
+        found = read(data, named_columns(table.column))
+        if table.limit:
+            found.rows = list(islice(found.rows, table.limit))
+        for problem in found.problems:
+            warn(problem)
+        if page.export:
+            page.export.write_text(export(Page(found)), encoding="utf-8", errors="replace")
+            return
+        if out is None:
+            serve(Page(found), page)
+            return
+        desk = open_labels(found, out, labelling.labels, labelling.criterion or ())
+        with contextlib.closing(desk.file):
+            items = ", ".join(map(str, desk.asked.labels))
+            say(f"Labels of single texts: {items}; --labels names others.")
+            serve(Page(found, desk, labelling.name), page)
+            told, command = desk.standing()
+        say(f"{len(desk.file.answers)} rows in {out}. {'; '.join(told)}".strip())
+        if command:
+            say(f"Next: {command}")
+
+
+def serve(shown: Page, flags: PageFlags) -> None:
+    """Answer at an address until Ctrl-C.
+
+    Raises:
+        OutputError: The port is taken.
+    """
+    from langchain_judges.viewer.app import Server
+
+    server = Server(shown, flags.host, flags.port)
+    typer.echo(server.address)
+    say("Open this address in a browser. Ctrl-C ends it.")
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run()

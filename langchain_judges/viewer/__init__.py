@@ -1,0 +1,88 @@
+"""Look and label: rows, verdicts and reports in a local page (extra `viewer`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from langchain_judges.errors import needs
+
+
+class View:
+    """A page of rows: in a notebook it shows itself; elsewhere it is a file or an address.
+
+    Attributes:
+        html: The whole page, where nothing is labelled.
+        address: Where it is labelled, else empty.
+    """
+
+    def __init__(self, html: str = "", server: Any = None) -> None:
+        """Hold a page, or what answers at its address."""
+        self.html, self._server = html, server
+        self.address: str = server.address if server else ""
+
+    def _repr_html_(self) -> str:
+        """Return the page in a frame, or its address."""
+        if self.address:
+            return f'<a href="{escape(self.address)}">{escape(self.address)}</a>'
+        style = "width:100%;height:80vh;border:1px solid #ccc"
+        frame = f'sandbox="allow-scripts" srcdoc="{escape(self.html)}" style="{style}"'
+        return f'<iframe title="rows and verdicts" {frame}></iframe>'
+
+    def __repr__(self) -> str:
+        """Return where it is."""
+        return self.address or "View: `save(path)` writes it as one HTML file"
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the page as one HTML file that loads nothing."""
+        Path(path).write_text(self.html, encoding="utf-8", errors="replace")
+
+    def close(self) -> None:
+        """Answer at the address no more."""
+        if self._server:
+            self._server.close()
+
+
+def view(
+    run: object,
+    rows: Iterable[Mapping[str, Any]] | None = None,
+    *,
+    out: str | PathLike[str] | None = None,
+    labels: str | None = None,
+    criteria: Sequence[str] = (),
+    name: str = "",
+) -> View:
+    """Show a run, a report or files on a page.
+
+    Args:
+        run: Rows of `judge_many`, a report of `trust` or `compare`, or paths of files.
+        rows: The data that was judged; a run keeps no texts.
+        out: Where labels go, as JSONL; None: the rows are only looked at.
+        labels: Labels of single texts, `"01"` or `"rude,polite"`; None: as they are there.
+        criteria: Ask by these, each `NAME` or `NAME=LABELS`.
+        name: Who labels.
+
+    Raises:
+        InputError: There is nothing to show.
+        OptionError: Labels cannot be told apart.
+        OutputError: Somebody else is writing labels to `out`.
+        MissingExtraError: The extra `viewer` is not installed.
+    """
+    with needs("viewer", "The page"):
+        from langchain_judges.viewer.app import Page, Server, export
+        from langchain_judges.viewer.desks import open_labels
+        from langchain_judges.viewer.items import of_run, read
+
+    paths = [run] if isinstance(run, str | PathLike) else run
+    are_paths = isinstance(paths, list) and all(isinstance(p, str | PathLike) for p in paths)
+    found = read(map(Path, paths)) if are_paths and paths else of_run(run, rows)  # type: ignore[call-overload]  # as checked
+    if out is None:
+        return View(export(Page(found)))
+    desk = open_labels(found, Path(out), labels, criteria)
+    return View(server=Server(Page(found, desk, name)).start())
+
+
+__all__ = ["View", "view"]

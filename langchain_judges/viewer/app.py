@@ -1,0 +1,319 @@
+"""The page on this machine: one address with a token, one writer, nothing from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from importlib import import_module
+from typing import Any
+from urllib.parse import urlsplit
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, QueryParams
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from langchain_judges.errors import InputError, OutputError
+from langchain_judges.rows.checks import kind_of_row
+from langchain_judges.rows.texts import texts_read
+from langchain_judges.viewer import render
+from langchain_judges.viewer.desks import Desk
+from langchain_judges.viewer.items import Collection
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src data:; media-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+_LARGEST = 65_536
+"""Bytes of a request."""
+
+
+@dataclass
+class Page:
+    """Rows on a page, and the desk at which people answer, if there is one.
+
+    Attributes:
+        found: The rows, verdicts and reports.
+        desk: Where answers go; None: they are only looked at.
+        name: Of the person, until another one is typed.
+    """
+
+    found: Collection
+    desk: Desk | None = None
+    name: str = ""
+
+    def listed(self, place: int) -> dict[str, Any]:
+        """What the list knows of a row."""
+        row, people = self.found.rows[place], self.desk.people(place) if self.desk else ()
+        named = str(place + 1) if row.get("id") in (None, "") else render.visible(row["id"])
+        return {"id": named[:80], "tags": self.found.tags(place, people)}
+
+    def config(self) -> dict[str, Any]:
+        """What the script of the page needs at first."""
+        places = range(len(self.found.rows))
+        return {
+            "rows": [self.listed(place) for place in places],
+            "order": self.desk.order() if self.desk else list(places),
+            "desk": self.desk is not None,
+            "name": self.name,
+            **self.state(self.name),
+        }
+
+    def state(self, by: str) -> dict[str, Any]:
+        """Which rows a person is done with, and how far everything is."""
+        if self.desk is None:
+            return {"done": [], "told": [], "next": ""}
+        told, command = self.desk.standing()
+        done = [place for place in self.desk.touched() if self.is_done(place, by)]
+        return {"done": done, "told": told, "next": command}
+
+    def is_done(self, place: int, by: str) -> bool:
+        """Whether a person has answered all questions about a row."""
+        desk = self.desk
+        return desk is not None and len(desk.answered(place, by)) == len(desk.questions(place))
+
+    def row(self, place: int, by: str, *, marked: bool = False, opened: bool = False) -> Any:
+        """A row as the page shows it; what judges and people say only beside an answer."""
+        desk, is_done = self.desk, self.is_done(place, by)
+        text = render.texts(self.found.rows[place], blind=desk is not None, marked=marked)
+        shown = {"place": place, "text": text, **self.listed(place), "verdict": None}
+        people = desk.people(place) if desk else ()
+        if desk is None or is_done or opened:
+            shown["verdict"] = render.verdicts(
+                self.found, place, people, blind=desk is not None
+            )
+        if desk is not None:
+            own = next((each for each in people if each.get("by", "") == by), {})
+            note = own.get("note", "") or getattr(desk, "notes", {}).get(
+                str(self.found.rows[place].get("id")), ""
+            )
+            shown |= {"questions": desk.questions(place), "said": desk.answered(place, by)}
+            shown |= {"note": note, "isDone": is_done}
+        return shown
+
+    @cached_property
+    def words(self) -> list[str]:
+        """What is searched of each row: its name and its texts, and no verdict."""
+        return [
+            f"{row.get('id')} {' '.join(texts_read(row))}".casefold() for row in self.found.rows
+        ]
+
+    def titles(self) -> dict[str, Any]:
+        """What the frame of the page shows beside the rows."""
+        modes = self.desk.modes if self.desk else ()
+        found = self.found
+        is_pair = any(kind_of_row(row) == "pair" for row in found.rows)
+        return {
+            "reports": found.reports,
+            "problems": found.problems,
+            "modes": modes,
+            "desk": self.desk is not None,
+            "differ": is_pair or any(row.get("expected") for row in found.rows),
+        }
+
+
+def export(page: Page) -> str:
+    """One HTML file with all rows, to share; it loads nothing and takes no labels."""
+    rows = [
+        (render.texts(row, blind=False), render.verdicts(page.found, place))
+        for place, row in enumerate(page.found.rows)
+    ]
+    page = Page(page.found)
+    return render.page({**page.config(), "whole": True}, rows, **page.titles())
+
+
+class Guard:
+    """Lets only those in who know the token, from this page itself, and adds the policy."""
+
+    def __init__(self, app: ASGIApp, token: str, hosts: Sequence[str]) -> None:
+        """Guard an app."""
+        self.app, self.token, self.hosts = app, token, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+
+        async def with_policy(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = [(k.encode(), v.encode()) for k, v in _HEADERS.items()]
+                message["headers"] = [*message.get("headers", ()), *own]
+            await send(message)
+
+        allowed = self._allows(Headers(scope=scope), QueryParams(scope["query_string"]))
+        refused = PlainTextResponse("Open the address that the command printed.", 403)
+        await (self.app if allowed else refused)(scope, receive, with_policy)
+
+    def _allows(self, headers: Headers, query: QueryParams) -> bool:
+        host, origin = headers.get("host", ""), headers.get("origin")
+        token = query.get("t", "").encode()
+        return (
+            urlsplit(f"//{host}").hostname in self.hosts
+            and origin in (None, f"http://{host}")
+            and secrets.compare_digest(token, self.token.encode())
+        )
+
+
+def create_app(page: Page, token: str, hosts: Sequence[str] = _LOOPBACK) -> ASGIApp:
+    """The page as an app.
+
+    Args:
+        page: What it shows.
+        token: Must be in each address.
+        hosts: Names by which it may be reached; through a tunnel the port is another one.
+    """
+
+    async def shell(request: Request) -> Response:
+        config = {**page.config(), "token": token}
+        return HTMLResponse(render.page(config, token=token, **page.titles()))
+
+    async def row(request: Request) -> Response:
+        place, query = request.path_params["place"], request.query_params
+        if place >= len(page.found.rows):
+            return PlainTextResponse("there is no such row", 404)
+        own = {"marked": "marked" in query}
+        shown = await run_in_threadpool(page.row, place, query.get("by", ""), **own)
+        return JSONResponse(shown)
+
+    async def state(request: Request) -> Response:
+        return JSONResponse(page.state(request.query_params.get("by", "")))
+
+    async def find(request: Request) -> Response:
+        wanted = request.query_params.get("q", "").casefold()
+        words = await run_in_threadpool(lambda: page.words)
+        return JSONResponse([n for n, text in enumerate(words) if wanted in text])
+
+    def kept(asset: str, kind: str) -> Route:
+        return Route(f"/{asset}", lambda _: Response(render.asset(asset), media_type=kind))
+
+    routes = [
+        Route("/", shell),
+        Route("/row/{place:int}", row),
+        Route("/state", state),
+        Route("/find", find),
+        kept("page.css", "text/css"),
+        kept("page.js", "text/javascript"),
+    ]
+    if page.desk is not None:
+        routes.append(Route("/answer", _answering(page, page.desk), methods=["POST"]))
+    return Guard(Starlette(routes=routes), token, hosts)
+
+
+def _answering(page: Page, desk: Desk) -> Callable[[Request], Any]:
+    """What takes answers: one after the other, each written before the page hears of it."""
+
+    def say(place: int, by: str, sent: Mapping[str, Any]) -> None:
+        if sent.get("opened"):
+            desk.open(place, by)
+        desk.say(place, by, *(str(sent.get(n) or "") for n in ("name", "key", "mode")))
+
+    actions: dict[str, Callable[[int, str, Mapping[str, Any]], None]] = {
+        "say": say,
+        "back": lambda place, by, sent: desk.take_back(place, by, str(sent.get("name"))),
+        "note": lambda place, by, sent: desk.note(place, by, str(sent.get("text"))),
+        "open": lambda place, by, _: desk.open(place, by),
+    }
+
+    def take(sent: object) -> dict[str, Any]:
+        if not isinstance(sent, dict) or sent.get("do") not in actions:
+            raise InputError(f"an answer does one of {[*actions]!r}")
+        place, by, do = sent.get("place"), str(sent.get("by", "")), sent["do"]
+        if not isinstance(place, int) or not 0 <= place < len(page.found.rows):
+            raise InputError("there is no such row")
+        actions[do](place, by, sent)
+        return {"row": page.row(place, by, opened=do == "open"), "state": page.state(by)}
+
+    async def answer(request: Request) -> Response:
+        try:
+            # In the event loop: no two answers are written at a time.
+            return JSONResponse(take(await _sent(request)))
+        except InputError as exc:
+            return PlainTextResponse(f"not saved: {exc}", 400)
+        except OutputError as exc:
+            return PlainTextResponse(f"not saved: {exc}", 507)
+
+    return answer
+
+
+async def _sent(request: Request) -> object:
+    """The JSON that a request holds.
+
+    Raises:
+        InputError: It is too long, or no JSON.
+    """
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _LARGEST:
+            raise InputError(f"an answer has at most {_LARGEST:,} bytes")
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as exc:
+        raise InputError("an answer is JSON") from exc
+
+
+class Server:
+    """The page at an address of this machine.
+
+    Args:
+        page: What it shows.
+        host: Where it listens.
+        port: The port; 0 for a free one.
+
+    Attributes:
+        address: Where to open it; the token is in it.
+
+    Raises:
+        OutputError: The port is taken.
+    """
+
+    def __init__(self, page: Page, host: str = "127.0.0.1", port: int = 0) -> None:
+        """Take the port; nothing is answered yet."""
+        token = secrets.token_urlsafe(24)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._socket.bind((host, port))
+            self._socket.listen(64)
+        except OSError as exc:
+            self._socket.close()
+            raise OutputError(f"{host}:{port} cannot be listened at: {exc.strerror}") from exc
+        hosts = (*_LOOPBACK, host, socket.gethostname().casefold())
+        app = create_app(page, token, _LOOPBACK if host in _LOOPBACK else hosts)
+        config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off")
+        self._server = uvicorn.Server(config)
+        shown = f"[{host}]" if ":" in host else host
+        self.address = f"http://{shown}:{self._socket.getsockname()[1]}/?t={token}"
+
+    def run(self) -> None:
+        """Answer until Ctrl-C."""
+        # What verdicts show is loaded meanwhile.
+        load = partial(import_module, "langchain_judges.methods.registry")
+        threading.Thread(target=load, daemon=True).start()
+        self._server.run(sockets=[self._socket])
+
+    def start(self) -> Server:
+        """Answer in a thread of its own, which ends with the process."""
+        threading.Thread(target=self.run, name="page", daemon=True).start()
+        return self
+
+    def close(self) -> None:
+        """Answer no more."""
+        self._server.should_exit = True

@@ -1,0 +1,290 @@
+"""Where people answer on the page: labels of rows, and decisions on an audit's proposals."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from langchain_judges.errors import InputError
+from langchain_judges.report.labelling import (
+    FIRST,
+    SURE,
+    Answer,
+    AnswerFile,
+    LabelFile,
+    Question,
+    Questionnaire,
+    agreements,
+    chosen,
+    doubt_of,
+    is_labelled,
+    mark_of,
+)
+from langchain_judges.rows.checks import kind_of_row
+from langchain_judges.viewer.items import Collection, Row
+
+CANNOT_SAY = "x"
+_PAIR = {"1": "1 is better", "2": "2 is better", "t": "a tie"}
+
+
+class LabelDesk:
+    """Labels of rows, in the file that `trust`, `audit` and `compare` read."""
+
+    modes: Sequence[str] = ()
+
+    def __init__(self, found: Collection, file: LabelFile, asked: Questionnaire) -> None:
+        """Open the desk.
+
+        Args:
+            found: The rows and verdicts.
+            file: Where labels go.
+            asked: What is asked of a row.
+        """
+        self.found, self.file, self.asked = found, file, asked
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where each row is, by what tells it."""
+        return {mark_of(row): place for place, row in enumerate(self.found.rows)}
+
+    def order(self) -> list[int]:
+        """Half of the first rows are doubtful; those that people labelled come last."""
+        rows = self.found.rows
+        if all(row.get("doubt") for row in rows):  # written by a run, in its order
+            return list(range(len(rows)))
+        kinds = [
+            "" if is_labelled(row) else self._doubt(place) for place, row in enumerate(rows)
+        ]
+        first = chosen(kinds, min(FIRST, len(rows)))
+        known = {*first}
+        rest = [place for place in range(len(rows)) if place not in known]
+        return first + sorted(rest, key=lambda place: kinds[place] in ("", SURE))
+
+    def _doubt(self, place: int) -> str:
+        verdicts = [run[place] for run in self.found.judges.values() if place in run]
+        if len({str(each.answer) for each in verdicts}) > 1:
+            return "judges differ"
+        return max((doubt_of(each.verdict) for each in verdicts), key=SURE.__ne__, default=SURE)
+
+    def _asked(self, place: int) -> list[Question]:
+        return self.asked.of(self.found.rows[place])
+
+    def questions(self, place: int) -> list[dict[str, Any]]:
+        """The whole and the criteria, with the labels of each."""
+        is_pair = kind_of_row(self.found.rows[place]) == "pair"
+        return [
+            {
+                "name": each.name,
+                "keys": {k: _PAIR[k] if is_pair else str(v) for k, v in each.choices.items()}
+                | {CANNOT_SAY: "cannot say"},
+            }
+            for each in self._asked(place)
+        ]
+
+    def answered(self, place: int, by: str) -> dict[str, str]:
+        """The keys of a person's labels."""
+        labels = self.file.answered(self.found.rows[place], by)
+        keys = {}
+        for each in self._asked(place):
+            by_label = {str(label): key for key, label in each.choices.items()}
+            if each.name in labels:
+                keys[each.name] = by_label.get(str(labels[each.name]), CANNOT_SAY)
+        return keys
+
+    def say(self, place: int, by: str, name: str, key: str, mode: str) -> None:
+        """Write a label down.
+
+        Raises:
+            InputError: There is no such question or key.
+        """
+        choices = {each.name: each.choices for each in self._asked(place)}.get(name)
+        if choices is None or key not in {*choices, CANNOT_SAY}:
+            raise InputError(f"{name or 'the question'} has no answer {key!r}")
+        self.file.say(self.found.rows[place], by, name, choices.get(key))
+
+    def take_back(self, place: int, by: str, name: str) -> None:
+        """Take a label back."""
+        self.file.take_back(self.found.rows[place], by, name)
+
+    def note(self, place: int, by: str, text: str) -> None:
+        """Write a note beside the labels."""
+        row = self.found.rows[place]
+        self.file.keep(row, {**self.file.said(row, by), "note": text})
+
+    def open(self, place: int, by: str) -> None:
+        """Write down that a person saw the verdict before an answer was in."""
+        row, names = self.found.rows[place], {each.name for each in self._asked(place)}
+        if not names <= {*self.file.answered(row, by)}:
+            self.file.keep(row, {**self.file.said(row, by), "opened": True})
+
+    def people(self, place: int) -> Sequence[Answer]:
+        """What each person said of a row."""
+        return self.file.people(self.found.rows[place])
+
+    def touched(self) -> Iterator[int]:
+        """Places of the labelled rows that are on the page."""
+        return (self.places[mark] for mark in self.file.answers if mark in self.places)
+
+    def standing(self) -> tuple[list[str], str]:
+        """Agreement so far; the next command once enough is labelled."""
+        rows = {place: self.found.rows[place] for place in self.touched()}
+        counts = agreements(self.file, rows, self.found.verdicts())
+        told = [
+            f"{name} agree on {k} of {n}" for name, (k, n) in counts.items() if name == "people"
+        ]
+        told += [
+            f"{name} agrees on {k} of {n}"
+            for name, (k, n) in counts.items()
+            if name != "people"
+        ]
+        if len(rows) < min(FIRST, len(self.found.rows)):
+            return told, ""
+        paths = [
+            part
+            for path in dict.fromkeys(self.found.files.values())
+            for part in ("--verdicts", str(path))
+        ]
+        words = [
+            "langchain-judges",
+            "trust",
+            str(self.file.path),
+            *(paths or ["--model", "MODEL"]),
+        ]
+        return told, shlex.join(words)
+
+
+_DECISIONS = {
+    "a": ("accept", "accept"),
+    "w": ("check_wrong", "the judge is right"),
+    "r": ("reject", "reject: nothing to learn"),
+}
+
+
+class ProposalDesk:
+    """Decisions on the proposals of an audit, in the file from which the audit resumes."""
+
+    def __init__(self, request: Mapping[str, Any], file: AnswerFile) -> None:
+        """Open the desk.
+
+        Args:
+            request: What the audit asks.
+            file: Where answers go.
+        """
+        self.proposals: list[dict[str, Any]] = list(request["proposals"])
+        self.file = file
+        self.notes = {id: each.get("note", "") for id, each in file.answers.items()}
+        self.modes = [str(mode["name"]) for mode in request["modes"]]
+        digits = "1234567890"
+        self.labels = dict(zip(digits, request["labels"], strict=False))
+
+    def collection(self) -> Collection:
+        """The items, each with what the judge and the check say of it."""
+        rows: list[Row] = []
+        for each in self.proposals:
+            why = [
+                f"The judge says {each['label']}: {each['rationale']}",
+                f"The check {each['check']} says {each['proposed']}: {each['why']}",
+                f"Failure mode: {each['mode']}" if each.get("mode") else "",
+            ]
+            item = {name: value for name, value in each["item"].items() if name != "label"}
+            rows.append({**item, "id": each["id"], "told": "\n\n".join(filter(None, why))})
+        return Collection(rows)
+
+    def order(self) -> list[int]:
+        """The proposals in the order of the audit."""
+        return list(range(len(self.proposals)))
+
+    def questions(self, place: int) -> list[dict[str, Any]]:
+        """Accept, change, or reject."""
+        keys = {key: text for key, (_, text) in _DECISIONS.items()}
+        keys |= {key: f"the label is {label}" for key, label in self.labels.items()}
+        return [{"name": "", "keys": keys}]
+
+    def _answer(self, place: int) -> Answer:
+        id = str(self.proposals[place]["id"])
+        return self.file.answers.get(id) or {"id": id}
+
+    def answered(self, place: int, by: str) -> dict[str, str]:
+        """The key of the decision."""
+        answer = self._answer(place)
+        keys = {word: key for key, (word, _) in _DECISIONS.items()} | {"mode": "a"}
+        labels = {str(label): key for key, label in self.labels.items()}
+        key = keys.get(answer.get("answer", "")) or labels.get(str(answer.get("label")))
+        return {"": key} if key else {}
+
+    def say(self, place: int, by: str, name: str, key: str, mode: str) -> None:
+        """Write a decision down, with a mode of the person's own if there is one.
+
+        Raises:
+            InputError: There is no such key.
+        """
+        id = str(self.proposals[place]["id"])
+        answer: Answer = {"id": id, "note": self.notes.get(id, "")}
+        answer |= {"auditor": by} if by else {}
+        if key in self.labels:
+            answer |= {"answer": "label", "label": self.labels[key]}
+        elif key in _DECISIONS:
+            answer["answer"] = _DECISIONS[key][0]
+        else:
+            raise InputError(f"there is no answer {key!r}")
+        if mode and key != "r" and key != "w":
+            answer |= {"answer": answer["answer"] if key != "a" else "mode", "mode": mode}
+        self.file.put(answer)
+
+    def take_back(self, place: int, by: str, name: str) -> None:
+        """Take a decision back."""
+        self.file.drop(str(self.proposals[place]["id"]))
+
+    def note(self, place: int, by: str, text: str) -> None:
+        """Write a note beside a decision, once that is there."""
+        answer = self._answer(place)
+        self.notes[answer["id"]] = text
+        if "answer" in answer:
+            self.file.put({**answer, "note": text})
+
+    def open(self, place: int, by: str) -> None:
+        """The verdict is what is decided on."""
+
+    def people(self, place: int) -> Sequence[Answer]:
+        """Decisions show in the keys."""
+        return []
+
+    def touched(self) -> Iterator[int]:
+        """Places of the proposals that are decided."""
+        return (n for n, _ in enumerate(self.proposals) if self.answered(n, ""))
+
+    def standing(self) -> tuple[list[str], str]:
+        """What is left; then the audit goes on."""
+        left = len(self.proposals) - len(list(self.touched()))
+        done = "All are decided: press Enter in the terminal, and the audit goes on."
+        return ([] if left else [done]), ""
+
+
+Desk = LabelDesk | ProposalDesk
+"""Where answers go: both say what is asked of a row, what was answered and how far it is."""
+
+
+def labels_of(found: Collection) -> str:
+    """The labels that judges and people gave single texts, as `--labels` takes them."""
+    items = [n for n, row in enumerate(found.rows) if kind_of_row(row) == "item"]
+    given = [found.rows[n].get("label") for n in items]
+    runs = found.judges.values()
+    given += [run[n].answer for run in runs for n in items if n in run]
+    labels = sorted({str(label) for label in given if label not in (None, "")})
+    return ",".join(labels) if 2 <= len(labels) <= 10 else "01"
+
+
+def open_labels(
+    found: Collection, path: Path, labels: str | None, criteria: Sequence[str]
+) -> LabelDesk:
+    """Open the desk at which rows are labelled.
+
+    Raises:
+        OptionError: Labels cannot be told apart.
+        OutputError: Somebody else is writing to the file.
+    """
+    asked = Questionnaire.read(labels or labels_of(found), criteria)
+    return LabelDesk(found, LabelFile(path), asked)

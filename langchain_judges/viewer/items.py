@@ -1,0 +1,291 @@
+"""What the page shows: rows, what judges and people say of them, and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from langchain_judges.errors import InputError
+from langchain_judges.report.evidence import TextTable
+from langchain_judges.report.labelling import SURE, UNSURE, doubt_of, mark_of
+from langchain_judges.report.matched_rows import JudgedRow, VerdictRow, join, judges_of
+from langchain_judges.report.matched_rows import read_verdicts as read_run
+from langchain_judges.rows.checks import ANNOTATIONS, kind_in, kind_of_result
+from langchain_judges.rows.files import json_in, read_table
+from langchain_judges.rows.lookup import Columns
+from langchain_judges.rows.texts import READ
+from langchain_judges.runs.sources import Records, kind_of_columns, source_of
+from langchain_judges.runs.tables import records_of
+
+Row = Mapping[str, Any]
+_OWN = ("id", *READ, *ANNOTATIONS, "media", "family")
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report as the page shows it: sentences and tables."""
+
+    title: str
+    lines: Sequence[str]
+    tables: Sequence[TextTable] = ()
+
+
+@dataclass
+class Collection:
+    """Rows, with what is known of each by its place.
+
+    Attributes:
+        rows: What is judged and what people said of it before.
+        judges: By the judge's name the row of its run on each place.
+        reports: What was measured.
+        problems: What could not be read, as sentences.
+        files: Where the verdicts of each judge were read.
+    """
+
+    rows: list[Any] = field(default_factory=list)
+    judges: dict[str, dict[int, JudgedRow]] = field(default_factory=dict)
+    reports: list[Report] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    files: dict[str, Path] = field(default_factory=dict)
+
+    def tags(self, place: int, people: Sequence[Row] = ()) -> list[str]:
+        """What a row is found by: doubts, disagreements, and what judges said.
+
+        Args:
+            place: Of the row.
+            people: What people answered on the page.
+        """
+        row, tags = (
+            self.rows[place],
+            dict.fromkeys([str(self.rows[place].get("doubt") or SURE)]),
+        )
+        own = {name: run[place] for name, run in self.judges.items() if place in run}
+        answers = {str(each.answer) for each in own.values() if each.answer is not None}
+        for each in own.values():
+            tags[doubt_of(each.verdict)] = None
+            tags |= dict.fromkeys(["failed"] if each.verdict.get("failures") else [])
+            confidence = each.verdict.get("confidence")
+            unsure = confidence is not None and confidence < UNSURE
+            tags |= dict.fromkeys(["low confidence"] if unsure else [])
+            by_name = {"judge": each.answer, **each.by_criterion}
+            tags |= {f"{n}: {v}": None for n, v in by_name.items() if v is not None}
+        given = [row.get("label"), *(row.get("human_votes") or ())]
+        given += [each.get("label") for each in people]
+        said = {str(label) for label in given if label not in (None, "")}
+        differ = {
+            "judges differ": len(answers) > 1,
+            "people differ": len(said) > 1,
+            "judge against people": bool(said) and bool(answers - said),
+        }
+        tags |= {name: None for name, is_so in differ.items() if is_so}
+        return [tag for tag in tags if tag not in (SURE, "unsure")]
+
+    def verdicts(self) -> dict[str, dict[int, Row]]:
+        """By judge its verdict on each place."""
+        return {
+            name: {place: each.verdict for place, each in run.items()}
+            for name, run in self.judges.items()
+        }
+
+
+def read(paths: Iterable[Path], columns: Columns | None = None) -> Collection:
+    """Read rows, results, reports, audits and comparisons; a folder is what stands in it.
+
+    Raises:
+        InputError: A file is missing or damaged, or nothing is known of what it holds.
+    """
+    found, runs = Collection(), dict[str, Sequence[VerdictRow]]()
+    for path in paths:
+        inside = [each for end in ("*.json", "*.jsonl") for each in sorted(path.glob(end))]
+        for each in inside if path.is_dir() else [path]:
+            for name, run in _read_file(found, each, columns).items():
+                own = f"{name} ({each.name})" if name in runs else name
+                runs[own], found.files[own] = run, each
+    return collected(found, runs)
+
+
+def collected(found: Collection, runs: Mapping[str, Sequence[VerdictRow]]) -> Collection:
+    """Put runs beside the rows that they judged; without rows, beside what the run kept."""
+    by_mark: dict[str, Row] = {}
+    for row in found.rows:  # a later file may know more of a row
+        by_mark[mark_of(row)] = {**by_mark.get(mark_of(row), {}), **row}
+    found.rows = list(by_mark.values())
+    if not found.rows:
+        for name, run in runs.items():
+            kept = {each.place: each for each in join(run, None).rows}
+            found.rows += [_kept(each) for each in kept.values()] if not found.rows else []
+            found.problems.append(
+                f"The texts are not in the results of {name}: name the rows too."
+            )
+    for name, run in runs.items():
+        try:
+            joined = join(run, found.rows)
+        except InputError as exc:
+            found.problems.append(f"{name}: {exc}")
+            continue
+        found.judges[name] = {each.place: each for each in joined.rows}
+        if joined.left_out:
+            found.problems.append(f"{name}: {joined.left_out}")
+    if not found.rows and not found.reports:
+        raise InputError(f"there is nothing to show. {' '.join(found.problems)}".strip())
+    return found
+
+
+def _kept(each: JudgedRow) -> Row:
+    row = {"id": each.row.get("id", each.place), **each.data_row}
+    if kind_in(row):
+        return row
+    return {**row, **({"output": None} if kind_of_result(each.row) == "item" else {})}
+
+
+def _read_file(
+    found: Collection, path: Path, columns: Columns | None
+) -> Mapping[str, Sequence[VerdictRow]]:
+    """Add what a file holds; return the runs in it, by judge."""
+    if path.suffix == ".json":
+        data = None
+        with suppress(OSError, ValueError):  # reading it as a table says what is wrong
+            data = json_in(path)
+        if isinstance(data, Mapping):
+            _add_report(found, data, path)
+            return {}
+    if records_of(path) != path:
+        runs = read_run(path)
+        labels = {each.get("index"): each for run in runs.values() for each in run}
+        for place, row in _rows_in(found, path, columns):
+            known = labels.get(place) or {}
+            texts = {n: v for n, v in row.items() if n in _OWN and n not in ANNOTATIONS}
+            found.rows.append(texts | {n: known[n] for n in ANNOTATIONS if n in known})
+        return runs
+    first = next(islice(read_table(path), 1), {})
+    is_run = isinstance(first.get("verdict"), Mapping)
+    if not is_run or kind_in(first):
+        found.rows += [row for _, row in _rows_in(found, path, columns)]
+    if not is_run:
+        return {}
+    return read_run(path) if "key" in first else judges_of(read_table(path))
+
+
+def _rows_in(
+    found: Collection, path: Path, columns: Columns | None
+) -> Iterable[tuple[int, Row]]:
+    """Yield the rows of a table by their place; note those that cannot be read."""
+    source = source_of(path)
+    records = Records(source, columns, kind_of_columns(source.records, columns))
+    for place, record in enumerate(source.records):
+        try:
+            row = records.row(record, place)
+        except InputError as exc:
+            found.problems.append(f"{path}, row {place + 1}: {exc}")
+            continue
+        row.pop("verdict", None)
+        if kind_in(row) in ("pair", "item"):
+            yield place, row
+        else:
+            found.problems.append(f"{path}, row {place + 1}: there is no text to look at")
+
+
+def _add_report(found: Collection, data: Row, path: Path) -> None:
+    """Add a report of trust, a comparison or the result of an audit.
+
+    Raises:
+        InputError: It is nothing of these.
+    """
+    judges = data.get("judges") or ([data] if "numbers" in data else [])
+    methods = [{"method": name, **each} for name, each in data.items() if _is_method(each)]
+    if not judges and not methods and "decisions" not in data:
+        raise InputError(
+            f"{path} is no table, report, audit or comparison; it has {list(data)}"
+        )
+    if len(methods) == len(data):
+        found.reports.append(Report(path.name, [], [_table("Methods", methods)]))
+        return
+    for each in [data, *judges] if "judges" in data else [data]:
+        title = " on ".join(filter(None, [each.get("judge"), each.get("data")])) or path.name
+        lines = str(each.get("sentence") or f"Stopped: {each.get('stopped')}.").split("\n")
+        parts = {name: each.get(name) or [] for name in _TABLES}
+        tables = [
+            _table(name.capitalize(), [{c: row.get(c) for c in _TABLES[name]} for row in rows])
+            for name, rows in parts.items()
+            if rows
+        ]
+        found.reports.append(Report(title, [*lines, *each.get("notes", ())], tables))
+        found.rows += _disagreements(each)
+
+
+def _is_method(value: object) -> bool:
+    return isinstance(value, Mapping) and {"verdicts", "calls_each"} <= value.keys()
+
+
+_TABLES = {
+    "numbers": ("title", "value", "low", "high", "n", "n_failed"),
+    "decisions": ("id", "round", "answer", "wrong", "label", "mode", "note", "auditor"),
+}
+"""What is shown of a report or an audit, under the names that it has there."""
+
+
+def _table(title: str, rows: Sequence[Row]) -> TextTable:
+    head = list(dict.fromkeys(name for row in rows for name in row))
+    cells = [[row.get(name) for name in head] for row in rows]
+    shown = [
+        [f"{round(c, 3):g}" if isinstance(c, float) else _cell(c) for c in row] for row in cells
+    ]
+    return TextTable(title, [name.replace("_", " ") for name in head], shown)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {own}" for name, own in value.items())
+    return "" if value is None else str(value)
+
+
+_FIELDS = {
+    "A": "output_a",
+    "B": "output_b",
+    "Text": "output",
+    "Expected": "expected",
+    "Source": "source",
+    "Reference": "reference",
+}
+
+
+def _disagreements(data: Row) -> list[Row]:
+    """The rows of a report on which judge and people differ, with the texts that it kept."""
+    return [
+        {
+            "id": each["id"],
+            "input": each["task"],
+            **{_FIELDS[name]: text for name, text in each["texts"] if name in _FIELDS},
+            "told": f"People: {each['people']}. {data.get('judge')}: {each['judge']}. "
+            f"{each['rationale']}",
+        }
+        for each in data.get("disagreements") or ()
+    ]
+
+
+def of_run(run: Any, rows: Iterable[Row] | None = None) -> Collection:
+    """What is in a report, or in the rows of a run beside those of the data."""
+    if hasattr(run, "to_dict") and hasattr(run, "shown"):
+        found = Collection()
+        _add_report(found, run.to_dict(), Path("report"))
+        reports = run.shown()[0]
+        sample = reports[0].sample.rows
+        found.rows = [{"id": each.row.get("id"), **each.data_row} for each in sample]
+        places = {each.place: number for number, each in enumerate(sample)}
+        for each in reports:
+            judged = {places[r.place]: r for r in each.sample.rows if r.place in places}
+            found.judges[each.name] = judged
+        return found
+    results: list[Row] = list(run)
+    if rows is not None:
+        return collected(Collection([dict(row) for row in rows]), judges_of(results))
+    is_judged = any("verdict" in row for row in results)
+    have_texts = all(kind_in(row) and "input" in row for row in results)
+    return collected(
+        Collection(results if have_texts or not is_judged else []),
+        judges_of(results) if is_judged else {},
+    )

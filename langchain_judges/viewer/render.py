@@ -1,0 +1,308 @@
+"""Rows and verdicts as HTML that is safe to show: no text of anybody is obeyed."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from langchain_core.messages import HumanMessage
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from langchain_judges.errors import STEERING
+from langchain_judges.orders import naming
+from langchain_judges.report.evidence import TextTable, evidence
+from langchain_judges.report.labelling import sides
+from langchain_judges.report.matched_rows import JudgedRow
+from langchain_judges.rows.checks import kind_of_row
+from langchain_judges.rows.media import kind_of_block, mark_of, media_in
+from langchain_judges.rows.texts import CONVERSATION, steps_of, transcript
+from langchain_judges.runs.run_files import requests_of
+from langchain_judges.viewer.items import Collection, Row
+
+_LONGEST = 50_000
+"""Characters that are read as Markdown; longer texts are shown as they are."""
+_MOST_WORDS = 6_000
+"""Words of two texts that are compared; of longer ones lines are."""
+_UNSEEN = re.compile(f"[\u200b-\u200f\u2060\ufeff]|{STEERING.pattern}")
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
+_MARKDOWN.disable(["image", "link", "autolink", "reference", "html_block", "html_inline"])
+_FOLDED = re.compile(r"(invalid )?(call|result|error|file|tools available|nodes|system)\b")
+_SHOWN_MEDIA = re.compile(r"image/(png|jpeg|gif|webp)|audio/[\w.+-]+")
+_BASE64 = re.compile(r"[A-Za-z0-9+/=\s_-]+")
+_CONTEXT = ("expected", "reference", "source", "rubric", "told")
+_NOUNS = "response|text|summary|answer|candidate|output|reply|story|assistant|translation"
+_SIDE = re.compile(
+    r"\b[AB](?= is better\b| first\b| \([AB] first\))|(?<=\()[AB](?=\))|(?<=\bFor )[AB](?=:)"
+)
+
+
+def visible(text: object) -> str:
+    """A text whose invisible and steering characters can be seen."""
+    plain = str(text).replace("\r\n", "\n")
+    return _UNSEEN.sub(lambda found: f"⟦U+{ord(found[0]):04X}⟧", plain)
+
+
+def markdown(text: object) -> Markup:
+    """Markdown as HTML without links, images and markup of its own."""
+    seen = visible(text)
+    if len(seen) > _LONGEST:
+        return Markup("<pre>{}</pre>").format(seen)
+    return Markup(_MARKDOWN.render(seen))  # noqa: S704 - it escapes all HTML
+
+
+def placed(text: str, order: str) -> str:
+    """What is said of A and B, by the places 1 and 2 that they have on the page."""
+    names = dict(zip(order, "12", strict=True))
+    named = naming(text, names, _NOUNS)
+    return _SIDE.sub(lambda found: names[found[0]], named)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("langchain_judges.viewer"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"md": markdown, "visible": visible}
+    return environment
+
+
+def part(name: str, **values: object) -> str:
+    """A template of the page, filled."""
+    return _environment().get_template(name).render(**values)
+
+
+def asset(name: str) -> str:
+    """A style sheet or script of the page."""
+    return files("langchain_judges.viewer").joinpath("templates", name).read_text("utf-8")
+
+
+def texts(row: Row, *, blind: bool, marked: bool = False) -> str:
+    """The request and the texts of a row.
+
+    Args:
+        row: The row.
+        blind: Whether the texts of a pair stand in places by chance, without names.
+        marked: Whether what differs between two texts is marked.
+    """
+    media = {mark_of(block): block for block in media_in(row)}
+    order = order_of(row, blind=blind)
+    sources = [row.get(f"output_{side.lower()}") for side in order] or [row.get("output")]
+    systems = row.get("systems")
+    names = dict(zip("AB", systems, strict=False)) if isinstance(systems, Sequence) else {}
+    named = [f"{side} · {names[side]}" if side in names else side for side in order]
+    titles = ["1", "2"] if blind and order else named or ["Text"]
+    differ = None
+    if marked:
+        other = row.get("expected") or row.get("reference") or ""
+        pair = [_plain(each) for each in (sources if order else [sources[0], other])]
+        differ = _differences(*pair)
+    shown = [
+        {
+            "title": title,
+            "steps": _steps(source, media, is_work=True),
+            "differs": differ[place] if differ else None,
+        }
+        for place, (title, source) in enumerate(zip(titles, sources, strict=True))
+    ]
+    context = [
+        (name.capitalize(), _steps(row[name], media)) for name in _CONTEXT if row.get(name)
+    ]
+    seen = {mark for mark in media if mark in str(row.get("source"))}
+    rest = [_medium(block) for mark, block in media.items() if mark in seen]
+    asked = row.get("input") or ""
+    task = [] if asked == CONVERSATION else _steps(asked, media)
+    return part("item.html", task=task, context=context, texts=shown, media=rest)
+
+
+def order_of(row: Row, *, blind: bool) -> str:
+    """Which text of a pair stands first; empty for a single text."""
+    if kind_of_row(row) != "pair":
+        return ""
+    return sides(row) if blind else "AB"
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, list) and not all(isinstance(each, Mapping) for each in value):
+        return "\n".join(map(str, value))
+    return visible(transcript(value) if isinstance(value, str | list) else value or "")
+
+
+def _steps(
+    value: Any, media: Mapping[str, Mapping[str, object]], *, is_work: bool = False
+) -> list[dict[str, object]]:
+    """The turns of a conversation or the steps of an agent's work; of a text one."""
+    is_record = isinstance(value, list) and all(isinstance(each, Mapping) for each in value)
+    if is_record and all("role" in each for each in value):
+        found = [(step.mark, step.text) for step in steps_of(value, is_work=is_work)]
+    elif isinstance(value, list | Mapping) and not is_record:
+        found = [
+            ("", _plain(value) if isinstance(value, list) else json.dumps(value, indent=1))
+        ]
+    else:
+        found = [("", "" if value is None else _plain(value))]
+    return [
+        {
+            "mark": mark,
+            "text": text,
+            "folded": bool(_FOLDED.match(mark)),
+            "media": [_medium(block) for name, block in media.items() if name in text],
+        }
+        for mark, text in found
+    ]
+
+
+def _medium(block: Mapping[str, object]) -> dict[str, str]:
+    """An image or a sound as data; what stands elsewhere is named and not fetched."""
+    [standard] = HumanMessage([dict(block)]).content_blocks
+    kind, found = str(kind_of_block(block)), dict(standard)
+    data, mime = str(found.get("base64") or ""), str(found.get("mime_type") or "")
+    is_shown = _SHOWN_MEDIA.fullmatch(mime) and _BASE64.fullmatch(data)
+    where = str(found.get("url") or found.get("file_id") or mime or "no data")
+    source = f"data:{mime};base64,{data}" if is_shown else ""
+    return {"kind": kind, "mark": mark_of(block), "source": source, "where": where[:200]}
+
+
+def _differences(one: str, other: str) -> list[Markup]:
+    """Two texts in which the words that the other lacks are marked."""
+    words: list[list[str]] = [re.findall(r"\w+|\s+|[^\w\s]", text) for text in (one, other)]
+    if sum(map(len, words)) > _MOST_WORDS:
+        words = [text.splitlines(keepends=True) for text in (one, other)]
+    blocks = SequenceMatcher(None, words[0], words[1]).get_opcodes()
+    parts = [
+        [(kind, words[0][a:b]) for kind, a, b, _, _ in blocks],
+        [(kind, words[1][a:b]) for kind, _, _, a, b in blocks],
+    ]
+    wrap = {"equal": Markup("{}")}
+    marked = Markup("<mark>{}</mark>")
+    shown = [
+        Markup("").join(
+            wrap.get(kind, marked).format("".join(own)) for kind, own in each if own
+        )
+        for each in parts
+    ]
+    return shown
+
+
+def verdicts(
+    found: Collection, place: int, people: Sequence[Row] = (), *, blind: bool = False
+) -> str:
+    """What each judge said of a row, with what it goes by, and what people said."""
+    row = found.rows[place]
+    order = order_of(row, blind=blind)
+    judged = {name: run[place] for name, run in found.judges.items() if place in run}
+    return part(
+        "verdict.html",
+        judges=[
+            {
+                **_judge(name, each, order if blind else ""),
+                "calls": _requests(found.files.get(name), each),
+            }
+            for name, each in judged.items()
+        ],
+        tags=found.tags(place, people),
+        people=_people(row, people, order if blind else ""),
+        sides=f"1 is {order[0]}, 2 is {order[1]}." if blind and order else "",
+    )
+
+
+def _judge(name: str, each: JudgedRow, order: str) -> dict[str, object]:
+    verdict = each.verdict
+    usage = verdict.get("usage") or {}
+    tokens = [f"{usage.get(f'{k}_tokens', 0):,} {k} tokens" for k in ("input", "output")]
+    cost = [f"{usage.get('calls', 0)} calls", *tokens]
+    cost += [f"${each.row['cost']:.4f}"] if each.row.get("cost") is not None else []
+    reason = str(verdict.get("rationale") or "")
+    confidence = verdict.get("confidence")
+    return {
+        "name": name,
+        "said": _said(each.answer, order),
+        "sure": "" if confidence is None else f"confidence {confidence:.2f}",
+        "flipped": verdict.get("flipped"),
+        "reason": placed(reason, order) if order else reason,
+        "tables": [_in_places(table, order) for table in evidence(each.row)],
+        "lookups": verdict.get("lookups") or [],
+        "cost": " · ".join(cost),
+    }
+
+
+def _requests(results: Path | None, each: JudgedRow) -> list[Any]:
+    return requests_of(results, str(each.row.get("key"))) if results else []
+
+
+def _said(answer: object, order: str) -> str:
+    if answer is None:
+        return "not judged"
+    if order and answer in ("A", "B"):
+        return f"{order.index(str(answer)) + 1} is better"
+    return {"A": "A is better", "B": "B is better", "tie": "a tie"}.get(
+        str(answer), str(answer)
+    )
+
+
+def _in_places(table: TextTable, order: str) -> TextTable:
+    names = dict(zip(order, "12", strict=True)) if order else {}
+
+    def named(cell: str) -> str:
+        return names.get(cell) or (placed(cell, order) if order else cell)
+
+    cells = [[named(cell) for cell in row] for row in table.rows]
+    return TextTable(table.title, [named(name) for name in table.head], cells)
+
+
+def _people(row: Row, answers: Sequence[Row], order: str) -> list[tuple[str, str]]:
+    """Who said what: the labels of the row, then the answers on the page."""
+    before = {"label": row.get("label"), **(row.get("labels") or {})}
+    before |= {f"vote {n}": vote for n, vote in enumerate(row.get("human_votes") or (), 1)}
+    told = [(name, _said(label, order)) for name, label in before.items() if label is not None]
+    for each in answers:
+        own = {"": each["label"]} if "label" in each else {}
+        parts = [
+            f"{name} {'cannot say' if label is None else _said(label, order)}".strip()
+            for name, label in {**own, **(each.get("labels") or {})}.items()
+        ]
+        parts += [f"“{each['note']}”"] if each.get("note") else []
+        parts += ["the verdict was opened first"] if each.get("opened") else []
+        told.append((each["by"] or "somebody", "; ".join(parts)))
+    return told
+
+
+def page(
+    config: Mapping[str, object],
+    rows: Sequence[tuple[str, str]] | None = None,
+    **values: object,
+) -> str:
+    """The page, which asks a server for its rows; with rows one file that loads nothing."""
+    own: dict[str, object] = {"policy": None}
+    if rows is not None:
+        style, script = asset("page.css"), asset("page.js")
+        hashes = [hashlib.sha256(text.encode()).digest() for text in (style, script)]
+        marks = [f"'sha256-{base64.b64encode(each).decode()}'" for each in hashes]
+        policy = f"default-src 'none'; style-src {marks[0]}; script-src {marks[1]}; {_DATA}"
+        # Style and script are our own; the rows are filled templates.
+        own = {"policy": policy, "style": Markup(style), "script": Markup(script)}  # noqa: S704
+    shown = [tuple(map(Markup, each)) for each in rows or ()]
+    return part("page.html", config=_inert(config), rows=shown, **own, **values)
+
+
+_DATA = "img-src data:; media-src data:; base-uri 'none'; form-action 'none'"
+
+
+def _inert(data: object) -> Markup:
+    text = json.dumps(data, default=str)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)  # noqa: S704 - no character of it begins a tag

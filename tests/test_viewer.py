@@ -1,0 +1,415 @@
+"""The page to look and label: what it shows, who is let in, and what the file holds."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from contextlib import closing
+
+import pytest
+from starlette.testclient import TestClient
+from typer.testing import CliRunner
+
+from langchain_judges import create_relative_judge, judge_many, report
+from langchain_judges.cli import app as cli
+from langchain_judges.errors import InputError, OutputError
+from langchain_judges.report.labelling import AnswerFile, LabelFile, Questionnaire, sides
+from langchain_judges.testing import FakeChatModel
+from langchain_judges.viewer import View, view
+from langchain_judges.viewer.app import Page, create_app, export
+from langchain_judges.viewer.desks import LabelDesk, ProposalDesk, labels_of, open_labels
+from langchain_judges.viewer.items import Collection, collected, of_run, read
+from langchain_judges.viewer.render import markdown, placed, texts
+from tests.cases import for_each
+from tests.judged_rows import data_of, items_of, run_of, texts_of
+from tests.test_cli_audit import proposal
+
+HERE = "http://127.0.0.1:8000"
+HOSTILE = (
+    "<script>window.owned=1</script><img src=x onerror=window.owned=2> "
+    "[a](javascript:window.owned=3) ![b](http://127.0.0.1:9/b.png) </script></template>"
+    "<style>body{display:none}</style>\u202ebackwards\u202c"
+)
+
+
+def written(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def pairs_and_run():
+    """Six pairs: sure and right, flipped, failed, wrong, unsure, people divided."""
+    data = data_of(["A", None, None, "A", None, ["A", "B"]])
+    run = run_of(["A", ("A", "B"), None, "B", "A", "A"])
+    run[4]["verdict"]["confidence"] = 0.6
+    return data, run
+
+
+@pytest.fixture
+def desk(tmp_path):
+    """A desk for six judged pairs, asked as a whole and by clearness."""
+    data, run = pairs_and_run()
+    found = collected(Collection(data), {"judge": run})
+    with closing(LabelFile(tmp_path / "l.jsonl")) as file:
+        yield LabelDesk(found, file, Questionnaire((0, 1), {"clear": ()}))
+
+
+def client_of(page, **headers):
+    return TestClient(create_app(page, "secret"), base_url=HERE, headers=headers)
+
+
+def shown(client, place=0, **query):
+    return client.get(f"/row/{place}", params={"t": "secret", **query})
+
+
+def answer(client, **sent):
+    return client.post("/answer", params={"t": "secret"}, json={"place": 0, **sent})
+
+
+def test_every_row_is_found_by_what_is_doubtful_or_disputed_about_it():
+    data, run = pairs_and_run()
+    found = collected(Collection(data), {"one": run, "two": run_of(["A"] * 6)})
+    tags = [{tag for tag in found.tags(place) if ": " not in tag} for place in range(6)]
+    assert tags == [
+        set(),
+        {"flipped", "judges differ"},
+        {"not judged", "failed"},
+        {"judges differ", "judge against people"},
+        {"low confidence"},
+        {"people differ"},
+    ]
+    assert "judge: B" in found.tags(3)
+
+
+def test_single_texts_are_found_by_criterion_and_label():
+    run = items_of([1], subscores=[{"criterion": "tone", "label": "rude"}])
+    found = collected(Collection(texts_of([0])), {"judge": run})
+    assert {"tone: rude", "judge: 1", "judge against people"} <= {*found.tags(0)}
+
+
+@for_each(
+    ("headers", "query"),
+    [
+        ({}, {}),
+        ({}, {"t": "wrong"}),
+        ({"host": "evil.example:8000"}, {"t": "secret"}),
+        ({"origin": "http://evil.example"}, {"t": "secret"}),
+        ({"origin": "http://127.0.0.1:9"}, {"t": "secret"}),
+        ({"origin": "null"}, {"t": "secret"}),
+    ],
+)
+def test_only_this_page_with_the_token_is_let_in(headers, query):
+    client = client_of(Page(Collection(data_of(["A"]))), **headers)
+    for address in ("/", "/row/0", "/state", "/find", "/page.js"):
+        assert client.get(address, params=query).status_code == 403
+
+
+def test_a_tunnel_from_another_port_is_let_in_and_nothing_may_be_fetched_or_framed(desk):
+    client = client_of(Page(desk.found, desk), host="localhost:4711")
+    for address in ("/", "/row/0", "/page.css", "/page.js", "/state", "/find"):
+        answered = client.get(address, params={"t": "secret"})
+        assert answered.status_code == 200
+        policy = answered.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "script-src 'self'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert answered.headers["referrer-policy"] == "no-referrer"
+
+
+def test_hostile_texts_are_shown_and_never_obeyed():
+    run = run_of(["A"], ballots=[{"order": "AB", "preference": "A", "explanation": HOSTILE}])
+    run[0]["verdict"]["rationale"] = HOSTILE
+    data = [{**data_of(["A"])[0], "input": HOSTILE, "output_a": HOSTILE, "id": HOSTILE}]
+    run[0]["id"] = HOSTILE
+    page = Page(collected(Collection(data), {HOSTILE: run}))
+    for html in (shown(client_of(page)).json()["text"], export(page)):
+        bare = (
+            re.sub(r"<script>.*?</script>", "", html, flags=re.S) if "<html" in html else html
+        )
+        assert "window.owned" in bare
+        assert not re.search(r"<[^>]*(onerror|javascript:|http:)", bare)
+        assert "⟦U+202E⟧backwards" in bare
+    assert "<script>window" not in export(page)
+    assert client_of(page).get("/", params={"t": "secret"}).text.count("<script") == 2
+
+
+def test_markdown_is_rendered_and_pathological_texts_are_not_slow():
+    assert "<strong>b</strong>" in markdown("**b**")
+    assert "<td>1</td>" in markdown("| a |\n|---|\n| 1 |")
+    assert '<code class="language-python">' in markdown("```python\nx\n```")
+    assert markdown("x" * 60_000).startswith("<pre>")
+
+
+def test_an_agents_run_is_steps_of_which_calls_and_results_are_folded():
+    call = {"name": "search", "args": {"q": "ferry"}, "id": "1"}
+    work = [
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": "At eight.", "tool_call_id": "1"},
+        {"role": "assistant", "content": "It leaves **at eight**."},
+    ]
+    html = texts({"input": "When?", "output": work}, blind=False)
+    steps = re.findall(r'<details class="step"><summary>([\w ]+) <small>', html)
+    assert steps == ["call of search", "result of search"]
+    assert "<h3>final answer</h3><p>It leaves <strong>at eight" in html
+
+
+def test_images_and_sounds_are_shown_where_they_are_data_and_named_where_not():
+    data = base64.b64encode(b"x").decode()
+    blocks = [
+        {"type": "text", "text": "What is this?"},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}},
+        {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}},
+        {"type": "image_url", "image_url": {"url": "https://far.example/a.png"}},
+        {"type": "image", "base64": data, "mime_type": "image/svg+xml"},
+    ]
+    row = {"input": [{"role": "user", "content": blocks}], "output": "A cat."}
+    html = texts(row, blind=False)
+    assert re.findall(r'src="(data:[\w/]+)', html) == ["data:image/png", "data:audio/wav"]
+    assert html.count("not loaded") == 2
+    assert "https://far.example/a.png" in html
+
+
+def test_differences_are_marked_by_word_in_both_texts():
+    row = {"input": "q", "output_a": "one two three", "output_b": "one 2 three"}
+    html = texts(row, blind=False, marked=True)
+    assert "one <mark>two</mark> three" in html
+    assert "one <mark>2</mark> three" in html
+
+
+@for_each(
+    ("said", "here"),
+    [
+        ("A is better. Scores 3 (A) to 4 (B).", "2 is better. Scores 3 (2) to 4 (1)."),
+        ("The orders disagree: A (A first).", "The orders disagree: 2 (2 first)."),
+        (
+            "With B first: Response B rhymes, text A not.",
+            "With 1 first: Response 1 rhymes, text 2 not.",
+        ),
+        ("A good answer gets an A.", "A good answer gets an A."),
+    ],
+)
+def test_a_rationale_names_texts_by_their_places_on_the_page(said, here):
+    assert placed(said, "BA") == here
+
+
+def test_judges_and_people_stay_hidden_until_ones_own_answer_is_in(desk):
+    client = client_of(Page(desk.found, desk))
+    before = shown(client, by="Ana").json()
+    assert (before["verdict"], before["isDone"], before["said"]) == (None, False, {})
+    assert "because" not in before["text"]
+    for name in ("", "clear"):
+        after = answer(client, by="Ana", do="say", name=name, key="1").json()["row"]
+    assert "because" in after["verdict"]
+    assert after["said"] == {"": "1", "clear": "1"}
+    # Another person has not answered.
+    assert shown(client, by="Bo").json()["verdict"] is None
+
+
+def test_no_name_of_a_system_and_no_side_is_told_to_who_labels(desk):
+    desk.found.rows[0] = {**desk.found.rows[0], "systems": ["gpt-9", "mine"]}
+    html = shown(client_of(Page(desk.found, desk))).json()["text"]
+    assert "gpt-9" not in html
+    assert re.findall(r"<h2>(\d|A|B)</h2>", html) == ["1", "2"]
+    looked_at = shown(client_of(Page(desk.found))).json()["text"]
+    assert "A · gpt-9" in looked_at
+
+
+def test_an_answer_names_the_text_that_stood_there_and_is_in_the_file_at_once(desk):
+    client = client_of(Page(desk.found, desk))
+    row = desk.found.rows[1]
+    assert answer(client, place=1, by="Ana", do="say", name="", key="2").status_code == 200
+    line = json.loads(desk.file.path.read_text())
+    assert line["label"] == sides(row)[1]
+    assert answer(client, place=1, by="Ana", do="say", name="clear", key="x").status_code == 200
+    assert answer(client, place=1, by="Bo", do="say", name="", key="t").status_code == 200
+    line = json.loads(desk.file.path.read_text())
+    assert line["human_votes"] == [sides(row)[1], "tie"]
+    assert line["answers"][0] == {
+        "by": "Ana",
+        "label": sides(row)[1],
+        "labels": {"clear": None},
+    }
+    answer(client, place=1, by="Ana", do="back", name="")
+    assert json.loads(desk.file.path.read_text())["label"] == "tie"
+
+
+def test_the_record_says_that_the_verdict_was_opened_first(desk):
+    client = client_of(Page(desk.found, desk))
+    opened = answer(client, by="Ana", do="open").json()["row"]
+    assert "because" in opened["verdict"]
+    for name in ("", "clear"):
+        answer(client, by="Ana", do="say", name=name, key="1")
+        answer(client, by="Bo", do="say", name=name, key="1")
+    answer(client, by="Bo", do="open")  # his answer is in
+    said = {each["by"]: each.get("opened") for each in desk.people(0)}
+    assert said == {"Ana": True, "Bo": None}
+
+
+def test_notes_are_kept_and_what_cannot_be_answered_is_refused(desk):
+    client = client_of(Page(desk.found, desk))
+    noted = answer(client, by="Ana", do="note", text="Both are odd.").json()["row"]
+    assert noted["note"] == "Both are odd."
+    wrong: list[dict] = [
+        {"key": "9"},
+        {"name": "other", "key": "1"},
+        {"place": 99, "key": "1"},
+        {"do": "eat"},
+    ]
+    for each in wrong:
+        refused = answer(client, **{"do": "say", "name": "", "key": "1", **each})
+        assert refused.status_code == 400
+        assert refused.text.startswith("not saved")
+    assert "65,536 bytes" in answer(client, do="note", text="x" * 70_000).text
+
+
+def test_progress_counts_agreement_and_names_the_next_command(desk):
+    desk.found.files = {"judge": "v.jsonl"}
+    client = client_of(Page(desk.found, desk))
+    for place, row in enumerate(desk.found.rows):
+        key = str(sides(row).index("A") + 1)
+        answer(client, place=place, by="Ana", do="say", name="", key=key)
+    state = client.get("/state", params={"t": "secret", "by": "Ana"}).json()
+    # Of the four that were judged for one side, one is for B; a flip is a tie.
+    assert state["told"] == ["judge agrees on 3 of 5"]
+    assert state["next"].startswith("langchain-judges trust ")
+    assert state["next"].endswith("l.jsonl --verdicts v.jsonl")
+
+
+def test_labels_made_on_the_page_change_what_trust_answers(tmp_path):
+    run, data = run_of(["A"] * 44), data_of(["A"] * 4 + [None] * 40)
+    with closing(LabelFile(tmp_path / "l.jsonl")) as file:
+        desk = LabelDesk(collected(Collection(data), {"judge": run}), file, Questionnaire())
+        client = client_of(Page(desk.found, desk))
+        for place, row in enumerate(data):
+            if row["label"] is None:
+                key = str(sides(row).index("B") + 1)
+                answer(client, place=place, by="Ana", do="say", name="", key=key)
+    rows = [json.loads(line) for line in (tmp_path / "l.jsonl").read_text().splitlines()]
+    answers = [report.trust(run, each).uses["single"] for each in (data, data[:4] + rows)]
+    # Four rows say too little; of all of them forty are wrong.
+    assert [each.word for each in answers] == ["not yet", "no"]
+
+
+def test_rows_that_tell_most_come_first(desk):
+    order = desk.order()
+    # Two are doubtful and unsure is one too; the three that people labelled come last.
+    assert {*order[:3]} == {1, 2, 4}
+    assert {*order[3:]} == {0, 3, 5}
+
+
+def test_free_text_finds_texts_and_names_and_no_verdict(desk):
+    client = client_of(Page(desk.found, desk))
+    asked = {"t": "secret"}
+    assert client.get("/find", params={**asked, "q": "QUESTION 3"}).json() == [3]
+    assert client.get("/find", params={**asked, "q": "r4"}).json() == [4]
+    assert client.get("/find", params={**asked, "q": "because"}).json() == []
+
+
+def test_it_reads_tables_results_reports_and_folders(tmp_path):
+    data, run = pairs_and_run()
+    rows, results = written(tmp_path / "d.jsonl", data), tmp_path / "run"
+    results.mkdir()
+    written(results / "v.jsonl", run)
+    report.trust(run, data, name="mine").to_json(tmp_path / "r.json")
+    found = read([rows, results, tmp_path / "r.json"])
+    assert len(found.rows) == 6  # what the report shows of its one mistake is among them
+    assert [len(each) for each in found.judges.values()] == [6]
+    assert found.reports[0].title == "mine"
+    alone = read([results / "v.jsonl"])
+    assert "name the rows too" in alone.problems[0]
+    assert len(alone.rows) == 6
+    bad = tmp_path / "bad.json"
+    bad.write_text('{"a": 1}')
+    with pytest.raises(InputError, match="no table, report, audit or comparison"):
+        read([bad])
+
+
+def test_a_judged_table_is_both_rows_and_verdicts_and_no_label_of_the_judge_is_a_persons(
+    tmp_path,
+):
+    replies = {"explanation": "So.", "preference": "1"}
+    judge = create_relative_judge(FakeChatModel(replies=lambda _: replies))
+    out = tmp_path / "scores.csv"
+    rows = [{"id": "a", "input": "q", "output_a": "x", "output_b": "y", "label": "B"}]
+    list(judge_many(judge, rows, out=out, keep_requests=True, progress=False))
+    found = read([out])
+    assert (found.rows[0]["label"], found.rows[0]["output_b"]) == ("B", "y")
+    [run] = found.judges.values()
+    assert run[0].verdict["flipped"] is True
+    html = shown(client_of(Page(found))).json()["verdict"]
+    # Both orders were asked; each request is there whole, with its reply.
+    assert html.count("request and reply") == 2
+    assert "&#34;preference&#34;: &#34;1&#34;" in html
+
+
+def test_without_the_option_a_run_keeps_no_request(tmp_path):
+    judge = create_relative_judge(
+        FakeChatModel(replies=lambda _: {"explanation": "", "preference": "1"})
+    )
+    row = {"id": "a", "input": "q", "output_a": "x", "output_b": "y"}
+    list(judge_many(judge, [row], records=tmp_path / "v.jsonl", progress=False))
+    assert [each.name for each in tmp_path.iterdir()] == ["v.jsonl"]
+    written(tmp_path / "d.jsonl", [row])
+    found = read([tmp_path / "d.jsonl", tmp_path / "v.jsonl"])
+    assert (
+        "--keep-requests</code> keeps them" in shown(client_of(Page(found))).json()["verdict"]
+    )
+
+
+def test_labels_are_those_that_are_there():
+    found = collected(Collection(texts_of(["rude", None])), {"j": items_of(["polite", "rude"])})
+    assert labels_of(found) == "polite,rude"
+    assert labels_of(Collection(texts_of([None]))) == "01"
+
+
+def test_proposals_of_an_audit_are_decided_with_mode_and_note(tmp_path):
+    request = {
+        "proposals": [proposal(name) for name in "abc"],
+        "labels": [0, 1],
+        "modes": [{"name": "keywords", "description": ""}],
+    }
+    with closing(AnswerFile(tmp_path / "r.jsonl", lambda each: each["id"])) as file:
+        desk = ProposalDesk(request, file)
+        client = client_of(Page(desk.collection(), desk))
+        answer(client, do="note", by="Ana", text="Mind the order.")
+        answer(client, do="say", by="Ana", name="", key="a", mode="keywords")
+        answer(client, place=1, do="say", by="", name="", key="1")
+        state = answer(client, place=2, do="say", by="", name="", key="r").json()["state"]
+        assert shown(client, 0).json()["said"] == {"": "a"}
+        assert "the audit goes on" in state["told"][0]
+    mode = {"answer": "mode", "mode": "keywords", "note": "Mind the order.", "auditor": "Ana"}
+    assert file.answers == {
+        "a": {"id": "a", **mode},
+        "b": {"id": "b", "note": "", "answer": "label", "label": 0},
+        "c": {"id": "c", "note": "", "answer": "reject"},
+    }
+
+
+def test_a_notebook_shows_a_run_or_a_report_in_a_frame_or_prints_an_address(tmp_path):
+    data, run = pairs_and_run()
+    html = view(run, data)._repr_html_()
+    assert html.startswith('<iframe title="rows and verdicts" sandbox="allow-scripts" srcdoc="')
+    assert "Question 3" in html
+    of_report = view(report.trust(run, data, name="mine"))
+    assert "Question 3" in of_report.html
+    assert "mine" in of_report.html
+    of_report.save(tmp_path / "page.html")
+    assert "default-src &#39;none&#39;" in (tmp_path / "page.html").read_text()
+    assert repr(View()) == "View: `save(path)` writes it as one HTML file"
+    assert len(of_run([{**data[0], "verdict": run[0]["verdict"]}]).judges) == 1
+
+
+def test_a_second_writer_is_refused(desk):
+    with pytest.raises(OutputError, match="Somebody else is writing"):
+        open_labels(desk.found, desk.file.path, None, ())
+
+
+def test_the_command_exports_a_page_and_names_what_cannot_be_read(tmp_path):
+    data, run = pairs_and_run()
+    rows = written(tmp_path / "d.jsonl", [*data, {"id": "x", "input": "only"}])
+    words = ["view", rows, written(tmp_path / "v.jsonl", run), "--export", tmp_path / "p.html"]
+    done = CliRunner().invoke(cli, list(map(str, words)))
+    assert done.exit_code == 0, done.output
+    assert "d.jsonl, row 7: there is no text to look at" in done.stderr
+    assert (tmp_path / "p.html").read_text().count("<template id=") == 6

@@ -1,0 +1,251 @@
+"""The page in a real browser: keys, two tabs, a server that dies, no mouse, a phone."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from typing import Any
+
+import pytest
+
+from langchain_judges.report.labelling import sides
+from langchain_judges.viewer import view
+from tests.chromium import Chromium, needed
+from tests.judged_rows import data_of, run_of
+from tests.processes import start
+from tests.test_viewer import HOSTILE, written
+
+pytestmark = [pytest.mark.system, needed]
+READY = "document.querySelector('main article') && document.querySelector('#told').textContent"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with Chromium(tmp_path_factory.mktemp("profile")) as started:
+        yield started
+
+
+@pytest.fixture
+def serving(tmp_path):
+    """Return a function that starts the command on some pairs; it gives the address."""
+    programs: list[Any] = []
+
+    def run(*more, rows=None):
+        data = rows or data_of([None] * 6)
+        answers = (["A", ("A", "B"), None, "B", "A", "A"] * len(data))[: len(data)]
+        files = [
+            written(tmp_path / "d.jsonl", data),
+            written(tmp_path / "v.jsonl", run_of(answers)),
+        ]
+        out = tmp_path / "l.jsonl"
+        words = [
+            "-m",
+            "langchain_judges.cli",
+            "view",
+            *files,
+            "-o",
+            out,
+            "--name",
+            "Ana",
+            *more,
+        ]
+        programs.append(start(*words))
+        command.program, command.out = programs[-1], out
+        return programs[-1].stdout.readline().strip()
+
+    command: Any = run
+    yield command
+    for each in programs:
+        each.kill()
+        if not each.stdout.closed:
+            each.communicate()
+
+
+def lines(out):
+    return [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+
+
+def opened(browser, address, width=1300):
+    browser.open(address, width)
+    browser.wait_for(READY)
+
+
+def answered(browser, number):
+    """Wait until so many rows are answered, and the next one is on screen."""
+    browser.wait_for(f"document.querySelector('#count').textContent.startsWith('{number} of')")
+    browser.wait_for("!busy && !waiting.length")
+
+
+def test_keys_a_millisecond_apart_count_for_the_row_on_screen(browser, serving):
+    opened(browser, serving("--criterion", "clear"))
+    for number in range(1, 7):
+        # Two questions, and one key too many, which neither changes them nor the next row.
+        browser.press("1", "t", "2")
+        answered(browser, number)
+    found = lines(serving.out)
+    assert len(found) == 6
+    for row in found:
+        assert (row["label"], row["labels"]) == (sides(row)[0], {"clear": "tie"})
+    assert browser.complaints() == []
+
+
+def test_an_answer_is_taken_back_skipped_and_changed_without_a_mouse(browser, serving):
+    opened(browser, serving())
+    browser.press("1")
+    answered(browser, 1)
+    first = lines(serving.out)[0]
+    browser.press("u")
+    answered(browser, 0)
+    assert lines(serving.out) == []
+    browser.press("s", "2")
+    answered(browser, 1)
+    assert lines(serving.out)[0]["id"] != first["id"]
+    browser.press("n")
+    browser.press(*"odd", "Enter")
+    browser.wait_for("document.activeElement.id === 'list'")
+    browser.wait_for("document.querySelector('#told').textContent === 'The note is saved.'")
+    assert [row["answers"][0].get("note") for row in lines(serving.out)] == [None, "odd"]
+
+
+def test_two_tabs_of_two_people_write_one_file(browser, serving, tmp_path):
+    address = serving()
+    opened(browser, address)
+    with Chromium(tmp_path / "other") as other:
+        opened(other, address)
+        other.ask("Object.assign(document.querySelector('#name'), {value: 'Bo'}).onchange()")
+        other.wait_for("name === 'Bo' && !busy")
+        for number in (1, 2, 3):
+            browser.press("1")
+            other.press("2")
+            answered(browser, number)
+            answered(other, number)
+    found = lines(serving.out)
+    assert len(found) == 3
+    for row in found:
+        assert {each["by"]: each["label"] for each in row["answers"]} == {
+            "Ana": sides(row)[0],
+            "Bo": sides(row)[1],
+        }
+
+
+def test_what_was_answered_before_the_server_was_killed_is_there_and_nothing_else_seems_so(
+    browser, serving
+):
+    opened(browser, serving())
+    browser.press("1")
+    answered(browser, 1)
+    serving.program.send_signal(signal.SIGKILL)
+    serving.program.communicate()
+    place = browser.ask("row.place")
+    browser.press("1")
+    browser.wait_for("document.querySelector('#told').textContent.startsWith('Not saved')")
+    assert browser.ask("row.place") == place
+    assert len(lines(serving.out)) == 1
+    opened(browser, serving())
+    assert browser.ask("document.querySelector('#count').textContent") == "1 of 6 answered"
+    browser.press("1")
+    answered(browser, 2)
+    assert len(lines(serving.out)) == 2
+
+
+def test_the_verdict_shows_after_the_answer_and_on_request(browser, serving):
+    opened(browser, serving())
+    assert browser.ask("document.querySelector('#verdict').textContent") == ""
+    browser.press("v")
+    browser.wait_for("document.querySelector('#verdict').textContent.includes('because')")
+    browser.press("1")
+    answered(browser, 1)
+    browser.press("1")
+    answered(browser, 2)
+    assert [row["answers"][0].get("opened") for row in lines(serving.out)] == [True, None]
+
+
+def test_filters_and_search_leave_the_rows_that_are_like_them(browser, serving):
+    opened(browser, serving())
+    visible = "[...document.querySelectorAll('#list li')].filter(e => !e.hidden).length"
+    browser.ask("document.querySelector('#filters [data-filter=flipped]').click()")
+    assert browser.ask(visible) == 1
+    browser.wait_for("row.place === 1")
+    browser.press("1")
+    browser.wait_for(
+        "document.querySelector('#told').textContent === 'Every row here is answered.'"
+    )
+    browser.ask("document.querySelector('#filters [data-filter=flipped]').click()")
+    browser.press("/")
+    browser.press(*"question 4")
+    browser.wait_for(f"{visible} === 1")
+
+
+@pytest.mark.parametrize("width", [1300, 390])
+def test_controls_have_names_and_nothing_is_wider_than_the_screen(browser, serving, width):
+    long = {
+        **data_of([None])[0],
+        "output_a": "x" * 900,
+        "output_b": "| a | b |\n|-|-|\n| " + "y" * 300,
+    }
+    opened(
+        browser, serving("--criterion", "clear", rows=[long, *data_of([None] * 3)[1:]]), width
+    )
+    assert browser.ask("document.documentElement.scrollWidth") == width
+    browser.call("Accessibility.enable")
+    tree = browser.call("Accessibility.getFullAXTree")["nodes"]
+    asked = {"button", "textbox", "searchbox", "listbox", "option", "progressbar", "main"}
+    named = [
+        (each["role"]["value"], each.get("name", {}).get("value", ""))
+        for each in tree
+        if not each["ignored"] and each.get("role", {}).get("value") in asked
+    ]
+    assert [role for role, name in named if not name.strip()] == []
+    names = {name for _, name in named}
+    assert {"1 is better", "clear: a tie", "Your name", "Find", "Rows"} <= names or width == 390
+    browser.call("Accessibility.disable")
+    browser.press("Tab")
+    assert browser.ask("document.activeElement.tagName") != "BODY"
+
+
+def test_ten_thousand_rows_scroll_and_are_labelled(browser, serving):
+    opened(browser, serving(rows=data_of([None] * 10_000)))
+    assert browser.ask("document.querySelectorAll('#list li').length") == 10_000
+    scrolled = browser.ask(
+        """new Promise(done => { const list = document.querySelector('#list');
+        list.scrollTop = list.scrollHeight;
+        requestAnimationFrame(() => requestAnimationFrame(() => done(list.scrollTop))); })"""
+    )
+    assert scrolled > 200_000  # pixels
+    browser.press("1")
+    answered(browser, 1)
+    assert len(lines(serving.out)) == 1
+
+
+def test_hostile_texts_do_nothing_on_the_page_and_in_a_file(browser, serving, tmp_path):
+    row = {"id": HOSTILE, "input": HOSTILE, "output_a": HOSTILE, "output_b": HOSTILE + "b"}
+    run = run_of(["A"])
+    run[0] |= {"id": HOSTILE, "verdict": {**run[0]["verdict"], "rationale": HOSTILE}}
+    view(run, [row]).save(tmp_path / "page.html")
+    address = serving(rows=[row])
+    for page in (address, tmp_path / "page.html"):
+        browser.open(page, 1300)
+        browser.wait_for("document.querySelector('main article')")
+        assert browser.ask("typeof window.owned") == "undefined"
+        inside = "document.querySelectorAll('main :is(script, style, a, img, iframe)').length"
+        assert browser.ask(inside) == 0
+        own = address if page == address else (tmp_path / "page.html").as_uri()
+        here = own.partition("?")[0]
+        assert [
+            each for each in browser.requested() if not each.startswith((here, "data:"))
+        ] == []
+        assert browser.complaints() == []
+
+
+def test_an_exported_page_is_searched_and_walked_through_without_a_server(browser, tmp_path):
+    data = data_of(["A", "B", None])
+    view(run_of(["A", "A", ("A", "B")]), data).save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html", 1300)
+    browser.wait_for("document.querySelector('#verdict').textContent.includes('because')")
+    browser.press("j")
+    browser.wait_for("document.querySelector('main').textContent.includes('Question 1')")
+    browser.press("/")
+    browser.press(*"question 2")
+    browser.wait_for("document.querySelector('main').textContent.includes('Question 2')")
+    assert re.search("flipped", browser.ask("document.querySelector('#verdict').textContent"))
