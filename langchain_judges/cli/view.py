@@ -94,7 +94,7 @@ def view(
         for flag, path in (("--out", out), ("--export", page.export)):
             if path:
                 check_file(flag, path)
-        check_not_read(data, [page.export])
+        check_not_read(data, [page.export, out])
         found = read(data, named_columns(table.column))
         if table.limit:
             found.rows = list(islice(found.rows, table.limit))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import socket
 import threading
@@ -11,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib import import_module
 from typing import Any
-from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.applications import Starlette
@@ -40,6 +40,7 @@ _HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+_PORT = re.compile(r":\d+\Z")
 _LARGEST = 65_536
 """Bytes of a request."""
 
@@ -99,12 +100,8 @@ class Page:
                 self.found, place, people, blind=desk is not None
             )
         if desk is not None:
-            own = next((each for each in people if each.get("by", "") == by), {})
-            note = own.get("note", "") or getattr(desk, "notes", {}).get(
-                str(self.found.rows[place].get("id")), ""
-            )
             shown |= {"questions": desk.questions(place), "said": desk.answered(place, by)}
-            shown |= {"note": note, "isDone": is_done}
+            shown |= {"note": desk.noted(place, by), "isDone": is_done}
         return shown
 
     @cached_property
@@ -162,9 +159,9 @@ class Guard:
 
     def _allows(self, headers: Headers, query: QueryParams) -> bool:
         host, origin = headers.get("host", ""), headers.get("origin")
-        token = query.get("t", "").encode()
+        name, token = _PORT.sub("", host).strip("[]"), query.get("t", "").encode()
         return (
-            urlsplit(f"//{host}").hostname in self.hosts
+            name in self.hosts
             and origin in (None, f"http://{host}")
             and secrets.compare_digest(token, self.token.encode())
         )

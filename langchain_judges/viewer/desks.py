@@ -114,6 +114,10 @@ class LabelDesk:
         row = self.found.rows[place]
         self.file.keep(row, {**self.file.said(row, by), "note": text})
 
+    def noted(self, place: int, by: str) -> str:
+        """What a person noted of a row."""
+        return str(self.file.said(self.found.rows[place], by).get("note", ""))
+
     def open(self, place: int, by: str) -> None:
         """Write down that a person saw the verdict before an answer was in."""
         row, names = self.found.rows[place], {each.name for each in self._asked(place)}
@@ -205,7 +209,7 @@ class ProposalDesk:
 
     def _answer(self, place: int) -> Answer:
         id = str(self.proposals[place]["id"])
-        return self.file.answers.get(id) or {"id": id}
+        return self.file.answers.get(id) or {"id": id, "note": self.notes.get(id, "")}
 
     def answered(self, place: int, by: str) -> dict[str, str]:
         """The key of the decision."""
@@ -244,6 +248,10 @@ class ProposalDesk:
         self.notes[answer["id"]] = text
         if "answer" in answer:
             self.file.put({**answer, "note": text})
+
+    def noted(self, place: int, by: str) -> str:
+        """What was noted of a proposal."""
+        return self.notes.get(str(self.proposals[place]["id"]), "")
 
     def open(self, place: int, by: str) -> None:
         """The verdict is what is decided on."""

@@ -243,14 +243,7 @@ def _cell(value: object) -> str:
     return "" if value is None else str(value)
 
 
-_FIELDS = {
-    "A": "output_a",
-    "B": "output_b",
-    "Text": "output",
-    "Expected": "expected",
-    "Source": "source",
-    "Reference": "reference",
-}
+_FIELD = {"A": "output_a", "B": "output_b", "Text": "output"}
 
 
 def _disagreements(data: Row) -> list[Row]:
@@ -259,7 +252,7 @@ def _disagreements(data: Row) -> list[Row]:
         {
             "id": each["id"],
             "input": each["task"],
-            **{_FIELDS[name]: text for name, text in each["texts"] if name in _FIELDS},
+            **{_FIELD.get(name, name.lower()): text for name, text in each["texts"]},
             "told": f"People: {each['people']}. {data.get('judge')}: {each['judge']}. "
             f"{each['rationale']}",
         }

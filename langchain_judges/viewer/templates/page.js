@@ -124,7 +124,7 @@ function ask() {
     set.append(el("legend", question.name || (row.questions.length > 1 ? "as a whole" : "Your answer")));
     for (const [key, text] of Object.entries(question.keys)) {
       const button = el("button", null, {"aria-pressed": row.said[question.name] === key});
-      button.append(keyed(key, text.startsWith(key + " ") ? text.slice(2) : text));
+      button.append(keyed(key, text === key ? "" : text.startsWith(key + " ") ? text.slice(2) : text));
       button.setAttribute("aria-label", [question.name, text].filter(Boolean).join(": "));
       button.onclick = () => press(() => answer(row.place, key, question.name));
       set.append(button);
@@ -212,7 +212,7 @@ async function search() {
 
 const commands = {
   j: () => move(1), ArrowDown: () => move(1), k: () => move(-1), ArrowUp: () => move(-1),
-  s: () => config.desk && move(1), u: () => config.desk && undo(), v: () => reveal(),
+  s: () => config.desk && move(1, true), u: () => config.desk && undo(), v: () => reveal(),
   d: () => $("differ") && differ(), n: () => config.desk && $("note").focus(),
   m: () => $("mode") && $("mode").focus(), "/": () => $("find").focus(),
 };
@@ -233,7 +233,7 @@ $("find").oninput = () => press(search);
 if ($("differ")) $("differ").onclick = () => press(differ);
 if (config.desk) {
   $("open").onclick = () => press(reveal);
-  $("skip").onclick = () => press(() => move(1));
+  $("skip").onclick = () => press(() => move(1, true));
   $("undo").onclick = () => press(undo);
   $("note").onchange = () => press(note);
   $("name").value = name;
