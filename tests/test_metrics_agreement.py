@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from statsmodels.stats.inter_rater import fleiss_kappa
 
 import langchain_judges.metrics as metrics
 from langchain_judges.errors import InputError, OptionError
@@ -229,3 +230,34 @@ def test_an_order_that_failed_is_neither_side_in_the_sum(label, hit):
     # As JudgeBench's own code has it: a tie and an order that failed are no tie.
     left = "tie" if label == "tie" else "A"
     assert metrics.order_accuracy([left], [None], [label], "sign_of_sum") == hit
+
+
+# Ten items by three people in two to three classes.
+RATED = [
+    list(row) for row in ["aab", "aaa", "bbb", "abc", "ccc", "aac", "bbb", "aaa", "bcc", "abb"]
+]
+
+
+def test_alpha_kappa_and_ac1_are_those_of_their_papers():
+    found = metrics.people_beyond_chance(RATED)
+    table = np.asarray([[row.count(each) for each in "abc"] for row in RATED])
+    assert found.fleiss == pytest.approx(fleiss_kappa(table))
+    # α is κ with the chance of a small sample: 1 − (1 − κ) (1 − 1/N), of N = 30 votes.
+    assert found.alpha == pytest.approx(1 - (1 - found.fleiss) * (29 / 30))
+    # AC1: chance is the mean of π (1 − π) over the classes but one; π = 12, 11 and 7 of 30.
+    chance = (12 * 18 + 11 * 19 + 7 * 23) / 900 / 2
+    alike = ((table * (table - 1)).sum(axis=1) / 6).mean()
+    assert found.ac1 == pytest.approx((alike - chance) / (1 - chance))
+    for name in ("alpha", "fleiss", "ac1"):
+        low, high = found[name].interval
+        assert low < found[name] < high
+
+
+def test_ratings_that_are_near_count_as_near_in_alpha():
+    near, far = [[1, 2], [2, 3], [4, 4], [5, 4]] * 5, [[1, 5], [2, 4], [4, 4], [5, 1]] * 5
+    ends = [metrics.people_beyond_chance(own, "interval").alpha for own in (near, far)]
+    assert ends[0] > 0.7 > 0 > ends[1]
+    rare = metrics.people_beyond_chance([[1, 1]] * 30 + [[0, 1], [0, 0]] * 3)
+    assert rare.alpha.no_interval == "fewer than 8 items with a label off the commonest one"
+    same = metrics.people_beyond_chance([[1, 1]] * 5)
+    assert same.alpha.reason == "people always give the same label"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from langchain_judges.metrics.annotators import alt_test as alt_test
     from langchain_judges.metrics.annotators import beside_people as beside_people
     from langchain_judges.metrics.annotators import people_agreement as people_agreement
+    from langchain_judges.metrics.annotators import people_beyond_chance as people_beyond_chance
     from langchain_judges.metrics.bias import length_bias as length_bias
     from langchain_judges.metrics.bias import position_bias as position_bias
     from langchain_judges.metrics.confidence import abstention_curve as abstention_curve
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "metrics.agreement": "accuracy majority_agreement order_accuracy order_agreement "
     "vote_agreement",
-    "metrics.annotators": "alt_test beside_people people_agreement",
+    "metrics.annotators": "alt_test beside_people people_agreement people_beyond_chance",
     "metrics.bias": "length_bias position_bias",
     "metrics.confidence": "abstention_curve certainty confidence_calibration",
     "metrics.contingency": "cohen_kappa confusion",

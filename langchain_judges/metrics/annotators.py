@@ -7,12 +7,14 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean
-from typing import TypeVar
+from typing import Any, Literal, TypeVar
 
+import krippendorff
 import numpy as np
 import scipy
 
 from langchain_judges.metrics.agreement import Ties
+from langchain_judges.metrics.contingency import classes_of
 from langchain_judges.metrics.inputs import (
     Floats,
     GroupKeys,
@@ -28,8 +30,17 @@ from langchain_judges.metrics.inputs import (
     values_of,
     votes_of,
 )
-from langchain_judges.metrics.intervals import paired_difference, rate
-from langchain_judges.metrics.result import Findings, Result
+from langchain_judges.metrics.intervals import (
+    LEAST_APART,
+    LEAST_GROUPS,
+    check_confidence,
+    jackknife_blocks,
+    jackknife_spread,
+    paired_difference,
+    rate,
+    student_quantile,
+)
+from langchain_judges.metrics.result import Findings, Interval, Result
 from langchain_judges.verdict import Label
 
 
@@ -69,6 +80,100 @@ def people_agreement(
 def _alike(votes: Sequence[Label]) -> list[float]:
     """Return for each two votes whether they are the same."""
     return [float(a == b) for a, b in combinations(votes, 2)]
+
+
+@dataclass(frozen=True)
+class ChanceCorrected(Findings):
+    """How far several people agree beyond what their habits give by chance; 1 is always."""
+
+    alpha: Result
+    """Krippendorff's α."""
+    fleiss: Result
+    """Fleiss' κ, of categories."""
+    ac1: Result
+    """Gwet's AC1, of categories; it stays high where nearly all labels are the same one."""
+
+
+def people_beyond_chance(
+    votes: Votes,
+    level: Literal["nominal", "ordinal", "interval"] = "nominal",
+    *,
+    groups: GroupKeys = None,
+    confidence: float = 0.95,
+) -> ChanceCorrected:
+    """Return chance-corrected agreement of people among themselves, each with its interval.
+
+    Not to compare sets with different shares of labels: α and κ fall where one is rare.
+
+    Args:
+        votes: The votes of people on each item; items with fewer than two are left out.
+        level: What distances between labels α counts: `nominal` for categories, `ordinal` or
+            `interval` for ratings.
+        groups: The cluster of each item, for the intervals.
+        confidence: The level of the intervals.
+
+    Returns:
+        Numbers over the `n` items with two votes; a jackknife over items or groups.
+
+    Source: Krippendorff 2004, by the package krippendorff; Fleiss 1971; Gwet 2008.
+    """
+    check_confidence(confidence)
+    people = votes_of(votes)
+    indices = [index for index, own in enumerate(people) if len(own) > 1]
+    failed = {"fewer_than_two_votes": len(people) - len(indices)}
+    classes = classes_of(vote for index in indices for vote in people[index])
+    if len(classes) < 2:
+        why = "people always give the same label" if indices else "no item has two votes"
+        nothing = Result.undefined(why, n=len(indices), n_failed=failed)
+        return ChanceCorrected(nothing, nothing, nothing)
+    counts = np.asarray([[people[i].count(each) for each in classes] for i in indices], float)
+    keys = take(as_list(groups), indices) if groups is not None else range(len(indices))
+    clusters = np.unique([str(key) for key in keys], return_inverse=True)[1].reshape(-1)
+    domain = classes if level != "nominal" else None
+    values = _beyond_chance(counts, domain, level)
+    part, blocks = jackknife_blocks(clusters, max(10, min(100, 100_000 // len(counts))))
+    without = [_beyond_chance(counts[part != block], domain, level) for block in range(blocks)]
+    why = _too_few(counts, blocks)
+    results = []
+    for value, rest in zip(values, np.transpose(without), strict=True):
+        error = jackknife_spread(rest)
+        half = error * student_quantile(confidence, max(1, blocks - 1))
+        interval = None if why or not error > 0 else Interval.around(value, half)
+        interval = interval and interval.within(-1.0, 1.0)
+        parts: Any = {"interval": interval, "no_interval": why or "people hardly differ"}
+        results.append(Result(value, n=len(counts), n_failed=failed, **parts))
+    return ChanceCorrected(*results)
+
+
+def _too_few(counts: Floats, blocks: int) -> str | None:
+    """Return why a table of items by classes has no interval; None where it has."""
+    off = counts.sum(axis=1) - counts[:, counts.sum(axis=0).argmax()]
+    if blocks < LEAST_GROUPS:
+        return "too few groups"
+    if (off > 0).sum() < LEAST_APART:
+        return f"fewer than {LEAST_APART} items with a label off the commonest one"
+    return (
+        None if (counts.max(axis=1) < counts.sum(axis=1)).sum() > 2 else "people hardly differ"
+    )
+
+
+def _beyond_chance(
+    counts: Floats, domain: Sequence[Any] | None, level: str
+) -> tuple[float, float, float]:
+    """Return α, κ and AC1 of a table of items by classes."""
+    used = counts.sum(axis=0) > 0
+    if used.sum() < 2:
+        return math.nan, math.nan, math.nan
+    values = None if domain is None else [d for d, u in zip(domain, used, strict=True) if u]
+    table = counts[:, used]
+    alpha = krippendorff.alpha(
+        value_counts=table, value_domain=values, level_of_measurement=level
+    )
+    raters = table.sum(axis=1)
+    alike = float(((table * (table - 1)).sum(axis=1) / (raters * (raters - 1))).mean())
+    shares = (table / raters[:, None]).mean(axis=0)
+    fleiss, gwet = (shares**2).sum(), (shares * (1 - shares)).sum() / (counts.shape[1] - 1)
+    return float(alpha), (alike - fleiss) / (1 - fleiss), (alike - gwet) / (1 - gwet)
 
 
 @dataclass(frozen=True)

@@ -317,15 +317,15 @@ BLOCKS = 200
 """Most parts that a jackknife leaves out in turn."""
 
 
-def jackknife_blocks(groups: Ints) -> tuple[Ints, int]:
+def jackknife_blocks(groups: Ints, most: int = BLOCKS) -> tuple[Ints, int]:
     """Return the block of each item that a jackknife leaves out in turn, and their number.
 
-    Of more than `BLOCKS` groups, blocks of them are drawn by chance.
+    Of more than `most` groups, blocks of them are drawn by chance.
 
     Source: Busing, Meijer & van der Leeden 1999.
     """
     count = int(groups.max()) + 1
-    blocks = min(count, BLOCKS)
+    blocks = min(count, most)
     order = np.random.default_rng(0).permutation(count) if count > blocks else np.arange(count)
     return (order % blocks)[groups], blocks
 

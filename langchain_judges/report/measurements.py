@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
@@ -95,11 +96,20 @@ def _agrees_in_orders(sample: Sample, rule: OrdersRule) -> Callable[..., Result]
     return partial(metrics.order_accuracy, *orders, part.labels, rule, **part.settings)
 
 
+_BEYOND_CHANCE = {"alpha": "Krippendorff's α", "fleiss": "Fleiss' κ", "ac1": "Gwet's AC1"}
+
+
 def _people(sample: Sample) -> list[Number]:
     people = metrics.people_agreement(sample.votes, **sample.settings)
     numbers = [Number("agreement.people", "People among themselves", people)]
     if math.isnan(people):
         return numbers
+    level: Any = "interval" if sample.rated else "nominal"
+    beyond = metrics.people_beyond_chance(sample.votes, level, **sample.settings)
+    numbers += [
+        Number(f"agreement.{key}", f"People beyond chance: {title}", beyond[key], "number")
+        for key, title in _BEYOND_CHANCE.items()
+    ]
     first = second = sample.answers
     if sample.asked_twice:
         first, second = (
