@@ -376,14 +376,3 @@ def test_a_page_of_twelve_rows_is_read_in_a_minute():
     for title in TITLES.values():
         assert text.count(title) == 1
     assert text.count("two people") == 1
-
-
-def test_the_chart_holds_the_numbers_of_the_sentences():
-    html = report.trust(*one_more_person(True)).to_html()
-    drawn = re.findall(r'class="scale" role="img" aria-label="([^"]*)"', html)
-    assert [each.split(":")[0] for each in drawn] == [
-        TITLES[use] for use in ("averages", "single", "person")
-    ]
-    said = report.trust(*one_more_person(True)).uses["person"].number.result
-    points = f"{100 * said:+.1f}".replace("-", "−")
-    assert f"{points}{NBSP}points" in drawn[2]

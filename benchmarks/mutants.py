@@ -1,0 +1,84 @@
+"""How many plausible bugs the tests find: a sample of mutants of four rooms, by mutmut.
+
+Run `.ci/mutants` (or `python -m benchmarks.mutants` where mutmut is installed): it writes the
+mutants of metrics, report, integrations and the command line into `mutants/`, draws a sample by
+`--seed` that is even over the rooms, and tries it for `--minutes`. It prints each room's share
+of mutants that a test killed and the names of those that none did
+(`mutmut show NAME` shows one), and exits with 1 under `--least`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOMS = ("metrics", "report", "integrations", "cli")
+MUTANTS = Path("mutants/langchain_judges")
+# A small file: it makes mutmut write the mutants of all files, and learn which test runs what.
+FIRST = "langchain_judges.metrics.effective_votes.*"
+SURVIVED, UNTRIED = 0, None
+
+
+def mutmut(names: Sequence[str], seconds: float) -> None:
+    """Try mutants for so long; what was tried is stored as it goes."""
+    command = [sys.executable, "-m", "mutmut", "run", *names]
+    try:
+        subprocess.run(command, check=False, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        print("The time is over.")
+
+
+def outcomes(room: str) -> dict[str, int | None]:
+    """Return by mutant of a room how its tests left: 0 where it survived, None if untried."""
+    files = sorted((MUTANTS / room).rglob("*.meta"))
+    return {
+        name: code
+        for path in files
+        for name, code in json.loads(path.read_text())["exit_code_by_key"].items()
+    }
+
+
+def sample(seed: int, size: int) -> list[str]:
+    """Draw as many mutants of each room, in an order in which the rooms take turns."""
+    draw = random.Random(seed)
+    drawn = []
+    for room in ROOMS:
+        names = sorted(outcomes(room))
+        drawn.append(draw.sample(names, min(size, len(names))))
+    return [name for names in zip(*drawn, strict=False) for name in names]
+
+
+def main() -> None:
+    """Try a sample and say what survived."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=25)
+    parser.add_argument("--seed", type=int, default=int(time.time() // 604_800))
+    parser.add_argument("--size", type=int, default=400, help="mutants of each room")
+    parser.add_argument("--least", type=float, default=0.9)
+    options = parser.parse_args()
+    end = time.monotonic() + 60 * options.minutes
+    mutmut([FIRST], 60 * options.minutes)
+    chosen = sample(options.seed, options.size)
+    mutmut(chosen, max(60.0, end - time.monotonic()))
+    counts, alive = Counter[str](), []
+    for room in ROOMS:
+        tried = {n: code for n, code in outcomes(room).items() if code is not UNTRIED}
+        survivors = [name for name, code in tried.items() if code == SURVIVED]
+        counts.update(tried=len(tried), survived=len(survivors))
+        alive += survivors
+        share = 1 - len(survivors) / len(tried) if tried else 1.0
+        print(f"{room}: {share:.0%} of {len(tried):,} mutants killed")
+    print("\n".join(alive))
+    if not counts["tried"] or counts["survived"] > (1 - options.least) * counts["tried"]:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()
