@@ -67,7 +67,11 @@ def length_of(example: Example) -> int:
 
 
 def block(
-    examples: Sequence[Example], *, order: Order | None = None, noun: str = "response"
+    examples: Sequence[Example],
+    *,
+    order: Order | None = None,
+    noun: str = "response",
+    head: str = BLOCK,
 ) -> str:
     """Render examples for a prompt; empty without examples.
 
@@ -78,10 +82,11 @@ def block(
         examples: The recalled examples.
         order: For pairs, the order in which the call shows the texts.
         noun: What the prompt calls a judged text.
+        head: What stands around them.
     """
     if not examples:
         return ""
-    return BLOCK.format(examples="\n".join(_shown(each, order, noun) for each in examples))
+    return head.format(examples="\n".join(_shown(each, order, noun) for each in examples))
 
 
 def _passages(example: Example) -> list[str]:

@@ -27,7 +27,7 @@ from langchain_judges.memory.shown import block
 from langchain_judges.methods.allure import held_out
 from langchain_judges.methods.allure.auditors import standard_of
 from langchain_judges.methods.allure.judge import ALLURE, create_allure_judge
-from langchain_judges.methods.allure.prompts import GUIDELINES
+from langchain_judges.methods.allure.prompts import GUIDELINES, MISTAKES
 from langchain_judges.methods.allure.review import AuditItem
 from langchain_judges.methods.allure.state import Measured
 from langchain_judges.methods.context import prompt_set
@@ -125,7 +125,7 @@ async def _drawn(
         cache=checked.cache,
     )
     variables = {
-        "examples": block(examples).strip(),
+        "examples": block(examples, head=MISTAKES),
         "most": most,
         "standard": standard_of(plain)(items[0]),
     }

@@ -45,6 +45,9 @@ REASON = """
 {rationale}
 </judge-{fence}>"""
 
+# How the examples of GUIDELINES are introduced: there is no case yet.
+MISTAKES = "People checked these judgments of the judge.\n{examples}"
+
 # Asks for short guidelines in place of the mistakes themselves. Returns `guidelines_shape`.
 GUIDELINES = chat_prompt(
     f"You write guidelines for a judge of responses. {MATERIAL_RULE}{{standard}}",

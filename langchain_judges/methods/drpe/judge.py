@@ -12,13 +12,12 @@ from langchain_judges.asking.effects import Step, Update, emit_each, gather
 from langchain_judges.asking.nodes import Phase
 from langchain_judges.asking.reading import lax_shape
 from langchain_judges.memory.shown import block
-from langchain_judges.methods.drpe import prompts as texts
 from langchain_judges.methods.drpe import replies, tally
 from langchain_judges.methods.drpe.options import DRPE
 from langchain_judges.methods.drpe.role_selection import RoleSteps
 from langchain_judges.methods.drpe.roles import sets_mark
 from langchain_judges.methods.early_stop import in_waves, not_asked_sentence
-from langchain_judges.methods.pairs import ShownPair, pair_of
+from langchain_judges.methods.pairs import ShownPair, pair_of, reference_block
 from langchain_judges.options import factory
 from langchain_judges.orders import ORDER_NAMES, Order, in_slots
 from langchain_judges.rows.fences import fence
@@ -131,12 +130,11 @@ class VoteSteps(RoleSteps):
         self, pair: ShownPair, order: Order, voters: Sequence[Role]
     ) -> dict[str, object]:
         """The variables of the prompt that asks for votes."""
-        text, reference = shown_task(pair["input"]), pair.get("reference") or ""
+        text, frame = shown_task(pair["input"]), self.frame(pair)
         a, b = shown(pair["output_a"]), shown(pair["output_b"])
         first, second = in_slots(order, a, b)
-        answer, (_, task) = "", self.task(pair)
-        if reference:
-            answer = texts.REFERENCE.format(fence=fence(reference), reference=reference)
+        _, task = self.task(pair)
+        answer = reference_block(pair.get("reference") or "").rstrip()
         lessons = block(pair.get("shown") or (), order=order, noun=self.noun)
         described = [f"{role['type']}: {role['description']}" for role in voters]
         lines = [f"{number}. {line}" for number, line in enumerate(described, 1)]
@@ -162,8 +160,9 @@ class VoteSteps(RoleSteps):
             "response_2": second,
             "roles": "\n".join(lines if self.options.poll.batch else described),
             "question": task["question"],
-            **self.frame(pair, lessons),
-            "instructions": self.frame(pair)["instructions"] + answer,
+            **frame,
+            "instructions": frame["instructions"] + answer,
+            "shared": lessons,
         }
 
     def _place(self, call: replies.Call) -> str:

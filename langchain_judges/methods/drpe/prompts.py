@@ -54,7 +54,7 @@ _MATERIAL = (
 </response-1-{fence_1}>
 <response-2-{fence_2}>
 {response_2}
-</response-2-{fence_2}>{instructions}
+</response-2-{fence_2}>{focus}{instructions}
 
 {about} {everyone}
 
@@ -74,7 +74,7 @@ then their vote: 1 or 2. None may abstain. """
 """Asks every role at once (section 3.2, batch prompting). Returns one `RoleVote` for each."""
 
 VOTE_ALONE = chat_prompt(
-    _SYSTEM,
+    f"You judge texts as one particular person of a panel. {MATERIAL_RULE}",
     _MATERIAL,
     """You are this judge:
 {roles}
@@ -93,11 +93,3 @@ PROMPTS = {
     "vote_alone": VOTE_ALONE,
 }
 """Every prompt of the judge, by its name."""
-
-REFERENCE = """
-
-A reference response:
-<reference-{fence}>
-{reference}
-</reference-{fence}>"""
-"""Added to the votes where the pair has a reference answer besides its two texts."""

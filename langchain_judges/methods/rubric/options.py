@@ -235,6 +235,10 @@ def _relabelled(
     same = list(map(str, labels)) == list(map(str, criterion.names))
     if same and not isinstance(labels, Mapping):
         return criterion  # what its labels mean stands in its file
+    low, high = (criterion.meanings.get(criterion.names[place], "") for place in (0, -1))
+    if low and high and not isinstance(labels, Mapping):
+        # The ends of a finer scale mean what the ends of the rubric's own do.
+        labels = {**dict.fromkeys(labels, ""), labels[0]: low, labels[-1]: high}
     bare: dict[str, Any] = {"labels": None, "scale": None, "anchors": {}, "least": None}
     return rubrics.Criterion(**{**dict(criterion), **bare}).with_labels(labels)
 

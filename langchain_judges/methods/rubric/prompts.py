@@ -144,7 +144,7 @@ ONE = "\n\nThe criterion: {criterion}"
 # One of several criteria.
 LISTED = "criterion_{number}, {name}{description}\nIts labels: {labels}."
 # Added where examples are shown with their labels alone.
-LABELLED = "The examples below are labelled right."
+LABELLED = "The labels of the examples below are correct."
 # Labels that are named one by one; of more, the ends.
 _LISTED = 11
 # The name of a criterion that has none of its own.
