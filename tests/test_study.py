@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from cookbook.study import drpe, form, runner, sc2
-from cookbook.study.__main__ import main
-from cookbook.study.runner import paper_cell, slug
+from cookbook.study import allure, bsm, drpe, form, runner, sc2
+from cookbook.study.__main__ import PAPERS, main, with_rows
+from cookbook.study.plots import PLOTS, chosen, draw
+from cookbook.study.runner import Cell, paper_cells, slug
+from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import correlate, williams_test
 from langchain_judges.testing import reply
 from tests.conftest import DATA
+from tests.frozen_cases import model_of
+from tests.schema_models import Recorder
 
 WORDS = ("accuracy", "depth", "tone", "price", "order", "warmth")
 
@@ -77,6 +82,222 @@ def test_what_is_wrong_is_one_sentence(tmp_path, capsys):
     assert "there is no study 'bms'" in capsys.readouterr().err
 
 
+def test_an_unknown_setting_is_an_error(tmp_path, capsys):
+    command = ["bsm", "--set", "slef=gpt-4", "--models", "fake", "--out", str(tmp_path / "out")]
+    assert main(command) == 2
+    assert "`--set` of bsm takes self, got 'slef'" in capsys.readouterr().err
+    bench = runner.Bench(None, "m", tmp_path, extra={"leak": "no", "other": "perhaps"})
+    assert not bench.says("leak")
+    with pytest.raises(OptionError, match="yes or no"):
+        bench.says("other")
+
+
+# What each figure and table of a paper is, over rows of their shapes: two turns with votes and
+# references, items of several families and systems.
+
+TURN = {"role": "user", "content": "Why?"}
+MAP = {
+    "bsm": {
+        "Table 1": ("1", "BSM", ("Ag", "PB", "LB", "Ag, turn 1", "LB, turn 2")),
+        "Table 2": ("2", "BSM", ("Ag", "PB", "LB")),
+        "Table 3": ("3", "relative", ("Ag",)),
+        "Table 4": ("4", "BSM", ("Ag",)),
+        "Table 5": ("5", "BSM", ("PB",)),
+        "Table 6": ("6", "BSM", ("AP", "MC", "win", "loss", "lost in solve", "lost in merge")),
+        "Table 7": ("7", "BSM", ("LB",)),
+        "Table 8": ("8", "BSM + self-consistency", ("Ag",)),
+        "Table 9": ("9", "BSM", ("Ag",)),
+        "Table 10": ("10", "BSM 2 branches", ("Ag", "PB", "LB")),
+        "Table 11": ("11", "BSM 1-10", ("Ag",)),
+        "section 4.3, plans": ("plans", "BSM", ("within", "between")),
+    },
+    "drpe": {
+        "Table 1": ("1", "drpe", ("|Pearson|", "tau")),
+        "Table 2": ("2", "no_batch", ("|Pearson|",)),
+        "first version": ("v1", "drpe_v1", ("|Pearson|",)),
+        "panel sizes": ("sizes", "manual, 2 roles", ("|Pearson|",)),
+        "five runs": ("wordings", "drpe", ("|Pearson|", "sd")),
+    },
+    "sc2": {
+        "Table 1": ("1", "cot 1-shot", ("accuracy",)),
+        "Table 2": ("2", "sc2 exact", ("accuracy", "comparisons", "decoded in search")),
+        "Table 3": ("3", "direct online", ("accuracy",)),
+        "Table 4": ("4", "sc2 of 8 + 7", ("accuracy", "calls")),
+        "Table 5": ("5", "cot_sc 24 5s", ("accuracy",)),
+        "Table 6": ("6", "all", ("pairs", "words of a text")),
+        "Figure 3": ("figure 3", "sc2 C12", ("accuracy",)),
+    },
+    "allure": {
+        "Figure 3": ("e1", "size 4, draw 2", ("accuracy", "F1", "precision", "recall")),
+        "Figure 6": ("e1", "without keywords", ("accuracy", "F1", "errors")),
+        "Figure 7a": ("e1", "without lengthy argument", ("kappa with all",)),
+        "Figure 7a, pairs": (
+            "e1",
+            "without lengthy argument",
+            ("kappa with without keywords",),
+        ),
+        "Figure 7c": ("e1", "all", ("errors, shortcut", "errors, detour")),
+        "Figure 8": ("e2", "all", ("accuracy, M11", "accuracy, M20")),
+        "by map": ("e1", "own map", ("examples", "leaks")),
+        "by map, sweep": ("e1", "own map, size 4", ("accuracy",)),
+    },
+}
+
+
+def items():
+    """Items of two maps, two planning problems and two systems, each task twice."""
+    own: list[dict[str, Any]] = [
+        {"id": f"i{n}", "group": f"g{n // 2}", "family": f"map {n % 2}"} for n in range(60)
+    ]
+    texts = {"input": "Which room?", "expected": "A", "source": "A room.", "output": "A."}
+    for n, row in enumerate(own):
+        row |= {
+            **texts,
+            "output": f"{n}",
+            "label": n % 2,
+            "systems": [("M11", "M20")[n // 2 % 2]],
+        }
+        row["category"] = ("shortcut", "detour")[n // 2 % 2]
+    return own
+
+
+def voted_pairs():
+    """Pairs with people's votes, half of them of a second turn, in messages."""
+    rows = [pair(n, "AB"[n % 2], human_votes=["A", "B", "tie"][: 1 + n % 3]) for n in range(12)]
+    first, second, short = (
+        {"role": "assistant", "content": text} for text in ("first", "second " * 9, "short")
+    )
+    for row in rows[6:]:
+        row |= {"turn": 2, "input": [TURN, TURN], "reference": "R"}
+        row |= {"output_a": [first, second], "output_b": [first, short]}
+    for n, row in enumerate(rows):
+        row |= {"category": ("writing", "math")[n % 2], "systems": ["gpt-4", "x"]}
+    return rows
+
+
+def lists():
+    return [{"id": str(n), "concepts": ["sea", "boat", "oar", "gull"]} for n in range(2)]
+
+
+def file_of(rows, tmp_path):
+    path = tmp_path / "own.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+TABLES = sorted({(paper, number) for paper in MAP for number, _, _ in MAP[paper].values()})
+
+
+@pytest.mark.figures
+@pytest.mark.parametrize(("paper", "number"), TABLES)
+def test_every_figure_of_the_map_has_its_columns(
+    paper, number, tmp_path, monkeypatch, letter_encoder
+):
+    monkeypatch.setattr(drpe, "RESAMPLES", 20)
+    wanted = {name: line for name, line in MAP[paper].items() if line[0] == number}
+    rows = items() if paper == "allure" else lists() if "Table 6" in wanted else voted_pairs()
+    modes = {
+        row["id"]: ("keywords", "lengthy argument")[n % 2] for n, row in enumerate(items())
+    }
+    (tmp_path / "modes.json").write_text(json.dumps(modes))
+    extra = {"self": "gpt-4", "modes": str(tmp_path / "modes.json")}
+    given = file_of(voted_pairs() if paper == "sc2" else rows, tmp_path)
+    bench = runner.Bench(model_of(Recorder()), "fake", tmp_path, extra=extra, rows=given)
+    cells = runner.run_table(paper, number, with_rows(PAPERS[paper][number], given), bench)
+    for figure, (_, arm, columns) in wanted.items():
+        found = {cell["column"] for cell in cells if cell["arm"] == arm}
+        assert set(columns) <= found, (figure, sorted(found), {cell["arm"] for cell in cells})
+    # What the paper prints has its cell here.
+    made = {(runner.bare(cell["arm"]), cell["column"]) for cell in cells}
+    for parts in runner.printed(paper).get(number, {}).values():
+        assert (
+            not {(arm, c) for arms in parts.values() for arm in arms for c in arms[arm]} - made
+        )
+
+
+def test_every_table_of_a_study_is_in_the_map():
+    named = {paper: {number for number, _, _ in MAP[paper].values()} for paper in MAP}
+    assert named == {paper: set(PAPERS[paper]) for paper in MAP}
+
+
+def test_length_bias_of_a_second_turn_is_of_its_own_answers():
+    said = lambda *texts: [{"role": "assistant", "content": text} for text in texts]  # noqa: E731
+    row: dict[str, Any] = {"output_a": said("x" * 900, "short")}
+    row |= {
+        "output_b": said("y", "a much longer answer"),
+        "turn": 2,
+        "id": "1",
+        "human_votes": ["A"],
+        "category": "writing",
+    }
+    verdict = {"preference": "B", "flipped": False, "failures": []}
+    cells = bsm.figures("BSM", [row], {"BSM": [{"verdict": verdict}]})
+    # The shorter second answer is A's, which people prefer and the judge does not.
+    assert cells["LB"].value == 1.0
+
+
+def test_votes_of_mt_bench_are_read_by_turn_with_a_reference_of_the_turns_so_far():
+    one, two = ({"role": "assistant", "content": text} for text in "12")
+    talk = [TURN, one, TURN, two]
+    record = {"question_id": 121, "model_a": "z", "model_b": "b", "turn": 2}
+    record |= {"conversation_a": talk, "conversation_b": talk}
+    votes = [
+        ("expert_1", "model_a"),
+        ("expert_2", "tie (inconsistent)"),
+        ("author_1", "model_b"),
+    ]
+    (row,) = bsm.voted([{**record, "judge": judge, "winner": won} for judge, won in votes])
+    # A is the first model by name, which is b.
+    assert (row["systems"], row["human_votes"]) == (["b", "z"], ["B", "tie"])
+    assert (row["category"], row["output_a"]) == ("coding", [one, two])
+    assert bsm._reference(["one", "two"]).startswith("[Turn 1]\none")
+
+
+def test_a_correlation_is_printed_without_its_sign_also_without_an_interval():
+    falls = [1.0, 2.0, 3.0]
+    cell = drpe._correlations(falls, falls[::-1], ["a", "a", "a"], None)["|Pearson|"]
+    assert (cell.value, cell.low) == (1.0, None)
+
+
+def test_a_printed_cell_is_found_for_an_arm_with_its_encoder():
+    found = paper_cells("drpe", "1", "cnn2022", "bertscore (all-MiniLM-L6-v2)", "|Pearson|")
+    assert found == {"text-davinci-003": 0.554}
+
+
+def test_an_item_that_was_shown_its_own_group_is_a_leak():
+    verdict = {"label": 1, "score": 1.0, "confidence_source": "none"}
+    shown = [{"ids": ["e1"], "leaked": ["e1"]}, {"ids": ["e2"], "leaked": []}]
+    results = [{"verdict": verdict, "recalled": each} for each in shown]
+    rows = [{"id": str(n), "label": 1, "group": str(n)} for n in range(2)]
+    assert allure.figures("all", rows, {"all": results})["leaks"].value == 1
+
+
+def test_rounds_give_the_mean_of_each_cell_with_its_deviation():
+    cell = {"table": "1", "model": "m", "part": "p", "arm": "a", "column": "c", "paper": {}}
+    rounds = [[{**cell, **Cell(value, 9).__dict__, "not_judged": 0}] for value in (0.5, 0.7)]
+    (mean,) = runner.over_rounds(rounds)
+    assert (mean["value"], mean["note"]) == (pytest.approx(0.6), "sd 0.1414 over 2")
+
+
+def test_a_folder_takes_further_tables_but_no_other_rows():
+    plain = {"paper": "bsm", "limit": 2, "seed": 0, "rounds": 1, "rows": None, "package": "1"}
+    old = {**plain, "tables": ["1"], "models": ["m"], "options": {}}
+    old |= {"rows_sha256": {"1: writing: BSM": "x"}, "prompt_versions": {}}
+    new = {**old, "tables": ["3"], "rows_sha256": {"3: writing: BSM": "y"}}
+    assert runner.joined(old, new)["tables"] == ["1", "3"]
+    with pytest.raises(InputError, match="rows_sha256"):
+        runner.joined(old, {**new, "rows_sha256": {"1: writing: BSM": "z"}})
+
+
+def test_a_figure_is_drawn_from_the_cells_of_its_arms(tmp_path):
+    blank = {"table": "e1", "model": "m", "part": "e1", "low": None, "high": None}
+    arms = ("all", "without keywords", "without 3 at random", "none")
+    cells = [{**blank, "arm": arm, "column": "errors", "value": 3.0} for arm in arms]
+    points = chosen(PLOTS["allure"]["figure 6"], cells)
+    assert [label for label, _ in points] == ["all", "keywords"]
+    assert "figure-6.svg" in draw("allure", cells, tmp_path)
+
+
 def program(server, tmp_path, *arguments):
     command = [*arguments, "--models", "openai:fake", "--data", str(DATA)]
     return main([*command, "--base-url", server.url, "--out", str(tmp_path / "study")])
@@ -109,7 +330,8 @@ def test_a_study_fills_its_tables_and_resumes_without_a_request(
     assert {cell["table"] for cell in cells} == set(TRIED[paper][1].split(","))
     assert all(cell["not_judged"] == 0 for cell in cells)
     manifest = json.loads((out / "manifest.json").read_text())
-    assert (manifest["models"], len(manifest["rows_sha256"])) == (["openai:fake"], 64)
+    assert manifest["models"] == ["openai:fake"]
+    assert all(len(each) == 64 for each in manifest["rows_sha256"].values())
     # No item is shown an example of its own group.
     assert {cell["value"] for cell in cells if cell["column"] == "leaks"} <= {0.0}
     asked = len(server.calls)
@@ -199,7 +421,8 @@ def test_the_small_studies_are_made_again_from_their_recorded_replies(tmp_path, 
 
 def test_the_papers_means_follow_from_their_cells_but_for_one():
     def mean(arm):
-        cells = [paper_cell("drpe", "1", part, arm, "|Pearson|") for part in drpe.SETS]
+        found = [paper_cells("drpe", "1", part, arm, "|Pearson|") for part in drpe.SETS]
+        cells = [value for each in found for value in each.values()]
         return sum(cells) / len(cells)
 
     printed = {

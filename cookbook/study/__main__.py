@@ -13,10 +13,10 @@ import typer
 from rich.console import Console
 
 from cookbook.study import allure, bsm, drpe, runner, sc2, small
+from cookbook.study.plots import draw
 from cookbook.study.runner import Bench, Replies, Table
 from langchain_judges import resolve_model
 from langchain_judges.errors import (
-    InputError,
     JudgeError,
     MissingExtraError,
     OptionError,
@@ -49,9 +49,23 @@ def _nearest(name: str, names: Mapping[str, Any]) -> str:
     return f"{did_you_mean(name, names)}there are {', '.join(names)}"
 
 
-def settings_of(lines: Sequence[str]) -> dict[str, str]:
+SETTINGS = {
+    "allure": ("leak", "modes"),
+    "bsm": ("self",),
+    "drpe": ("encoder", "reference_model", "rule"),
+    "sc2": ("comparison_model", "corpus", "task"),
+    "small": (),
+}
+"""What `--set` takes, by study."""
+
+
+def settings_of(paper: str, lines: Sequence[str]) -> dict[str, str]:
     """Return `NAME=VALUE` lines as a mapping."""
     pairs = [line.partition("=") for line in lines]
+    for name, _, _ in pairs:
+        if name not in SETTINGS[paper]:
+            allowed = ", ".join(SETTINGS[paper]) or "nothing"
+            raise OptionError(f"`--set` of {paper} takes {allowed}, got {name!r}")
     if bad := [name for name, equals, _ in pairs if not equals]:
         raise OptionError(f"`--set` takes NAME=VALUE, got {bad[0]!r}")
     return {name: value for name, _, value in pairs}
@@ -67,7 +81,7 @@ def tell_plan(console: Console, benches: Sequence[Bench], plans: Sequence[Any]) 
         calls = sum(each["calls"] * len(each["rows"]) for each in plans)
         dollars: float | None = 0.0
         tokens = 0
-        for each in plans:
+        for each in (plan for plan in plans if "judge" in plan):
             size = sum(len(json.dumps(row, default=str)) for row in each["rows"])
             guess = estimate(each["judge"], n=len(each["rows"]), size=size, prices=prices)
             tokens += guess.input_tokens + guess.output_tokens
@@ -76,7 +90,7 @@ def tell_plan(console: Console, benches: Sequence[Bench], plans: Sequence[Any]) 
         price = "price not known" if dollars is None else f"about ${dollars:,.2f}"
         console.print(
             f"{bench.name}: at most {calls:,} calls, about {tokens:,} tokens, {price}; "
-            "requests that arms share are sent once."
+            "requests that arms share are sent once, unusable replies are asked again once."
         )
     for each in plans:
         console.print(
@@ -89,23 +103,31 @@ def study(  # noqa: PLR0913 - one parameter for each option
     models: Annotated[str, typer.Option(help="Models, with commas between.")],
     table: Annotated[str, typer.Option(help="Tables, with commas between; default all.")] = "",
     data: Annotated[Path | None, typer.Option(help="The folder of the public sets.")] = None,
+    rows: Annotated[
+        Path | None, typer.Option(exists=True, help="Your own rows, in place of the sets.")
+    ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Resumable folder.")] = Path("study"),
-    limit: Annotated[int | None, typer.Option(min=1, help="Most rows of a part.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Most groups of a part.")] = None,
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
+    rounds: Annotated[int, typer.Option(min=1, help="Of seeds from `seed` on; means.")] = 1,
     concurrency: Annotated[int, typer.Option(min=1, help="Most calls in flight.")] = 16,
     max_calls: Annotated[int | None, typer.Option(min=1, help="Of each arm.")] = None,
     base_url: Annotated[str | None, typer.Option(help="An OpenAI-compatible server.")] = None,
     option: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count.")] = False,
 ) -> None:
-    """Run a paper's tables with your models; the same command resumes where it stopped."""
+    """Run a paper's tables with your models; the same command resumes where it stopped.
+
+    A group is a question, an article or a list of concepts, with all its rows.
+    """
     console = Console(highlight=False)
     tables = chosen(paper, table)
+    if rows is not None:
+        tables = {number: with_rows(own, rows) for number, own in tables.items()}
     names = [name.strip() for name in models.split(",") if name.strip()]
     replies = Replies(out / "replies.jsonl")
-    plain = Bench(
-        None, "", out, data, limit, seed, concurrency, max_calls, settings_of(option or [])
-    )
+    extra = settings_of(paper, option or [])
+    plain = Bench(None, "", out, data, limit, seed, concurrency, max_calls, extra, rows)
     benches = []
     for name in names:
         model = runner.sharing(resolve_model(name, base_url=base_url), replies)
@@ -117,29 +139,64 @@ def study(  # noqa: PLR0913 - one parameter for each option
             )
             del tables[number]
     dry = replace(benches[0], dry=True)
-    plans = [each for own in tables.values() for each in runner.planned(own, dry)]
+    plans = [
+        {"table": number, **each}
+        for number, own in tables.items()
+        for each in runner.planned(own, dry)
+    ]
     if dry_run:
         tell_plan(console, benches, plans)
         return
-    record = runner.manifest(paper, tables, benches, plans)
+    record = {
+        **runner.manifest(paper, tables, benches, plans),
+        "rounds": rounds,
+        "rows": None if rows is None else str(rows),
+    }
     path = out / "manifest.json"
-    if path.exists() and (old := json.loads(path.read_text("utf-8"))) != record:
-        changed = sorted(name for name in record if record[name] != old.get(name))
-        if set(changed) - {"tables", "commit"}:
-            raise InputError(f"{out} holds a study with other {', '.join(changed)}")
+    if path.exists():
+        record = runner.joined(json.loads(path.read_text("utf-8")), record)
     path.write_text(json.dumps(record, indent=1), "utf-8")
     cells = []
     for number, own in tables.items():
-        part = [
-            cell for bench in benches for cell in runner.run_table(paper, number, own, bench)
+        runs = [
+            [
+                cell
+                for bench in benches
+                for cell in runner.run_table(paper, number, own, of_round(bench, turn))
+            ]
+            for turn in range(rounds)
         ]
+        part = runner.over_rounds(runs) if rounds > 1 else runs[0]
         runner.show(console, number, own, part)
         cells += part
-    (out / "results.json").write_text(json.dumps(cells, indent=1), "utf-8")
+    kept = _kept(out / "results.json", cells)
+    (out / "results.json").write_text(json.dumps([*kept, *cells], indent=1), "utf-8")
+    plots = draw(paper, cells, out)
     console.print(
         f"{len(replies):,} different requests were sent for all arms together, in this run and "
-        f"those that it resumes. In brackets: the paper's cell. Every cell: {out}/results.json"
+        f"those that it resumes. Every cell: {out}/results.json"
+        + (f"; drawn: {', '.join(plots)}" if plots else "")
     )
+
+
+def with_rows(table: Table, path: Path) -> Table:
+    """Return a table over a caller's own rows: one part, called as their file."""
+    return replace(table, parts={path.stem: next(iter(table.parts.values()))})
+
+
+def of_round(bench: Bench, turn: int) -> Bench:
+    """Return the bench of a round: of the next seed, in a folder of its own after the first."""
+    if not turn:
+        return bench
+    out = bench.out / f"round-{turn + 1}"
+    return replace(bench, seed=bench.seed + turn, out=out, results={})
+
+
+def _kept(path: Path, cells: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the cells of earlier runs that this one did not make anew."""
+    old = json.loads(path.read_text("utf-8")) if path.exists() else []
+    new = {(cell["table"], cell["model"]) for cell in cells}
+    return [cell for cell in old if (cell["table"], cell["model"]) not in new]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,17 +8,21 @@ the arms judge the held-out items and vary what of the memory is shown:
 - `none`, `bare`, `criteria`: no examples; instructions in steps (default), none, or the
   rubric alone;
 - `size N, draw S`: N examples drawn by S (figure 3); `all`: every one;
+- `own map`: all examples of the item's own cognitive map or set alone, as the paper keys its
+  memory, and `own map, size N`;
 - `with right cases`: as many cases that the judge got right beside its mistakes;
 - `without MODE`: all but one failure mode, and `without N at random`, as many others, which
   tells the loss of a mode from that of examples (figures 6 and 7).
 
+Columns beside the metrics: `errors, TYPE` by planning problem and `accuracy, SYSTEM` (figures
+7c and 8), `kappa with ARM` of two arms (figure 7a), and `leaks`, the items that were shown an
+example of themselves or their group. Examples come from training groups alone, so that is 0;
+`--set leak=yes` is the paper's own setting, in which they come from the very items that are
+measured.
+
 Failure modes are a person's to say: `--set modes=FILE` names a JSON object from an example's
 source to its mode; without it no mode is left out. The study writes `modes.json` beside its
 results with every source to fill in.
-
-Examples come from training groups alone, and no held-out task is among them: `leaks` counts
-items that were shown an example of their own group. `--set leak=yes` is the paper's own
-setting, in which examples come from the very items that are measured.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ from langchain_core.runnables import RunnableLambda
 
 from cookbook.study.runner import Arm, Bench, Cell, Row, Rows, Table, first_groups
 from langchain_judges import FailureMemory, create_allure_audit, create_allure_judge, metrics
+from langchain_judges.memory.example import MEANINGS
 from langchain_judges.memory.recall import all_, uniform
 from langchain_judges.methods.allure.held_out import split_by_group
 from langchain_judges.methods.allure.judge import ALLURE
@@ -76,7 +81,7 @@ def items_of(preset: str, bench: Bench) -> tuple[Rows, Rows]:
     order = {name: place for place, name in enumerate(groups)}
     rows.sort(key=lambda row: order[str(row.get("group", row["id"]))])
     chosen = first_groups(rows, bench.limit)
-    if "leak" in bench.extra:
+    if bench.says("leak"):
         return chosen, chosen
     train, held_out = split_by_group(chosen, HELD_OUT, seed=bench.seed)
     return train, held_out
@@ -90,7 +95,7 @@ def held_out(preset: str, bench: Bench) -> Rows:
 def judge_of(preset: str, bench: Bench, **options: Any) -> Any:
     """Return the judge of an experiment, as the paper's prompt shows an item."""
     shown = {key: value for key, value in ALLURE.presets[preset].items() if key != "recall"}
-    own = {**shown, "allow_leak": "leak" in bench.extra, **options}
+    own = {**shown, "allow_leak": bench.says("leak"), **options}
     return create_allure_judge(bench.model, **own)
 
 
@@ -137,9 +142,10 @@ def _with_modes(memory: FailureMemory, preset: str, bench: Bench) -> FailureMemo
     if not form.exists():
         sources = {str(each["source"]): each["output"] for each in examples}
         form.write_text(json.dumps(sources, ensure_ascii=False, indent=1), "utf-8")
-    if "modes" not in bench.extra:
-        return memory
-    modes = json.loads(Path(bench.extra["modes"]).read_text("utf-8"))
+    modes: Mapping[str, str] = {}
+    if "modes" in bench.extra:
+        modes = json.loads(Path(bench.extra["modes"]).read_text("utf-8"))
+    # What a rule suggests is no person's word.
     named = FailureMemory()
     named.remember({**each, "mode": modes.get(str(each["source"]))} for each in examples)
     return named
@@ -151,13 +157,20 @@ def arms(preset: str, bench: Bench, part: str) -> Sequence[Arm]:
     plain = {"none": {}, "bare": {"instruct": "bare"}, "criteria": {"instruct": "criteria"}}
     own = [Arm(name, make=partial(_judge, preset, options)) for name, options in plain.items()]
     if bench.dry:  # how many mistakes there will be nobody knows yet
-        sizes = [f"size {size}, draw {draw}" for size in SIZES for draw in range(DRAWS)]
-        return [*own, *(Arm(name, make=partial(_judge, preset, {})) for name in sizes)]
+        most = [f"size {size}, draw {draw}" for size in SIZES for draw in range(DRAWS)]
+        most += ["all", "own map", *(f"own map, size {size}" for size in SIZES)]
+        most.append("with right cases")
+        if "modes" in bench.extra:
+            most += [
+                f"{arm} {mode}" for mode in MEANINGS for arm in ("without", "but as many as")
+            ]
+        return [*own, *(Arm(name, make=partial(_judge, preset, {})) for name in most)]
     memory = memory_of(preset, bench)
     for name, options in shown(memory, bench.seed).items():
         own.append(Arm(name, make=partial(_judge, preset, options)))
     if len(memory):
-        both = {"memory": memory_of(preset, bench, right_share=0.5), "recall": all_()}
+        right = memory_of(preset, bench, right_share=0.5)
+        both = {"memory": right, "recall": all_(any_family=True)}
         own.append(Arm("with right cases", make=partial(_judge, preset, both)))
     return own
 
@@ -180,6 +193,11 @@ def shown(memory: FailureMemory, seed: int) -> dict[str, dict[str, Any]]:
     chosen = {name: {"memory": memory, "recall": recall} for name, recall in draws.items()}
     if examples:
         chosen["all"] = {"memory": memory, "recall": everything}
+        chosen["own map"] = {"memory": memory, "recall": all_()}
+    most = max(Counter(each["family"] for each in examples).values(), default=0)
+    for size in (size for size in SIZES if size < most):
+        own = uniform(size, seed=seed)
+        chosen[f"own map, size {size}"] = {"memory": memory, "recall": own}
     counts = Counter(str(each["mode"]) for each in examples if each["mode"])
     for mode, count in counts.items():
         others = FailureMemory()
@@ -201,7 +219,6 @@ def figures(arm: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cell
     truth = [row["label"] for row in rows]
     groups = [str(row.get("group", row["id"])) for row in rows]
     wrong = [label is not None and label != right for label, right in _both(labels, truth)]
-    whole = results.get("all")
     sources = [row["verdict"]["confidence_source"] for row in own if _judged(row)]
     cells = {
         "accuracy": Cell.of(metrics.accuracy(labels, truth, "drop", groups=groups)),
@@ -211,15 +228,53 @@ def figures(arm: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cell
         "recall of 0": Cell.of(metrics.sensitivity(labels, truth, 0, groups=groups)),
         "F1": Cell.of(metrics.f1(labels, truth, groups=groups)),
         "errors": Cell(float(sum(wrong)), len(rows)),
-        "leaks": Cell(float(_leaks(rows, own)), len(rows)),
+        "leaks": Cell(float(sum(bool(_recalled(row)["leaked"]) for row in own)), len(rows)),
+        "examples": Cell(sum(len(_recalled(row)["ids"]) for row in own) / len(own), len(own)),
     }
     if sources and set(sources) == {"logprobs"}:
         scores = [row["verdict"]["score"] if _judged(row) else None for row in own]
         cells["AUC"] = Cell.of(metrics.auc(scores, truth, 1, groups=groups))
-    if whole is not None and arm != "all":
-        others = [row["verdict"]["label"] for row in whole]
-        cells["kappa with all"] = Cell.of(metrics.cohen_kappa(labels, others))
+    for name in compared(arm, results):
+        others = [row["verdict"]["label"] for row in results[name]]
+        cells[f"kappa with {name}"] = Cell.of(metrics.cohen_kappa(labels, others))
+    return cells | _by_kind(rows, wrong)
+
+
+def compared(arm: str, results: Mapping[str, Rows]) -> list[str]:
+    """Return the arms whose labels an arm's are compared with: all examples, and other modes.
+
+    Of two arms each agreement is told once.
+    """
+    modes = [name for name in results if name.startswith("without ") and name[8:9].isalpha()]
+    chosen = ["all", *(modes if arm in modes else [])]
+    return [name for name in chosen if name in results and name != arm][
+        : None if arm not in modes else 1 + modes.index(arm)
+    ]
+
+
+def _by_kind(rows: Rows, wrong: Sequence[bool]) -> dict[str, Cell]:
+    """Return errors by planning problem and accuracy by system, where there are several."""
+    cells = {}
+    for label, kind in (("errors", _problem), ("accuracy", _system)):
+        kinds = [kind(row) for row in rows]
+        for name in sorted(set(filter(None, kinds))) if len(set(kinds)) > 1 else ():
+            own = [bad for bad, each in zip(wrong, kinds, strict=True) if each == name]
+            share = float(sum(own)) if label == "errors" else 1 - sum(own) / len(own)
+            cells[f"{label}, {name}"] = Cell(share, len(own))
     return cells
+
+
+def _problem(row: Row) -> str:
+    return str(row.get("category") or "")
+
+
+def _system(row: Row) -> str:
+    return str(next(iter(row.get("systems") or []), ""))
+
+
+def _recalled(row: Row) -> Mapping[str, Any]:
+    """Return what an item was shown of a memory; nothing without one."""
+    return row.get("recalled") or {"ids": [], "leaked": []}
 
 
 def _both(labels: Sequence[Any], truth: Sequence[Any]) -> list[tuple[Any, Any]]:
@@ -230,14 +285,11 @@ def _judged(row: Row) -> bool:
     return row["verdict"]["label"] is not None
 
 
-def _leaks(rows: Rows, results: Rows) -> int:
-    """Count the items that were shown an example of their own group, by its id."""
-    own = {str(row["id"]): str(row.get("group", row["id"])) for row in rows}
-    groups: dict[str, set[str]] = {}
-    for row in results:
-        for example in row.get("recalled", {}).get("examples", []):
-            groups.setdefault(str(row["id"]), set()).add(str(example.get("group")))
-    return sum(own[name] in shown for name, shown in groups.items())
+def _audited_calls(preset: str, bench: Bench, part: str) -> dict[str, int]:
+    """Return the labels of all items without examples, from which the memory comes."""
+    del part
+    train, measured = items_of(preset, bench)
+    return {"none, all items": len({row["id"] for row in (*train, *measured)})}
 
 
 TABLES = {
@@ -247,6 +299,7 @@ TABLES = {
         partial(arms, preset),
         figures,
         note="The most frequent label alone is right as often as the accuracy of a constant.",
+        more=partial(_audited_calls, preset),
     )
     for preset, experiment in EXPERIMENTS.items()
 }

@@ -11,7 +11,8 @@ Figures: |Pearson| with people and Kendall's τ, with bootstrap intervals cluste
 All methods share one cache of replies, so they judge by the same panels. Overlap scores need
 the packages that `overlap.py` names; BERTScore and MoverScore take the encoder of
 `--set encoder=NAME`, by default the packaged all-MiniLM-L6-v2, which is smaller than the one
-the paper used.
+the paper used. `AVG` is the mean over the sets. `--table wordings` asks in five wordings, as
+the paper averages over slightly changed prompts, and gives mean and deviation of |Pearson|.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial
+from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
@@ -37,7 +39,9 @@ from langchain_judges.datasets.summaries import SUMMARIZE
 from langchain_judges.errors import InputError
 from langchain_judges.methods.drpe.roles import SETS as ROLES
 from langchain_judges.methods.drpe.roles import SUBJECTIVE
+from langchain_judges.methods.tasks import TASKS
 from langchain_judges.metrics import correlate, williams_test
+from langchain_judges.rows.texts import judged
 from langchain_judges.runs.sources import shuffled
 
 SETS = ("cnn2022", "summeval", "bbc2022")
@@ -49,6 +53,14 @@ RESAMPLES = 2000
 SIZES = (0, 2, 4, 6)
 """Numbers of generated roles."""
 ENCODED = ("bertscore", "moverscore")
+QUESTIONS = (
+    TASKS["summary"]["question"],
+    "Which of the two tells the most important points of the text better?",
+    "Of the two, which one is the better account of what matters most in the text?",
+    "The most important points of the text: which of the two sums them up better?",
+    "Which of the two would you choose as the summary of the main points of the text?",
+)
+"""What judges are asked, in five wordings."""
 LENGTHS = {"cnn2022": "three to four sentences", "bbc2022": "one sentence"}
 """Of references: as long as the summaries that they are compared with."""
 _REFERENCE = ChatPromptTemplate.from_messages(
@@ -62,6 +74,8 @@ class _Summary(BaseModel):
 
 def candidates(name: str, bench: Bench) -> Rows:
     """Return one row for each summary: A the summary, B the reference, `human` its value."""
+    if bench.rows:
+        return _valued(first_groups(bench.load(name), bench.limit))
     if name == "summeval":
         rows = bench.load("summeval16", form="candidates", select="extremes")
         return _valued(first_groups(rows, bench.limit))
@@ -73,7 +87,12 @@ def candidates(name: str, bench: Bench) -> Rows:
 
 
 def _valued(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    return [{**row, "human": float(row["label"])} for row in rows]
+    return [{**row, "human": _value(row["label"])} for row in rows]
+
+
+def _value(label: Any) -> float:
+    """Return people's value of A: of a pair 1 where A is better, 0.5 for a tie, else 0."""
+    return {"A": 1.0, "B": 0.0, "tie": 0.5}[label] if isinstance(label, str) else float(label)
 
 
 def pairs(name: str, bench: Bench) -> Rows:
@@ -81,6 +100,9 @@ def pairs(name: str, bench: Bench) -> Rows:
 
     Of both, `human` holds the values, A first.
     """
+    if bench.rows:
+        given = candidates(name, bench)
+        return [{**row, "human": [row["human"], 1 - row["human"]]} for row in given]
     groups: dict[str, list[Row]] = {}
     for row in candidates(name, bench):
         groups.setdefault(row["group"], []).append(row)
@@ -125,7 +147,7 @@ def _references(name: str, rows: Rows, bench: Bench) -> Mapping[str, str]:
 def method_arm(name: str) -> Arm:
     """Return the arm of a preset of DRPE, or of the judge without roles."""
     if name == RIVAL:
-        return Arm(name, RIVAL, {"task": "summary"})
+        return Arm(name, RIVAL, {"preset": "paper", "task": "summary"})
 
     def make(bench: Bench, part: str) -> Any:
         del part
@@ -139,8 +161,8 @@ def overlap_arm(name: str, bench: Bench) -> Arm:
     encoder = bench.extra.get("encoder") if name in ENCODED else None
 
     def score(rows: Rows) -> list[float | None]:
-        texts = [row["output_a"] for row in rows]
-        references = [[row["output_b"]] for row in rows]
+        texts = [judged(row["output_a"]) for row in rows]
+        references = [[judged(row["output_b"])] for row in rows]
         return list(overlap(name, texts, references, model=encoder))
 
     label = f"{name} ({encoder or 'all-MiniLM-L6-v2'})" if name in ENCODED else name
@@ -156,9 +178,46 @@ def size_arm(panel: str, size: int) -> Arm:
 
     def make(bench: Bench, part: str) -> Any:
         del part
-        return load_judge("drpe", bench.model, panel=options, seed=bench.seed, task="summary")
+        own_views = {"common_ground": False}  # as in the papers' presets
+        chosen: dict[str, Any] = {"panel": options, "voting": own_views, "seed": bench.seed}
+        return load_judge("drpe", bench.model, **chosen, task="summary")
 
     return Arm(f"{panel}, {size} roles", make=make)
+
+
+def wording_arms(bench: Bench, part: str) -> list[Arm]:
+    """Return the panel and the judge without roles, each asked in five wordings."""
+    del bench, part
+
+    def make(method: str, question: str, bench: Bench, part: str) -> Any:
+        del part
+        seeded = {"seed": bench.seed} if method == "drpe" else {}
+        preset = "drpe" if method == "drpe" else "paper"
+        task = {**TASKS["summary"], "question": question}
+        return load_judge(method, bench.model, preset=preset, task=task, **seeded)
+
+    return [
+        Arm(f"{method}, wording {number}", make=partial(make, method, question))
+        for method in ("drpe", RIVAL)
+        for number, question in enumerate(QUESTIONS, 1)
+    ]
+
+
+def over_wordings(
+    bench: Bench, part: str, rows: Rows, results: Mapping[str, Rows]
+) -> dict[str, dict[str, Cell]]:
+    """Return mean and deviation of |Pearson| over the wordings of each method."""
+    del bench, part
+    columns = {}
+    for method in ("drpe", RIVAL):
+        arms = [arm for arm in results if arm.startswith(f"{method}, ")]
+        cells = [correlations(arm, rows, results)["|Pearson|"].value for arm in arms]
+        values = [value for value in cells if value is not None]
+        columns[method] = {
+            "|Pearson|": Cell(fmean(values) if values else None, len(values)),
+            "sd": Cell(stdev(values) if len(values) > 1 else None, len(values)),
+        }
+    return columns
 
 
 def score_of(result: Row) -> float | None:
@@ -217,9 +276,10 @@ def _correlations(
 def _absolute(result: Any) -> Cell:
     """Return the value without its sign, as the papers print it; the interval turns with it."""
     cell = Cell.of(result)
-    if cell.value is None or cell.value >= 0 or cell.low is None or cell.high is None:
+    if cell.value is None or cell.value >= 0:
         return cell
-    return Cell(-cell.value, cell.n, -cell.high, -cell.low)
+    low, high = (None if end is None else -end for end in (cell.high, cell.low))
+    return Cell(-cell.value, cell.n, low, high)
 
 
 def _tests(
@@ -265,7 +325,16 @@ def _table(title: str, names: Sequence[str], *, in_pairs: bool = False) -> Table
             overlap_arm(name, bench) if name in OVERLAPS else method_arm(name) for name in names
         ],
         columns,
+        average="|Pearson|",
+        more=_reference_calls,
     )
+
+
+def _reference_calls(bench: Bench, part: str) -> dict[str, int]:
+    """Return the references that are written: one for each article that has none."""
+    if part not in LENGTHS:
+        return {}
+    return {"references": len({row["group"] for row in candidates(part, bench)})}
 
 
 TABLES = {
@@ -284,5 +353,14 @@ TABLES = {
             if size or panel != "no_static"  # a panel of nobody
         ],
         correlations,
+        more=_reference_calls,
+    ),
+    "wordings": Table(
+        "Five wordings, mean and deviation",
+        {name: partial(candidates, name) for name in SETS},
+        wording_arms,
+        correlations,
+        after=over_wordings,
+        more=_reference_calls,
     ),
 }

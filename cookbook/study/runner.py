@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 from threading import Lock
 from typing import Any
 
@@ -33,7 +33,8 @@ from rich.table import Table as Screen
 
 from langchain_judges import judge_many, load_judge
 from langchain_judges.datasets import load
-from langchain_judges.errors import InputError
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.rows.files import read_table
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
@@ -63,6 +64,9 @@ class Cell:
             return "-"
         ends = "" if self.low is None else f" ({self.low:.3f} to {self.high:.3f})"
         return f"{self.value:.3f}{ends}, n {self.n:,}"
+
+
+Figures = Mapping[str, Cell]
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,9 @@ class Table:
             those of every other arm of the part.
         note: A sentence below the table.
         needs: Options of the study without which the table is left out.
+        after: More figures by arm, which need more judgments.
+        more: What else is asked, with its most calls, beside the arms.
+        average: The column whose mean over the parts is a part of its own, `AVG`.
     """
 
     title: str
@@ -104,6 +111,12 @@ class Table:
     columns: Callable[[str, Rows, Mapping[str, Rows]], dict[str, Cell]]
     note: str = ""
     needs: frozenset[str] = frozenset()
+    after: (
+        Callable[[Bench, str, Rows, Mapping[str, Rows]], Mapping[str, Mapping[str, Cell]]]
+        | None
+    ) = None
+    more: Callable[[Bench, str], Mapping[str, int]] | None = None
+    average: str = ""
 
 
 @dataclass
@@ -120,6 +133,8 @@ class Bench:
     max_calls: int | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
     """Options of one paper alone, such as `self=gpt-4`."""
+    rows: Path | None = None
+    """A file of rows that is read in place of every public set."""
     dry: bool = False
     """Ask nothing: what would need replies takes a stand-in of the same size."""
     results: dict[tuple[str, str, str], Rows] = field(default_factory=dict)
@@ -131,11 +146,31 @@ class Bench:
         return path
 
     def load(self, name: str, **options: Any) -> list[dict[str, Any]]:
-        """Read a public set from the data folder, or from the hub where that has it."""
+        """Read a public set from the data folder, or from the hub where that has it.
+
+        Rows of a caller's own stand in for any set.
+        """
+        if self.rows is not None:
+            return [own_row(number, row, self.rows) for number, row in self._own()]
         folder = self.data / name if self.data else None
         if folder is not None and not folder.exists():
             raise InputError(f"there is no {folder}: `--data` is the folder of the sets")
         return [dict(row) for row in load(name, folder, **options)]
+
+    def _own(self) -> Iterable[tuple[int, Row]]:
+        assert self.rows is not None  # noqa: S101 - `load` has looked
+        return enumerate(read_table(self.rows), 1)
+
+    def says(self, name: str) -> bool:
+        """Return whether an option is yes; without it, it is no.
+
+        Raises:
+            OptionError: It is neither yes nor no.
+        """
+        value = self.extra.get(name, "no").casefold()
+        if value not in {"yes", "no"}:
+            raise OptionError(f"`--set {name}` takes yes or no, got {self.extra[name]!r}")
+        return value == "yes"
 
     def judged(self, arm: Arm, part: str, rows: Rows) -> Rows:
         """Judge the rows of a part by an arm, once; in the order of the rows."""
@@ -155,6 +190,12 @@ class Bench:
                 by_id = {row["id"]: row for row in run}
                 self.results[key] = [by_id[row["id"]] for row in rows if row["id"] in by_id]
         return self.results[key]
+
+
+def own_row(number: int, row: Row, path: Path) -> dict[str, Any]:
+    """Return a row of a caller's own file with what the public sets have."""
+    name = str(row.get("id") or number)
+    return {"group": name, "turn": 1, "category": path.stem, **row, "id": name}
 
 
 def hash_of(rows: Rows) -> str:
@@ -177,10 +218,10 @@ def first_groups(rows: Iterable[Row], limit: int | None) -> list[dict[str, Any]]
     groups: set[Any] = set()
     chosen = []
     for row in rows:
-        groups.add(row.get("group", row["id"]))
-        if limit is not None and len(groups) > limit:
-            break
-        chosen.append(dict(row))
+        group = row.get("group", row["id"])
+        if limit is None or group in groups or len(groups) < limit:
+            groups.add(group)
+            chosen.append(dict(row))
     return chosen
 
 
@@ -260,49 +301,92 @@ def sharing(model: BaseChatModel, replies: Replies) -> BaseChatModel:
     return model.model_copy(update={"cache": replies})
 
 
+def bare(name: str) -> str:
+    """Return a name without what stands in brackets behind it: an encoder, a condition."""
+    return name.partition(" (")[0]
+
+
 @cache
 def printed(paper: str) -> Mapping[str, Any]:
-    """Return the cells that a paper prints: table → part → arm → column → value."""
+    """Return the cells that a paper prints: table → model → part → arm → column → value."""
     cells = yaml.safe_load(Path(__file__).with_name("cells.yaml").read_text("utf-8"))
     return dict(cells.get(paper) or {})
 
 
-def paper_cell(paper: str, number: str, part: str, arm: str, column: str) -> float | None:
-    """Return a cell as the paper prints it, of its strongest model; None where it has none."""
-    tables = printed(paper).get(number) or {}
-    value = ((tables.get(part) or {}).get(arm) or {}).get(column)
-    return None if value is None else float(value)
+def paper_cells(paper: str, number: str, part: str, arm: str, column: str) -> dict[str, float]:
+    """Return a cell as the paper prints it, of each of its models."""
+    found = {}
+    for model, parts in (printed(paper).get(number) or {}).items():
+        value = ((parts.get(bare(part)) or {}).get(bare(arm)) or {}).get(column)
+        if value is not None:
+            found[model] = float(value)
+    return found
 
 
 def run_table(paper: str, number: str, table: Table, bench: Bench) -> list[dict[str, Any]]:
     """Judge what a table needs with one model, and return its cells."""
-    cells = []
+    cells: list[dict[str, Any]] = []
     for part, read in table.parts.items():
         rows = read(bench)
         results = {arm.name: bench.judged(arm, part, rows) for arm in table.arms(bench, part)}
-        for arm_name in results:
-            figures = table.columns(arm_name, rows, results) | usage_of(results[arm_name])
+        after = table.after(bench, part, rows, results) if table.after else {}
+        for arm in dict.fromkeys([*results, *after]):
+            own, figures = results.get(arm, []), dict(after.get(arm, {}))
+            if arm in results:
+                figures = table.columns(arm, rows, results) | figures | usage_of(own)
             cells += [
-                {
-                    "table": number,
-                    "model": bench.name,
-                    "part": part,
-                    "arm": arm_name,
-                    "column": column,
-                    **cell.__dict__,
-                    "paper": paper_cell(paper, number, part, arm_name, column),
-                    "not_judged": failed(results[arm_name]),
-                }
+                _cell(paper, number, bench.name, part, arm, column, cell, failed(own))
                 for column, cell in figures.items()
             ]
+    averaged = [each for each in cells if each["column"] == table.average]
+    for arm in dict.fromkeys(each["arm"] for each in averaged):
+        own_cells = [each for each in averaged if each["arm"] == arm]
+        values = [each["value"] for each in own_cells if each["value"] is not None]
+        mean = Cell(fmean(values) if len(values) == len(table.parts) else None, len(values))
+        unjudged = sum(each["not_judged"] for each in own_cells)
+        name = bench.name
+        cells.append(_cell(paper, number, name, "AVG", arm, table.average, mean, unjudged))
     return cells
+
+
+def _cell(  # noqa: PLR0913 - the fields of a cell
+    paper: str, number: str, model: str, part: str, arm: str, column: str, cell: Cell, lost: int
+) -> dict[str, Any]:
+    return {
+        "table": number,
+        "model": model,
+        "part": part,
+        "arm": arm,
+        "column": column,
+        **cell.__dict__,
+        "paper": paper_cells(paper, number, part, arm, column),
+        "not_judged": lost,
+    }
+
+
+def over_rounds(rounds: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
+    """Return the mean of each cell over rounds of other seeds; its note has the deviation."""
+    places = ("table", "model", "part", "arm", "column")
+    cells: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for each in rounds:
+        for cell in each:
+            cells.setdefault(tuple(cell[place] for place in places), []).append(cell)
+    merged = []
+    for own in cells.values():
+        values = [cell["value"] for cell in own if cell["value"] is not None]
+        spread = f"sd {stdev(values):.4f} over {len(values)}" if len(values) > 1 else ""
+        mean = Cell(fmean(values) if values else None, own[0]["n"], note=spread)
+        merged.append({**own[0], **mean.__dict__, "not_judged": own[0]["not_judged"]})
+    return merged
 
 
 def planned(table: Table, bench: Bench) -> list[dict[str, Any]]:
     """Return what a table would ask: rows and calls of each arm. Nothing is asked."""
-    plan = []
+    plan: list[dict[str, Any]] = []
     for part, read in table.parts.items():
         rows = read(bench)
+        for name, calls in (table.more(bench, part) if table.more else {}).items():
+            plan.append({"part": part, "arm": name, "rows": [{}], "calls": calls})
         for arm in table.arms(bench, part):
             if arm.score is not None:
                 continue
@@ -318,24 +402,45 @@ def manifest(
     paper: str, tables: Iterable[str], benches: Sequence[Bench], plans: Iterable[Row]
 ) -> dict[str, Any]:
     """Return what decides the figures of a study."""
-    rows, wordings = hashlib.sha256(), {}
+    rows, wordings = {}, {}
     for each in plans:
-        rows.update(json.dumps(each["rows"], sort_keys=True, default=str).encode())
-        metadata = (getattr(each["judge"], "config", None) or {}).get("metadata", {})
-        wordings[f"{each['part']}: {each['arm']}"] = metadata.get("prompt_version")
+        if "judge" in each:
+            name = f"{each['table']}: {each['part']}: {each['arm']}"
+            metadata = (getattr(each["judge"], "config", None) or {}).get("metadata", {})
+            rows[name], wordings[name] = hash_of(each["rows"]), metadata.get("prompt_version")
     first = benches[0]
     return {
         "paper": paper,
         "tables": list(tables),
         "models": [bench.name for bench in benches],
         "prompt_versions": wordings,
-        "rows_sha256": rows.hexdigest(),
+        "rows_sha256": rows,
         "limit": first.limit,
         "seed": first.seed,
         "options": dict(first.extra),
         "package": version("langchain-judges"),
         "commit": _commit(),
     }
+
+
+def joined(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a folder holds after a run that adds tables, models or options to it.
+
+    Raises:
+        InputError: What it holds already was made otherwise.
+    """
+    whole: dict[str, Any] = {**new}
+    for name in ("paper", "limit", "seed", "rounds", "rows", "package"):
+        if old.get(name) != new.get(name):
+            raise InputError(f"the folder holds a study with another {name}")
+    for name in ("prompt_versions", "rows_sha256", "options"):
+        mine, theirs = new[name], old.get(name, {})
+        if other := sorted(key for key in mine.keys() & theirs if mine[key] != theirs[key]):
+            raise InputError(f"the folder holds a study with other {name} of {other[0]}")
+        whole[name] = {**theirs, **mine}
+    for name in ("tables", "models"):
+        whole[name] = list(dict.fromkeys([*old.get(name, []), *new[name]]))
+    return whole
 
 
 def _commit() -> str | None:
@@ -353,7 +458,10 @@ def show(
     console: Console, number: str, table: Table, cells: Sequence[Mapping[str, Any]]
 ) -> None:
     """Print a table: a line for each model, part and arm; the paper's cell in brackets."""
-    columns = list(dict.fromkeys(cell["column"] for cell in cells))
+    models = dict.fromkeys(model for cell in cells for model in list(cell["paper"])[:1])
+    every = list(dict.fromkeys(cell["column"] for cell in cells))
+    # Those of one turn, system or other arm stand in the file alone: a screen has no room.
+    columns = [each for each in every if "," not in each and " with " not in each]
     screen = Screen(title=f"{number}. {table.title}", title_justify="left")
     for name in ("model", "part", "arm", *columns, "not judged"):
         screen.add_column(name, overflow="fold")
@@ -365,6 +473,13 @@ def show(
         texts = [_shown(own.get(column)) for column in columns]
         screen.add_row(*key, *texts, str(next(iter(own.values()))["not_judged"]))
     console.print(screen)
+    if len(columns) < len(every):
+        more = len(every) - len(columns)
+        console.print(
+            f"{more} more columns are in the file, such as {every[-1]!r}.", style="dim"
+        )
+    if models:
+        console.print(f"In brackets: the paper's cell, of {' and '.join(models)}.", style="dim")
     if table.note:
         console.print(table.note, style="dim")
 
@@ -375,4 +490,5 @@ def _shown(cell: Mapping[str, Any] | None) -> str:
     if cell["column"] in ("calls", "tokens"):
         return f"{cell['value']:,.1f}"
     text = str(Cell(*(cell[name] for name in ("value", "n", "low", "high"))))
-    return text if cell["paper"] is None else f"{text} [{cell['paper']:g}]"
+    text += f", {cell['note']}" if cell["note"].startswith("sd") else ""
+    return f"{text} [{next(iter(cell['paper'].values())):g}]" if cell["paper"] else text

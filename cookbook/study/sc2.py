@@ -7,7 +7,11 @@ offline aspects are learned from fifty pairs of other groups than those that are
 model, seed or set learns its own. `--set comparison_model=NAME` finds aspects, makes tables and
 compares them, while the model decides which text is preferred, as in the paper.
 
-`accuracy` counts a pair that was not judged as wrong, as the paper does. Figure 4, the human
+All arms ask as the paper does (`wording="paper"`) and share their tables with a model that
+takes a seed; of others each arm samples tables of its own.
+
+`accuracy` counts a pair that was not judged as wrong, as the paper does; `comparisons` is what
+Table 2 counts as calls. Figure 4, the human
 study: `python -m cookbook.study.form make OUT/MODEL/PART`.
 """
 
@@ -23,12 +27,13 @@ from typing import Any, cast
 
 from langchain_core.runnables import RunnableLambda
 
-from cookbook.study.runner import Arm, Bench, Cell, Row, Rows, Table, sharing
+from cookbook.study.runner import Arm, Bench, Cell, Row, Rows, Table, first_groups, sharing
 from langchain_judges import load_judge, resolve_model
 from langchain_judges.asking.models import model_identity
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.methods.sc2 import learn_aspects
 from langchain_judges.metrics import accuracy
+from langchain_judges.rows.texts import judged
 from langchain_judges.runs.comparison import within_budget
 from langchain_judges.runs.sources import NO_TEXT
 from langchain_judges.verdict import add_usage, no_usage
@@ -93,7 +98,8 @@ def read(part: str, bench: Bench) -> tuple[Rows, Rows]:
     """Return the judged pairs of a set and those that aspects are learned from."""
     pairs = dealt(bench.load(part, seed=bench.seed), bench.seed)
     corpus = int(bench.extra.get("corpus", CORPUS))
-    return parted(pairs, bench.limit or ROWS, corpus)
+    rows, corpus_rows = parted(pairs, ROWS, corpus)
+    return first_groups(rows, bench.limit), corpus_rows
 
 
 def judged_pairs(part: str, bench: Bench) -> Rows:
@@ -121,7 +127,8 @@ def aspects(bench: Bench, part: str) -> list[str]:
     if bench.dry:
         return STAND_IN
     model, task = comparer(bench), task_of(bench, part)
-    texts = [row[side] for row in read(part, bench)[1] for side in ("output_a", "output_b")]
+    sides = ("output_a", "output_b")
+    texts = [judged(row[side]) for row in read(part, bench)[1] for side in sides]
     mark = mark_of([model_identity(model), task, texts])
     path = bench.folder(part) / f"learned_aspects-{mark}.json"
     if path.exists():
@@ -146,7 +153,7 @@ def arm(name: str, method: str, **options: Any) -> Arm:
 def _options(
     method: str, options: Mapping[str, Any], bench: Bench, part: str
 ) -> dict[str, Any]:
-    own = {**options, "task": task_of(bench, part)}
+    own = {"wording": "paper", **options, "task": task_of(bench, part)}
     if own.get("aspects") is True:
         own["aspects"] = aspects(bench, part)
     if "seed" in METHODS[method].defaults():
@@ -205,6 +212,8 @@ def budgeted(budget: int, shots: int = 0) -> list[Arm]:
     return [
         arm(f"cot_sc {budget}{end}", "cot_sc", samples=budget, **few),
         arm(f"sc2 of {budget}{end}", "sc2", **own, **few),
+        # The paper's 15: eight tables and seven comparisons, and the preference apart.
+        *([arm(f"sc2 of 8 + 7{end}", "sc2", samples=8, aspects=True, **few)] * (budget == 15)),
     ]
 
 
@@ -225,14 +234,21 @@ def figures(name: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cel
         "accuracy": Cell.of(accuracy(own, labels, errors="wrong", groups=groups)),
         "decoded": Cell(fmean(usage["output_tokens"] for usage in usages), len(usages)),
         "decoded in search": Cell(fmean(search), len(search)),
+        "comparisons": Cell(fmean(map(_comparisons, own)), len(own)),
     }
+
+
+def _comparisons(row: Row) -> float:
+    """Return how many comparisons of tables a pair took."""
+    return float((row.get("comparisons") or {}).get("spent", 0))
 
 
 def sizes(name: str, rows: Rows, results: Mapping[str, Rows]) -> dict[str, Cell]:
     """Return how large a set is, and how many words its texts have."""
     del name, results
     groups = len({row["group"] for row in rows})
-    words = [len(str(row[side]).split()) for row in rows for side in ("output_a", "output_b")]
+    sides = ("output_a", "output_b")
+    words = [len(judged(row[side]).split()) for row in rows for side in sides]
     return {
         "pairs": Cell(len(rows), len(rows)),
         "groups": Cell(groups, len(rows)),
@@ -249,7 +265,12 @@ PARTS = {part: partial(judged_pairs, part) for part in TASKS}
 
 
 def _table(title: str, arms: list[Arm]) -> Table:
-    return Table(title, PARTS, lambda bench, part: arms, figures)
+    return Table(title, PARTS, lambda bench, part: arms, figures, more=_learning_calls)
+
+
+def _learning_calls(bench: Bench, part: str) -> dict[str, int]:
+    """Return the calls that learn the aspects of a set: one for each text, and the merging."""
+    return {"aspects": 2 * len(read(part, bench)[1]) + 1}
 
 
 TABLES = {

@@ -39,9 +39,9 @@ RELATIVE = Arm("relative, both orders", "relative")
 ONE_CALL = Arm("one call, reasons first", "relative", {"orders": "none"})
 WITHOUT_ROLES = Arm("one judge without roles", "llm_score")
 SC2_ARMS = [
-    sc2.arm("step by step, one call", "cot"),
-    sc2.arm("direct, one call", "direct"),
-    sc2.arm("SC², two tables", "sc2", samples=2, aspect_samples=1),
+    sc2.arm("step by step, one call", "cot", wording="own"),
+    sc2.arm("direct, one call", "direct", wording="own"),
+    sc2.arm("SC², two tables", "sc2", samples=2, aspect_samples=1, wording="own"),
 ]
 
 
@@ -118,7 +118,7 @@ def summaries(bench: Bench) -> tuple[Rows, Rows]:
 def label_judge(bench: Bench, part: str, **options: Any) -> Any:
     """Return the judge of the summaries' consistency."""
     del part
-    return allure.judge_of("e2", bench, explain="first", **options)
+    return allure.judge_of("e2", bench, explain="first", steps=None, **options)
 
 
 def memory_arms(bench: Bench, part: str) -> list[Arm]:
