@@ -82,6 +82,10 @@ def _alike(votes: Sequence[Label]) -> list[float]:
     return [float(a == b) for a, b in combinations(votes, 2)]
 
 
+AlphaLevel = Literal["nominal", "ordinal", "interval"]
+"""What distances between labels count: none, those of ranks, or of numbers."""
+
+
 @dataclass(frozen=True)
 class ChanceCorrected(Findings):
     """How far several people agree beyond what their habits give by chance; 1 is always."""
@@ -96,7 +100,7 @@ class ChanceCorrected(Findings):
 
 def people_beyond_chance(
     votes: Votes,
-    level: Literal["nominal", "ordinal", "interval"] = "nominal",
+    level: AlphaLevel = "nominal",
     *,
     groups: GroupKeys = None,
     confidence: float = 0.95,
@@ -133,14 +137,14 @@ def people_beyond_chance(
     values = _beyond_chance(counts, domain, level)
     part, blocks = jackknife_blocks(clusters, max(10, min(100, 100_000 // len(counts))))
     without = [_beyond_chance(counts[part != block], domain, level) for block in range(blocks)]
-    why = _too_few(counts, blocks)
+    few = _too_few(counts, blocks)
     results = []
     for value, rest in zip(values, np.transpose(without), strict=True):
         error = jackknife_spread(rest)
         half = error * student_quantile(confidence, max(1, blocks - 1))
-        interval = None if why or not error > 0 else Interval.around(value, half)
+        interval = None if few or not error > 0 else Interval.around(value, half)
         interval = interval and interval.within(-1.0, 1.0)
-        parts: Any = {"interval": interval, "no_interval": why or "people hardly differ"}
+        parts: Any = {"interval": interval, "no_interval": few or "people hardly differ"}
         results.append(Result(value, n=len(counts), n_failed=failed, **parts))
     return ChanceCorrected(*results)
 
@@ -158,7 +162,7 @@ def _too_few(counts: Floats, blocks: int) -> str | None:
 
 
 def _beyond_chance(
-    counts: Floats, domain: Sequence[Any] | None, level: str
+    counts: Floats, domain: Sequence[Any] | None, level: AlphaLevel
 ) -> tuple[float, float, float]:
     """Return α, κ and AC1 of a table of items by classes."""
     used = counts.sum(axis=0) > 0
