@@ -22,7 +22,7 @@ from pathlib import Path
 ROOMS = ("metrics", "report", "integrations", "cli")
 MUTANTS = Path("mutants/langchain_judges")
 # A small file: it makes mutmut write the mutants of all files, and learn which test runs what.
-FIRST = "langchain_judges.metrics.effective_votes.*"
+FIRST = "langchain_judges.metrics.bias.*"
 SURVIVED, UNTRIED = 0, None
 
 

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from langchain_judges.metrics.contingency import cohen_kappa as cohen_kappa
     from langchain_judges.metrics.contingency import confusion as confusion
     from langchain_judges.metrics.correlation import correlate as correlate
+    from langchain_judges.metrics.correlation import effective_voters as effective_voters
     from langchain_judges.metrics.correlation import williams_test as williams_test
     from langchain_judges.metrics.detection import auc as auc
     from langchain_judges.metrics.detection import balanced_accuracy as balanced_accuracy
     from langchain_judges.metrics.detection import f1 as f1
     from langchain_judges.metrics.detection import precision as precision
     from langchain_judges.metrics.detection import sensitivity as sensitivity
-    from langchain_judges.metrics.effective_votes import effective_voters as effective_voters
     from langchain_judges.metrics.few_labels import labels_needed as labels_needed
     from langchain_judges.metrics.few_labels import ppi_mean as ppi_mean
     from langchain_judges.metrics.intervals import mean as mean
@@ -58,9 +58,8 @@ _HOMES = {
     "metrics.bias": "length_bias position_bias",
     "metrics.confidence": "abstention_curve certainty confidence_calibration",
     "metrics.contingency": "cohen_kappa confusion",
-    "metrics.correlation": "correlate williams_test",
+    "metrics.correlation": "correlate effective_voters williams_test",
     "metrics.detection": "auc balanced_accuracy f1 precision sensitivity",
-    "metrics.effective_votes": "effective_voters",
     "metrics.few_labels": "labels_needed ppi_mean",
     "metrics.intervals": "mean paired_difference rate",
     "metrics.rank_agreement": "concordance system_order",
