@@ -12,9 +12,11 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from langchain_judges import create_relative_judge, judge_many, report
+from langchain_judges.asking.reply_log import ReplyStore
 from langchain_judges.cli import app as cli
 from langchain_judges.errors import InputError, OutputError
 from langchain_judges.report.labelling import AnswerFile, LabelFile, Questionnaire, sides
+from langchain_judges.runs.run_files import replies_beside
 from langchain_judges.testing import FakeChatModel
 from langchain_judges.viewer import View, view
 from langchain_judges.viewer.app import Page, create_app, export
@@ -413,3 +415,14 @@ def test_the_command_exports_a_page_and_names_what_cannot_be_read(tmp_path):
     assert done.exit_code == 0, done.output
     assert "d.jsonl, row 7: there is no text to look at" in done.stderr
     assert (tmp_path / "p.html").read_text().count("<template id=") == 6
+
+
+def test_a_run_that_goes_on_keeps_its_requests_to_itself(tmp_path):
+    data, run = pairs_and_run()
+    rows, results = written(tmp_path / "d.jsonl", data), written(tmp_path / "v.jsonl", run)
+    found = read([rows, results])
+    with closing(ReplyStore(replies_beside(results))) as store:
+        store.keep("asked 0", "000000", {"unit": "", "messages": [["human", "Which?"]]})
+        assert found.requests("judge", found.judges["judge"][0]) == []
+    kept = found.requests("judge", found.judges["judge"][0])
+    assert kept == [{"unit": "", "messages": [["human", "Which?"]]}]

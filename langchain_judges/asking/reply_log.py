@@ -67,6 +67,7 @@ class ReplyStore:
     Args:
         path: The file; None: the memory of this process.
         shared: Whether other processes may use the file at the same time.
+        wait: Seconds to wait for another process that uses it alone.
 
     Attributes:
         keeps_requests: Whether requests and replies are kept for people to read.
@@ -76,10 +77,10 @@ class ReplyStore:
             set aside as `….damaged`.
     """
 
-    def __init__(self, path: Path | None, *, shared: bool = False) -> None:
+    def __init__(self, path: Path | None, *, shared: bool = False, wait: float = 60.0) -> None:
         """Open or make the file."""
         self.path, self.keeps_requests = path, False
-        self._shared = shared
+        self._shared, self._wait = shared, wait
         self._lock, self._using = threading.Lock(), threading.RLock()
         self._group = _Group()
         try:
@@ -178,7 +179,7 @@ class ReplyStore:
 
     def _opened(self) -> sqlite3.Connection:
         if self.path is None:
-            return _connected(":memory:", shared=False)
+            return _connected(":memory:", shared=False, wait=self._wait)
         if self.path.is_symlink():
             raise OSError("it is a link")
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -186,7 +187,7 @@ class ReplyStore:
             check_database(self.path, _OURS, "a file of replies")
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
         try:
-            return _connected(str(self.path), shared=self._shared)
+            return _connected(str(self.path), shared=self._shared, wait=self._wait)
         except sqlite3.OperationalError:
             raise
         except sqlite3.DatabaseError as exc:
@@ -208,8 +209,8 @@ class ReplyStore:
         return OutputError(f"Replies cannot be written to {self.path}: {exc}")
 
 
-def _connected(path: str, *, shared: bool) -> sqlite3.Connection:
-    file = sqlite3.connect(path, timeout=60, check_same_thread=False, isolation_level=None)
+def _connected(path: str, *, shared: bool, wait: float) -> sqlite3.Connection:
+    file = sqlite3.connect(path, timeout=wait, check_same_thread=False, isolation_level=None)
     file.text_factory = lambda text: text.decode("utf-8", "replace")
     try:
         if not shared:

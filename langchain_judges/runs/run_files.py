@@ -41,11 +41,14 @@ def requests_of(results: Path, key: str) -> list[Any]:
     Args:
         results: The results of the run, or their table.
         key: Of the row.
+
+    Raises:
+        OutputError: The run is not over, or the file cannot be read.
     """
     path = replies_beside(records_of(results).resolve())
     if not path.is_file():
         return []
-    store = ReplyStore(path, shared=True)
+    store = ReplyStore(path, shared=True, wait=0.2)
     try:
         found = {key: value for key, value in store.entries(f"{ASKED}{key}")}
     finally:

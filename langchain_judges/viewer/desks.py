@@ -9,20 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from langchain_judges.errors import InputError
-from langchain_judges.report.labelling import (
-    FIRST,
-    SURE,
-    Answer,
-    AnswerFile,
-    LabelFile,
-    Question,
-    Questionnaire,
-    agreements,
-    chosen,
-    doubt_of,
-    is_labelled,
-    mark_of,
-)
+from langchain_judges.report import labelling
+from langchain_judges.report.labelling import Answer, AnswerFile, LabelFile, Questionnaire
 from langchain_judges.rows.checks import kind_of_row
 from langchain_judges.viewer.items import Collection, Row
 
@@ -48,7 +36,7 @@ class LabelDesk:
     @cached_property
     def places(self) -> dict[str, int]:
         """Where each row is, by what tells it."""
-        return {mark_of(row): place for place, row in enumerate(self.found.rows)}
+        return {labelling.mark_of(row): place for place, row in enumerate(self.found.rows)}
 
     def order(self) -> list[int]:
         """Half of the first rows are doubtful; those that people labelled come last."""
@@ -56,20 +44,25 @@ class LabelDesk:
         if all(row.get("doubt") for row in rows):  # written by a run, in its order
             return list(range(len(rows)))
         kinds = [
-            "" if is_labelled(row) else self._doubt(place) for place, row in enumerate(rows)
+            "" if labelling.is_labelled(row) else self._doubt(place)
+            for place, row in enumerate(rows)
         ]
-        first = chosen(kinds, min(FIRST, len(rows)))
+        first = labelling.chosen(kinds, min(labelling.FIRST, len(rows)))
         known = {*first}
         rest = [place for place in range(len(rows)) if place not in known]
-        return first + sorted(rest, key=lambda place: kinds[place] in ("", SURE))
+        return first + sorted(rest, key=lambda place: kinds[place] in ("", labelling.SURE))
 
     def _doubt(self, place: int) -> str:
         verdicts = [run[place] for run in self.found.judges.values() if place in run]
         if len({str(each.answer) for each in verdicts}) > 1:
             return "judges differ"
-        return max((doubt_of(each.verdict) for each in verdicts), key=SURE.__ne__, default=SURE)
+        return max(
+            (labelling.doubt_of(each.verdict) for each in verdicts),
+            key=labelling.SURE.__ne__,
+            default=labelling.SURE,
+        )
 
-    def _asked(self, place: int) -> list[Question]:
+    def _asked(self, place: int) -> list[labelling.Question]:
         return self.asked.of(self.found.rows[place])
 
     def questions(self, place: int) -> list[dict[str, Any]]:
@@ -135,7 +128,7 @@ class LabelDesk:
     def standing(self) -> tuple[list[str], str]:
         """Agreement so far; the next command once enough is labelled."""
         rows = {place: self.found.rows[place] for place in self.touched()}
-        counts = agreements(self.file, rows, self.found.verdicts())
+        counts = labelling.agreements(self.file, rows, self.found.verdicts())
         told = [
             f"{name} agree on {k} of {n}" for name, (k, n) in counts.items() if name == "people"
         ]
@@ -144,7 +137,7 @@ class LabelDesk:
             for name, (k, n) in counts.items()
             if name != "people"
         ]
-        if len(rows) < min(FIRST, len(self.found.rows)):
+        if len(rows) < min(labelling.FIRST, len(self.found.rows)):
             return told, ""
         paths = [
             part
@@ -251,7 +244,7 @@ class ProposalDesk:
 
     def noted(self, place: int, by: str) -> str:
         """What was noted of a proposal."""
-        return self.notes.get(str(self.proposals[place]["id"]), "")
+        return str(self.notes.get(str(self.proposals[place]["id"]), ""))
 
     def open(self, place: int, by: str) -> None:
         """The verdict is what is decided on."""

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from langchain_judges.errors import InputError
+from langchain_judges.errors import InputError, OutputError
 from langchain_judges.report.evidence import TextTable
 from langchain_judges.report.labelling import SURE, UNSURE, doubt_of, mark_of
 from langchain_judges.report.matched_rows import JudgedRow, VerdictRow, join, judges_of
@@ -18,6 +18,7 @@ from langchain_judges.rows.checks import ANNOTATIONS, kind_in, kind_of_result
 from langchain_judges.rows.files import json_in, read_table
 from langchain_judges.rows.lookup import Columns
 from langchain_judges.rows.texts import READ
+from langchain_judges.runs.run_files import requests_of
 from langchain_judges.runs.sources import Records, kind_of_columns, source_of
 from langchain_judges.runs.tables import records_of
 
@@ -83,6 +84,13 @@ class Collection:
         }
         tags |= {name: None for name, is_so in differ.items() if is_so}
         return [tag for tag in tags if tag not in (SURE, "unsure")]
+
+    def requests(self, name: str, each: JudgedRow) -> list[Any]:
+        """The requests and replies that a judge's run kept of a row; none while it goes on."""
+        with suppress(OutputError):
+            if name in self.files:
+                return requests_of(self.files[name], str(each.row.get("key")))
+        return []
 
     def verdicts(self) -> dict[str, dict[int, Row]]:
         """By judge its verdict on each place."""

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -26,7 +25,6 @@ from langchain_judges.report.matched_rows import JudgedRow
 from langchain_judges.rows.checks import kind_of_row
 from langchain_judges.rows.media import kind_of_block, mark_of, media_in
 from langchain_judges.rows.texts import CONVERSATION, steps_of, transcript
-from langchain_judges.runs.run_files import requests_of
 from langchain_judges.viewer.items import Collection, Row
 
 _LONGEST = 50_000
@@ -207,10 +205,7 @@ def verdicts(
     return part(
         "verdict.html",
         judges=[
-            {
-                **_judge(name, each, order if blind else ""),
-                "calls": _requests(found.files.get(name), each),
-            }
+            _judge(name, each, order if blind else "") | {"calls": found.requests(name, each)}
             for name, each in judged.items()
         ],
         tags=found.tags(place, people),
@@ -239,18 +234,13 @@ def _judge(name: str, each: JudgedRow, order: str) -> dict[str, object]:
     }
 
 
-def _requests(results: Path | None, each: JudgedRow) -> list[Any]:
-    return requests_of(results, str(each.row.get("key"))) if results else []
-
-
 def _said(answer: object, order: str) -> str:
     if answer is None:
         return "not judged"
     if order and answer in ("A", "B"):
         return f"{order.index(str(answer)) + 1} is better"
-    return {"A": "A is better", "B": "B is better", "tie": "a tie"}.get(
-        str(answer), str(answer)
-    )
+    words = {"A": "A is better", "B": "B is better", "tie": "a tie"}
+    return words.get(str(answer), str(answer))
 
 
 def _in_places(table: TextTable, order: str) -> TextTable:
