@@ -64,11 +64,12 @@ def _token(word: str) -> dict[str, Any]:
 
 def prompts() -> list[list[Any]]:
     """Return what `relative` asks, rendered: each pair in both orders."""
-    from langchain_judges.methods.direct.prompts import RELATIVE
+    from langchain_judges.methods.direct.options import Relative
 
-    blank = dict.fromkeys(RELATIVE.input_variables, "")
+    prompt = Relative.templates["judge"]
+    blank = dict.fromkeys(prompt.input_variables, "")
     return [
-        RELATIVE.format_messages(
+        prompt.format_messages(
             **{**blank, "request": pair["input"], "response_1": first, "response_2": second}
         )
         for pair in tide_pairs(JUDGMENTS // 2)

@@ -17,6 +17,7 @@ from langchain_judges.asking.ask import chat_prompt
 from langchain_judges.asking.effects import Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.shown import RecallReport, RememberedPair, block, cut_failures
+from langchain_judges.methods import tasks
 from langchain_judges.methods.context import RowSteps
 from langchain_judges.methods.declaration import GraphOptions, JudgeOptions
 from langchain_judges.methods.lookups import Lookup, findings
@@ -97,13 +98,19 @@ one {low}. Of code, lists or open answers, score the share that holds."""
 
 
 @cache
-def paper_prompts(method: str) -> dict[str, ChatPromptTemplate]:
-    """The prompts of a method in its paper's wording, by step, where they are not ours too."""
+def prompts_in(file: str, method: str) -> dict[str, ChatPromptTemplate]:
+    """The prompts of a method in a YAML file, by step.
+
+    Args:
+        file: Below the folder of this module.
+        method: Of which the file may have none.
+    """
 
     def whole(text: str) -> str:
-        return re.sub(r"\[([A-Z_]+)\]", lambda name: str(globals()[name[1]]), text)
+        names = {**vars(tasks), **globals()}
+        return re.sub(r"\[([A-Z_]+)\]", lambda name: str(names[name[1]]), text)
 
-    prompts = written("papers.yaml").get(method, {})
+    prompts = written(file).get(method, {})
     return {step: chat_prompt(*map(whole, own.values())) for step, own in prompts.items()}
 
 
@@ -120,7 +127,7 @@ class Worded(GraphOptions):
     @classmethod
     def texts(cls, wording: Wording) -> Mapping[str, ChatPromptTemplate]:
         """The prompt of each step in a wording."""
-        own = paper_prompts(cls.method) if wording == "paper" else {}
+        own = prompts_in("papers.yaml", cls.method) if wording == "paper" else {}
         return {**cls.templates, **own}
 
     @property

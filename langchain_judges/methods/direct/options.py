@@ -12,14 +12,15 @@ from pydantic import AfterValidator, model_validator
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods import declaration
-from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.few_shot import FewShot, WorkedExample
 from langchain_judges.methods.lookups import LookupOptions
-from langchain_judges.methods.pairs import Worded
+from langchain_judges.methods.pairs import Worded, prompts_in
 from langchain_judges.methods.tasks import ASPECTS, AboutTask, AutoTask
 from langchain_judges.options import Rule, Scale
 from langchain_judges.orders import Order, OrderRule
 from langchain_judges.verdict import Preference
+
+PROMPTS = "direct/prompts.yaml"
 
 # What a reply holds: one of three labels, one of two, or scores for both texts.
 Reads = Literal["label", "forced_label", "scores"]
@@ -155,7 +156,7 @@ class Relative(FewShot, ByCriteria):
     summary = "Zero-shot relative: which is better, or a tie; both orders must agree."
     presets = {"paper": {"wording": "paper"}, "one_order": {"orders": "none"}}
     budgets = (declaration.Budget(2),)
-    templates = {"judge": texts.RELATIVE}
+    templates = prompts_in(PROMPTS, "relative")
     reads = "label"
 
     orders: OrderRule = "strict"
@@ -201,7 +202,7 @@ class Absolute(ScoresBoth, ByCriteria):
     summary = "Zero-shot absolute: two scores in one call; both orders must agree."
     presets = {**SCORES_FIRST, "five_points": {"scale": (1, 5)}}
     budgets = (declaration.Budget(2),)
-    templates = {"judge": texts.ABSOLUTE}
+    templates = prompts_in(PROMPTS, "absolute")
 
     scale: Scale = (1, 10)
     orders: OrderRule = "strict"
@@ -246,7 +247,7 @@ class Direct(AboutATask):
         "both_orders": {"orders": "strict"},
     }
     budgets = (declaration.Budget(1),)
-    templates = {"judge": texts.DIRECT}
+    templates = prompts_in(PROMPTS, "direct")
 
     aspects: Annotated[
         Sequence[str] | None, AfterValidator(_distinct), Rule("a list of distinct names")
@@ -283,7 +284,7 @@ class ChainOfThought(FewShot, AboutATask):
     summary = "Chain of thought: one call that reasons first, then A or B."
     presets = SHOWN
     budgets = (declaration.Budget(1),)
-    templates = {"judge": texts.COT}
+    templates = prompts_in(PROMPTS, "cot")
 
     orders: OrderRule = "none"
 
@@ -315,7 +316,7 @@ class LLMScore(Baseline):
     summary = "DRPE's judge without roles: one choice, weighed by its token confidence."
     presets = {"paper": {"wording": "paper"}, "both_orders": {"orders": "strict"}}
     budgets = (declaration.Budget(1),)
-    templates = {"judge": texts.LLM_SCORE}
+    templates = prompts_in(PROMPTS, "llm_score")
     results = ("ballots", "llm_score")
     noun = "passage"
     weighs_choice = True
@@ -357,7 +358,7 @@ class PlanSolve(ScoresBoth):
     presets = {**SCORES_FIRST, "ten_points": {"scale": (1, 10)}}
     budgets = (declaration.Budget(3),)
     result_tables = {"ballots": "Answers", "subscores": "Scores by criterion"}
-    templates = {"plan": texts.PLAN, "judge": texts.SOLVE}
+    templates = prompts_in(PROMPTS, "plan_solve")
     results = ("ballots", "criteria", "subscores")
 
     max_criteria: Annotated[int, Ge(1)] = 5
@@ -401,7 +402,7 @@ class SelfConsistency(FewShot, AboutATask):
     presets = SHOWN
     few = {"samples": 3}
     budgets = (declaration.Budget(0, 1, "samples"),)
-    templates = {"judge": texts.COT}
+    templates = prompts_in(PROMPTS, "cot")
 
     prompt: Literal["cot", "relative"] = "cot"
     samples: Annotated[int, Ge(1)] | None = None
@@ -464,6 +465,6 @@ class RelativeSelfConsistency(SelfConsistency):
     method = "relative_sc"
     summary = "Self-consistency of BSM's paper: five relative verdicts in each order."
     budgets = (declaration.Budget(0, 2, "samples"),)
-    templates = {"judge": texts.RELATIVE}
+    templates = prompts_in(PROMPTS, "relative")
 
     prompt: Literal["cot", "relative"] = "relative"
