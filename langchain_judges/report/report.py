@@ -462,6 +462,7 @@ def trust(  # noqa: PLR0913 - options
         report.absent = len(table) - len({row.place for row in joined.rows})
     divided = sum(row.is_divided for row in joined.rows)
     said = f"Rows on which people differ, without a majority: {divided:,}." if divided else ""
+    said += " Each of their answers counts in part." if divided else ""
     report.left_out = " ".join(filter(None, (joined.left_out, said)))
     report.provenance = _provenance(joined.rows[0])
     if baseline is not None:
