@@ -305,13 +305,21 @@ def test_code_is_found_before_it_is_judged():
 PLUGIN = """
 import pytest
 from langchain_judges.compat.openevals import create_llm_as_judge
+from langchain_judges import as_comparative_evaluator, as_evaluator, create_rubric_judge
+from langchain_judges.integrations import trajectory_evaluator
 from langchain_judges.testing import FakeChatModel
+from tests.judges import bsm
 
 @pytest.mark.langsmith
 def test_it():
     judge = FakeChatModel(replies=[{"reasoning": "fine", "score": True}])
     good = create_llm_as_judge(prompt="{outputs}", judge=judge, feedback_key="good")
     assert good(outputs="x")["score"]
+    model = FakeChatModel(replies=[{"explanation": "well", "label": "1"}])
+    own = as_evaluator(create_rubric_judge(model, rubric="Is it kind?"), key="own")
+    assert own(outputs="x")["score"] == 1
+    assert as_comparative_evaluator(bsm(), key="better")(inputs="?", outputs=["good", "x"])
+    assert trajectory_evaluator()(outputs=["a"], reference_outputs=["a"])["score"] == 1
 """
 
 
@@ -334,3 +342,6 @@ def test_a_test_of_langsmiths_plugin_logs_the_feedback(tmp_path):
         server.read()
     logged = {each["key"]: (each["score"], each.get("comment")) for each in server.feedback}
     assert logged["good"] == (1, "fine")
+    assert logged["own"] == (1, "well")
+    assert logged["trajectory_match"][0] == 1
+    assert logged["better"][0] > 0.5

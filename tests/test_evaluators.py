@@ -53,6 +53,90 @@ def test_it_returns_the_five_keys_of_openevals():
     assert result["source_run_id"] is None
 
 
+FIVE: dict[str, Any] = {"rubric": "Is it kind?", "labels": [1, 2, 3, 4, 5]}
+
+
+def three(model_replies=3):
+    reply = {"explanation": "So so.", "label": "3"}
+    return rubric_judge(model=FakeChatModel(replies=[reply] * model_replies), **FIVE)
+
+
+@for_each(
+    "scale, score, low, high", [("unit", 0.5, 0, 1), ("share", 0.6, 0.2, 1), ("raw", 3, 1, 5)]
+)
+def test_a_score_is_given_on_the_scale_that_is_asked_for_and_says_so(scale, score, low, high):
+    evaluator = as_evaluator(three(), scale=scale)
+    called, run = evaluator(outputs="Hm."), evaluator.evaluate_run(a_run({"answer": "Hm."}))
+    said = {"scale": scale, "direction": f"{high} is good"}
+    assert called["score"] == cast("Any", run).score == pytest.approx(score)
+    assert called["metadata"].items() >= said.items()
+    assert cast("Any", run).evaluator_info.items() >= said.items()
+    drawn = {"type": "continuous", "min": low, "max": high}
+    assert cast("Any", run).feedback_config == drawn
+
+
+@for_each("options", [{}, {"rubric": "Is it kind?", "labels": ["rude", "kind"]}])
+def test_a_scale_needs_numbers_as_labels(options):
+    judge = rubric_judge(**options) if options else bsm()
+    with pytest.raises(OptionError, match="labels are numbers"):
+        as_evaluator(judge, scale="raw")
+
+
+def test_a_run_and_its_example_may_be_given_as_they_are_or_as_data():
+    evaluator = as_evaluator(bsm())
+    run, example = a_run(GOOD), an_example()
+    for both in ((run, example), (run.model_dump(), example.model_dump()), (vars(run), None)):
+        result = evaluator(*both)
+        assert (result["score"] == 0.75) == (both[1] is not None), result
+
+
+async def test_a_result_may_be_awaited():
+    later = await as_evaluator(bsm())(inputs="w", outputs="good", reference_outputs="x")
+    compare: Any = as_comparative_evaluator(bsm())
+    found = await compare(inputs="w", outputs=["good", "x"])
+    assert (later["key"], found["key"]) == ("bsm", "preference")
+
+
+def test_several_criteria_have_a_total_and_are_a_list_for_langsmith():
+    model = FakeChatModel(replies=highest)
+    result = as_evaluator(rubric_judge(model=model, rubric=["Tone", "Depth"]))(outputs="x y")
+    assert result["score"] == 1
+    assert [each["key"] for each in result["results"]] == ["rubric", "Tone", "Depth"]
+
+
+def test_further_fields_are_those_of_the_row_or_are_refused():
+    model = FakeChatModel(replies=highest)
+    evaluator = as_evaluator(rubric_judge(model=model, rubric="correctness"))
+    assert evaluator(inputs="2+2?", outputs="4", expected="Four.", rubric="Is it so?")["score"]
+    assert "Is it so?" in model.prompts[0]
+    with pytest.raises(OptionError, match="`plan` is shown to nobody"):
+        evaluator(outputs="4", plan="Count.")
+
+
+def test_attachments_of_a_call_are_sent_with_its_task():
+    model = FakeChatModel(replies=highest)
+    evaluator = as_evaluator(rubric_judge(model=model, rubric="Is it good?"))
+    evaluator(outputs="a cat", attachments={"mime_type": "image/png", "data": "aGk="})
+    content: Any = model.messages[0][-1].content
+    assert [block["base64"] for block in content if block["type"] == "image"] == ["aGk="]
+
+
+def test_sources_may_come_without_a_task():
+    model = FakeChatModel(replies=highest)
+    evaluator = as_evaluator(rubric_judge(model=model, rubric="groundedness"))
+    assert evaluator(outputs="It rained.", context="It rained in Oslo.")["score"] == 1
+
+
+def test_runs_are_compared_as_data_or_by_their_outputs():
+    compare: Any = as_comparative_evaluator(bsm())
+    runs, example = [a_run(GOOD), a_run(BAD)], an_example(None)
+    objects = compare(runs, example)
+    assert compare([run.model_dump() for run in runs], example.model_dump()) == objects
+    texts = compare(inputs=QUESTION, outputs=[GOOD, BAD])
+    assert texts["scores"] == [*objects["scores"].values()] == [0.75, 0.25]
+    assert len(texts["comment"]) == 2
+
+
 def test_sync_works_twice_after_async_in_one_process(serve):
     server = serve()
     judge = create_bsm_judge(chat(server), criteria=["Depth"])
@@ -334,8 +418,7 @@ def test_each_evaluator_of_openevals_has_one_here_that_takes_its_input():
         rubric = CALLED_HERE.get(name, name.lower())
         judge = rubric_judge(model=FakeChatModel(replies=highest), rubric=rubric)
         feedback: Any = as_evaluator(judge)(**fields)
-        total = feedback[0] if isinstance(feedback, list) else feedback
-        assert total["score"] == 1, (name, total["comment"])
+        assert feedback["score"] == 1, (name, feedback["comment"])
         assert f"`{rubric}`" in page, rubric
         # A prompt that is carried over whole is refused, with the way to say it.
         with pytest.raises(OptionError, match="Say only what is judged"):
@@ -392,6 +475,7 @@ def test_trajectories_of_agentevals_have_its_scores(order, options, made, wanted
 def test_arguments_in_common_are_matched_wherever_a_matching_exists():
     city, day = ("w", {"city": "SF"}), ("w", {"city": "SF", "day": 2})
     evaluator = trajectory_evaluator("any", arguments="subset")
+    assert evaluator(inputs="?", outputs=went([city]), reference_outputs=went([day]))["score"]
     # The first call fits both: taken in order (as agentevals does) the second is left over.
     assert (
         evaluator(outputs=went([city, day]), reference_outputs=went([day, city]))["score"] == 1

@@ -14,7 +14,7 @@ from langchain_judges import (
     load_judge,
 )
 from langchain_judges.errors import InputError, OptionError, RepeatedFailureError
-from langchain_judges.integrations.evaluators import SCORES
+from langchain_judges.integrations.feedback import Span
 from langchain_judges.methods.rubric import Criterion
 from langchain_judges.methods.rubric.criteria import ready_names, ready_rubrics
 from langchain_judges.methods.rubric.replies import parse_label
@@ -171,7 +171,7 @@ def test_the_score_is_the_mean_of_the_labels_by_their_probability():
 def test_an_evaluator_gives_feedback_for_the_total_and_for_each_criterion():
     evaluator = as_evaluator(create_rubric_judge(says(0, 5), rubric=TWO))
     feedback: Any = evaluator(inputs=ITEM["input"], outputs=ITEM["output"])
-    assert [(each["key"], each["score"]) for each in feedback] == [
+    assert [(each["key"], each["score"]) for each in feedback["results"]] == [
         ("rubric", 0.25),
         ("Tone", 0),
         ("Length", 1),
@@ -181,7 +181,7 @@ def test_an_evaluator_gives_feedback_for_the_total_and_for_each_criterion():
     assert [each.key for each in results] == evaluator.feedback_keys
     assert [each.comment for each in results[1:]] == ["reason 1", "reason 2"]
     assert [each.value for each in results] == [None, 0, 5]
-    assert {str(each.feedback_config) for each in results} == {str(SCORES)}
+    assert {str(each.feedback_config) for each in results} == {str(Span().config)}
 
 
 def test_a_rows_own_rubric_is_judged_by_in_a_run_too():
@@ -399,7 +399,7 @@ def test_what_a_rubric_is_about_is_asked_for_and_no_call_is_paid(options, told):
     judge = create_rubric_judge(model, **options)
     assert lacked(judge, ITEM) == told
     feedback: Any = as_evaluator(judge)(inputs=ITEM["input"], outputs=ITEM["output"])
-    total = feedback[0] if isinstance(feedback, list) else feedback
+    total = feedback
     assert total["score"] is None
     assert told.partition(";")[0][-20:].partition(" (")[0] in total["comment"]
     rows = [{**ITEM, "id": str(n)} for n in range(12)]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, ParamSpec, Protocol
 
-from langsmith import testing, trace
+from langsmith import trace
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.effects import run
+from langchain_judges.integrations.feedback import logged_in_test
 
 P = ParamSpec("P")
 
@@ -70,18 +71,12 @@ def recorded(name: str, inputs: Mapping[str, Any]) -> Iterator[Record]:
         name: What the evaluation is called in traces.
         inputs: What it was given.
     """
-    with ExitStack() as stack:
-        is_test = True
-        try:
-            stack.enter_context(testing.trace_feedback(name=name))
-        except ValueError:  # the plugin's way to say that this is none of its tests
-            is_test = False
-        run_tree = stack.enter_context(trace(name, inputs=dict(inputs)))
+    with logged_in_test(name) as log, trace(name, inputs=dict(inputs)) as run_tree:
 
         def record(result: Any, key: str | None = None) -> Any:
             run_tree.end(outputs=result if isinstance(result, dict) else {"output": result})
-            if is_test and key is not None:
-                testing.log_feedback(key=key, score=result["score"], comment=result["comment"])
+            if key is not None:
+                log(result)
             return result
 
         yield record

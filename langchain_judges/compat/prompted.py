@@ -29,6 +29,7 @@ from langchain_judges.asking.adapter import ModelAdapter
 from langchain_judges.asking.ask import Question, ask
 from langchain_judges.asking.reading import Parse
 from langchain_judges.errors import NotJudgedError, OptionError
+from langchain_judges.integrations.framework_cases import attachment_blocks
 from langchain_judges.methods.pairs import MATERIAL_RULE
 from langchain_judges.rows.fences import fence
 
@@ -126,7 +127,7 @@ class OwnPromptJudge:
         texts = {k: as_text(v) if k in _TEXTS else v for k, v in given.items()}
         messages: list[BaseMessage]
         if isinstance(self.prompt, str):
-            blocks = _attachment_blocks(values.get("attachments"))
+            blocks = attachment_blocks(values.get("attachments"))
             messages = [HumanMessage(_filled(self.prompt, texts, blocks))]
         elif isinstance(self.prompt, Runnable):
             fenced = {k: _fenced(k, v) if isinstance(v, str) else v for k, v in texts.items()}
@@ -223,38 +224,6 @@ def _filled(
     ends = [_Fencing().vformat(part, (), texts) for part in (before, after)]
     text = [{"type": "text", "text": part} for part in ends]
     return [part for part in [text[0], *blocks, text[1]] if part.get("text") != ""]
-
-
-_KINDS = {"image": "image", "audio": "audio", "application/pdf": "file"}
-
-
-def _attachment_blocks(attachments: Any) -> list[dict[str, Any]]:
-    """Return attachments as LangChain's content blocks: one, or a list.
-
-    Raises:
-        OptionError: One is no image's address, `{"mime_type", "data"}` or content block.
-    """
-    several = attachments if isinstance(attachments, list) else [attachments]
-    return [_block(each) for each in several if each is not None]
-
-
-def _block(attachment: Any) -> dict[str, Any]:
-    if isinstance(attachment, str):
-        return {"type": "image", "url": attachment}
-    given = dict(attachment) if isinstance(attachment, Mapping) else {}
-    mime, data = str(given.get("mime_type") or "").strip().lower(), given.get("data")
-    kind = _KINDS.get(mime) or _KINDS.get(mime.partition("/")[0])
-    if "type" in given and not (mime and data):
-        return dict(HumanMessage([given]).content_blocks[0])
-    if kind is None or not data:
-        raise OptionError(
-            "an attachment is an address, a content block, or `{'mime_type', 'data'}` of an "
-            f"image, audio or a PDF file, got {str(attachment)[:80]}"
-        )
-    inner = str(data).partition(",")[2] if str(data).startswith("data:") else data
-    content = {"url": data} if str(data).startswith("http") else {"base64": inner}
-    name = {"filename": given["name"]} if "name" in given else {}
-    return {"type": kind, "mime_type": mime, **content, **name}
 
 
 def _with_examples(

@@ -1,7 +1,8 @@
 """A judge as an evaluator: of LangSmith's rows and experiments, and for direct calls.
 
 `as_evaluator` returns an object that LangSmith accepts as a `RunEvaluator` and that can be
-called like openevals' evaluators. A row that could not be judged gives feedback without a
+called like openevals' evaluators or LangSmith's, and awaited. In a test of LangSmith's pytest
+plugin a call logs its feedback. A row that could not be judged gives feedback without a
 score, whose comment says why; it is never 0 and never missing. `as_comparative_evaluator` is
 for `evaluate_comparative`. Each summary evaluator gives a rate with its 95% interval (Wilson
 1927); its comment says which rows it counts.
@@ -13,6 +14,7 @@ import uuid
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
+from functools import partial
 from itertools import combinations
 from threading import Lock
 from types import SimpleNamespace
@@ -24,10 +26,16 @@ from langsmith.evaluation import EvaluationResult, EvaluationResults, RunEvaluat
 from langsmith.run_helpers import get_tracing_context
 from langsmith.schemas import Example, Run
 from langsmith.utils import LangSmithError
-from typing_extensions import TypedDict
 
 from langchain_judges.asking.effects import run
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.integrations.feedback import (
+    Feedback,
+    ScoreScale,
+    Span,
+    logged_in_test,
+    spans_of,
+)
 from langchain_judges.integrations.framework_cases import (
     CaseReader,
     CaseVerdict,
@@ -40,29 +48,17 @@ from langchain_judges.integrations.framework_cases import (
     outcome_of,
     scores_of,
 )
-from langchain_judges.methods.describe import fingerprint_of, kind_of
+from langchain_judges.methods.describe import kind_of, fingerprint_of, unwrapped
 from langchain_judges.options import Rule, check_value
 from langchain_judges.rows.fields import expected_in
 from langchain_judges.rows.lookup import TextSource, check_sources, check_words
 from langchain_judges.runs.run_state import ALIKE, Judge, all_lack
-from langchain_judges.verdict import comment_of, decision, reason_of, score_of
+from langchain_judges.verdict import Item, Pair, comment_of, decision, reason_of, score_of
 
 # How many verdicts an evaluator keeps for the summary of an experiment.
 _MAX_VERDICTS = 100_000
 
 
-class Feedback(TypedDict):
-    """Result of calling an evaluator: openevals' five keys."""
-
-    key: str
-    score: float | None
-    comment: str | None
-    metadata: dict[str, object] | None
-    source_run_id: str | None
-
-
-# How LangSmith is told to draw every score of this package.
-SCORES: dict[str, object] = {"type": "continuous", "min": 0, "max": 1}
 # Makes a row of a run and its example.
 Prepare = Annotated[
     Callable[[Any, Any], Mapping[str, object]] | None,
@@ -85,6 +81,7 @@ def as_evaluator(  # noqa: PLR0913 - where each field stands
     context: TextSource = None,
     rubric: TextSource = None,
     prepare: Prepare = None,
+    scale: ScoreScale = "unit",
 ) -> JudgeEvaluator:
     """Make a judge an evaluator for LangSmith, which can also be called like openevals'.
 
@@ -116,13 +113,18 @@ def as_evaluator(  # noqa: PLR0913 - where each field stands
             the reference outputs.
         prepare: Makes the row that is judged, of the run and the example, in place of all
             that: `lambda run, example: {"input": …, "output": …}`.
+        scale: How a score is given where labels are numbers: 3 of 1 to 5 as 0.5 (`"unit"`),
+            0.6 (`"share"`) or 3 (`"raw"`); the feedback's metadata say which, and which end is
+            good.
 
     Returns:
         An evaluator for `Client.evaluate` and `aevaluate`; a judge with several criteria
         gives a list, with one feedback for the total and one for each criterion, under its
-        name. Called with `inputs`, `outputs`, `reference_outputs` and `context` it returns
-        `{"key", "score", "comment", "metadata", "source_run_id"}`; `acall` is the same for an
-        event loop.
+        name. Called with `inputs`, `outputs`, `reference_outputs`, `context`, `attachments` and
+        whatever else a prompt or a row has, or with a run and its example, as objects or as
+        data, it returns `{"key", "score", "comment", "metadata", "source_run_id"}`, of several
+        criteria that of the total, with all of them under `results`. The result may be awaited;
+        `acall` does not keep an event loop waiting.
 
     Raises:
         OptionError: `judge` takes neither a pair nor an item, or an option is not allowed.
@@ -130,31 +132,40 @@ def as_evaluator(  # noqa: PLR0913 - where each field stands
     check_words(key=key)
     check_value("prepare", prepare, Prepare)
     places = TextSources(input, output, reference, context, rubric)
-    return JudgeEvaluator(judge, key, CaseReader(judge, places), prepare)
+    return JudgeEvaluator(judge, key, CaseReader(judge, places), prepare, scale)
 
 
 # What a run has beside its own fields, where it is JSON.
 _RUN_FIELDS = ("error", "child_runs", "outputs", "inputs", "run_type")
 
 
-def _as_object(value: Any, fields: Sequence[str]) -> Any:
-    """Return a run or an example, also where LangSmith gives it as JSON."""
-    if not isinstance(value, Mapping):
-        return value
-    return SimpleNamespace(**{**dict.fromkeys((*fields, "id", "inputs", "outputs")), **value})
+def _objects(run: Any, example: Any) -> tuple[Any, Any]:
+    """Return a run and its example, also where LangSmith gives them as JSON."""
+    blank = dict.fromkeys((*_RUN_FIELDS, "id", "session_id"))
+    run, example = (
+        SimpleNamespace(**{**blank, **each}) if isinstance(each, Mapping) else each
+        for each in (run, example)
+    )
+    return run, example
 
 
 class JudgeEvaluator(RunEvaluator):
     """A judge as an evaluator of LangSmith or openevals; create it with `as_evaluator`."""
 
     def __init__(
-        self, judge: Judge, key: str | None, reader: CaseReader, prepare: Prepare = None
+        self,
+        judge: Judge,
+        key: str | None,
+        reader: CaseReader,
+        prepare: Prepare = None,
+        scale: ScoreScale = "unit",
     ) -> None:
         """Create the evaluator, without a call to a model."""
         self._prepare = prepare
         self.judge = judge
         self.marks = fingerprint_of(judge)
         self.key = key or feedback_key(judge)
+        self._spans = spans_of(judge, self.key, scale)
         self._reader = reader
         self._verdicts: OrderedDict[str, dict[str, object]] = OrderedDict()
         self._lock = Lock()
@@ -184,83 +195,116 @@ class JudgeEvaluator(RunEvaluator):
         """Judge a run's output, asynchronously."""
         return await self._evaluate(run, example, evaluator_run_id)
 
-    def __call__(
-        self,
-        *,
-        inputs: object = None,
-        outputs: object,
-        reference_outputs: object = None,
-        context: object = None,
-    ) -> Feedback | list[Feedback]:
-        """Judge outputs, called like openevals' evaluators."""
-        row = EvaluatedRow(inputs, outputs, reference_outputs, context, True)
-        return _run(self._call(row))
+    def __call__(self, run: Any = None, example: Any = None, **fields: Any) -> Feedback:
+        """Judge as `acall` does, before it returns; the result may be awaited."""
+        return _run(self.acall(run, example, **fields))
 
-    async def acall(
+    async def acall(  # noqa: PLR0913 - both forms of a call
         self,
+        run: Any = None,
+        example: Any = None,
         *,
         inputs: object = None,
-        outputs: object,
+        outputs: object = None,
         reference_outputs: object = None,
         context: object = None,
-    ) -> Feedback | list[Feedback]:
-        """Judge outputs asynchronously."""
-        row = EvaluatedRow(inputs, outputs, reference_outputs, context, True)
-        return await self._call(row)
+        attachments: Any = None,
+        **variables: object,
+    ) -> Feedback:
+        """Judge outputs, or a run and its example.
+
+        Args:
+            run: A run, also as LangSmith gives it as data, in place of what follows.
+            example: Its example.
+            inputs: What was asked; None if the outputs begin with it.
+            outputs: What is judged.
+            reference_outputs: What it is compared with.
+            context: What it is checked against.
+            attachments: An image's address, `{"mime_type", "data"}`, a content block, a list of
+                these, or files by name.
+            **variables: Further fields of the row, such as those that an own prompt names.
+
+        Raises:
+            OptionError: A variable is no field of a row, and no prompt of the judge names it.
+        """
+        self._check_variables(variables)
+        row = EvaluatedRow(inputs, outputs, reference_outputs, context, True, attachments)
+
+        def case() -> dict[str, object]:
+            if run is None:
+                return {**self._reader.case(row), **variables}
+            return self._case(*_objects(run, example))
+
+        with logged_in_test(self.key) as log:
+            run_id = uuid.uuid4()
+            outcome, ran = await self._judge(case, run_id, {})
+            traced = ran and utils.tracing_is_enabled() is True
+            feedback = self._feedback(outcome, str(run_id) if traced else None)
+            log(feedback)
+        return feedback
+
+    def _check_variables(self, variables: Mapping[str, object]) -> None:
+        prompts = getattr(unwrapped(self.judge), "prompts", {})
+        known = {name for prompt in prompts.values() for name in prompt.input_variables}
+        known |= {*Item.__annotations__, *Pair.__annotations__}
+        if unknown := [name for name in variables if name not in known]:
+            name = unknown[0]
+            raise OptionError(f"`{name}` is shown to nobody: no prompt of the judge has it")
+
+    def _feedback(self, outcome: JudgmentResult, source: str | None) -> Feedback:
+        several = []
+        for each in scores_of(outcome, self.key):
+            span = self._spans.get(each.key, Span())
+            also = each.extra or {"label": each.answer}
+            feedback = Feedback(key=each.key, score=span.score(each.score))
+            feedback |= {"comment": each.comment, "source_run_id": source}
+            feedback["metadata"] = {**self.marks, **span.said, **also}
+            several.append(feedback)
+        return Feedback(several[0], results=several) if len(several) > 1 else several[0]
 
     def verdict_on(self, run_id: object) -> Mapping[str, object] | None:
         """Return what a summary needs of the verdict on a run; None if there is none."""
         return self._verdicts.get(str(run_id))
 
-    async def _call(self, row: EvaluatedRow) -> Feedback | list[Feedback]:
-        run_id = uuid.uuid4()
-        outcome, ran = await self._judge(lambda: self._reader.case(row), run_id, {})
-        source = str(run_id) if ran and utils.tracing_is_enabled() is True else None
-        feedback: list[Feedback] = [
-            {
-                "key": each.key,
-                "score": each.score,
-                "comment": each.comment,
-                "metadata": {**self.marks, **(each.extra or {"label": each.answer})},
-                "source_run_id": source,
-            }
-            for each in scores_of(outcome, self.key)
-        ]
-        return feedback if len(feedback) > 1 else feedback[0]
-
     async def _evaluate(
         self, run: Run, example: Example | None, run_id: uuid.UUID | None
     ) -> EvaluationResult | EvaluationResults:
-        run, example = _as_object(run, _RUN_FIELDS), _as_object(example, ())
+        run, example = _objects(run, example)
         self._check_keys(run)
-        inputs = example.inputs if example else run.inputs
-        reference = example.outputs if example else None
-        attached = getattr(example, "attachments", None) or {}
         metadata = {"target_run_id": str(run.id)}
-
-        def case() -> dict[str, object]:
-            if self._prepare:
-                return self._prepared(run, example)
-            row = EvaluatedRow(inputs, self._reader.outputs(run), reference)
-            return self._reader.case(row._replace(attachments=attached))
-
-        outcome, ran = await self._judge(case, run_id or uuid.uuid4(), metadata)
+        read = partial(self._case, run, example)
+        outcome, ran = await self._judge(read, run_id or uuid.uuid4(), metadata)
         self._remember(run.id, outcome["verdict"])
         self._check_lacking(outcome["verdict"])
         results = [
             EvaluationResult(
                 key=each.key,
-                score=each.score,
+                score=span.score(each.score),
                 value=each.value,
                 comment=each.comment,
-                evaluator_info=self.marks,
-                feedback_config=SCORES,
+                evaluator_info={**self.marks, **span.said},
+                feedback_config=span.config,
                 extra=each.extra,
                 source_run_id=run_id if ran else None,
             )
             for each in scores_of(outcome, self.key)
+            for span in [self._spans.get(each.key, Span())]
         ]
         return {"results": results} if len(results) > 1 else results[0]
+
+    def _case(self, run: Any, example: Any) -> dict[str, object]:
+        """Return what is judged of a run and its example.
+
+        Raises:
+            InputError: A text cannot be found.
+        """
+        if self._prepare:
+            return self._prepared(run, example)
+        inputs = example.inputs if example else run.inputs
+        reference = example.outputs if example else None
+        row = EvaluatedRow(inputs, self._reader.outputs(run), reference)
+        attached = getattr(example, "attachments", None)
+        return self._reader.case(row._replace(attachments=attached))
 
     def _prepared(self, run: object, example: object) -> dict[str, object]:
         """Return the row that the caller makes of a run and its example.
@@ -347,7 +391,7 @@ def as_comparative_evaluator(
     output: TextSource = None,
     reference: TextSource = None,
     context: TextSource = None,
-) -> Callable[[Sequence[Run], Example | None], dict[str, Any]]:
+) -> Callable[..., Feedback]:
     """Make a judge an evaluator for `langsmith.evaluation.evaluate_comparative`.
 
     A judge of pairs compares all pairs of runs of one example; a run's score is the mean of
@@ -363,9 +407,11 @@ def as_comparative_evaluator(
         context: Where the source is in the inputs, as in `as_evaluator`.
 
     Returns:
-        A function of the runs and the example to `{"key", "scores", "comment"}`; scores are
-        by run id, comments by its text, as LangSmith reads them. A run that could not be
-        judged has the score None and the reason as its comment.
+        A function of the runs and the example, as objects or as data, to
+        `{"key", "scores", "comment"}`; scores are by run id, comments by its text, as LangSmith
+        reads them. Called with `inputs`, `outputs` (a list) and `reference_outputs`, scores and
+        comments are lists. What could not be judged has the score None and the reason as its
+        comment.
 
     Raises:
         OptionError: `judge` takes no pairs, or an option is not allowed.
@@ -378,7 +424,26 @@ def as_comparative_evaluator(
     reader = CaseReader(judge, TextSources(input, output, reference, context))
     names: dict[object, str] = {}
 
-    def compare(runs: Sequence[Run], example: Example | None) -> dict[str, Any]:
+    def compare(
+        runs: Sequence[Any] | None = None,
+        example: Any = None,
+        *,
+        inputs: object = None,
+        outputs: Sequence[object] = (),
+        reference_outputs: object = None,
+    ) -> Feedback:
+        if runs is not None:
+            return compared(runs, example)
+        texts = [{"id": str(n), "outputs": each} for n, each in enumerate(outputs)]
+        with logged_in_test(key) as log:
+            found = compared(texts, {"inputs": inputs, "outputs": reference_outputs})
+            lists = {name: [*found[name].values()] for name in ("scores", "comment")}
+            log({"key": key, "score": lists["scores"][0], "comment": lists["comment"][0]})
+        return Feedback(found, **lists)
+
+    def compared(runs: Sequence[Any], example: Any) -> Feedback:
+        runs = [_objects(each, None)[0] for each in runs]
+        _, example = _objects(None, example)
         inputs = example.inputs if example else runs[0].inputs
         reference_outputs = example.outputs if example else None
         scores: dict[UUID, list[float]] = {each.id: [] for each in runs}
@@ -393,11 +458,11 @@ def as_comparative_evaluator(
                 comments[str(side.id)].append(who + comment_of(verdict))
                 if (score := score_of(verdict)) is not None:
                     scores[side.id].append(score if own == "A" else 1 - score)
-        return {
-            "key": key,
-            "scores": {k: sum(v) / len(v) if v else None for k, v in scores.items()},
-            "comment": {k: "\n".join(v) for k, v in comments.items()},
-        }
+        return Feedback(
+            key=key,
+            scores={k: sum(v) / len(v) if v else None for k, v in scores.items()},
+            comment={k: "\n".join(v) for k, v in comments.items()},
+        )
 
     compare.__name__ = key
     return compare

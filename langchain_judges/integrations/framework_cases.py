@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, Unpack, cast
 
+from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.effects import Effect
 from langchain_judges.asking.reading import Problem
-from langchain_judges.errors import InputError, JudgeError, LackingError
-from langchain_judges.methods.describe import fingerprint_of, kind_of, unwrapped
+from langchain_judges.errors import InputError, JudgeError, LackingError, OptionError
+from langchain_judges.methods.describe import kind_of, fingerprint_of, unwrapped
 from langchain_judges.methods.rubric.criteria import ready_names
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.replies import CriterionScore
@@ -131,7 +132,7 @@ class EvaluatedRow(NamedTuple):
 
     Attributes:
         called: Whether the reference comes from a caller, and not from a data set.
-        attachments: Files of the example, by name, as LangSmith has them.
+        attachments: Files of the example by name, as LangSmith has them, or as openevals does.
     """
 
     inputs: object
@@ -139,9 +140,11 @@ class EvaluatedRow(NamedTuple):
     reference: object = None
     context: object = None
     called: bool = False
-    attachments: Mapping[str, Any] = {}
+    attachments: Any = None
 
 
+# The task of a text that is judged without any.
+NO_TASK = "(no task)"
 # Where the criteria of one row stand beside, or in place of, its reference.
 _CRITERIA = ("assertions", "criteria", "rubric")
 
@@ -186,7 +189,8 @@ class CaseReader:
         """
         # Without inputs the task is what stands at the beginning of the work.
         asked = asked_in(row.outputs, self.places.output) if row.inputs is None else None
-        said = asked or task_in(row.inputs, self.places.input)
+        none = NO_TASK if row.inputs is None and row.called and self.kind == "item" else None
+        said = asked or none or task_in(row.inputs, self.places.input)
         task = with_attachments(said, row.attachments)
         text = None if self._judges_source else self._work(row.outputs, task)
         given = context_in(row.context) is not None
@@ -293,25 +297,62 @@ def _found(place: TextSource, values: Sequence[object]) -> object:
     return find(values[1], "rubric", place)
 
 
-def with_attachments(task: Text, attachments: Mapping[str, Any]) -> Text:
-    """Return a task with the files of its example, each behind its name."""
+def with_attachments(task: Text, attachments: Any) -> Text:
+    """Return a task with the files of its example, each that has a name behind it."""
     blocks: list[dict[str, Any]] = []
-    for name, file in attachments.items():
+    is_named = isinstance(attachments, Mapping) and all(
+        isinstance(each, Mapping) and "reader" in each for each in attachments.values()
+    )
+    for name, file in attachments.items() if attachments and is_named else ():
         data, mime = file["reader"].read(), str(file.get("mime_type") or "")
         file["reader"].seek(0)  # the next evaluator reads it too
-        kind = mime.partition("/")[0]
         blocks.append({"type": "text", "text": f"Attached, {name}:"})
-        if kind == "text":
+        if mime.startswith("text/"):
             blocks.append({"type": "text", "text": data.decode("utf-8", "replace")})
         else:
+            kind = mime.partition("/")[0]
             kind = kind if kind in ("image", "audio", "video") else "file"
             content = base64.b64encode(data).decode()
             blocks.append({"type": kind, "base64": content, "mime_type": mime})
+    if not is_named:
+        blocks = attachment_blocks(attachments)
     if not blocks:
         return task
     if isinstance(task, str):
         return [{"role": "user", "content": [{"type": "text", "text": task}, *blocks]}]
     return [*task, {"role": "user", "content": blocks}]
+
+
+_KINDS = {"image": "image", "audio": "audio", "application/pdf": "file"}
+
+
+def attachment_blocks(attachments: Any) -> list[dict[str, Any]]:
+    """Return attachments as openevals takes them, one or a list, as content blocks.
+
+    Raises:
+        OptionError: One is no image's address, `{"mime_type", "data"}` or content block.
+    """
+    several = attachments if isinstance(attachments, list) else [attachments]
+    return [_block(each) for each in several if each is not None]
+
+
+def _block(attachment: Any) -> dict[str, Any]:
+    if isinstance(attachment, str):
+        return {"type": "image", "url": attachment}
+    given = dict(attachment) if isinstance(attachment, Mapping) else {}
+    mime, data = str(given.get("mime_type") or "").strip().lower(), given.get("data")
+    kind = _KINDS.get(mime) or _KINDS.get(mime.partition("/")[0])
+    if "type" in given and not (mime and data):
+        return dict(HumanMessage([given]).content_blocks[0])
+    if kind is None or not data:
+        raise OptionError(
+            "an attachment is an address, a content block, or `{'mime_type', 'data'}` of an "
+            f"image, audio or a PDF file, got {str(attachment)[:80]}"
+        )
+    inner = str(data).partition(",")[2] if str(data).startswith("data:") else data
+    content = {"url": data} if str(data).startswith("http") else {"base64": inner}
+    name = {"filename": given["name"]} if "name" in given else {}
+    return {"type": kind, "mime_type": mime, **content, **name}
 
 
 # The verdict of a judge of either kind; that of another runnable may lack fields.

@@ -28,6 +28,7 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.effects import Update, run
 from langchain_judges.errors import InputError, JudgeError
 from langchain_judges.integrations.framework_cases import (
+    NO_TASK,
     CaseVerdict,
     JudgmentResult,
     criteria_of,
@@ -61,7 +62,7 @@ def task_of(messages: Sequence[AnyMessage]) -> PlainText:
     try:
         task = task_in(request)
     except InputError:
-        return "(no task)"
+        return NO_TASK
     if len(task) == 1 and not isinstance(task, str) and isinstance(task[0]["content"], str):
         return task[0]["content"]
     return task

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from langchain_judges.errors import InputError
+from langchain_judges.integrations.feedback import Feedback, logged_in_test
 from langchain_judges.options import check_value
 from langchain_judges.rows.fields import is_run, outputs_of, work_in
 from langchain_judges.rows.lookup import TextSource, check_sources, check_words, find
@@ -33,7 +34,7 @@ def trajectory_evaluator(
     key: str | None = None,
     output: TextSource = None,
     reference: TextSource = None,
-) -> Callable[..., dict[str, Any]]:
+) -> Callable[..., Feedback]:
     """Return an evaluator that compares an agent's calls of tools with a reference.
 
     It takes LangSmith's `outputs` and `reference_outputs`, each in any shape in which a judge
@@ -60,7 +61,13 @@ def trajectory_evaluator(
     name = key or "trajectory_match"
     agree = arguments if callable(arguments) else AGREE[arguments]
 
-    def evaluate(*, outputs: object, reference_outputs: object) -> dict[str, Any]:
+    def evaluate(*, outputs: object, reference_outputs: object, **others: object) -> Feedback:
+        with logged_in_test(name) as log:
+            feedback = compared(outputs, reference_outputs)
+            log(feedback)
+        return feedback
+
+    def compared(outputs: object, reference_outputs: object) -> Feedback:
         try:
             made = _turns(outputs, output, "output")
             wanted = _turns(reference_outputs, reference, "reference")
@@ -68,9 +75,9 @@ def trajectory_evaluator(
                 # A bare list does not say which calls were made at once.
                 made, wanted = ([[call] for call in _flat(turns)] for turns in (made, wanted))
         except InputError as exc:
-            return {"key": name, "score": None, "comment": f"Not compared: {exc}"}
+            return Feedback(key=name, score=None, comment=f"Not compared: {exc}")
         agrees, comment = _compared(made, wanted, order, agree)
-        return {"key": name, "score": float(agrees), "comment": comment}
+        return Feedback(key=name, score=float(agrees), comment=comment)
 
     evaluate.__name__ = name
     return evaluate

@@ -25,7 +25,7 @@ from langsmith.utils import (
 )
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.integrations.evaluators import SCORES
+from langchain_judges.integrations.feedback import Span
 from langchain_judges.integrations.framework_cases import (
     CaseReader,
     CaseScore,
@@ -253,7 +253,9 @@ class _Look:
         """Tell LangSmith how to draw the scores, unless the workspace has its own way."""
         for key in feedback_keys(self.judge, self.key):
             try:
-                self.client.create_feedback_config(key, feedback_config=cast("Any", SCORES))
+                self.client.create_feedback_config(
+                    key, feedback_config=cast("Any", Span().config)
+                )
             except LangSmithError as exc:
                 _LOGGER.info("The feedback %r is drawn as it was configured: %s", key, exc)
 
@@ -341,7 +343,7 @@ class _Look:
             session_id=run.session_id,
             feedback_source_type="model",
             source_info=fingerprint_of(self.judge),
-            feedback_config=cast("Any", SCORES),
+            feedback_config=cast("Any", Span().config),
             extra=score.extra,
             stop_after_attempt=1,
         )
@@ -422,7 +424,7 @@ EVALUATOR = as_evaluator(load_judge(json.loads({spec!r})), **json.loads({places!
 
 def perform_eval(run, example=None):
     feedback = EVALUATOR(inputs=run.get("inputs"), outputs=run.get("outputs"))
-    several = feedback if isinstance(feedback, list) else [feedback]
+    several = feedback.get("results", [feedback])
     # What was not judged has no score.
     return {{each["key"]: each["score"] for each in several if each["score"] is not None}}
 '''

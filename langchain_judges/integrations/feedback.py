@@ -1,0 +1,108 @@
+"""Feedback as a caller gets it: awaited or not, on which scale, logged in a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any, Literal, NamedTuple, Self
+
+from langchain_judges.errors import OptionError
+from langchain_judges.methods.describe import unwrapped
+from langchain_judges.options import check_value
+
+# How the score of 3 of 5 is given: as 0.5 between the worst and the best, as 0.6 of the best,
+# or as 3.
+ScoreScale = Literal["unit", "share", "raw"]
+
+
+class Feedback(dict[str, Any]):
+    """What calling an evaluator gives: `key`, `score`, `comment`, `metadata` and more.
+
+    Of several criteria it is the total, with all feedback as a list under `results`, where
+    LangSmith looks for it. Awaited it is itself.
+    """
+
+    def __await__(self) -> Generator[None, None, Self]:
+        """Return it."""
+        yield from ()
+        return self
+
+
+class Span(NamedTuple):
+    """The scores of the worst and of the best label."""
+
+    scale: ScoreScale = "unit"
+    low: float = 0.0
+    high: float = 1.0
+
+    def score(self, unit: float | None) -> float | None:
+        """Return a score from 0 to 1 on this scale."""
+        is_unit = unit is None or self.scale == "unit"
+        return unit if is_unit else self.low + unit * (self.high - self.low)  # type: ignore[operator]
+
+    @property
+    def config(self) -> dict[str, object]:
+        """How LangSmith is told to draw it."""
+        return {"type": "continuous", "min": self.low, "max": self.high}
+
+    @property
+    def said(self) -> dict[str, object]:
+        """What the metadata of feedback say of it."""
+        return {"scale": self.scale, "direction": f"{self.high:g} is good"}
+
+
+def spans_of(judge: object, key: str, scale: ScoreScale) -> Mapping[str, Span]:
+    """Return the spans of a judge's scores by key, where they are not from 0 to 1.
+
+    Args:
+        judge: The judge.
+        key: Key of its total, which has a span if all its criteria have the same.
+        scale: How scores are given.
+
+    Raises:
+        OptionError: The scale is none, or the judge's labels are no numbers of which the best
+            is above 0.
+    """
+    check_value("scale", scale, ScoreScale)
+    if scale == "unit":
+        return {}
+    rubric = getattr(getattr(unwrapped(judge), "options", None), "own_rubric", None)
+    criteria = rubric.criteria if rubric else ()
+    ends = {each.name: (each.names[0], each.names[-1]) for each in criteria if each.is_graded}
+    if not ends or len(ends) < len(criteria) or any(high <= 0 for _, high in ends.values()):
+        raise OptionError(
+            f"`scale={scale!r}` needs a judge by a rubric whose labels are numbers, the best "
+            "above 0"
+        )
+    spans = {
+        name: Span(scale, *((low, high) if scale == "raw" else (low / high, 1.0)))
+        for name, (low, high) in ends.items()
+    }
+    return {**spans, key: next(iter(spans.values()))} if len({*spans.values()}) == 1 else spans
+
+
+@contextmanager
+def logged_in_test(name: str) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Yield what logs feedback in a test of LangSmith's pytest plugin, and elsewhere nothing.
+
+    There the evaluation is traced apart from what it judges.
+
+    Args:
+        name: What the evaluation is called in traces.
+    """
+    # Loaded on use: most programs are no tests.
+    from langsmith import testing
+
+    with ExitStack() as stack:
+        is_test = True
+        try:
+            stack.enter_context(testing.trace_feedback(name=name))
+        except ValueError:  # the plugin's way to say that this is none of its tests
+            is_test = False
+
+        def log(feedback: Mapping[str, Any]) -> None:
+            for each in feedback.get("results", [feedback]) if is_test else ():
+                said = {name: each.get(name) for name in ("key", "score", "comment")}
+                testing.log_feedback(**said)
+
+        yield log
