@@ -20,7 +20,7 @@ from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.testing import error, reply
 from tests.cases import for_each
 from tests.conftest import chat
-from tests.fakes import FakeChatModel, unfenced
+from tests.fakes import FakeChatModel, FakeToolModel, unfenced
 from tests.judges import PAIR, answer, answer_call, bsm, labels, of_method
 from tests.langsmith_server import LangSmithServer
 from tests.processes import wait_until
@@ -80,11 +80,83 @@ def test_without_a_reference_each_draft_meets_the_best_before_it(second, final):
 
 
 def test_a_request_is_no_turn_of_the_user_and_a_trace_holds_no_message_twice():
-    state = agent(labels(), "bad", "good")[0].invoke(ASKED)
+    state = agent(labels(), "bad", "good", keep_drafts=True)[0].invoke(ASKED)
     assert [each["score"] for each in state["judged"]] == [0.1, 0.9]
+    assert answers_of(state)[1::2] == ["bad", "good"]
     requests = [m for m in state["messages"] if m.name == "judge"]
     assert [m.additional_kwargs for m in requests] == [{"lc_source": "judge"}]
     assert JudgeMiddleware.trace_policy.process_inputs({"messages": ["long"]}) == {}
+
+
+@for_each(
+    "answers, final",
+    [(("bad", "good"), "good"), (("good x", "bad"), "good x"), (("bad", ""), "bad")],
+)
+def test_neither_drafts_nor_criticism_stay_in_the_users_thread(answers, final):
+    assistant, _ = agent(labels(), *answers, threshold=0.95, checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "1"}}
+    for number in (1, 2):
+        state = assistant.invoke({"messages": [("user", "Why?")]}, config)
+        assert answers_of(state)[:2] == ["Why?", final]
+        assert len(state["messages"]) == 2 * number
+
+
+def by_rubric(*, cites):
+    part = {"explanation": "so", "label": "1"}
+    return {"criterion_1": {**part, "label": str(int(cites))}, "criterion_2": part}
+
+
+def test_a_rubric_of_the_state_is_judged_by_in_the_words_of_deepagents():
+    evaluations: list[Any] = []
+    model = FakeChatModel(replies=[by_rubric(cites=False), by_rubric(cites=True)])
+    judge, options = create_rubric_judge(model), {"threshold": 1, "max_iterations": 3}
+    heard: Any = {**options, "on_evaluation": evaluations.append}
+    assistant, _ = agent(judge, "Soon.", "Soon, says the post.", **heard)
+    rubric = "- It cites a source.\n- It is brief."
+    state = assistant.invoke({**ASKED, "rubric": rubric})
+    assert answers_of(state) == ["Why?", "Soon, says the post."]
+    assert [(e["iteration"], e["result"]) for e in evaluations] == [
+        (0, "needs_revision"),
+        (1, "satisfied"),
+    ]
+    failed = {"name": "It cites a source.", "passed": False, "gap": "so"}
+    assert evaluations[0]["criteria"][0] == failed
+    assert len({e["grading_run_id"] for e in evaluations}) == 1
+
+
+@for_each(
+    "replies, rubric, result",
+    [
+        ([by_rubric(cites=False)] * 2, "- It cites.\n- It is brief.", "max_iterations_reached"),
+        ([RuntimeError("down")] * 2, "It cites a source.", "grader_error"),
+        ([], "- It cites.\n- It cites.", "failed"),
+    ],
+)
+def test_how_an_evaluation_ends_is_said(replies, rubric, result):
+    evaluations: list[Any] = []
+    judge = create_rubric_judge(FakeChatModel(replies=replies))
+    heard: Any = {"threshold": 1, "max_iterations": 1, "on_evaluation": evaluations.append}
+    state = agent(judge, "Soon.", **heard)[0].invoke({**ASKED, "rubric": rubric})
+    assert [each["result"] for each in evaluations] == [result]
+    assert answers_of(state) == ["Why?", "Soon."]
+
+
+def test_without_a_rubric_a_judge_without_one_stays_out_of_it():
+    state = agent(create_rubric_judge(FakeChatModel(replies=[])), "Soon.")[0].invoke(ASKED)
+    assert (state["judged"], answers_of(state)) == ([], ["Why?", "Soon."])
+
+
+def test_it_works_in_a_deep_agent():
+    deepagents = pytest.importorskip(
+        "deepagents", reason="deepagents is installed by .ci/bounds"
+    )
+    model = FakeChatModel(replies=[by_rubric(cites=False), by_rubric(cites=True)])
+    guard = JudgeMiddleware(create_rubric_judge(model), threshold=1)
+    drafts = [AIMessage("Soon."), AIMessage("Soon, says the post.")]
+    model_of_agent = FakeToolModel(replies=drafts)
+    assistant = deepagents.create_deep_agent(model_of_agent, middleware=[guard])
+    state = assistant.invoke({**ASKED, "rubric": "- It cites a source.\n- It is brief."})
+    assert answers_of(state) == ["Why?", "Soon, says the post."]
 
 
 class Place(BaseModel):
@@ -103,7 +175,8 @@ def called(city, number):
     ids=["the last stands", "an earlier one stands"],
 )
 def test_a_structured_response_of_a_tool_is_judged(cities, final, trajectory):
-    middleware = JudgeMiddleware(labels(), trajectory=trajectory, threshold=0.95)
+    options: Any = {"trajectory": trajectory, "keep_drafts": True}
+    middleware = JudgeMiddleware(labels(), threshold=0.95, **options)
     turns = [called(city, n) for n, city in enumerate(cities)]
     strategy = ToolStrategy(Place)
     assistant = agent_with_a_tool(*turns, middleware=[middleware], response_format=strategy)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import uuid
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
+from annotated_types import Ge
 from langchain.agents.middleware import (
     AgentMiddleware,
     AgentState,
@@ -16,7 +18,7 @@ from langchain.agents.middleware import (
     hook_config,
     omit_payload,
 )
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langsmith import Client
@@ -39,7 +41,8 @@ from langchain_judges.integrations.framework_cases import (
     pair_for,
     scores_of,
 )
-from langchain_judges.methods.describe import fingerprint_of, kind_of
+from langchain_judges.methods.describe import kind_of, fingerprint_of, unwrapped
+from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.options import Count, Rule, Share, check_value
 from langchain_judges.rows.fields import task_in, work_in
@@ -47,7 +50,7 @@ from langchain_judges.rows.lookup import check_words
 from langchain_judges.rows.messages import as_json
 from langchain_judges.rows.texts import PlainText, plain
 from langchain_judges.runs.run_state import Judge
-from langchain_judges.verdict import comment_of, score_of
+from langchain_judges.verdict import comment_of, reason_of, score_of
 
 _LOGGER = logging.getLogger(__name__)
 # Name of the messages that request a revision of the agent's model.
@@ -118,6 +121,7 @@ class Judged(TypedDict):
         answer: A message if it contains images.
         work: The trajectory that was judged; only with `trajectory`.
         verdict: None if there was nothing to compare with yet.
+        run: The same for all answers of one run of the agent.
         criteria: The sub-scores of a judge with several criteria.
         structured_response: The answer as the agent's `response_format`, if it has one.
     """
@@ -126,6 +130,7 @@ class Judged(TypedDict):
     work: NotRequired[PlainText]
     score: float | int | None
     verdict: CaseVerdict | None
+    run: str
     criteria: NotRequired[list[CriterionScore]]
     structured_response: NotRequired[Any]
 
@@ -173,14 +178,58 @@ Reference = Annotated[
 ]
 
 
+Callback = Annotated[Callable[[Any], object] | None, Rule("a function of an evaluation")]
+
+
 class JudgedState(AgentState[Any]):
     """The agent's state with its judged answers.
 
     Attributes:
         judged: Every answer of this run of the agent, in order.
+        rubric: What this run's answers are judged by, in place of the judge's own: a text, or
+            a criterion on each line after a dash.
     """
 
     judged: NotRequired[list[Judged]]
+    rubric: NotRequired[str]
+
+
+# What came of an answer, in the words of deepagents' RubricMiddleware.
+Result = Literal[
+    "satisfied", "needs_revision", "failed", "max_iterations_reached", "grader_error"
+]
+
+
+class RubricEvaluation(TypedDict):
+    """One answer's evaluation, as deepagents' RubricMiddleware hands it to `on_evaluation`.
+
+    Attributes:
+        iteration: How many answers were judged before it.
+        criteria: Each `{"name", "passed"}`, one that fails with what it lacks as its `gap`.
+    """
+
+    grading_run_id: str
+    iteration: int
+    result: Result
+    explanation: str
+    criteria: list[dict[str, Any]]
+    unverified: bool
+
+
+_BULLET = re.compile(r"\s*(?:[-*•]|\d+[.)])\s+(.+)")
+
+
+def rubric_in(text: str | None) -> str | list[dict[str, str]] | None:
+    r"""Return a rubric of the agent's state: a list's lines as criteria, else the text.
+
+    >>> rubric_in("- It cites sources.\n- It is brief.")[1]
+    {'name': 'It is brief.', 'description': 'It is brief.'}
+    """
+    lines = [line for line in (text or "").splitlines() if line.strip()]
+    found = [match[1].strip() for line in lines if (match := _BULLET.fullmatch(line))]
+    if len(found) < 2 or len(found) < len(lines):
+        return text or None
+    return [{"name": each, "description": each} for each in found]
 
 
 class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -191,9 +240,14 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
     takes the answer alone, with the reference as the expected answer and the context as its
     source.
     Below `threshold` the reasons go back to the model for one more turn. The agent ends with
-    the best answer, even if it is an earlier one. The scores are in the state under `judged`,
+    the best answer, even if it is an earlier one; other drafts and what was said of them are
+    taken out of its messages. The scores are in the state under `judged`,
     and in LangSmith as feedback on the agent's trace. An answer that could not be judged is
     returned unchanged, also if the judge raises an error, and the feedback says why.
+
+    A run of the agent may bring a `rubric`, as for deepagents' `RubricMiddleware`: a judge of
+    one text then judges by it. One without a rubric, a reference or a context judges only such
+    runs.
 
     Args:
         judge: A judge of this package, or a runnable that declares what it takes.
@@ -206,6 +260,9 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             tool calls, their results and the final answer, without rejected drafts. False:
             only the final answer.
         key: Name of the feedback; default as in `as_evaluator`.
+        max_iterations: The most judged answers, in place of `max_revisions`.
+        on_evaluation: Called with the `RubricEvaluation` of each answer.
+        keep_drafts: Leave rejected drafts, and the requests to revise them, in the messages.
 
     Raises:
         OptionError: An option is not allowed, or the judge takes neither pair nor item.
@@ -225,6 +282,9 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         context: Reference = None,
         trajectory: bool = True,
         key: str | None = None,
+        max_iterations: int | None = None,
+        on_evaluation: Callback = None,
+        keep_drafts: bool = False,
     ) -> None:
         """Check the options, without a call to a model."""
         super().__init__()
@@ -236,7 +296,12 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             check_value(name, text, Reference)
         check_value("trajectory", trajectory, bool)
         check_words(key=key)
-        self.threshold, self.max_revisions = threshold, max_revisions
+        check_value("max_iterations", max_iterations, Annotated[int, Ge(1)] | None)
+        check_value("on_evaluation", on_evaluation, Callback)
+        check_value("keep_drafts", keep_drafts, bool)
+        self.on_evaluation, self.keep_drafts = on_evaluation, keep_drafts
+        self.threshold = threshold
+        self.max_revisions = max_iterations - 1 if max_iterations else max_revisions
         self.reference, self.context, self.trajectory = reference, context, trajectory
         self.marks = fingerprint_of(judge)
         self.key = key or feedback_key(judge)
@@ -256,28 +321,21 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         return await self._after(state)
 
     async def _after(self, state: JudgedState) -> Update | None:
-        messages = answered(state)
+        messages, earlier = answered(state), state.get("judged") or []
         last = messages[-1] if messages else None
         is_answer = isinstance(last, AIMessage) and not last.tool_calls
         if last is None or not is_answer or not plain(last.content).strip():
+            return self._ending(state, earlier, None) if earlier else None
+        if not self._has_basis(state):
             return None
-        answer = work_in([last])
-        work = work_of(messages) if self.trajectory else answer
-        earlier = state.get("judged") or []
-        judge_run = uuid.uuid4()
-        outcome = await self._outcome(state, task_of(messages), work, judge_run)
-        verdict = outcome["verdict"] if outcome else None
-        score = None if verdict is None else score_of(verdict)
-        current: Judged = {"answer": answer, "score": score, "verdict": verdict}
-        if outcome and (parts := criteria_of(outcome, self.key)):
-            current["criteria"] = parts
-        if work != answer:
-            current["work"] = work
-        if (structured := state.get("structured_response")) is not None:
-            current["structured_response"] = structured
-        answers = [*earlier, current]
+        current, outcome, judge_run = await self._judged(state, messages)
+        answers, verdict, score = [*earlier, current], current["verdict"], current["score"]
         is_too_low = verdict is None or (score is not None and score < self.threshold)
-        if is_too_low and len(earlier) < self.max_revisions:
+        is_last = len(earlier) >= self.max_revisions
+        if outcome:
+            too_low: Result = "max_iterations_reached" if is_last else "needs_revision"
+            self._report(outcome, too_low if is_too_low else "satisfied", answers)
+        if is_too_low and not is_last:
             request = HumanMessage(
                 self._request(state, verdict),
                 name=REVISER,
@@ -286,15 +344,84 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             return {"judged": answers, "messages": [request], "jump_to": "model"}
         if outcome:
             send_feedback(outcome, self.key, self.marks, judge_run, revisions=len(earlier))
-        return {"judged": answers, **self._ending(answers)}
+        return {"judged": answers, **self._ending(state, answers, current)}
 
-    def _ending(self, answers: Sequence[Judged]) -> dict[str, Any]:
-        """Return the changes of the state after which it ends with the best answer."""
+    async def _judged(
+        self, state: JudgedState, messages: Sequence[AnyMessage]
+    ) -> tuple[Judged, JudgmentResult | None, uuid.UUID]:
+        """Judge the last message; return the answer with its score, the outcome and its run."""
+        answer, judge_run = work_in([messages[-1]]), uuid.uuid4()
+        work = work_of(messages) if self.trajectory else answer
+        outcome = await self._outcome(state, task_of(messages), work, judge_run)
+        verdict = outcome["verdict"] if outcome else None
+        score = None if verdict is None else score_of(verdict)
+        earlier = state.get("judged") or []
+        run_id = earlier[0]["run"] if earlier else str(judge_run)
+        current: Judged = {"answer": answer, "score": score, "verdict": verdict, "run": run_id}
+        if outcome and (parts := criteria_of(outcome, self.key)):
+            current["criteria"] = parts
+        if work != answer:
+            current["work"] = work
+        if (structured := state.get("structured_response")) is not None:
+            current["structured_response"] = structured
+        return current, outcome, judge_run
+
+    def _has_basis(self, state: JudgedState) -> bool:
+        """Say whether there is something to judge by."""
+        options = getattr(unwrapped(self.judge), "options", None)
+        own = not isinstance(options, LabelOptions) or options.own_rubric is not None
+        return bool(own or self.reference or self.context or state.get("rubric"))
+
+    def _report(
+        self, outcome: JudgmentResult, result: Result, answers: Sequence[Judged]
+    ) -> None:
+        """Hand an evaluation to the caller, if they want it."""
+        if not self.on_evaluation:
+            return
+        verdict = outcome["verdict"]
+        if answers[-1]["score"] is None:
+            is_bad = bool({"lacking", "missing"} & {reason_of(verdict)})
+            result = "failed" if is_bad else "grader_error"
+        criteria: list[dict[str, Any]] = []
+        for part in outcome.get("subscores") or []:
+            if part.get("label") is not None:
+                passed = bool(part["holds"])
+                gap = {} if passed else {"gap": part["reason"]}
+                criteria.append({"name": part["criterion"], "passed": passed, **gap})
+        evaluation = RubricEvaluation(
+            grading_run_id=answers[0]["run"],
+            iteration=len(answers) - 1,
+            result=result,
+            explanation=comment_of(verdict),
+            criteria=criteria,
+            unverified=False,
+        )
+        self.on_evaluation(evaluation)
+
+    def _ending(
+        self, state: JudgedState, answers: Sequence[Judged], current: Judged | None
+    ) -> dict[str, Any]:
+        """Return the changes of the state after which it ends with the best answer.
+
+        Args:
+            state: The agent's state.
+            answers: What was judged.
+            current: The last answer; None if the agent ended without one.
+        """
+        messages: list[AnyMessage] = state["messages"]
         best = self._best(answers)
-        if (answer := best["answer"]) == answers[-1]["answer"]:
-            return {}
+        stays = current is not None and best["answer"] == current["answer"]
+        gone = set() if self.keep_drafts else drafts_in(messages)
+        if not (stays or self.keep_drafts):
+            gone |= {str(message.id) for message in answer_at_end(messages)}
+        removed: list[Any] = [
+            RemoveMessage(str(message.id)) for message in messages if str(message.id) in gone
+        ]
+        if stays:
+            return {"messages": removed} if removed else {}
+        answer = best["answer"]
         content = answer if isinstance(answer, str) else answer[-1]["content"]
-        update: dict[str, Any] = {"messages": [AIMessage(content)]}
+        update: dict[str, Any] = {"messages": [*removed, AIMessage(content)]}
         if "structured_response" in best:
             update["structured_response"] = best["structured_response"]
         return update
@@ -318,7 +445,9 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         """Return a `Pair` or an `Item`; None if there is nothing to compare with yet."""
         reference, source = _text_of(self.reference, state), _text_of(self.context, state)
         if self.kind == "item":
-            return item_for(self.judge, task, work, expected=reference, source=source)
+            own: Any = rubric_in(state.get("rubric"))
+            more: Any = {"expected": reference, "source": source, "rubric": own}
+            return item_for(self.judge, task, work, **more)
         earlier = state.get("judged")
         best = self._best(earlier) if earlier else None
         other = reference or (best and best.get("work", best["answer"]))
