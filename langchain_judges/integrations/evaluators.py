@@ -48,7 +48,7 @@ from langchain_judges.integrations.framework_cases import (
     outcome_of,
     scores_of,
 )
-from langchain_judges.methods.describe import kind_of, fingerprint_of, unwrapped
+from langchain_judges.methods.describe import fingerprint_of, kind_of, unwrapped
 from langchain_judges.options import Rule, check_value
 from langchain_judges.rows.fields import expected_in
 from langchain_judges.rows.lookup import TextSource, check_sources, check_words

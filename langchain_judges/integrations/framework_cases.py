@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.effects import Effect
 from langchain_judges.asking.reading import Problem
 from langchain_judges.errors import InputError, JudgeError, LackingError, OptionError
-from langchain_judges.methods.describe import kind_of, fingerprint_of, unwrapped
+from langchain_judges.methods.describe import fingerprint_of, kind_of, unwrapped
 from langchain_judges.methods.rubric.criteria import ready_names
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.replies import CriterionScore

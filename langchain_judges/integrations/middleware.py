@@ -41,7 +41,7 @@ from langchain_judges.integrations.framework_cases import (
     pair_for,
     scores_of,
 )
-from langchain_judges.methods.describe import kind_of, fingerprint_of, unwrapped
+from langchain_judges.methods.describe import fingerprint_of, kind_of, unwrapped
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.options import Count, Rule, Share, check_value

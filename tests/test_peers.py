@@ -1,0 +1,29 @@
+"""The table of other packages: by the names that they export, with the version."""
+
+from website import peers
+
+
+def installed(folder, name, **files):
+    for path, text in {"__init__": "", **files}.items():
+        (folder / name).mkdir(exist_ok=True)
+        (folder / name / f"{path}.py").write_text(text)
+    about = folder / f"{name}-1.2.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Name: {name}\nVersion: 1.2\n\nIt judges.")
+
+
+def test_a_row_names_what_a_package_exports_and_its_version(tmp_path):
+    files = {
+        "__init__": "from ._inner import llm_jury",
+        "_inner": "def llm_jury(): ...\ndef run_jury(): ...",
+        "scores": "class Kappa: ...\ndef _ensemble(): ...",
+    }
+    installed(tmp_path, "ragas", **files)
+    row = peers.row_of(tmp_path, "ragas")
+    assert "[ragas](https://docs.ragas.io) 1.2" in row
+    assert "| no such name | [`llm_jury`](https://docs.ragas.io) | [`Kappa`]" in row
+
+
+def test_a_name_that_is_not_there_is_said_so(tmp_path):
+    installed(tmp_path, "ragas", scores="def score(): ...")
+    assert peers.row_of(tmp_path, "ragas").count("no such name") == len(peers.COLUMNS)

@@ -1,0 +1,124 @@
+"""The table of other packages on `docs/compared.md`, made of the names in their wheels.
+
+    python -m pip install --no-deps --target PEERS autorubric deepeval …
+    python -m website.peers PEERS
+
+reads the wheels under `PEERS` without importing them, and writes the table; `--list` prints the
+packages. Names are matched as `COLUMNS` says: a package may do more than its names tell.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from email import message_from_string
+from pathlib import Path
+
+PAGE = Path(__file__).parents[1] / "docs" / "compared.md"
+BEGIN, END = "<!-- made by website/peers.py -->\n", "<!-- until here -->\n"
+# By the name of its distribution: what it is made for, and its documentation.
+PEERS = {
+    "autorubric": ("weighted rubrics of one text", "https://autorubric.org/docs"),
+    "deepeval": ("unit tests for LLM apps", "https://deepeval.com/docs/getting-started"),
+    "evaluatorq": ("parallel evaluation jobs", "https://github.com/orq-ai/evaluatorq"),
+    "inspect_ai": ("evaluations of models", "https://inspect.aisi.org.uk/scorers.html"),
+    "mlflow": (
+        "tracing and evaluation of apps",
+        "https://mlflow.org/docs/latest/genai/eval-monitor/scorers/llm-judge/workflow",
+    ),
+    "openevals": (
+        "ready evaluators for LLM apps",
+        "https://github.com/langchain-ai/openevals",
+    ),
+    "ragas": ("RAG and LLM apps", "https://docs.ragas.io"),
+}
+# What is looked for in the names of functions and classes.
+COLUMNS = {
+    "which of two texts": r"^(run_|llm_jury_)?pairwise|^arena|arenametric$|^compare$",
+    "several judges": r"^(llm_|run_)jury$|ensemble|^cascade$|majority|multi_scorer",
+    "agreement with people": r"kappa$|krippendorff|^agreement|alignmentoptimizer$|^calibrate_",
+}
+OURS = (
+    "| langchain-judges | judges, and how far to trust them "
+    "| [four papers' methods](pairs.md), both orders, flips reported "
+    "| [juries; cascades with a guarantee](several-judges.md) "
+    "| [a report for four uses](trust.md), with intervals; a [memory](allure.md) |\n"
+)
+_MOST = 5
+
+
+def exported(folder: Path) -> Iterator[str]:
+    """Yield the functions and classes that a package defines and lets others use."""
+    trees = {path: ast.parse(path.read_text(errors="replace")) for path in folder.rglob("*.py")}
+    shown = {
+        alias.asname or alias.name
+        for path, tree in trees.items()
+        if path.name == "__init__.py" and _is_public(path.relative_to(folder))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    for path, tree in trees.items():
+        own = _is_public(path.relative_to(folder))
+        for node in tree.body:
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                continue
+            if not node.name.startswith("_") and (own or node.name in shown):
+                yield node.name
+
+
+def _is_public(path: Path) -> bool:
+    return not any(re.match(r"_(?!_init__)|tests?\b", part) for part in path.parts)
+
+
+def version_of(folder: Path, name: str) -> str:
+    """Return the version of an installed package.
+
+    Raises:
+        SystemExit: It is not there.
+    """
+    found = [*folder.glob(f"{name}-*.dist-info/METADATA")]
+    if not found:
+        raise SystemExit(f"{name} is not in {folder}: install it there with --no-deps")
+    return str(message_from_string(found[0].read_text(errors="replace"))["Version"])
+
+
+def row_of(folder: Path, name: str) -> str:
+    """Return the row of a package."""
+    purpose, docs = PEERS[name]
+    names = [*exported(folder / name)]
+    cells = []
+    for pattern in COLUMNS.values():
+        found = sorted({each for each in names if re.search(pattern, each, re.IGNORECASE)})
+        listed = ", ".join(f"`{each}`" for each in found[:_MOST])
+        more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
+        cells.append(f"[{listed}]({docs}){more}" if found else "no such name")
+    version = version_of(folder, name)
+    return f"| [{name}]({docs}) {version} | {purpose} | {' | '.join(cells)} |\n"
+
+
+def table(folder: Path) -> str:
+    """Return the table."""
+    head = f"| package | made for | {' | '.join(COLUMNS)} |\n|{'---|' * (len(COLUMNS) + 2)}\n"
+    return head + OURS + "".join(row_of(folder, name) for name in PEERS)
+
+
+def main() -> None:
+    """Write the table into the page."""
+    parser = argparse.ArgumentParser(description=__doc__, prog="website.peers")
+    parser.add_argument("folder", type=Path, nargs="?", help="where the wheels are installed")
+    parser.add_argument("--list", action="store_true", help="print the packages")
+    given = parser.parse_args()
+    if given.list or given.folder is None:
+        sys.stdout.write(" ".join(PEERS))
+        return
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    PAGE.write_text(f"{before}{BEGIN}\n{table(given.folder)}\n{END}{after}")
+
+
+if __name__ == "__main__":
+    main()
