@@ -69,6 +69,11 @@ def test_it_keeps_the_contract(page):
     check_method(page.MeritsOptions, page.build)
 
 
+def test_the_page_takes_twelve_names_at_most(page):
+    names = set(re.findall(r"methods\.([A-Za-z_]+)", Path(page.__file__).read_text()))
+    assert len(names) <= 12, sorted(names)
+
+
 def test_a_method_that_announces_too_few_calls_breaks_it(page, monkeypatch):
     monkeypatch.setattr(page.MeritsOptions, "calls", lambda self: 1)
     refused(page, "2 calls are made, and 1 announced")

@@ -23,17 +23,12 @@ from langchain_judges.asking.reply_log import ReplyLog
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.shown import Memory, is_memory
 from langchain_judges.methods.allure import failure_modes, review
+from langchain_judges.methods.allure import state as states
 from langchain_judges.methods.allure.admission import Admission, Audited, Reach, Rounds, by_id
 from langchain_judges.methods.allure.auditors import Audit, resolve_auditor, standard_of
 from langchain_judges.methods.allure.held_out import held_out, identified
 from langchain_judges.methods.allure.judge import create_allure_judge
 from langchain_judges.methods.allure.label_checks import Check, require_labels, resolve_check
-from langchain_judges.methods.allure.state import (
-    AuditInput,
-    AuditOptions,
-    AuditState,
-    PlainDoubt,
-)
 from langchain_judges.methods.context import StateSchema
 from langchain_judges.methods.describe import memory_of, metadata_of, unwrapped
 from langchain_judges.methods.graph import JudgeGraph
@@ -42,9 +37,9 @@ from langchain_judges.options import with_options
 from langchain_judges.verdict import Label, add_usage
 
 
-@with_options(AuditOptions)
+@with_options(states.AuditOptions)
 def create_allure_audit(
-    judge: Runnable[Any, Any] | str, memory: Memory, options: AuditOptions
+    judge: Runnable[Any, Any] | str, memory: Memory, options: states.AuditOptions
 ) -> JudgeGraph:
     """Create the loop that audits a judge and teaches it its audited mistakes.
 
@@ -98,7 +93,7 @@ def _loop(
     judge: Runnable[Any, Any],
     memory: Memory,
     metadata: Mapping[str, Any],
-    options: AuditOptions,
+    options: states.AuditOptions,
 ) -> Loop:
     judge_options = metadata.get("options") or {}
     modes = failure_modes.read_modes(options.modes)
@@ -136,7 +131,7 @@ UNDOUBTED = "no rule doubts this label; it was drawn to see whether the judge is
 
 
 def proposals_of(
-    state: AuditState, check: str, modes: Sequence[failure_modes.Mode]
+    state: states.AuditState, check: str, modes: Sequence[failure_modes.Mode]
 ) -> tuple[list[review.AuditProposal], list[review.AuditProposal]]:
     """The proposals of the labels that the check doubts, and those of all others."""
     decided = {(each["id"], each["wrong"]) for each in state["decisions"]}
@@ -165,7 +160,7 @@ def proposals_of(
 
 
 def judge_to_audit(
-    judge: Runnable[Any, Any] | str, memory: Memory, options: AuditOptions
+    judge: Runnable[Any, Any] | str, memory: Memory, options: states.AuditOptions
 ) -> tuple[Runnable[Any, Any], Mapping[str, Any]]:
     """The judge that an audit teaches, made first of a model, and its metadata.
 
@@ -218,8 +213,8 @@ class AuditNode(StepNode):
 
     def __init__(
         self,
-        step: Callable[[AuditState], Step[Update]],
-        goes: Callable[[AuditState], str] | None = None,
+        step: Callable[[states.AuditState], Step[Update]],
+        goes: Callable[[states.AuditState], str] | None = None,
     ) -> None:
         """Make a node.
 
@@ -235,7 +230,9 @@ class AuditNode(StepNode):
         update = await self._step(state)
         if self._goes is None:
             return update
-        return Command(update=update, goto=self._goes(cast("AuditState", {**state, **update})))
+        return Command(
+            update=update, goto=self._goes(cast("states.AuditState", {**state, **update}))
+        )
 
 
 @dataclass(frozen=True)
@@ -255,15 +252,15 @@ class Loop:
     modes: tuple[failure_modes.Mode, ...]
     labels: tuple[Label, ...]
     leaky: bool
-    options: AuditOptions
+    options: states.AuditOptions
 
     def graph(self) -> MethodGraph:
         """The graph of the loop."""
-        graph = StateSchema(AuditState, self.options.results, AuditInput).graph()
+        graph = StateSchema(states.AuditState, self.options.results, states.AuditInput).graph()
         admission = self.admission
         steps = [self.prepare, self.evaluate, self.check, self.propose, self.audit]
         steps += [admission.admit, self.measure, self.test, self.conclude]
-        goes: dict[str, tuple[Callable[[AuditState], str], tuple[str, ...]]] = {
+        goes: dict[str, tuple[Callable[[states.AuditState], str], tuple[str, ...]]] = {
             "admit": (lambda s: "admit" if s["queue"] else "measure", ("admit", "measure")),
             "measure": (
                 lambda s: "test" if s["stopped"] else "evaluate",
@@ -284,7 +281,7 @@ class Loop:
         """The measurements of the rounds."""
         return Rounds(self.memory, self.labels, self.options)
 
-    async def prepare(self, state: AuditState) -> Update:
+    async def prepare(self, state: states.AuditState) -> Update:
         """Name the items and hold out those of dev and test."""
         items = identified(state["items"], "item")
         self.checks.require(items, self.labels)
@@ -304,7 +301,7 @@ class Loop:
             "leak_allowed": self.leaky,
         }
 
-    async def evaluate(self, state: AuditState) -> Update:
+    async def evaluate(self, state: states.AuditState) -> Update:
         """Judge every item whose verdict is not known, or may have changed."""
         stale, version = set(state["stale"]), self.memory.version
         parts = {
@@ -320,9 +317,9 @@ class Loop:
             for key, part in parts.items()
         }
 
-    async def check(self, state: AuditState) -> Update:
+    async def check(self, state: states.AuditState) -> Update:
         """Let the check doubt the labels."""
-        doubts: dict[str, PlainDoubt] = {}
+        doubts: dict[str, states.PlainDoubt] = {}
         for item in state["pool"]:
             label = state["verdicts"][item["id"]]["label"]
             doubt = None if label is None else self.checks.doubt(item, label, self.labels)
@@ -331,14 +328,14 @@ class Loop:
         dev_before = self.rounds.measured(state["dev"], state["dev_verdicts"])
         return {"doubts": doubts, "dev_before": dev_before}
 
-    async def propose(self, state: AuditState) -> Update:
+    async def propose(self, state: states.AuditState) -> Update:
         """Propose every doubt that nobody has decided yet, and some other labels."""
         doubts, others = proposals_of(state, self.checks.name, self.modes)
         drawn = review.drawn_beside(doubts, others, self.options.right_share, self.options.seed)
         emit_each("proposal", "propose", [*doubts, *drawn])
         return {"proposals": [*doubts, *drawn]}
 
-    async def audit(self, state: AuditState) -> Update:
+    async def audit(self, state: states.AuditState) -> Update:
         """Have every proposal decided; queue what was accepted."""
         proposals = state["proposals"]
         decisions, usages = await self.audit_by(proposals)
@@ -358,7 +355,7 @@ class Loop:
             **self.admission.queued(examples, state),
         }
 
-    async def measure(self, state: AuditState) -> Update:
+    async def measure(self, state: states.AuditState) -> Update:
         """Record the result of the round, and decide whether another one follows."""
         result = self.rounds.summary(state)
         emit("round", "measure", result)
@@ -373,7 +370,7 @@ class Loop:
             "round": state["round"] + 1,
         }
 
-    async def test(self, state: AuditState) -> Update:
+    async def test(self, state: states.AuditState) -> Update:
         """Judge the items of test with what was remembered, where it may change their label."""
         new = set(state["examples"])
         examples = self.memory.examples()
@@ -383,7 +380,7 @@ class Loop:
         judged = [self.audited.verdict(item, version, "evaluate") for item in items]
         return {"test_verdicts": by_id(items, await gather(judged))}
 
-    async def conclude(self, state: AuditState) -> Update:
+    async def conclude(self, state: states.AuditState) -> Update:
         """Say what the audit brought."""
         last = state["history"][-1]
         usages = [verdict["usage"] for verdict in state["test_verdicts"].values()]

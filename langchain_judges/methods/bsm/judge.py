@@ -11,6 +11,7 @@ from langchain_judges.asking.ask import Question, Reply, ask, sample_seed
 from langchain_judges.asking.effects import Update, emit, emit_each, gather
 from langchain_judges.asking.nodes import Phase
 from langchain_judges.memory.shown import block
+from langchain_judges.methods import replies as shared
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.bsm import tally
 from langchain_judges.methods.bsm.options import BSM
@@ -26,14 +27,6 @@ from langchain_judges.methods.pairs import (
     pair_of,
     plan_words,
     scale_words,
-)
-from langchain_judges.methods.replies import (
-    Choice,
-    PlanLine,
-    PlanScore,
-    distinct_criteria,
-    plan_shape,
-    scores_shape,
 )
 from langchain_judges.options import factory
 from langchain_judges.orders import (
@@ -104,20 +97,20 @@ class BSMSteps(PairSteps):
         emit_each("criterion", "branch", criteria)
         return {"criteria": criteria}
 
-    async def _planned(self, state: BSMState, account: Account) -> list[PlanLine]:
+    async def _planned(self, state: BSMState, account: Account) -> list[shared.PlanLine]:
         options = self.options
         plans: Sequence[Order | None] = (None,) if options.reuse_plan else options.order_list
         replies = await gather([self._plan(state, order, account.part()) for order in plans])
-        criteria: list[PlanLine] = []
+        criteria: list[shared.PlanLine] = []
         for order, reply in zip(plans, replies, strict=True):
-            planned = distinct_criteria(reply.data["criteria"]) if reply.data else []
+            planned = shared.distinct_criteria(reply.data["criteria"]) if reply.data else []
             plan = planned[: options.max_criteria]
             criteria += [{**c, "order": order} if order else c for c in plan]
         return criteria
 
     async def _plan(self, state: BSMState, order: Order | None, account: Account) -> Reply:
         options, request = self.options, shown_task(state["input"])
-        shape = plan_shape(options.max_criteria)
+        shape = shared.plan_shape(options.max_criteria)
         question = self.context.question("branch", shape, is_shared=True)
         # Overall verdicts say what counts, and nothing of one criterion: where scores are
         # summed they are for the plan.
@@ -153,11 +146,11 @@ class BSMSteps(PairSteps):
     async def _scored(
         self,
         pair: ShownPair,
-        criterion: PlanLine,
+        criterion: shared.PlanLine,
         order: Order,
         sample: int,
         account: Account,
-    ) -> PlanScore | None:
+    ) -> shared.PlanScore | None:
         """The scores of both texts on one criterion, in one order, by identity."""
         options, name = self.options, criterion["name"]
         words = criterion["description"] or texts.UNDESCRIBED
@@ -179,7 +172,7 @@ class BSMSteps(PairSteps):
         )
         if not reply.data:
             return None
-        subscore: PlanScore = {
+        subscore: shared.PlanScore = {
             "criterion": name,
             "order": order,
             "sample": sample,
@@ -194,7 +187,7 @@ class BSMSteps(PairSteps):
         options, several = self.options, self.options.samples > 1
         return self.context.question(
             "solve",
-            scores_shape(options.scale, options.explain_first),
+            shared.scores_shape(options.scale, options.explain_first),
             sampled=several,
             shares_material=several or (len(options.plan) or options.max_criteria) > 1,
         )
@@ -240,7 +233,7 @@ class BSMSteps(PairSteps):
             **self.scale,
             **self.frame(pair_of(state), lessons),
         }
-        question = self.context.question("merge", Choice)
+        question = self.context.question("merge", shared.Choice)
         reply = await ask(question, variables, account, unit=ORDER_NAMES[order], order=order)
         if not reply.data:
             return {**totals, "preference": None}

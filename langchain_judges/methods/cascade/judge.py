@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Concatenate
 
-    from langchain_judges.methods.ensemble import CombinedGraph
 
 P = ParamSpec("P")
 
@@ -145,7 +144,7 @@ def _how_sure(stage: Stage) -> str:
     return f"{stage['member']} {sure:.2f}"
 
 
-def build(options: Cascade, members: MembersLike | None) -> CombinedGraph:
+def build(options: Cascade, members: MembersLike | None) -> ensemble.CombinedGraph:
     """The judge."""
     if (members is None) == (options.first is None):
         raise OptionError("give the judges as `members`, or as `first` and `then`")
@@ -161,7 +160,9 @@ def _stages(options: Cascade) -> list[Any]:
     return [ensemble.judges_as(options.first, others[0]), *others]
 
 
-def cascade_of(options: Cascade, members: tuple[ensemble.Member, ...]) -> CombinedGraph:
+def cascade_of(
+    options: Cascade, members: tuple[ensemble.Member, ...]
+) -> ensemble.CombinedGraph:
     """A cascade of ready judges."""
     kind = ensemble.kind_of_members(members)
     gates = options.gates(len(members))
@@ -183,13 +184,13 @@ class _CreateCascade(Protocol[P]):
     @overload
     def __call__(
         self, members: MembersLike, *args: P.args, **options: P.kwargs
-    ) -> CombinedGraph: ...
+    ) -> ensemble.CombinedGraph: ...
     @overload
-    def __call__(self, *args: P.args, **options: P.kwargs) -> CombinedGraph: ...
+    def __call__(self, *args: P.args, **options: P.kwargs) -> ensemble.CombinedGraph: ...
 
 
 def _or_by_stages(
-    create: Callable[Concatenate[MembersLike | None, P], CombinedGraph],
+    create: Callable[Concatenate[MembersLike | None, P], ensemble.CombinedGraph],
 ) -> _CreateCascade[P]:
     return cast("_CreateCascade[P]", create)
 

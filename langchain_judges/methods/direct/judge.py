@@ -13,6 +13,7 @@ from langchain_judges.asking.ask import Question, ask, sample_seed
 from langchain_judges.asking.effects import Step, Update, emit, emit_each, gather
 from langchain_judges.asking.nodes import Phase
 from langchain_judges.asking.reading import Problem, lax_shape
+from langchain_judges.methods import replies as shared
 from langchain_judges.methods.direct import options as baselines
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct import replies, tally
@@ -24,15 +25,6 @@ from langchain_judges.methods.pairs import (
     pair_of,
     plan_words,
     scale_words,
-)
-from langchain_judges.methods.replies import (
-    Choice,
-    ForcedChoice,
-    PlanLine,
-    PlanScore,
-    distinct_criteria,
-    plan_shape,
-    scores_shape,
 )
 from langchain_judges.methods.tasks import choose_task, worded
 from langchain_judges.options import factory
@@ -73,7 +65,9 @@ class BaselineSteps(PairSteps):
         one_label = not scores and not several
         return self.context.question(
             "judge",
-            scores_shape(form.scale, form.explain_first) if scores else LABELS[form.reads],
+            shared.scores_shape(form.scale, form.explain_first)
+            if scores
+            else LABELS[form.reads],
             sampled=several,
             shares_material=several,
             # The name of a sample is the whole name of its run.
@@ -90,10 +84,10 @@ class BaselineSteps(PairSteps):
 
     async def plan(self, state: replies.DirectState, account: Account) -> Update:
         """Ask for criteria from the request alone."""
-        question = self.context.question("plan", plan_shape(self.form.max_criteria))
+        question = self.context.question("plan", shared.plan_shape(self.form.max_criteria))
         count = {"count": plan_words(self.form.max_criteria, self.options.wording)}
         reply = await ask(question, {**self.request(pair_of(state)), **count}, account)
-        plan = distinct_criteria(reply.data["criteria"]) if reply.data else []
+        plan = shared.distinct_criteria(reply.data["criteria"]) if reply.data else []
         criteria = plan[: self.form.max_criteria]
         emit_each("criterion", "plan", criteria)
         return {"criteria": criteria}
@@ -162,10 +156,10 @@ class BaselineSteps(PairSteps):
     async def _lines(
         self,
         pair: ShownPair,
-        plan: Sequence[PlanLine],
+        plan: Sequence[shared.PlanLine],
         order: Order,
         account: Account,
-    ) -> list[PlanScore]:
+    ) -> list[shared.PlanScore]:
         """The scores on every criterion of a plan, by identity of the texts."""
         names = ("explanation", *map(replies.line_name, range(len(plan))))
         shape = replies.sheet_shape(self.form.scale, len(plan), self.form.explain_first)
@@ -217,7 +211,7 @@ class BaselineSteps(PairSteps):
         return name, sample_seed(self.form.seed, place)
 
     def _variables(
-        self, pair: ShownPair, order: Order, plan: Sequence[PlanLine] = ()
+        self, pair: ShownPair, order: Order, plan: Sequence[shared.PlanLine] = ()
     ) -> dict[str, object]:
         reply = texts.EXPLAINED_FIRST if self.form.explain_first else texts.EXPLAINED
         aspects = ", ".join(self.form.aspects or ())
@@ -251,13 +245,16 @@ def _place(ballot: replies.DirectBallot) -> tuple[str, int]:
     return ballot["order"], ballot["sample"]
 
 
-def _described(criterion: PlanLine) -> str:
+def _described(criterion: shared.PlanLine) -> str:
     described = criterion["description"]
     return f"{criterion['name']}: {described}" if described else criterion["name"]
 
 
 # The shape of a reply that is a label.
-LABELS: dict[str, type[BaseModel]] = {"label": Choice, "forced_label": ForcedChoice}
+LABELS: dict[str, type[BaseModel]] = {
+    "label": shared.Choice,
+    "forced_label": shared.ForcedChoice,
+}
 
 
 _NO_LOGPROBS = Problem(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from langchain_judges.asking.account import Account
 from langchain_judges.asking.effects import Update, emit, gather
@@ -24,9 +23,6 @@ from langchain_judges.methods.pairs import PairState
 from langchain_judges.options import factory
 from langchain_judges.rows.checks import Kind
 from langchain_judges.verdict import Label, LabelVerdict, Verdict
-
-if TYPE_CHECKING:
-    from langchain_judges.methods.ensemble import CombinedGraph
 
 
 class JuryState(PairState, total=False):
@@ -100,12 +96,12 @@ class JurySteps:
         return pair_verdict(ballots, account)
 
 
-def build(options: Jury, members: MembersLike) -> CombinedGraph:
+def build(options: Jury, members: MembersLike) -> ensemble.CombinedGraph:
     """The judge."""
     return _jury(options.without_shared(), ensemble.read_members(options, members))
 
 
-def _jury(options: Jury, members: tuple[ensemble.Member, ...]) -> CombinedGraph:
+def _jury(options: Jury, members: tuple[ensemble.Member, ...]) -> ensemble.CombinedGraph:
     options.check_size(len(members))
     kind = ensemble.kind_of_members(members)
     steps = JurySteps(

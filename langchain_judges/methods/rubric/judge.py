@@ -23,9 +23,8 @@ from langchain_judges.memory.shown import Recaller, block, fitting, length_of
 from langchain_judges.methods import items
 from langchain_judges.methods.lookups import findings
 from langchain_judges.methods.pairs import examples_in, instructions_block
+from langchain_judges.methods.rubric import claims, replies
 from langchain_judges.methods.rubric import prompts as texts
-from langchain_judges.methods.rubric import replies
-from langchain_judges.methods.rubric.claims import ClaimSteps, RubricSteps
 from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.options import LabelOptions, RubricOptions
 from langchain_judges.methods.rubric.tally import one_verdict, subscore, total_verdict
@@ -85,7 +84,7 @@ _ALTERNATIVES = 20
 
 
 @dataclass(frozen=True)
-class LabelSteps(RubricSteps):
+class LabelSteps(claims.RubricSteps):
     """The steps of the judge."""
 
     state = replies.RubricState
@@ -300,7 +299,7 @@ class LabelSteps(RubricSteps):
 
 def build(options: RubricOptions, model: str | BaseChatModel) -> JudgeGraph:
     """Build the judge."""
-    return (ClaimSteps if options.claims else LabelSteps).build(options, model)
+    return (claims.ClaimSteps if options.claims else LabelSteps).build(options, model)
 
 
 create_rubric_judge = factory(RubricOptions, build, "create_rubric_judge")
