@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from contextvars import copy_context
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from pydantic import BaseModel
 
 from langchain_judges.asking import provider_errors, reading
-from langchain_judges.asking.account import Account, Booking
+from langchain_judges.asking.account import Account
 from langchain_judges.asking.adapter import ModelAdapter, ReplyRequest, Sampling, beginnings
 from langchain_judges.asking.effects import (
     Effect,
@@ -446,19 +446,7 @@ _MATERIAL = (
 )
 
 
-class Asked(Awaitable[Reply]):
-    """A question that has its place in the row's account, and is asked when it is awaited."""
-
-    def __init__(self, asking: Asking) -> None:
-        """Take the next place: failures are told in the order of the questions."""
-        self._asking, self._booking = asking, asking.account.open()
-
-    def __await__(self) -> Generator[Any, Any, Reply]:
-        """Ask."""
-        return _asked(self._asking, self._booking).__await__()
-
-
-def ask(
+async def ask(
     question: Question,
     variables: Mapping[str, object],
     account: Account,
@@ -466,8 +454,8 @@ def ask(
     unit: str = "",
     order: Order | None = None,
     seed: int | None = None,
-) -> Asked:
-    """Ask a question about one unit of work; await it for the reply.
+) -> Reply:
+    """Ask a question about one unit of work.
 
     Args:
         question: What is asked.
@@ -483,17 +471,14 @@ def ask(
             has answered anything).
         RunStopped: The run of `judge_many` asks nothing more.
     """
-    return Asked(Asking(question, variables, account, unit, order, seed))
-
-
-async def _asked(asking: Asking, booking: Booking) -> Reply:
-    question, run = asking.question, asking.account.run
+    asking, booking = Asking(question, variables, account, unit, order, seed), account.open()
+    run = account.run
     try:
         reply = await _logged(asking)
         # The same list: what a step finds wrong with the reply is booked beside it.
         booking.failures, booking.usage = reply.failures, reply.usage
         event = {"failures": list(reply.failures), "usage": reply.usage}
-        emit("reply", question.step, event, asking.unit)
+        emit("reply", question.step, event, unit)
         return reply
     except ModelAccessError as exc:
         if run and run.end_run and exc.status == 401:

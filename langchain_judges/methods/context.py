@@ -339,7 +339,7 @@ class RowSteps(ABC):
         phases = self.phases()
         if isinstance(options, LookupOptions) and options.looks_up:
             question = context.lookup_question()
-            phases = consulted(question, options, self.consulted, phases)
+            phases = consulted(question, options, self.lookup_variables, phases)
             tools = [[each.name, each.description] for each in options.loaded_tools]
             marks = {**marks, "tools": tools}
         recall = [self.recall] if context.recaller else []
@@ -378,7 +378,7 @@ class RowSteps(ABC):
         """Recall the examples that fit the row."""
 
     @abstractmethod
-    def consulted(self, state: Any) -> Mapping[str, object]:
+    def lookup_variables(self, state: Any) -> Mapping[str, object]:
         """The row as a prompt that looks things up shows it: `material` and `judgment`."""
 
     def blank(self, row: Pair | Item, account: Account) -> Update:

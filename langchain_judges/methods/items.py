@@ -100,7 +100,7 @@ class ItemSteps(RowSteps):
         account.fail(cut_failures(report))
         return {"shown": examples, "recalled": report}
 
-    def consulted(self, state: ItemState) -> Mapping[str, object]:
+    def lookup_variables(self, state: ItemState) -> Mapping[str, object]:
         """The item as a prompt that looks things up shows it."""
         shown = WHOLE_ITEM.format(**material(item_of(state)))
         return {"material": shown, "judgment": "whether what the response says holds."}

@@ -229,7 +229,7 @@ class PairSteps(RowSteps):
             "reference_text": pair.get("reference") or "",
         }
 
-    def consulted(self, state: PairState) -> Mapping[str, object]:
+    def lookup_variables(self, state: PairState) -> Mapping[str, object]:
         """The pair as a prompt that looks things up shows it."""
         pair = pair_of(state)
         variables, words = self.material(pair, "AB"), self.frame(pair)["instructions"]

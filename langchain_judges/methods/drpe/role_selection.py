@@ -149,7 +149,10 @@ class RoleSteps(PairSteps):
             "sought": self._sought(task),
             "pool": self.panel.readers,
         }
-        asks = [ask(q, variables, account, unit=kind) for kind, q in self.questions.items()]
+        asks = [
+            ask(question, variables, account.part(), unit=kind)
+            for kind, question in self.questions.items()
+        ]
         replies = dict(zip(self.questions, await gather(asks), strict=True))
         # Readers beyond those that were asked for would be votes that nobody counted on.
         return first_of_each_kind(distinct(_proposals(replies)), self.panel.readers)

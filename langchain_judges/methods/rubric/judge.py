@@ -108,7 +108,7 @@ class LabelSteps(claims.RubricSteps):
                 )
         return super().compile()
 
-    def consulted(self, state: items.ItemState) -> Mapping[str, object]:
+    def lookup_variables(self, state: items.ItemState) -> Mapping[str, object]:
         """The item as a prompt that looks things up shows it, and by what it is judged."""
         item = items.item_of(state)
         criteria = texts.listed_criteria(self.criteria(item))
