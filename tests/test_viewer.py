@@ -26,6 +26,7 @@ from langchain_judges.viewer.render import markdown, placed, texts
 from tests.cases import for_each
 from tests.judged_rows import data_of, items_of, run_of, texts_of
 from tests.test_cli_audit import proposal
+from tests.test_cli_label import first_where_both_are_bad
 
 HERE = "http://127.0.0.1:8000"
 HOSTILE = (
@@ -426,3 +427,25 @@ def test_a_run_that_goes_on_keeps_its_requests_to_itself(tmp_path):
         assert found.requests("judge", found.judges["judge"][0]) == []
     kept = found.requests("judge", found.judges["judge"][0])
     assert kept == [{"unit": "", "messages": [["human", "Which?"]]}]
+
+
+def test_texts_of_a_writer_are_looked_at_beside_what_was_asked(tmp_path):
+    written_rows = [
+        {"id": "a", "concepts": ["dog", "run"], "text": "The dog runs.", "missing": ""}
+    ]
+    found = read([written(tmp_path / "t.jsonl", written_rows)])
+    html = shown(client_of(Page(found))).json()["text"]
+    assert "The dog runs." in html
+    assert "dog\nrun" in html
+
+
+def test_a_comparison_of_two_systems_shows_their_texts(serve, tmp_path):
+    rows = [f"r{n},Why {n}?,good,bad" for n in range(3)]
+    table, out = tmp_path / "rows.csv", tmp_path / "scores.csv"
+    table.write_text("\n".join(["id,question,v1,v2", *rows]))
+    model = ["--model", "m", "--base-url", serve(first_where_both_are_bad).url]
+    words = ["compare", table, "--systems", "v1,v2", *model, "-o", out]
+    assert CliRunner().invoke(cli, list(map(str, words))).exit_code == 0
+    found = read([out])
+    assert (found.rows[0]["output_a"], found.rows[0]["output_b"]) == ("good", "bad")
+    assert [len(run) for run in found.judges.values()] == [3]

@@ -19,6 +19,7 @@ from langchain_judges.rows.files import json_in, read_table
 from langchain_judges.rows.lookup import Columns
 from langchain_judges.rows.texts import READ
 from langchain_judges.runs.run_files import requests_of
+from langchain_judges.runs.run_row import content_key
 from langchain_judges.runs.sources import Records, kind_of_columns, source_of
 from langchain_judges.runs.tables import records_of
 
@@ -164,11 +165,12 @@ def _read_file(
     if records_of(path) != path:
         runs = read_run(path)
         labels = {each.get("index"): each for run in runs.values() for each in run}
+        columns = columns or _judged_columns(path, labels.get(0) or {})
         for place, row in _rows_in(found, path, columns):
             known = labels.get(place) or {}
             texts = {n: v for n, v in row.items() if n in _OWN and n not in ANNOTATIONS}
             found.rows.append(texts | {n: known[n] for n in ANNOTATIONS if n in known})
-        return runs
+        return {n: run for n, run in runs.items() if all("verdict" in each for each in run)}
     first = next(islice(read_table(path), 1), {})
     is_run = isinstance(first.get("verdict"), Mapping)
     if not is_run or kind_in(first):
@@ -176,6 +178,19 @@ def _read_file(
     if not is_run:
         return {}
     return read_run(path) if "key" in first else judges_of(read_table(path))
+
+
+def _judged_columns(path: Path, result: Row) -> Columns | None:
+    """The columns of a table that hold the texts which the first result judged."""
+    first: Row = next(iter(read_table(path)), {})
+    wanted = {(field, digest) for field, digest in (result.get("content") or {}).items()}
+    found = {
+        field: column
+        for column, cell in first.items()
+        for field, digest in wanted
+        if content_key({field: cell}) == {field: digest}
+    }
+    return found if len(found) == len(wanted) > 1 else None
 
 
 def _rows_in(
@@ -191,6 +206,9 @@ def _rows_in(
             found.problems.append(f"{path}, row {place + 1}: {exc}")
             continue
         row.pop("verdict", None)
+        if isinstance(row.get("text"), str) and not kind_in(row.keys() - {"concepts"}):
+            # What a writer wrote, by what it was asked.
+            row = {"id": row.get("id"), "input": row.get("concepts"), "output": row["text"]}
         if kind_in(row) in ("pair", "item"):
             yield place, row
         else:
