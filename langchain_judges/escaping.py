@@ -15,9 +15,10 @@ from rich.segment import Segment
 
 from langchain_judges.errors import STEERING
 
-_FORMULA = re.compile(r"[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
+_FORMULA = re.compile(r"[\s\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r]")
 """What begins a formula, in full width too."""
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.I)
+_HARMLESS = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+\-\s]*", re.I)
+"""Numbers, and dashes that stand for nothing."""
 
 
 def clean(text: str) -> str:
@@ -56,15 +57,15 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def inert_cell(value: Any) -> Any:
-    """Return a cell for CSV; a text that a spreadsheet would evaluate is prefixed by a quote.
+    """Return a cell for a spreadsheet; a text that it would evaluate is prefixed by a quote.
 
     >>> inert_cell("=1+1"), inert_cell("-0.5"), inert_cell(-0.5)
     ("'=1+1", '-0.5', -0.5)
     """
     if not isinstance(value, str):
         return value
-    text = clean(value)
-    if _FORMULA.match(text.lstrip(" \ufeff\u200b")) and not _NUMBER.fullmatch(text):
+    text = "\r\n".join(map(clean, value.split("\r\n")))
+    if _FORMULA.match(text) and not _HARMLESS.fullmatch(text):
         return f"'{text}"
     return text
 

@@ -109,7 +109,7 @@ class _OfRun:
     def options(self) -> dict[str, Any]:
         """Return those that were set."""
         given = {name: getattr(self, name, None) for name in RunOptions.model_fields}
-        return {name: value for name, value in given.items() if value is not None}
+        return {name: value for name, value in given.items() if value not in (None, False)}
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,7 @@ class OutputFlags(_OfRun):
 
     out: Annotated[Path | None, typer.Option("--out", "-o")] = None
     records: Path | None = None
+    raw: bool = False
 
     @property
     def file(self) -> Path | None:

@@ -33,9 +33,10 @@ from langchain_judges.rows.checks import kind_of_verdict, read_label
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.run_row import ResultRow, RunRow, judged_row, outcome_of
 from langchain_judges.runs.run_state import Judge, Rows, RunState
+from langchain_judges.runs.sheets import judged_cells, named_cells
 from langchain_judges.runs.sources import source_of
 from langchain_judges.runs.summary import Summary, conclusion
-from langchain_judges.runs.tables import FORMS, judged_cells, named_cells
+from langchain_judges.runs.tables import FORMS
 from langchain_judges.verdict import decision
 
 if TYPE_CHECKING:
@@ -198,32 +199,38 @@ class Run(_Judging, Iterator[ResultRow], AbstractContextManager["Run"]):
             import pandas
         rows = list(self._tabulated())
         columns = {name: None for own, _ in rows for name in own}
-        judged = pandas.DataFrame([named_cells(columns, cells) for _, cells in rows])
+        judged = pandas.DataFrame(
+            [named_cells(columns, judged_cells(result, self.systems)) for _, result in rows]
+        )
         frame = self._state.frame
         if frame is None:
             frame = pandas.DataFrame([own for own, _ in rows], columns=list(columns))
         judged.index = frame.index
         return pandas.concat([frame, judged], axis=1)
 
-    def to_csv(self, path: str | os.PathLike[str]) -> None:
+    def to_csv(self, path: str | os.PathLike[str], *, raw: bool = False) -> None:
         """Judge to the end and write a table as `out` does; the ending says its form.
+
+        Args:
+            path: The table.
+            raw: Leave your own cells as they came, formulas too.
 
         Raises:
             JudgeError: Rows of this run were read already; the table would lack them.
         """
         rows = self._tabulated()
-        with closing(FORMS[Path(path).suffix](Path(path))) as file:
-            for own, cells in rows:
-                file.write(own, cells)
+        with closing(FORMS[Path(path).suffix](Path(path), raw=raw)) as file:
+            for own, result in rows:
+                file.add(own, result, self.systems)
 
-    def _tabulated(self) -> Iterator[tuple[Mapping[str, object], Mapping[str, object]]]:
-        """Give the user's own cells of each row, and those of the judge, as it is judged."""
+    def _tabulated(self) -> Iterator[tuple[Mapping[str, object], ResultRow]]:
+        """Give the user's own cells of each row, and its result, as it is judged."""
         if getgeneratorstate(self._rows) != GEN_CREATED:  # no row is kept once it was read
             raise JudgeError(
                 "rows of this run were read already, and a table would lack them: call "
                 "`to_pandas()` or `to_csv(path)` in place of iterating, or set `out`"
             )
-        return ((self._state.delivered, judged_cells(result, self.systems)) for result in self)
+        return ((self._state.delivered, result) for result in self)
 
     def __exit__(self, *_: object) -> None:
         """Close the run."""

@@ -48,11 +48,16 @@ class RunOptions(RunLimits):
         columns: Columns of a table by the field of a row, such as `{"output": "reply"}`;
             fields that are not named are found by the names that people use.
         client: Reads `rows` where they are the name of a LangSmith data set.
-        out: The table to write (`.csv`, `.tsv`, `.jsonl`, `.parquet`): your own columns as
-            they came, then the judge's. It appears when the run ends. The same call resumes:
-            rows that were judged are not judged again, rows that could not be judged and new
-            rows are. What it resumes from is the hidden folder beside the table, such as
-            `.scores.csv.run`.
+        out: The table to write (`.csv`, `.tsv`, `.xlsx`, `.parquet`, `.jsonl`; `.md` for the
+            counts by criterion alone): your own columns, then the judge's. `.xlsx` has those
+            counts and the failures on sheets of their own; a name such as `scores.excel.csv`
+            gets the byte-order mark that Excel looks for. The file is written when the run
+            ends. The same call resumes: rows that were judged are not judged again, rows that
+            could not be judged and new rows are. What it resumes from is the hidden folder
+            beside the table, such as `.scores.csv.run`.
+        raw: Leave your own cells as they came in `.csv`, `.tsv` and `.xlsx`, where a
+            spreadsheet would run those that begin as a formula. Otherwise a quote is put
+            before them, and characters that steer a terminal are replaced.
         same_server: Count the model's address to what decides a verdict, so that rows judged
             without this are judged again; `summary.elsewhere` counts those taken from another
             address otherwise.
@@ -90,6 +95,7 @@ class RunOptions(RunLimits):
     columns: Annotated[Mapping[str, str] | None, Rule("columns by field")] = None
     client: Annotated[object, NotSerialisable(), Rule("a LangSmith client or None")] = None
     out: FilePath = None
+    raw: bool = False
     same_server: bool = False
     records: FilePath = None
     keep_requests: bool = False

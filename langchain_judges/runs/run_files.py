@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from langchain_judges.runs.tables import FORMS, TableOut, records_of
 Place = str | os.PathLike[str]
 
 
-def _table_of(out: Place) -> TableOut:
+def _table_of(out: Place, raw: bool) -> TableOut:
     if url_of(out):
         raise OptionError(
             f"`out` is a table on this machine, got {str(out)!r}; `records` takes a URL, and "
@@ -27,7 +27,7 @@ def _table_of(out: Place) -> TableOut:
     if Path(out).suffix not in FORMS:
         forms = ", ".join(sorted(FORMS))
         raise OptionError(f"`out` must end in {forms}, got {Path(out).name!r}")
-    return TableOut(Path(out))
+    return TableOut(Path(out), raw=raw)
 
 
 def replies_beside(results: Path) -> Path:
@@ -64,6 +64,7 @@ class RunFiles:
         records: The file of results, with a shard the folder; None: as the table keeps them.
         shard: The share of the rows that is judged.
         keep_requests: Whether requests and replies are kept for people to read.
+        raw: Whether the table has one's own cells as they came.
 
     Attributes:
         records: The results, where any are stored.
@@ -81,10 +82,11 @@ class RunFiles:
         shard: Shard | None,
         *,
         keep_requests: bool = False,
+        raw: bool = False,
     ) -> None:
         """Check where they are; nothing is opened."""
         self._keeps_requests = keep_requests
-        self._table = _table_of(out) if out is not None else None
+        self._table = _table_of(out, raw) if out is not None else None
         self._results: Results | None = None
         self._replies: ReplyStore | None = None
         self._remote: Remote | None = None
@@ -174,10 +176,12 @@ class RunFiles:
         if self._replies and result["judged"]:
             self._replies.forget(result["key"])
 
-    def tabulate(self, own: Mapping[str, object], judged: Mapping[str, object]) -> None:
+    def tabulate(
+        self, own: Mapping[str, object], result: ResultRow, systems: Sequence[str] | None
+    ) -> None:
         """Write a row of the table: the user's own columns, and those of the judge."""
         if self._table:
-            self._table.write(own, judged)
+            self._table.add(own, result, systems)
 
     def close(self, receipt: Receipt | None, *, whole: bool) -> None:
         """Close the files and copy them to the store; a complete shard gets its receipt.

@@ -88,13 +88,15 @@ def servers_of(judge: object) -> str:
 
 
 def name_of(marks: Marks) -> dict[str, str]:
-    """Return a row's description of its judge: method, model and a mark of all settings."""
+    """Return a row's description of its judge: method, model, prompts, a mark of all that."""
     models = {str(model.get("name")) for model in marks.get("model", {}).values()}
-    return {
+    known = {
         "mark": digest_of(marks).hex()[:12],
         "method": str(marks["method"]),
         "model": ", ".join(sorted(models)),
     }
+    prompts = marks.get("prompt_version")
+    return known | ({"prompts": str(prompts)} if prompts else {})
 
 
 ResultRow = dict[str, Any]

@@ -49,7 +49,6 @@ from langchain_judges.runs.run_row import (
 from langchain_judges.runs.shards import Receipt, Shard
 from langchain_judges.runs.sources import Records, RowReader, source_of
 from langchain_judges.runs.summary import Summary, show_progress
-from langchain_judges.runs.tables import judged_cells
 from langchain_judges.verdict import Failure
 
 _LOG = logging.getLogger(__name__)
@@ -175,7 +174,11 @@ class RunState:
         self.when_stopped: Callable[[], object] | None = None
         self._shard = Shard.parse(options.shard) if options.shard is not None else None
         self._files = RunFiles(
-            options.out, options.records, self._shard, keep_requests=options.keep_requests
+            options.out,
+            options.records,
+            self._shard,
+            keep_requests=options.keep_requests,
+            raw=options.raw,
         )
         marks = self._marks()
         shards = self._shard.of if self._shard else 1
@@ -385,7 +388,7 @@ class RunState:
     def deliver(self, result: ResultRow) -> ResultRow:
         """Return a result whose turn has come, and write its row of the table."""
         own = self.delivered = self._own.pop(result["index"], {})
-        self._files.tabulate(own, judged_cells(result, self.records.systems))
+        self._files.tabulate(own, result, self.records.systems)
         return result
 
     def fail(self, exc: Exception) -> None:

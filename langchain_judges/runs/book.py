@@ -1,0 +1,159 @@
+"""Workbooks of Excel: every cell inert, heads frozen, texts wrapped, a colour by label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from langchain_judges.errors import needs
+from langchain_judges.escaping import inert_cell
+from langchain_judges.runs.criteria import HEAD
+from langchain_judges.runs.run_row import ResultRow, outcome_of
+from langchain_judges.runs.sheets import TableFile
+
+# Characters of a cell that Excel holds, and what stands at the end of a text that has more.
+_MOST, _CUT = 32_767, " … (cut: a cell of Excel holds no more)"
+_WIDEST, _TALLEST, _LINE = 60, 8, 15
+"""Characters of a column and lines of a row that are shown; points of a line."""
+# Pastel colours that people who see few colours can tell apart, for labels in their order.
+_COLOURS = ("F8D7C4", "CFE2F3", "FFF2CC", "D9D2E9", "D5E8D4", "EAD1DC")
+_UNJUDGED = "D9D9D9"
+Rows = Callable[[], Iterable[Sequence[object]]]
+
+
+def _plain(cell: object) -> object:
+    """Return a cell as Excel holds it: a number, or a text that is no formula."""
+    if cell is None or isinstance(cell, bool | int | float):
+        return cell
+    text = str(inert_cell(str(cell))).replace("\r\n", "\n")
+    return text if len(text) <= _MOST else text[: _MOST - len(_CUT)] + _CUT
+
+
+class Book:
+    """A workbook that is being written, row by row: it takes no memory by its size.
+
+    Args:
+        raw: Leave texts as they came, formulas too.
+
+    Raises:
+        MissingExtraError: openpyxl is not installed.
+    """
+
+    def __init__(self, *, raw: bool = False) -> None:
+        """Begin an empty book."""
+        with needs("excel", "Writing .xlsx"):
+            import openpyxl.cell
+            from openpyxl import styles
+        self._book = openpyxl.Workbook(write_only=True)
+        self._cell, self._styles, self._is_raw = openpyxl.cell.WriteOnlyCell, styles, raw
+
+    def add(
+        self, title: str, head: Sequence[str], rows: Rows, labels: Collection[int] = ()
+    ) -> None:
+        """Write a sheet.
+
+        Args:
+            title: Of the sheet.
+            head: The names of its columns.
+            rows: Gives the rows; it is called twice.
+            labels: The columns whose cells are coloured by what they hold.
+        """
+        sheet = self._book.create_sheet(title)
+        widths, seen = [len(str(name)) for name in head], set[str]()
+        for row in rows():
+            for place, cell in enumerate(row):
+                longest = max(map(len, str("" if cell is None else cell).split("\n")))
+                widths[place] = max(widths[place], longest)
+            seen |= {str(row[place]) for place in labels if row[place] is not None}
+        widths = [min(_WIDEST, width + 2) for width in widths]
+        colours = {label: _COLOURS[n % len(_COLOURS)] for n, label in enumerate(sorted(seen))}
+        sheet.freeze_panes = "A2"
+        for place, width in enumerate(widths):
+            sheet.column_dimensions[_letters(place)].width = width
+        sheet.append([self._styled(sheet, name, bold=True) for name in head])
+        number = 1
+        for number, row in enumerate(rows(), 2):
+            sheet.row_dimensions[number].height = _LINE * _lines(row, widths)
+            sheet.append(
+                self._styled(
+                    sheet, cell, colours.get(str(cell), _UNJUDGED) if place in labels else ""
+                )
+                for place, cell in enumerate(row)
+            )
+        if head:
+            sheet.auto_filter.ref = f"A1:{_letters(len(head) - 1)}{number}"
+
+    def _styled(
+        self, sheet: Any, value: object, colour: str = "", *, bold: bool = False
+    ) -> Any:
+        styles, is_raw = self._styles, self._is_raw and isinstance(value, str)
+        cell = self._cell(sheet, value if is_raw else _plain(value))
+        cell.alignment = styles.Alignment(wrap_text=True, vertical="top")
+        if bold:
+            cell.font = styles.Font(bold=True)
+        if colour:
+            cell.fill = styles.PatternFill("solid", fgColor=colour)
+        return cell
+
+    def save(self, path: Path) -> None:
+        """Write the book."""
+        self._book.save(path)
+
+
+def _letters(place: int) -> str:
+    """Return the name of a column of Excel.
+
+    >>> _letters(0), _letters(26)
+    ('A', 'AA')
+    """
+    before, own = divmod(place, 26)
+    return (_letters(before - 1) if before else "") + chr(ord("A") + own)
+
+
+def _lines(row: Sequence[object], widths: Sequence[int]) -> int:
+    """Return how many lines of a row are shown."""
+    lines = 1
+    for cell, width in zip(row, widths, strict=True):
+        if isinstance(cell, str):
+            lines = max(lines, sum(1 + len(line) // width for line in cell.split("\n")))
+    return min(lines, _TALLEST)
+
+
+class XlsxFile(TableFile):
+    """A workbook: the rows, a summary by criterion, and the failures."""
+
+    def __init__(self, path: Path, *, raw: bool = False) -> None:
+        """Open the file in which rows wait."""
+        self._book = Book(raw=raw)
+        super().__init__(path, raw=raw)
+        self._labels = set[str]()
+        self._failures: list[tuple[object, ...]] = []
+
+    def add(
+        self,
+        own: Mapping[str, object],
+        result: ResultRow,
+        systems: Sequence[str] | None = None,
+    ) -> None:
+        """Take a row."""
+        super().add(own, result, systems)
+        self._labels |= {each["criterion"] for each in result.get("subscores") or []}
+        number = result.get("index", 0) + 2
+        for each in outcome_of(result).get("failures") or []:
+            of = (each.get(name) for name in ("step", "unit", "reason", "detail"))
+            self._failures.append((number, result.get("id"), *of))
+
+    def _finish(self, names: Mapping[str, str]) -> None:
+        def rows() -> Iterator[list[object]]:
+            return (self._cells(row, names) for row in self._rows())
+
+        coloured = {f"judge.{name}" for name in ("label", "preference", *self._labels)}
+        places = [place for place, key in enumerate(names) if key in coloured]
+        self._book.add("rows", list(names.values()), rows, places)
+        lines = [*self._criteria.lines(), (), *self._criteria.facts()]
+        filled = [(*line, *[""] * (len(HEAD) - len(line))) for line in lines]
+        self._book.add("summary", HEAD, lambda: filled)
+        head = ("row", "id", "step", "unit", "reason", "detail")
+        self._book.add("failures", head, lambda: self._failures)
+        self._book.save(self._path)

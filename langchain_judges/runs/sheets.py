@@ -1,0 +1,278 @@
+"""Writers of tables by the ending of their name. In a spreadsheet no cell of theirs runs."""
+
+from __future__ import annotations
+
+import csv
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+from langchain_judges.errors import needs
+from langchain_judges.escaping import clean, inert_cell, inert_json
+from langchain_judges.rows.checks import kind_of_result
+from langchain_judges.runs.criteria import Criteria
+from langchain_judges.runs.run_row import ResultRow, outcome_of
+
+_LOG = logging.getLogger(__name__)
+# Rows of a group in a Parquet file.
+_AT_ONCE = 1_000
+_OWN, _JUDGE = "own.", "judge."
+# Columns of the judge that hold numbers, even where all are missing.
+_NUMBERS = {f"{_JUDGE}{name}" for name in ("score", "confidence", "cost")}
+_SPREADSHEETS = {".csv", ".tsv", ".xlsx"}
+
+
+def judged_cells(result: ResultRow, systems: Sequence[str] | None = None) -> dict[str, object]:
+    """Return what a judge said of a row as cells by column.
+
+    Args:
+        result: A row of `judge_many`.
+        systems: Who wrote A and B; None: the row's own `systems`, else A and B.
+    """
+    outcome: Mapping[str, Any] = outcome_of(result)
+    kind = kind_of_result(result)
+    if kind == "task":
+        lost = [str(each.get("concept")) for each in result.get("missing") or []]
+        cells = {"text": result.get("text"), "missing": ", ".join(lost)}
+    else:
+        names = dict(zip("AB", systems or result.get("systems") or "AB", strict=False))
+        answer = "label" if kind == "item" else "preference"
+        cells = {
+            answer: outcome.get(answer),
+            "score": outcome.get("score"),
+            "confidence": outcome.get("confidence"),
+            "reason": outcome.get("rationale") or None,
+        }
+        if kind == "item":
+            cells |= _by_criterion(result)
+        else:
+            cells["preference"] = names.get(str(cells["preference"]), cells["preference"])
+            cells["flipped"] = outcome.get("flipped")
+    cells["failures"] = "; ".join(map(_failure, outcome.get("failures") or [])) or None
+    cells["calls"] = (outcome.get("usage") or {}).get("calls")
+    return cells | ({"cost": result["cost"]} if "cost" in result else {})
+
+
+def _failure(failure: Mapping[str, Any]) -> str:
+    where = " ".join(filter(None, (failure.get("step"), failure.get("unit"))))
+    return f"{where}: {failure.get('reason')} {failure.get('detail') or ''}".strip()
+
+
+def _by_criterion(result: ResultRow) -> dict[str, object]:
+    parts = [each for each in result.get("subscores") or [] if "criterion" in each]
+    cells: dict[str, object] = {}
+    for part in parts if len(parts) > 1 else []:
+        cells[part["criterion"]] = part.get("label")
+        cells[f"{part['criterion']}.score"] = part.get("score")
+        cells[f"{part['criterion']}.reason"] = part.get("reason") or None
+    return cells
+
+
+def named_cells(own: Iterable[str], judged: Mapping[str, object]) -> dict[str, object]:
+    """Cells of the judge; beside a column of one's own of that name as `judge.NAME`."""
+    return {free_name(name, own): _readable(cell) for name, cell in judged.items()}
+
+
+def free_name(name: str, own: Iterable[str]) -> str:
+    """Name for a column of the judge that no column of one's own has.
+
+    A table that was judged before has `judge.NAME` too.
+    """
+    while name in own:
+        name = f"judge.{name}"
+    return name
+
+
+def _readable(cell: object) -> object:
+    return clean(cell) if isinstance(cell, str) else cell
+
+
+def _text(cell: object) -> object:
+    is_nested = isinstance(cell, list | tuple | dict)
+    return json.dumps(cell, ensure_ascii=False, default=str) if is_nested else cell
+
+
+def _rounded(cell: object) -> object:
+    """Round a number for people to four digits."""
+    return float(f"{cell:.4g}") if isinstance(cell, float) else cell
+
+
+class TableFile:
+    """A table that is being written: the user's own columns, and those of the judge.
+
+    Rows wait in a file without a name, for a column may come late; the table is written when
+    it is closed. A column of the judge gives way to one's own of that name as `judge.NAME`.
+    What a spreadsheet reads is inert: a text that it would take for a formula begins with a
+    quote, and characters that steer a terminal are replaced.
+
+    Args:
+        path: The table; its ending says its form.
+        raw: Leave one's own cells and names as they came.
+    """
+
+    def __init__(self, path: Path, *, raw: bool = False) -> None:
+        """Open the file in which rows wait."""
+        self._path, self._form = path, path.suffix
+        self._is_raw = raw or self._form not in _SPREADSHEETS
+        self._altered, self._criteria = 0, Criteria()
+        # Each with whose it is before its name.
+        self._columns: dict[str, None] = {}
+        self._waiting: Any = TemporaryFile("wb+", dir=path.parent)  # noqa: SIM115 - see `close`
+        path.touch()  # one that cannot be written is found before anything is paid
+
+    def add(
+        self,
+        own: Mapping[str, object],
+        result: ResultRow,
+        systems: Sequence[str] | None = None,
+    ) -> None:
+        """Take a row: the user's own cells, and the judge's of a result of `judge_many`."""
+        judged = named_cells((), judged_cells(result, systems))
+        row = {f"{_OWN}{name}": self._own_cell(cell) for name, cell in own.items()}
+        row |= {f"{_JUDGE}{name}": cell for name, cell in judged.items()}
+        self._columns |= dict.fromkeys(row)
+        self._criteria.add(result, systems)
+        self._wait(row)
+
+    def close(self) -> None:
+        """Write the table."""
+        bare = {key: key.removeprefix(_OWN) for key in self._columns}
+        own = {key: name for key, name in bare.items() if key != name}
+        judged = (key for key in self._columns if key not in own)
+        names = {key: free_name(key.removeprefix(_JUDGE), own.values()) for key in judged}
+        own = {key: str(self._own_cell(name)) for key, name in own.items()}
+        if self._form in _SPREADSHEETS:
+            names = {key: str(inert_cell(name)) for key, name in names.items()}
+        with self._waiting:
+            self._finish(own | names)
+        if self._altered:
+            _LOG.warning(
+                "%s: %d of your own cells would run in a spreadsheet or steer a terminal, and "
+                "were made inert; `raw=True` or --raw leaves them as they came",
+                self._path.name.removeprefix("draft."),
+                self._altered,
+            )
+
+    def _own_cell(self, cell: object) -> object:
+        if self._is_raw:
+            return cell
+        safe = inert_cell(_text(cell))
+        self._altered += safe != _text(cell)
+        return safe
+
+    def _wait(self, row: dict[str, object]) -> None:
+        self._waiting.write(json.dumps(row, default=str).encode() + b"\n")
+
+    def _rows(self) -> Iterator[dict[str, object]]:
+        self._waiting.seek(0)
+        return map(json.loads, self._waiting)
+
+    def _cells(self, row: Mapping[str, object], names: Iterable[str]) -> list[object]:
+        """Return the cells of a row for people: the judge's are rounded, and inert."""
+        return [
+            _text(row.get(key))
+            if key.startswith(_OWN)
+            else inert_cell(_rounded(_text(row.get(key))))
+            for key in names
+        ]
+
+    def _finish(self, names: Mapping[str, str]) -> None:
+        """Write the table, with the columns under these names."""
+        # With a byte-order mark Excel reads UTF-8.
+        encoding = "utf-8-sig" if self._path.stem.endswith(".excel") else "utf-8"
+        with self._path.open("w", encoding=encoding, newline="", errors="replace") as file:
+            if self._form == ".md":
+                file.write(self._criteria.markdown())
+                return
+            if self._form == ".jsonl":
+                for row in self._rows():
+                    cells = {names[key]: cell for key, cell in row.items()}
+                    file.write(inert_json(json.dumps(cells, ensure_ascii=False)) + "\n")
+                return
+            writer = csv.writer(file, delimiter="\t" if self._form == ".tsv" else ",")
+            if names:
+                writer.writerow(names.values())
+            writer.writerows(self._cells(row, names) for row in self._rows())
+
+
+class ParquetFile(TableFile):
+    """A Parquet file; rows wait as Arrow tables, each with the types of its cells."""
+
+    def __init__(self, path: Path, *, raw: bool = False) -> None:
+        """Open the file in which rows wait."""
+        with needs("hub", "Writing Parquet"):
+            import pyarrow
+            from pyarrow import parquet
+        super().__init__(path, raw=raw)
+        self._arrow, self._parquet = pyarrow, parquet
+        self._rows: list[dict[str, object]] = []
+        # The type of each column, as far as all cells have one.
+        self._types: dict[str, Any] = {}
+
+    def _wait(self, row: dict[str, object]) -> None:
+        self._rows.append(row)
+        if len(self._rows) == _AT_ONCE:
+            self._flush()
+
+    def _flush(self) -> None:
+        pa = self._arrow
+        columns = {
+            key: self._array([row.get(key) for row in self._rows]) for key in self._columns
+        }
+        for key, array in columns.items():
+            self._types[key] = self._common(self._types.get(key, pa.null()), array.type)
+        table = pa.table(columns or {"": pa.nulls(len(self._rows))})
+        with pa.ipc.new_stream(self._waiting, table.schema) as stream:
+            stream.write_table(table)
+        self._rows.clear()
+
+    def _array(self, cells: Sequence[object]) -> Any:
+        pa = self._arrow
+        with suppress(pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError):
+            return pa.array(cells)
+        # Parquet cannot hold lone surrogates.
+        texts = (None if cell is None else str(_text(cell)) for cell in cells)
+        return pa.array([text and text.encode("utf-8", "replace").decode() for text in texts])
+
+    def _common(self, one: Any, other: Any) -> Any:
+        """Return a type that holds the cells of both; that of texts holds all."""
+        pa = self._arrow
+        both = [pa.schema([("", each)]) for each in (one, other)]
+        with suppress(pa.ArrowTypeError):
+            return pa.unify_schemas(both, promote_options="permissive").field(0).type
+        return pa.string()
+
+    def _finish(self, names: Mapping[str, str]) -> None:
+        pa = self._arrow
+        self._flush()
+        fields = []
+        for key, name in names.items():
+            kind = self._types[key]
+            if pa.types.is_null(kind):
+                kind = pa.float64() if key in _NUMBERS else pa.string()
+            fields.append(pa.field(name, kind))
+        schema = pa.schema(fields)
+        self._waiting.seek(0)
+        with self._parquet.ParquetWriter(self._path, schema, compression="zstd") as writer:
+            while self._waiting.peek(1):
+                table = pa.ipc.open_stream(self._waiting).read_all()
+                columns = [
+                    self._cast(table, *each) for each in zip(names, schema.types, strict=True)
+                ]
+                writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+
+    def _cast(self, table: Any, key: str, kind: Any) -> Any:
+        """Return a column of some rows in its type."""
+        pa = self._arrow
+        if key not in table.column_names:
+            return pa.nulls(len(table), kind)
+        if table[key].type == kind:
+            return table[key]
+        cells = table[key].to_pylist()
+        if pa.types.is_string(kind):
+            cells = [None if cell is None else str(_text(cell)) for cell in cells]
+        return pa.array(cells, kind)

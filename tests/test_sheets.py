@@ -1,0 +1,155 @@
+"""Spreadsheets in and out: books that people open, and cells that run nowhere."""
+
+from __future__ import annotations
+
+import csv
+import json
+import logging
+import re
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langchain_judges import create_relative_judge, create_rubric_judge, judge_many
+from langchain_judges.escaping import inert_cell
+from tests.cases import for_each
+from tests.fakes import FakeChatModel
+from tests.judges import answer
+
+RUBRIC = ["Tone: Is it kind?", "Remedy: Does it help?"]
+ROWS = [
+    {"id": "1", "question": "Where?", "reply": "On its way.\nBye", "note": "007"},
+    {"id": "2", "question": "When?", "reply": "=HYPERLINK(1)", "note": "-2+3+cmd|' /C'!A0"},
+    {"id": "3", "question": "\x1b[2JWho?", "reply": "I.", "note": "a\u202eb"},
+]
+
+
+def scored(prompt: str) -> str:
+    if "Tone" in prompt and "Who?" in prompt:
+        return "?"
+    label = "rude" if "When?" in prompt else "polite"
+    return json.dumps({"label": label, "explanation": "=1+1"})
+
+
+def by_two_criteria(**options: Any) -> Any:
+    model = FakeChatModel(replies=scored)
+    return create_rubric_judge(
+        model, rubric=RUBRIC, labels=["rude", "polite"], each=True, repairs=0, **options
+    )
+
+
+def book(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+    return {
+        sheet.title: list(sheet.iter_rows(values_only=True))
+        for sheet in openpyxl.load_workbook(path)
+    }
+
+
+@pytest.fixture
+def judged(tmp_path) -> Path:
+    out = tmp_path / "scores.xlsx"
+    list(judge_many(by_two_criteria(), ROWS, out=out, progress=False))
+    return out
+
+
+def test_a_book_has_the_rows_with_label_score_and_reason_by_criterion(judged):
+    head, *rows = book(judged)["rows"]
+    first = dict(zip(head, rows[0], strict=True))
+    assert head[:4] == ("id", "question", "reply", "note")
+    assert [first[f"Tone{part}"] for part in ("", ".score", ".reason")] == [
+        "polite",
+        1,
+        "'=1+1",
+    ]
+    assert (first["reply"], first["note"]) == (ROWS[0]["reply"], "007")
+
+
+def test_a_book_sums_up_each_criterion_and_lists_the_failures(judged):
+    sheets = book(judged)
+    lines = {line[:2]: line[2:] for line in sheets["summary"]}
+    assert lines["Tone", "polite"][:2] == ("1", "50 %")
+    assert lines["Tone", "not judged"] == ("1", None, "unparsable")
+    assert lines["Remedy", "polite"][:2] == ("2", "67 %")
+    assert lines["Remedy", "mean score"][1] == "0.67"
+    assert lines["judge", "rubric by FakeChatModel"]
+    assert [row[:4] for row in sheets["failures"][1:]] == [(4, "3", "evaluate", "Tone")]
+
+
+def test_a_book_is_laid_out_to_be_read(judged):
+    sheet = openpyxl.load_workbook(judged)["rows"]
+    tone = [cell.value for cell in sheet[1]].index("Tone")
+    colours = [row[tone].fill.fgColor.rgb for row in sheet.iter_rows(min_row=2)]
+    assert sheet.freeze_panes == "A2"
+    assert len(set(colours)) == 3  # polite, rude, not judged
+    assert sheet["C2"].alignment.wrap_text
+    assert sheet.column_dimensions["C"].width > 10
+
+
+@for_each("ending", [".csv", ".tsv", ".xlsx"])
+def test_no_cell_nor_name_of_a_column_is_live(ending, tmp_path):
+    rows = [{"=cmd()": "x", "torn": "\ud800", **row} for row in ROWS]
+    out = tmp_path / f"s{ending}"
+    list(judge_many(by_two_criteria(), rows, out=out, progress=False))
+    if ending == ".xlsx":
+        cells = [c for sheet in openpyxl.load_workbook(out) for row in sheet for c in row]
+        assert not [cell for cell in cells if cell.data_type == "f"]
+        texts = [str(cell.value or "") for cell in cells]
+    else:
+        with out.open(encoding="utf-8", newline="") as file:
+            delimiter = "\t" if ending == ".tsv" else ","
+            texts = [c for row in csv.reader(file, delimiter=delimiter) for c in row]
+    assert not [text for text in texts if text[:1] in ("=", "@", "-", "+") and text[1:]]
+    assert not [text for text in texts if {"\x1b", "\u202e", "\ud800"} & set(text)]
+
+
+def test_own_cells_stay_as_they_came_on_request_and_else_it_is_said(tmp_path, caplog):
+    rows = ROWS[:2]
+    for raw in (False, True):
+        run = judge_many(by_two_criteria(), rows, progress=False)
+        with caplog.at_level(logging.WARNING):
+            run.to_csv(tmp_path / "s.csv", raw=raw)
+    with (tmp_path / "s.csv").open(newline="") as file:
+        assert [row["reply"] for row in csv.DictReader(file)] == [r["reply"] for r in rows]
+    assert [record.getMessage().partition(" would")[0] for record in caplog.records] == [
+        "s.csv: 2 of your own cells"
+    ]
+
+
+@given(st.text() | st.from_regex(r"[\s\u200b]*[=+\-@].*"))
+def test_no_text_becomes_a_formula(text):
+    bare = re.sub(r"[\s\u200b-\u200f\u2060\ufeff]", "", inert_cell(text))
+    assert bare[:1] not in ("=", "@", "+", "-") or not bare.strip("+-0123456789.eE")
+
+
+def test_numbers_are_rounded_for_people_and_whole_in_jsonl(tmp_path):
+    judge = create_relative_judge(FakeChatModel(replies=answer))
+    rows = [{"input": "q", "output_a": "a", "output_b": "b", "confidence": 0.7408182206817177}]
+    for ending in (".csv", ".jsonl"):
+        list(judge_many(judge, rows, out=tmp_path / f"s{ending}", progress=False))
+    assert "0.7408182206817177" in (tmp_path / "s.csv").read_text()  # one's own
+    assert json.loads((tmp_path / "s.jsonl").read_text())["score"] is not None
+
+
+def test_csv_named_for_excel_begins_with_a_byte_order_mark(tmp_path):
+    for name, mark in (("s.csv", False), ("s.excel.csv", True)):
+        list(judge_many(by_two_criteria(), ROWS[:1], out=tmp_path / name, progress=False))
+        assert (tmp_path / name).read_bytes().startswith(b"\xef\xbb\xbf") is mark
+
+
+def test_the_counts_go_into_markdown(tmp_path):
+    out = tmp_path / "s.md"
+    list(judge_many(by_two_criteria(), ROWS, out=out, progress=False))
+    assert "| Remedy | polite | 2 | 67 % | 21 % to 94 % |" in out.read_text().splitlines()
+
+
+def test_a_text_longer_than_a_cell_is_cut_and_says_so(tmp_path):
+    out = tmp_path / "s.xlsx"
+    rows = [{"question": "q", "reply": "x" * 40_000}]
+    list(judge_many(by_two_criteria(), rows, out=out, progress=False))
+    (_, row, *_) = book(out)["rows"]
+    assert len(row[1]) == 32_767
+    assert row[1].endswith("(cut: a cell of Excel holds no more)")
