@@ -13,9 +13,14 @@ import openpyxl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from langchain_judges import create_relative_judge, create_rubric_judge, judge_many
+from langchain_judges.cli import app
+from langchain_judges.errors import InputError
 from langchain_judges.escaping import inert_cell
+from langchain_judges.rows.checks import number_in
+from langchain_judges.rows.files import read_table
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import answer
@@ -153,3 +158,102 @@ def test_a_text_longer_than_a_cell_is_cut_and_says_so(tmp_path):
     (_, row, *_) = book(out)["rows"]
     assert len(row[1]) == 32_767
     assert row[1].endswith("(cut: a cell of Excel holds no more)")
+
+
+# ---- in
+
+
+def sheet_of(path: Path) -> list[dict[str, Any]]:
+    return [dict(record) for record in read_table(path)]
+
+
+@for_each(
+    ("text", "encoding"),
+    [
+        ("Frage;Antwort\nWo?;Hier, gleich, da\nWer?;Ich, du\n", "utf-8-sig"),
+        ("Frage\tAntwort\nWo?\tHier; da\n", "utf-8"),
+        ("Frage|Antwort\nWo?|Hier, da\n", "utf-16"),
+        ("sep=;\nFrage;Antwort\nWo?;\"Hier;\nda\"\n", "utf-8"),
+        ("Frage;Antwort\nGröße?;Groß\n", "cp1252"),
+        ("Frage,Antwort\nГде?,Тут\n", "cp1251"),
+        ("Frage,Antwort\nどこですか,ここです\n", "cp932"),
+        ("Frage;Antwort\nWo?;Hier\n;\n", "utf-8"),
+    ],
+)  # fmt: skip
+def test_separators_marks_and_encodings_are_found(text, encoding, tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_bytes(text.encode(encoding))
+    first = sheet_of(path)[0]
+    lines = text.replace('"', "").split("\n")
+    assert list(first) == ["Frage", "Antwort"]
+    assert first["Frage"] in text
+    assert first["Antwort"].partition("\n")[0] in "".join(lines)
+
+
+def test_an_encoding_that_is_guessed_is_said_once(tmp_path, caplog):
+    path = tmp_path / "r.csv"
+    path.write_bytes("Frage;Antwort\nGröße?;Groß\n".encode("cp1252"))
+    for _ in range(2):
+        assert sheet_of(path) == [{"Frage": "Größe?", "Antwort": "Groß"}]
+    (record,) = caplog.records
+    assert "is not UTF-8; it is read as Windows-1252" in record.getMessage()
+
+
+def a_book(path: Path, **sheets: list[list[Any]]) -> Path:
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for title, rows in sheets.items():
+        sheet = book.create_sheet(title)
+        for row in rows:
+            sheet.append(row)
+    book.save(path)
+    return path
+
+
+def test_a_sheet_is_read_by_its_name_else_the_first_and_that_is_said(tmp_path, caplog):
+    path = a_book(tmp_path / "r.xlsx", one=[["a"], [1]], two=[["b"], [2]])
+    assert sheet_of(path) == [{"a": 1}]
+    assert "sheet 'one' of ('one', 'two') is read" in caplog.text
+    assert sheet_of(Path(f"{path}#two")) == [{"b": 2}]
+    with pytest.raises(InputError, match="has no sheet 'twe'; did you mean 'two'"):
+        sheet_of(Path(f"{path}#twe"))
+
+
+def test_a_title_or_merged_cells_above_the_names_are_refused_by_cell(tmp_path):
+    rows: list[list[Any]] = [
+        ["Replies of March", None, None],
+        ["id", "question", "reply"],
+        [1, "a", "b"],
+    ]
+    path = a_book(tmp_path / "r.xlsx", one=rows)
+    with pytest.raises(InputError, match=r"B1 is empty, and B2 holds 'question'.*split merged"):
+        sheet_of(path)
+
+
+def test_columns_of_one_name_or_none_are_all_kept(tmp_path):
+    path = a_book(tmp_path / "r.xlsx", one=[[None, "note", "note"], [0, "a", "b"]])
+    assert sheet_of(path) == [{"column A": 0, "note": "a", "note (C)": "b"}]
+
+
+def test_a_semicolon_table_of_other_names_is_judged_once_they_are_named(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text("Ticket Nr.;Kundenfrage;Antwort\n7;Wo?;Hier\n", encoding="utf-8-sig")
+    with pytest.raises(InputError, match=r"there are 'Ticket Nr.', 'Kundenfrage', 'Antwort'"):
+        list(judge_many(by_two_criteria(), path, progress=False))
+    columns = {"input": "Kundenfrage", "output": "Antwort", "id": "Ticket Nr."}
+    (row,) = judge_many(by_two_criteria(), path, columns=columns, progress=False)
+    assert (row["id"], row["judged"]) == ("7", True)
+
+
+@for_each(("cell", "number"), [("3,5", 3.5), ("0,25", 0.25), ("1", 1), ("a,b", "a,b")])
+def test_labels_with_decimal_commas_are_numbers(cell, number):
+    assert number_in(cell) == number
+
+
+def test_bad_cells_and_ids_that_are_there_twice_are_named(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text("id;question;reply\n1;Wo?;Hier\n\n2;Wer?;\n1;Wann?;Jetzt\n")
+    command = ["judge", str(path), "--method", "rubric", "--set", "rubric=Kind?"]
+    done = CliRunner().invoke(app, [*command, "--model", "openai:gpt-5-mini", "--dry-run"])
+    assert "row 2: C4: the field `output`" in done.output
+    assert "rows 1 and 2 have the id '1'" in done.output

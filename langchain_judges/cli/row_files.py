@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -28,6 +29,7 @@ from langchain_judges.rows.checks import (
 )
 from langchain_judges.rows.files import nearest_file
 from langchain_judges.rows.lookup import CONTEXTS, FIELDS
+from langchain_judges.rows.spreadsheets import SheetRecord, cell_name, sheet_in
 from langchain_judges.runs.sources import (
     Records,
     Source,
@@ -60,7 +62,8 @@ class RowFile:
     Attributes:
         number: How many rows are good, found by `count`.
         size: Bytes of all texts of the good rows.
-        bad: The bad rows: number from 1, and what is wrong.
+        bad: The bad rows: number from 1, and what is wrong, with the cell of a sheet.
+        twice: Ids that several rows have, with the numbers of two of them.
     """
 
     path: Path
@@ -70,12 +73,16 @@ class RowFile:
     number: int = 0
     size: int = 0
     bad: list[tuple[int, str]] = field(default_factory=list)
+    twice: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def count(self) -> None:
         """Read everything once."""
         from langchain_judges.rows.texts import bytes_of, texts_read
 
-        for _, row in self.with_records(self.bad):
+        seen: dict[object, int] = {}
+        for number, (_, row) in enumerate(self.with_records(self.bad), 1):
+            if (own := row.get("id")) is not None and seen.setdefault(own, number) != number:
+                self.twice[str(own)] = seen[own], number
             self.number += 1
             self.size += bytes_of(texts_read(row))
 
@@ -143,9 +150,19 @@ class RowFile:
                 raise InputError(f"{self.path}: {exc}") from exc
             except InputError as exc:
                 if bad is not None:
-                    bad.append((index + 1, str(exc)))
+                    bad.append((index + 1, f"{self._cell(record, str(exc))}{exc}"))
             else:
                 yield cast("Mapping[str, object]", record), row
+
+    def _cell(self, record: object, problem: str) -> str:
+        """Return the name of the cell that a problem is about, in front of it."""
+        named = re.match(r"(?:the field )?`([\w.]+)`", problem)
+        if not named or not isinstance(record, SheetRecord):
+            return ""
+        form = Records(self.source, self.columns, self.takes).form_of(record)
+        column = ((form.columns if form else None) or {}).get(named[1], named[1])
+        names = list(record)
+        return f"{cell_name(names.index(column), record.row)}: " if column in names else ""
 
 
 def _shown(row: Mapping[str, object], most: int | None) -> list[str]:
@@ -185,6 +202,8 @@ def checked_rows(file: RowFile, work: str = "pair to judge", *, kept: bool = Fal
         if file.bad:
             say(_HINT)
         raise typer.Exit(MISUSED)
+    for id_, (first, again) in list(file.twice.items())[:_MOST_NAMED]:
+        warn(f"{file.path}: rows {first} and {again} have the id {id_!r}; ids should differ")
     if file.bad:
         place = "stand in the results with their reason" if kept else "are left out"
         warn(f"{len(file.bad):,} of {file.number + len(file.bad):,} rows are bad and {place}.")
@@ -214,12 +233,12 @@ def open_rows(
         if columns:
             raise OptionError(f"--column is for a table; {path} is a known set")
         source = Source(list(set_rows(path)), is_table=False)
-    elif not path.exists():
-        nearest = nearest_file(path, set_names()) or "."
+    elif not (file := sheet_in(path)[0]).exists():
+        nearest = nearest_file(file, set_names()) or "."
         raise InputError(
-            f"There is no file {path}, and no public data set has this name{nearest}"
+            f"There is no file {file}, and no public data set has this name{nearest}"
         )
-    elif not path.is_file():
+    elif not file.is_file():
         raise InputError(
             f"{path} is neither a file nor a folder named after a public data set."
         )

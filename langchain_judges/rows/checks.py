@@ -273,7 +273,7 @@ def check_item(item: Any) -> None:
         check_text(answer, "expected")
 
 
-_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
+_NUMBER = re.compile(r"-?(0|[1-9]\d*)([.,]\d+)?")
 _TYPES: Mapping[type, type] = {str: str, int: float, float: float}
 
 # What a label of a pair may be.
@@ -335,9 +335,9 @@ def typed_like(labels: Iterable[object], label: object) -> Any:
 
 
 def number_in(cell: object) -> Any:
-    """Return the number that a text spells; anything else unchanged."""
+    """Return the number that a text spells, with a comma too; anything else unchanged."""
     is_number = isinstance(cell, str) and _NUMBER.fullmatch(cell)
-    return json.loads(str(cell)) if is_number else cell
+    return json.loads(str(cell).replace(",", ".")) if is_number else cell
 
 
 def check_annotations(row: Mapping[str, Any]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import io
 import itertools
 import json
 import os
@@ -16,9 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from langchain_judges.errors import InputError, OptionError, OutputError, did_you_mean, needs
-
-# Characters of a cell of CSV: the most that a C `long` of every system holds.
-LARGEST_CELL = 2**31 - 1
+from langchain_judges.rows.spreadsheets import delimited, open_bytes, sheet, sheet_in
 
 
 def nearest_file(path: Path, names: Iterable[str] = ()) -> str:
@@ -39,7 +36,7 @@ def read_table(
     """Read a table's records; the file's suffix decides the format.
 
     Args:
-        path: The table.
+        path: The table; `book.xlsx#sheet` names a sheet of a workbook.
         bad: Makes what stands in the place of a record that is no object or has more cells
             than columns, from what is wrong and what can be read of it; None: it is an error.
 
@@ -47,6 +44,7 @@ def read_table(
         InputError: The file is missing or damaged, or its format is not supported.
         OptionError: It is Parquet, and no library for Parquet is installed.
     """
+    path, sheet_name = sheet_in(path)
     if not path.is_file():
         raise InputError(f"there is no file {path}{nearest_file(path)}")
     ending = path.name.lower().removesuffix(".gz").rpartition(".")[2]
@@ -54,10 +52,10 @@ def read_table(
         "jsonl": read_lines,
         "ndjson": read_lines,
         "json": _json,
-        "csv": lambda file: _delimited(file, ","),
-        "tsv": lambda file: _delimited(file, "\t"),
+        "csv": lambda file: delimited(file, ","),
+        "tsv": lambda file: delimited(file, "\t"),
         "parquet": _parquet,
-        "xlsx": _sheet,
+        "xlsx": lambda file: sheet(file, sheet_name),
     }
     if ending not in readers:
         raise InputError(f"{path} must end in one of {sorted(readers)!r}")
@@ -156,11 +154,6 @@ def json_in(path: Path) -> Any:
         raise ValueError("it is nested too deep") from exc
 
 
-def open_bytes(path: Path) -> gzip.GzipFile | io.BufferedReader:
-    """Open a file that may be gzipped."""
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
-
-
 def _json(path: Path) -> Iterator[dict[str, Any]]:
     try:
         with open_bytes(path) as file:
@@ -174,14 +167,6 @@ def _json(path: Path) -> Iterator[dict[str, Any]]:
     yield from records
 
 
-def _delimited(path: Path, delimiter: str) -> Iterator[dict[str, Any]]:
-    # Texts may exceed the reader's default limit for a field.
-    csv.field_size_limit(LARGEST_CELL)
-    with open_bytes(path) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-        yield from csv.DictReader(text, delimiter=delimiter)
-
-
 def _parquet(path: Path) -> Iterator[dict[str, Any]]:
     with needs("hub", "Reading Parquet"):
         from pyarrow.parquet import ParquetFile
@@ -189,18 +174,6 @@ def _parquet(path: Path) -> Iterator[dict[str, Any]]:
     with ParquetFile(path) as file:
         for batch in file.iter_batches(1_000):
             yield from batch.to_pylist()
-
-
-def _sheet(path: Path) -> Iterator[dict[str, Any]]:
-    with needs("hub", "Reading a sheet"):
-        from pandas import read_excel
-    try:
-        # As objects: a column of codes and texts must not become one of numbers.
-        sheet = read_excel(path, dtype=object)
-    except ImportError as exc:  # of the package that reads the format
-        raise OptionError(f"{path}: {exc}") from exc
-    for record in sheet.to_dict("records"):
-        yield {str(name): plain_cell(value) for name, value in record.items()}
 
 
 def plain_cell(value: object) -> object:

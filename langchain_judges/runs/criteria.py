@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ class _Counts:
     """The counts of a criterion."""
 
     labels: Counter[str] = field(default_factory=Counter)
-    scores: list[float] = field(default_factory=list)
+    scores: array[float] = field(default_factory=lambda: array("d"))
     not_judged: Counter[str] = field(default_factory=Counter)
 
 
@@ -93,10 +94,12 @@ class Criteria:
                 yield name, label, f"{number:,}", _spaced(share), _spaced(ends)
             if counts.scores:
                 found = mean(counts.scores)
-                ends = found.interval
-                if ends and all(0 <= score <= 1 for score in counts.scores):
-                    ends = ends.within(0, 1)
-                interval = f"{ends.low:.2f} to {ends.high:.2f}" if ends else found.no_interval
+                reach = found.interval
+                if reach and all(0 <= score <= 1 for score in counts.scores):
+                    reach = reach.within(0, 1)
+                interval = (
+                    f"{reach.low:.2f} to {reach.high:.2f}" if reach else found.no_interval
+                )
                 what = "mean score", f"{len(counts.scores):,}", f"{found:.2f}"
                 yield name, *what, str(interval or "")
             for reason, number in (counts.not_judged + self._lost).most_common():

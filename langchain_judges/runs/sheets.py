@@ -209,26 +209,26 @@ class ParquetFile(TableFile):
             from pyarrow import parquet
         super().__init__(path, raw=raw)
         self._arrow, self._parquet = pyarrow, parquet
-        self._rows: list[dict[str, object]] = []
+        self._batch: list[dict[str, object]] = []
         # The type of each column, as far as all cells have one.
         self._types: dict[str, Any] = {}
 
     def _wait(self, row: dict[str, object]) -> None:
-        self._rows.append(row)
-        if len(self._rows) == _AT_ONCE:
+        self._batch.append(row)
+        if len(self._batch) == _AT_ONCE:
             self._flush()
 
     def _flush(self) -> None:
         pa = self._arrow
         columns = {
-            key: self._array([row.get(key) for row in self._rows]) for key in self._columns
+            key: self._array([row.get(key) for row in self._batch]) for key in self._columns
         }
         for key, array in columns.items():
             self._types[key] = self._common(self._types.get(key, pa.null()), array.type)
-        table = pa.table(columns or {"": pa.nulls(len(self._rows))})
+        table = pa.table(columns or {"": pa.nulls(len(self._batch))})
         with pa.ipc.new_stream(self._waiting, table.schema) as stream:
             stream.write_table(table)
-        self._rows.clear()
+        self._batch.clear()
 
     def _array(self, cells: Sequence[object]) -> Any:
         pa = self._arrow

@@ -29,6 +29,7 @@ from langchain_judges.rows.checks import (
 from langchain_judges.rows.fields import plain_row
 from langchain_judges.rows.files import nearest_file, plain_cell, read_table
 from langchain_judges.rows.lookup import FIELDS, OF_OUTPUT, Columns, mapped, understood
+from langchain_judges.rows.spreadsheets import sheet_in
 from langchain_judges.rows.texts import Text
 from langchain_judges.runs.run_row import JUDGED, RunRow, digest_of
 from langchain_judges.runs.shards import Shard
@@ -299,7 +300,7 @@ def source_of(rows: object, client: Client | None = None) -> Source:
 
 def _named(name: str | os.PathLike[str], client: Client | None) -> Source:
     path = Path(name)
-    if path.is_file():
+    if sheet_in(path)[0].is_file():
         is_lines = path.name.removesuffix(".gz").rpartition(".")[2] in ("jsonl", "ndjson")
         read = partial(read_table, path, bad=BadRecord)
         return Source(_Again(read), not is_lines, is_file=True)

@@ -1,0 +1,231 @@
+"""Records of spreadsheets: what separates cells, the encoding, the row of names, a sheet."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import functools
+import gzip
+import io
+import itertools
+import logging
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from langchain_judges.errors import InputError, did_you_mean, needs
+
+_LOG = logging.getLogger(__name__)
+# Characters of a cell of CSV: the most that a C `long` of every system holds.
+LARGEST_CELL = 2**31 - 1
+_SEPARATORS = ",;\t|"
+# Records by which the separator is found, and bytes of the file that are looked through.
+_FIRST, _HEAD = 20, 1 << 16
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+
+class SheetRecord(dict[Any, Any]):
+    """A record by column that knows its row of the sheet; that of the names is 0."""
+
+    row = 0
+
+
+def open_bytes(path: Path) -> gzip.GzipFile | io.BufferedReader:
+    """Open a file that may be gzipped."""
+    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
+
+
+def cell_name(column: int, row: int) -> str:
+    """Name of a cell as spreadsheets show it, both counted from 0.
+
+    >>> cell_name(0, 0), cell_name(27, 2)
+    ('A1', 'AB3')
+    """
+    letters = ""
+    column += 1
+    while column:
+        column, place = divmod(column - 1, 26)
+        letters = chr(ord("A") + place) + letters
+    return f"{letters}{row + 1}"
+
+
+def sheet_in(path: Path) -> tuple[Path, str | None]:
+    """Path of a book and the name of its sheet, of `book.xlsx#sheet`; of any other file None.
+
+    >>> sheet_in(Path("replies.xlsx#March"))
+    (PosixPath('replies.xlsx'), 'March')
+    """
+    name, is_named, sheet = str(path).rpartition(".xlsx#")
+    return (Path(f"{name}.xlsx"), sheet) if is_named else (path, None)
+
+
+def delimited(path: Path, separator: str) -> Iterator[dict[str, Any]]:
+    """Yield the records of a CSV file, in the encoding and with the separator that it has.
+
+    Args:
+        path: The file, which may be gzipped.
+        separator: The one of its ending, which another needs better grounds to replace.
+
+    Raises:
+        InputError: Its first row names no columns, or its encoding is not known.
+    """
+    encoding = _encoding_of(path, path.stat().st_mtime_ns)
+    with open_bytes(path) as file:
+        text = io.TextIOWrapper(file, encoding=encoding, newline="")
+        head = text.read(_HEAD)
+        text.seek(0)
+        if head.startswith("sep="):  # a line of Excel's
+            separator = head[4]
+            text.readline()
+        else:
+            separator = _separator(head, separator)
+        yield from _records(path, _lines(text, separator))
+
+
+def _lines(text: Iterable[str], separator: str) -> Iterator[list[str]]:
+    # The limit is the whole process's: it is set wherever a reader begins to read.
+    csv.field_size_limit(LARGEST_CELL)
+    return csv.reader(text, delimiter=separator)
+
+
+def _separator(head: str, usual: str) -> str:
+    """Return the separator by which most records have as many cells as the first has."""
+
+    def fit(separator: str) -> tuple[float, bool, int]:
+        read = filter(None, _lines(io.StringIO(head, newline=""), separator))
+        lines = list(itertools.islice(read, _FIRST))
+        width = len(lines[0]) if lines else 0
+        whole = lines[:-1] or lines  # the last one may be cut
+        alike = sum(len(line) == width for line in whole) / len(whole) if whole else 0.0
+        return (alike if width > 1 else -1.0, separator == usual, width)
+
+    return max(_SEPARATORS, key=fit)
+
+
+@functools.lru_cache(256)
+def _encoding_of(path: Path, _changed: int) -> str:
+    """Return the encoding of a file; one that is guessed is said, once."""
+    with open_bytes(path) as file:
+        head = file.read(4)
+        if mark := next((mark for mark in _MARKS if head.startswith(mark)), None):
+            return _MARKS[mark]
+        file.seek(0)
+        if _decodes(iter(lambda: file.read(1 << 20), b""), "utf-8"):
+            return "utf-8"
+        file.seek(0)
+        sample = file.read(1 << 20)
+    high = sum(byte > 127 for byte in sample)
+    # Of a Western text letters beyond ASCII stand alone or in twos.
+    is_western = 2 * sum(map(len, re.findall(rb"[\x80-\xff]{3,}", sample))) < high
+    # Japanese characters begin with one of these, which Cyrillic letters are not.
+    is_japanese = 5 * sum(0x81 <= byte <= 0x9F for byte in sample) > high
+    likely = ["cp1252"] if is_western else ["cp932" if is_japanese else "cp1251", "cp1252"]
+    encoding = next((each for each in likely if _decodes([sample], each)), None)
+    if encoding is None:
+        raise InputError(f"{path} is in no encoding that is known here; save it as UTF-8")
+    _LOG.warning(
+        "%s is not UTF-8; it is read as %s, a guess: save it as UTF-8 if letters look wrong",
+        path,
+        _SPOKEN[encoding],
+    )
+    return encoding
+
+
+_SPOKEN = {
+    "cp1252": "Windows-1252 (Western Europe)",
+    "cp1251": "Windows-1251 (Cyrillic)",
+    "cp932": "Windows-932 (Japanese)",
+}
+
+
+def _decodes(parts: Iterable[bytes], encoding: str) -> bool:
+    decoder = codecs.getincrementaldecoder(encoding)()
+    try:
+        for part in parts:
+            decoder.decode(part)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def sheet(path: Path, name: str | None) -> Iterator[dict[str, Any]]:
+    """Yield the records of a sheet of an Excel workbook: of the first, or of the one named.
+
+    Raises:
+        InputError: There is no such sheet, or its first row names no columns.
+        MissingExtraError: openpyxl is not installed.
+    """
+    with needs("excel", "Reading .xlsx"):
+        import openpyxl
+    book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+    try:
+        names = book.sheetnames
+        if name is not None and name not in names:
+            hint = did_you_mean(name, names)
+            raise InputError(f"{path} has no sheet {name!r}; {hint}there are {names!r}")
+        own = name or names[0]
+        if name is None and len(names) > 1:
+            _tell_sheet(path, own, tuple(names))
+        rows = (list(row) for row in book[own].iter_rows(values_only=True))
+        yield from _records(path, rows)
+    finally:
+        book.close()
+
+
+@functools.lru_cache(256)
+def _tell_sheet(path: Path, name: str, names: tuple[str, ...]) -> None:
+    _LOG.warning("%s: sheet %r of %s is read; %s#NAME reads another", path, name, names, path)
+
+
+def _records(path: Path, rows: Iterator[Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the rows below the one of names; what is too much in one stands under None."""
+    head = next(rows, None)
+    if head is None:
+        return
+    ahead = list(itertools.islice(rows, _FIRST))
+    _check_head(path, head, ahead)
+    names = _names(head)
+    for number, row in enumerate(itertools.chain(ahead, rows), 1):
+        if not any(cell not in (None, "") for cell in row):
+            continue
+        record = SheetRecord(zip(names, row, strict=False))
+        record.row = number
+        record.update(dict.fromkeys(names[len(row) :]))
+        if any(cell not in (None, "") for cell in row[len(names) :]):
+            record[None] = list(row[len(names) :])
+        yield record
+
+
+def _check_head(path: Path, head: Sequence[Any], rows: Sequence[Sequence[Any]]) -> None:
+    """Refuse a first row that is a title, or whose cells are merged over columns.
+
+    Raises:
+        InputError: It is; the message names the cells.
+    """
+    filled = [place for place, name in enumerate(head) if name not in (None, "")]
+    for number, row in enumerate(rows, 1):
+        bare = [n for n, cell in enumerate(row) if cell not in (None, "") and n not in filled]
+        if len(filled) < len(head) / 2 and len(bare) > 1:
+            first = cell_name(bare[0], 0)
+            raise InputError(
+                f"{path}: {first} is empty, and {cell_name(bare[0], number)} holds "
+                f"{str(row[bare[0]])[:40]!r}. The first row must name each column; delete the "
+                "title above it, and split merged cells"
+            )
+
+
+def _names(head: Sequence[Any]) -> list[str]:
+    """Return the names of the columns; one that is there twice, or missing, has its letter."""
+    names: list[str] = []
+    for place, cell in enumerate(head):
+        name, letter = "" if cell is None else str(cell).strip(), cell_name(place, 0)[:-1]
+        twice = f"{name} ({letter})" if name in names else name
+        names.append(twice or f"column {letter}")
+    while names and not str(head[len(names) - 1] or "").strip():
+        names.pop()  # columns without a name at the end, which are mostly empty
+    return names
