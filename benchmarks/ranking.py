@@ -71,7 +71,7 @@ def study(spacing: float, runs: int) -> tuple[int, int, int, float]:
             for t in range(TASKS)
         ]
         possible = TASKS * SYSTEMS * (SYSTEMS - 1) // 2
-        results = rank(tasks, judge, budget=possible * 2 // 5, seed=seed, progress=False)
+        results = rank(tasks, judge, max_calls=possible * 2 // 5, seed=seed, progress=False)
         order, full = [each["system"] for each in results["systems"]], all_pairs(names, judge)
         whole += full == names
         active += order == names

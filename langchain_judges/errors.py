@@ -22,6 +22,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from importlib.metadata import PackageNotFoundError, requires
 
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters except tab and line feed, changes of direction, lone surrogates."""
@@ -102,8 +103,19 @@ def missing_extra(
         package: What is missing.
         otherwise: What else helps, after the command.
     """
-    command = f"pip install 'langchain-judges[{extra}]'"
-    return MissingExtraError(f"{what} needs {package}: {command}{otherwise}.", name=package)
+    command = f"pip install {' '.join(_brought(extra) or [package.partition('.')[0]])}"
+    text = f"{what} needs {package}: {command} (the extra {extra}){otherwise}."
+    return MissingExtraError(text, name=package)
+
+
+def _brought(extra: str) -> list[str]:
+    """Return what an extra installs, without this package's own name: no index has it yet."""
+    try:
+        declared = requires("langchain-judges") or []
+    except PackageNotFoundError:
+        return []
+    own = (each for each in declared if re.search(rf"extra == .{extra}.", each))
+    return [re.split(r"[\s;<>=!~\[]", each)[0] for each in own]
 
 
 @contextmanager

@@ -173,7 +173,9 @@ def test_the_command_runs_a_calibrated_cascade_from_its_spec(tmp_path, serve):
     assert calibrated.options.calibration["shares"][0] == 1
     saved.write_text(json.dumps(calibrated.spec))
     calls = len(server.calls)
-    judged = CliRunner().invoke(app, ["judge", str(data), "--spec", str(saved), "--limit", "2"])
+    judged = CliRunner().invoke(
+        app, ["judge", str(data), "--spec", str(saved), "--max-rows", "2"]
+    )
     assert judged.exit_code == 0, judged.output
     assert len(server.calls) - calls == 4
 

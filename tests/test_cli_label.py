@@ -53,7 +53,7 @@ def test_answers_name_the_text_that_stood_there(tmp_path):
 
 def test_labelling_resumes_skips_and_takes_back(tmp_path):
     data, out = written(tmp_path / "d.jsonl", data_of([None] * 4)), tmp_path / "l.jsonl"
-    label(data, "-o", out, "--budget", "2", keys="tu1q")
+    label(data, "-o", out, "--max-rows", "2", keys="tu1q")
     assert len(labels(out)) == 1
     arguments = label(data, "-o", out, keys="stt")
     assert len(labels(out)) == 3
@@ -176,7 +176,7 @@ def test_what_is_not_settled_names_a_file_of_rows_that_label_opens(serve, tmp_pa
     assert [row["doubt"] for row in first] == ["flipped"] * 2 + ["sure"] * 6
     assert (first[0]["output_a"], first[0]["output_b"]) == ("bad", "bad too")
     labelled = tmp_path / "labels.jsonl"
-    label(found, "-o", labelled, "--budget", "3", keys="111")
+    label(found, "-o", labelled, "--max-rows", "3", keys="111")
     assert list(labels(labelled)) == [row["id"] for row in first[:3]]
 
 

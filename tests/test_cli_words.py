@@ -165,30 +165,25 @@ REFUSED = {
     "judge pairs.jsonl --model local:/no.gguf": "There is no model file at /no.gguf",
     "judge pairs.jsonl --model gpt-m -o / ": "--out must end in .csv",
     "judge pairs.jsonl --model m --method bms": "did you mean 'bsm'?",
-    "judge pairs.jsonl --model m --preset papr": "did you mean 'paper'?",
-    "judge pairs.jsonl --model m --set scal=5": "did you mean 'scale'?",
+    "judge pairs.jsonl --model m --method bsm --preset papr": "did you mean 'paper'?",
+    "judge pairs.jsonl --model m --method bsm --set scal=5": "did you mean 'scale'?",
     "judge pairs.jsonl --model m --set k": "is not NAME=VALUE",
-    "judge pairs.jsonl --model m --set cache=5": "these are for Python",
-    "judge pairs.jsonl --model gpt-m --set scale=5": "--set scale must be two whole numbers",
-    "judge pairs.jsonl --model gpt-m --set 'criteria=Care, Tone'": "a list such as criteria='[",
+    "judge pairs.jsonl --model m --method bsm --set cache=5": "these are for Python",
+    "judge pairs.jsonl --method bsm --model gpt-m --set scale=5": "--set scale must be two",
+    "judge pairs.jsonl --method bsm --model m --set 'criteria=Care, Tone'": "criteria='[",
     "judge items.jsonl --model gpt-m --method allure --set labels=x,y": "such as labels='[",
     "judge pairs.jsonl --model m --column inpt=q": "did you mean 'input'?",
     "judge pairs.jsonl --model m --column input": "FIELD=COLUMN, such as input=question",
     "judge pairs.jsonl --model m --column input=inptu": "no column 'inptu'; did you mean",
     "judge right.jsonl --method allure --model gpt-m --memory no": "there is no memory at no",
     "trust pairs.jsonl --verdicts pairs.jsonl --baseline none.json": "none.json cannot be read",
-    "rank pairs.jsonl --model m": "--systems must name two columns or more",
-    "rank pairs.jsonl --systems a,b --spec a --spec b --model m": "systems have one judge",
+    "compare pairs.jsonl --model m": "--systems must name two columns or more",
     "audit right.jsonl --model m --memory m --prices p.json": "--prices of an audit is for",
-    "rank pairs.jsonl --systems a,b --budget 5 --model m": "--budget is for methods, or",
-    "rank pairs.jsonl --systems a,b,c --prices p.json --model m": "is for --dry-run",
     "compare nowhere --systems a,b --model m": "there is no file nowhere",
     "compare pairs.jsonl --systems a,b --model m -o no/a.md": "--out must name a file in a",
-    "compare pairs.jsonl --systems a,b,c --model m -o a.csv": "--records keeps comparisons",
-    "compare pairs.jsonl --model m -o a.csv": "--out is one folder for all results",
-    "compare pairs.jsonl --model m --method bsm --set seed=1": "--set is for the judge of",
-    "compare pairs.jsonl --model m --method allure,bsm": "allure labels single texts",
-    "compare pairs.jsonl --model gpt-m --method ,": "--method must be among",
+    "compare pairs.jsonl --systems a,b,c --model m -o a.csv": "--out of more than two systems",
+    "judge pairs.jsonl --method relative --model a,b": "relative asks one model, got",
+    "trust pairs.jsonl --method bsm,bsm --model m": "--method names one twice",
     "label pairs.jsonl -o l.jsonl --labels 11": "--labels must be 2 to 10 different labels",
     "label pairs.jsonl -o .": "--out must name a file, and . is a folder",
     "trust": "name either --model",
@@ -211,7 +206,7 @@ def test_a_refusal_is_one_sentence_before_anything_is_asked(folder, words, sente
     assert "`client`" not in result.stderr  # nobody gives one here
 
 
-@for_each("command", ["judge", "trust", "compare", "rank", "audit --memory memory", "write"])
+@for_each("command", ["judge", "trust", "compare", "audit --memory memory", "write"])
 def test_every_command_that_asks_refuses_a_wrong_flag(folder, command):
     name, *more = command.split()
     for wrong in ("--set nope", "--set model=x", "--concurrency 0"):
@@ -225,8 +220,7 @@ def test_every_command_that_asks_refuses_a_wrong_flag(folder, command):
     "words",
     [
         "judge pairs.jsonl",
-        "rank two.jsonl --systems a,b",
-        "compare pairs.jsonl --method cot",
+        "compare two.jsonl --systems a,b",
         "write tasks.jsonl",
         "trust pairs.jsonl",
         "audit right.jsonl --memory memory",
@@ -291,7 +285,7 @@ def test_trust_says_what_it_will_ask(tmp_path):
 def test_systems_say_how_many_comparisons_there_are(tmp_path):
     texts = {"a": "x", "b": "y", "c": "z"}
     rows = [{"question": f"Why {n}?", **texts} for n in range(4)]
-    words = ["--column", "input=question", "--limit", "3", "--systems", "a,b,c"]
+    words = ["--column", "input=question", "--max-rows", "3", "--systems", "a,b,c"]
     text = planned(tmp_path, rows, "compare", *words)
     # Three pairs of systems on three tasks.
     assert "9 pairs by relative: at most 18 calls" in text

@@ -4,6 +4,7 @@ import json
 import re
 from typing import Any
 
+import openpyxl
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import RunnableLambda
@@ -135,46 +136,29 @@ def file(tmp_path):
     return path
 
 
-def comparing(path, server, *options):
-    arguments = ["compare", str(path), "--model", "m", "--base-url", server.url, *options]
+def trusting(path, server, *options):
+    arguments = ["trust", str(path), "--model", "m", "--base-url", server.url, *options]
     return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
-def test_the_command_prints_one_table_and_writes_json(serve, file, tmp_path):
-    out = tmp_path / "out"
-    words = ["--method", "relative,cot_sc,direct", "--budget", "16", "-o", out]
-    result = comparing(file, serve(over_the_wire), *words)
+def test_trust_says_which_of_several_methods_agrees_and_resumes(serve, file, tmp_path):
+    out, server = tmp_path / "out.html", serve(over_the_wire)
+    words = ["--method", "relative,direct", "-o", out, "-o", tmp_path / "out.xlsx"]
+    result = trusting(file, server, *words)
     assert result.exit_code == 0, result.output
-    text = " ".join(result.stdout.split())
-    assert "relative cot_sc direct" in text
-    assert "calls a pair 2 16 1" in text
-    assert "flips 0 of 3 - -" in text
-    assert "as labelled 3 of 3 3 of 3 3 of 3" in text
-    assert "cot_sc: at most 48 calls (16 for each pair)" in result.stderr
-    written = json.loads((out / "comparison.json").read_text())
-    assert written["cot_sc"]["options"]["samples"] == 16
-    assert len((out / "cot_sc.jsonl").read_text().splitlines()) == 3
-
-
-def test_no_verdict_at_all_is_exit_1_with_the_cause(serve, file):
-    server = serve(lambda call: error(400, "no room"))
-    result = comparing(file, server, "--method", "direct,cot")
-    assert result.exit_code == 1
-    cause = "3 of 3 rows could not be judged; 3 by direct: provider_error: HTTP 400"
-    assert cause in result.stderr
-
-
-def test_a_comparison_with_a_judge_of_yours_resumes(tmp_path, serve, file):
-    out, server = tmp_path / "out", serve(over_the_wire)
-    model = {"name": "fake", "base_url": server.url}
-    (tmp_path / "mine.json").write_text(json.dumps({"method": "direct", "model": model}))
-    words = ["--method", "relative,cot_sc,jury", "--spec", tmp_path / "mine.json", "-o", out]
-    result = comparing(file, server, *words)
-    assert result.exit_code == 0, result.output
-    content = json.loads((out / "comparison.json").read_text())
-    names = ["relative", "cot_sc", "jury", "mine"]
-    assert list(content) == names
-    assert [content[name]["calls"] // 3 for name in names] == [2, 8, 6, 1]
+    assert "pairs by relative: at most 6 calls" in result.stderr
+    assert "relative" in result.stdout
+    assert "direct" in result.stdout
     calls = len(server.calls)
-    assert comparing(file, server, *words).exit_code == 0
+    assert trusting(file, server, *words).exit_code == 0
     assert len(server.calls) == calls
+    sheets = openpyxl.load_workbook(tmp_path / "out.xlsx").sheetnames
+    assert sheets == ["answers", "numbers"]
+
+
+def test_no_verdict_at_all_is_exit_1_with_the_cause(serve, file, tmp_path):
+    server = serve(lambda call: error(400, "no room"))
+    result = trusting(file, server, "--method", "direct,cot", "-o", tmp_path / "r.html")
+    assert result.exit_code == 1
+    assert "rows could not be judged" in result.stderr
+    assert "provider_error: HTTP 400" in result.stderr

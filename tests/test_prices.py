@@ -80,7 +80,7 @@ def test_tokens_written_to_the_cache_have_their_own_price():
 
 
 def test_a_run_ends_when_its_dollars_are_spent(table):
-    rows, summary = judged(table, max_cost=0.0061)
+    rows, summary = judged(table, max_dollars=0.0061)
     # Two rows take 0.006; a third might take as much again, and is not begun.
     assert [row["judged"] for row in rows] == [True, True, False, False]
     assert summary.not_judged == {"over_budget": 2}
@@ -89,9 +89,9 @@ def test_a_run_ends_when_its_dollars_are_spent(table):
 def test_a_bound_on_dollars_needs_a_price(table):
     judge = of_method("relative", FakeChatModel(replies=reply))
     with pytest.raises(OptionError, match="needs the price of 'FakeChatModel'"):
-        list(judge_many(judge, ROWS, prices=table, max_cost=1.0, progress=False))
-    with pytest.raises(OptionError, match="`max_cost` needs `prices`"):
-        judge_many(judge, ROWS, max_cost=1.0)
+        list(judge_many(judge, ROWS, prices=table, max_dollars=1.0, progress=False))
+    with pytest.raises(OptionError, match="`max_dollars` needs `prices`"):
+        judge_many(judge, ROWS, max_dollars=1.0)
 
 
 def test_a_reply_without_a_price_is_counted_and_not_guessed(table):

@@ -86,10 +86,10 @@ def turned(name):
     return f"{task}: {' / '.join(reversed(pair.split(' / ')))}"
 
 
-def test_a_budget_bounds_the_comparisons_and_a_file_resumes_them(tmp_path):
+def test_a_limit_of_calls_bounds_the_comparisons_and_a_file_resumes_them(tmp_path):
     ranker, log = judge("tie")
     for _ in range(2):
-        rank(TASKS, ranker, budget=10, batch=4, records=tmp_path / "o.jsonl", progress=False)
+        rank(TASKS, ranker, max_calls=10, batch=4, records=tmp_path / "o.jsonl", progress=False)
     assert len(log) == 10
 
 
@@ -133,7 +133,7 @@ def test_a_command_ranks_and_a_second_time_asks_nothing(tmp_path, serve):
     systems = {"x": "good good", "y": "bad", "z": "bad too"}
     rows = [{"question": f"Why {n}?", **systems} for n in range(12)]
     path.write_text("\n".join(map(json.dumps, rows)))
-    words = ["rank", path, "--model", "fake", "--base-url", server.url, "-o", out]
+    words = ["compare", path, "--model", "fake", "--base-url", server.url, "-o", out]
     words += ["--systems", "x,y,z", "--column", "input=question"]
     words += ["--records", tmp_path / "v.jsonl"]
     result = CliRunner().invoke(app, list(map(str, words)))

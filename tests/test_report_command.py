@@ -198,7 +198,7 @@ def test_any_judge_is_trusted_by_two_columns_of_a_table(tmp_path):
     assert (saved["judge"], saved["rows"], saved["data"]) == ("gpt", 100, "rows.csv")
     limited = invoke(
         *("trust", table, "--judge", "gpt", "--label", "ann"),
-        *("--limit", "40", "-o", out),
+        *("--max-rows", "40", "-o", out),
     )
     assert (limited.exit_code, json.loads(out.read_text())["rows"]) == (0, 40)
     bar = ("--min-agreement", "0.9", "-o", out, "--label", "ann")

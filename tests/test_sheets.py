@@ -76,9 +76,9 @@ def test_a_book_has_the_rows_with_label_score_and_reason_by_criterion(judged):
 def test_a_book_sums_up_each_criterion_and_lists_the_failures(judged):
     sheets = book(judged)
     lines = {line[:2]: line[2:] for line in sheets["summary"]}
-    assert lines["Tone", "polite"][:2] == ("1", "50 %")
-    assert lines["Tone", "not judged"] == ("1", None, "unparsable")
-    assert lines["Remedy", "polite"][:2] == ("2", "67 %")
+    assert lines["Tone", "polite"][:2] == (1, "50 %")
+    assert lines["Tone", "not judged"] == (1, None, "unparsable")
+    assert lines["Remedy", "polite"][:2] == (2, "67 %")
     assert lines["Remedy", "mean score"][1] == "0.67"
     assert lines["judge", "rubric by FakeChatModel"]
     assert [row[:4] for row in sheets["failures"][1:]] == [(4, "3", "evaluate", "Tone")]
@@ -255,5 +255,6 @@ def test_bad_cells_and_ids_that_are_there_twice_are_named(tmp_path):
     path.write_text("id;question;reply\n1;Wo?;Hier\n\n2;Wer?;\n1;Wann?;Jetzt\n")
     command = ["judge", str(path), "--method", "rubric", "--set", "rubric=Kind?"]
     done = CliRunner().invoke(app, [*command, "--model", "openai:gpt-5-mini", "--dry-run"])
-    assert "row 2: C4: the field `output`" in done.output
-    assert "rows 1 and 2 have the id '1'" in done.output
+    assert "row 2: the field `output` is missing or null" in done.output
+    assert "(cell C4)" in done.output
+    assert "2 rows have the id '1'" in done.output

@@ -172,8 +172,8 @@ def test_a_handler_of_ctrl_c_can_judge_in_threads(serve):
 COMMANDS = {
     "judge": ("judge", "pairs.jsonl", "--method", "bsm", "--records", "o.jsonl"),
     "trust": ("trust", "pairs.jsonl", "--method", "relative"),
-    "rank": ("compare", "answers.jsonl", "--systems", "a,b,c"),
-    "compare": ("compare", "pairs.jsonl", "--method", "relative,bsm"),
+    "compare": ("compare", "answers.jsonl", "--systems", "a,b,c"),
+    "compared methods": ("trust", "pairs.jsonl", "--method", "relative,bsm"),
     "write": ("write", "tasks.jsonl", "--records", "o.jsonl"),
     "audit": ("audit", "items.jsonl", "--memory", "memory"),
 }

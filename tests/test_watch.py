@@ -155,7 +155,7 @@ def test_a_budget_of_calls_ends_a_look_and_the_next_one_goes_on(client, server):
     production(server, *["good"] * 6)
     model = FakeChatModel(replies=answer)
     judge = of_method("rubric", model, rubric=["Tone"])
-    options: dict[str, Any] = {"budget_calls": 3, "max_concurrency": 1}
+    options: dict[str, Any] = {"max_calls": 3, "max_concurrency": 1}
     watch = watch_project(client, judge, PROJECT, **options)
     assert (watch.judged, watch.stopped) == (3, "the budget is spent")
     assert len(model.prompts) == 3

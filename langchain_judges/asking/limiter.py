@@ -67,7 +67,7 @@ class CallLimiter:
         max_calls: Most replies that the run may receive; None for no bound.
         max_tokens: Tokens (input and output) after which nothing more is asked; replies
             in flight at that moment still come in.
-        max_cost: Dollars after which nothing more is asked, likewise.
+        max_dollars: Dollars after which nothing more is asked, likewise.
         price: Returns the dollars of a reply; None where no price is known.
         rate_limiter: Bounds how often a call is made.
         calls: Replies received.
@@ -81,7 +81,7 @@ class CallLimiter:
     _: KW_ONLY
     max_calls: int | None = None
     max_tokens: int | None = None
-    max_cost: float | None = None
+    max_dollars: float | None = None
     price: Callable[[BaseChatModel, TokenUsage], float | None] | None = None
     rate_limiter: BaseRateLimiter | None = None
     calls: int = 0
@@ -125,9 +125,10 @@ class CallLimiter:
 
     async def _turn(self, model: BaseChatModel) -> None:
         """Effect until the rate allows a call of a model whose price is known if it must be."""
-        if self.max_cost is not None and self.dollars(model, TokenUsage()) is None:
+        if self.max_dollars is not None and self.dollars(model, TokenUsage()) is None:
             raise OptionError(
-                f"`max_cost` needs the price of {model_name(model)!r}; name a file of `prices`"
+                f"`max_dollars` needs the price of {model_name(model)!r}; name a file of "
+                "`prices`"
             )
         if isinstance(self.rate_limiter, MinuteLimiter):
             # A wait of minutes must not outlive a run that is stopped.
@@ -200,7 +201,7 @@ class CallLimiter:
         budgets = (
             (self.calls + self._in_flight, self.max_calls, f"{self.max_calls} calls"),
             (self.tokens, self.max_tokens, f"{self.max_tokens} tokens"),
-            (self.cost, self.max_cost, f"${self.max_cost or 0:g}"),
+            (self.cost, self.max_dollars, f"${self.max_dollars or 0:g}"),
         )
         for spent, most, name in budgets:
             if most is not None and spent >= most:

@@ -201,10 +201,19 @@ def in_a_line(error: Exception) -> str:
     if redirects_in_circles(error):
         text = "the server redirects every request in a circle"
     # Some providers repeat the key that they refuse, and failures are kept in files.
-    message = clean(_KEYLIKE.sub(r"\1***", " ".join(text.split()))[:300])
+    message = clean(_KEYLIKE.sub(r"\1***", " ".join(text.split()))[:300]) + _address(error)
     if status is not None:
         return f"HTTP {status}: {message.removeprefix(f'Error code: {status} - ')}"
     return message if message.startswith("the server") else f"{type(error).__name__}: {message}"
+
+
+def _address(error: Exception) -> str:
+    """Return where a request went that got no answer, without what may be secret."""
+    url = getattr(vars(error).get("request"), "url", None)
+    if status_of(error) is not None or url is None:
+        return ""
+    path = re.sub("/(chat/completions|responses)$", "", url.path)
+    return f" ({url.scheme}://{url.netloc.decode().rpartition('@')[2]}{path})"
 
 
 def wait_after(error: Exception, wait: float) -> float:

@@ -14,13 +14,12 @@ from typer.models import CommandInfo
 
 COMMANDS = {
     "audit": "Find a judge's mistakes, have them checked, remember them.",
-    "compare": "Say which system is better, or which method pays.",
+    "compare": "Say which system is better, or rank many.",
     "judge": "Judge every row of a file.",
     "label": "Label the rows that tell most, at a terminal.",
     "merge": "Join the parts of a sharded run, or convert results.",
-    "rank": "Rank many systems by their outputs.",
     "show": "Show methods with options and prompts, rubrics, models.",
-    "trust": "Report whether a judge may be trusted.",
+    "trust": "Report whether a judge may be trusted, or which of several.",
     "view": "Look at rows and verdicts in a browser, and label them.",
     "watch": "Judge the latest runs of a LangSmith project.",
     "write": "Write texts that use every concept of a list.",

@@ -171,7 +171,7 @@ def _queued(path: Path, spec: Mapping[str, Any], table: RowFlags) -> RowFile:
     if found.left_out:
         id, reason = found.left_out[0]
         say(f"Runs of {queue!r} left out: {len(found.left_out)}; {id}: {reason}.")
-    return RowFile(path, Source(found.items[: table.limit], False, check=check_of(spec)))
+    return RowFile(path, Source(found.items[: table.max_rows], False, check=check_of(spec)))
 
 
 def _set_of(part: str, settings: Sequence[str] | None, takes: Iterable[str]) -> dict[str, Any]:

@@ -1,35 +1,111 @@
-"""`langchain-judges compare`: systems by their outputs, or methods on the same rows."""
+"""`langchain-judges compare`: systems by their outputs, two compared and several ranked."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from langchain_judges.cli.flags import RowFlags, RunFlags, unfolded
-from langchain_judges.cli.judge_flags import (
-    ModelFlags,
-    chat_model,
-    tell_cost,
-    warn_local,
-)
+from langchain_judges.cli.flags import BoundedRunFlags, Outs, RowFlags, RunFlags, unfolded
+from langchain_judges.cli.judge_flags import JudgeFlags, judge_spec, tell_plan
+from langchain_judges.cli.label import FirstToLabel
 from langchain_judges.cli.messages import (
     FAILED,
     ctrl_c_as_exit,
+    langsmith_client,
+    leave_with,
     refusals_as_exits,
-    say,
+    run_rows,
     table_console,
-    tell_undone,
     warn,
 )
-from langchain_judges.cli.rank import ContestFlags, PlaceFlags, compare_systems
-from langchain_judges.cli.row_files import check_labelled_pair, checked_rows, open_rows
+from langchain_judges.cli.row_files import (
+    RowFile,
+    check_file,
+    check_labelled_pair,
+    checked_rows,
+    named_columns,
+)
 from langchain_judges.errors import OptionError
+from langchain_judges.runs.sources import Source, source_of
+from langchain_judges.runs.summary import Summary, counted
 
 if TYPE_CHECKING:
-    from langchain_judges.runs.comparison import Comparison
+    from langchain_judges.methods.graph import JudgeGraph
+    from langchain_judges.report.compared_systems import Duel, Order
+    from langchain_judges.runs.comparison import Ranked
+    from langchain_judges.runs.run_row import ResultRow
+
+
+_PICTURED = {".md", ".png", ".svg"}
+
+
+@dataclass(frozen=True)
+class PlaceFlags:
+    """Where results go.
+
+    Attributes:
+        out: What to write, repeatable: the table of two systems (.csv, .xlsx and others), a
+            chart (.png, .svg), a summary for a pull request (.md).
+    """
+
+    out: Outs = None
+    records: Path | None = None
+
+    def table(self, systems: int) -> Path | None:
+        """Return the table of a comparison of systems, and check where the rest goes.
+
+        Raises:
+            OptionError: Two are tables, there are more than two systems, or a file is in no
+                folder.
+        """
+        tables = [path for path in self.out or [] if path.suffix not in _PICTURED]
+        if len(tables) > 1:
+            raise OptionError(f"--out may name one table, got {', '.join(map(str, tables))}")
+        if systems > 2 and any(path.suffix != ".xlsx" for path in tables):
+            raise OptionError(
+                "--out of more than two systems is .xlsx, .md, .png or .svg; --records keeps "
+                "the comparisons"
+            )
+        for path in self.out or []:
+            if path not in tables:
+                check_file("--out", path)
+        return next(iter(tables), None)
+
+    @property
+    def journal(self) -> Path | None:
+        """Where verdicts are kept as they come: `--records`, else beside the first file."""
+        if self.records or not self.out:
+            return self.records
+        return self.out[0].with_name(f".{self.out[0].name}.run") / "records.jsonl"
+
+    @property
+    def places(self) -> tuple[Path | None, ...]:
+        """What may be on the disk when a command is stopped."""
+        return (self.records, *(self.out or []))
+
+    def write(self, answer: Duel | Order) -> None:
+        """Write the charts and the summaries."""
+        from langchain_judges.report.compared_systems import Order, save_chart
+
+        for path in self.out or []:
+            if path.suffix == ".md":
+                path.write_text(answer.markdown(), encoding="utf-8")
+            elif path.suffix in _PICTURED:
+                save_chart(answer, path)
+            elif isinstance(answer, Order):
+                _write_ranking(answer.ranking["systems"], path)
+
+
+def _write_ranking(systems: Sequence[Ranked], path: Path) -> None:
+    from langchain_judges.runs.book import Book
+
+    book = Book()
+    book.add("ranking", list(systems[0]), lambda: [list(each.values()) for each in systems])
+    book.save(path)
 
 
 @unfolded
@@ -37,94 +113,150 @@ def compare(
     data: Annotated[
         list[str],
         typer.Argument(
-            help="Pairs: a table or a public data set. Or outputs of systems: a table with "
-            "--systems, or a file of each, joined by id; langsmith:NAME is an experiment."
+            help="A table with --systems; or a file of each system, joined by id; "
+            "langsmith:NAME is an experiment."
         ),
     ],
-    model: ModelFlags,
-    contest: ContestFlags,
+    judge: JudgeFlags,
     output: PlaceFlags,
     rows: RowFlags,
-    run: RunFlags,
+    run: BoundedRunFlags,
+    systems: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN,COLUMN",
+            help="The columns with the outputs of systems, or names for the files of systems.",
+        ),
+    ] = None,
 ) -> None:
-    """Compare systems by their outputs, or methods by agreement with labels, flips and cost.
+    """Say which system is better by its outputs; the same command resumes where it stopped.
 
     More than two systems are ranked: pairs of systems are compared where their order is in
-    doubt, until it is settled. The same command resumes where it stopped.
+    doubt, until it is settled. Which judge agrees with people says trust.
 
     Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
-    130 Ctrl-C.
+    3 budget spent, 130 Ctrl-C.
 
     Examples:
         langchain-judges compare v1.jsonl v2.jsonl --model openai:gpt-5-mini -o pr.md
-        langchain-judges compare pairs.csv --model local --method relative,bsm
+        langchain-judges compare texts.csv --systems a,b,c --model local -o rank.md
     """
     with refusals_as_exits(), ctrl_c_as_exit(*output.places):
-        if contest.systems or len(data) > 1:
-            compare_systems(data, model, contest, rows, run, output)
-        else:
-            _compare_methods(Path(data[0]), model, contest, rows, run, output.folder())
+        _compare(data, judge, systems, rows, run, output)
 
 
-def _compare_methods(
-    pairs: Path,
-    model: ModelFlags,
-    contest: ContestFlags,
+_EXPERIMENT = "langsmith:"
+"""Begins the name of an experiment of LangSmith, in place of a file."""
+
+
+def _table_of_systems(
+    paths: Sequence[str], systems: str | None, rows: RowFlags
+) -> tuple[Source, list[str]]:
+    """Return one table with a column for each system, and the names of these columns."""
+    from langchain_judges.runs.comparison import joined
+
+    names = [name.strip() for name in (systems or "").split(",") if name.strip()]
+    if len(paths) == 1:
+        source = source_of(Path(paths[0]))
+        if len(set(names)) < 2:
+            raise OptionError(f"--systems must name two columns or more, got {systems!r}")
+        return source, names
+    names = names or [Path(path.removeprefix(_EXPERIMENT)).stem for path in paths]
+    if len(set(names)) < len(paths):
+        raise OptionError(f"--systems must name each of {len(paths)} files, got {names!r}")
+    sources = {name: _source(path) for name, path in zip(names, paths, strict=True)}
+    table, alone = joined(sources, named_columns(rows.column))
+    for name, number in alone.items():
+        if number:
+            warn(f"Of {name} {counted(number, 'row')} without a partner left out.")
+    return Source(table, True), names
+
+
+def _source(path: str) -> Source:
+    if not path.startswith(_EXPERIMENT):
+        return source_of(Path(path))
+    from langchain_judges.integrations.langsmith_runs import experiment_rows
+
+    with langsmith_client() as client:
+        rows = experiment_rows(client, path.removeprefix(_EXPERIMENT))
+    return Source(rows, True)
+
+
+def _compare(
+    paths: Sequence[str],
+    judge: JudgeFlags,
+    systems: str | None,
     rows: RowFlags,
-    run: RunFlags,
-    folder: Path | None,
+    run: BoundedRunFlags,
+    output: PlaceFlags,
 ) -> None:
-    from langchain_judges.methods.describe import is_local, metadata_of
-    from langchain_judges.methods.registry import METHODS, kind_of_rows
-    from langchain_judges.runs.comparison import compare, line_up, of_specs, save
+    from langchain_judges.methods.describe import outline
+    from langchain_judges.methods.registry import load_judge
 
-    if contest.option:
-        raise OptionError(
-            "--set is for the judge of systems; --spec names methods with options"
-        )
-    if contest.method:
-        names = [name.strip() for name in contest.method.split(",") if name.strip()]
-    else:
-        all_pairs = (name for name, kind in METHODS.items() if kind.takes == "pair")
-        names = [*all_pairs, "cascade", "jury"]
-    if single := [name for name in names if kind_of_rows(name, {}) == "item"]:
-        raise OptionError(
-            f"`compare` is for judges of pairs, and {', '.join(single)} labels single texts; "
-            "`trust --verdicts` puts finished runs of such judges side by side"
-        )
-    good = checked_rows(open_rows(pairs, check_labelled_pair, rows, "pair"))
-    chat = chat_model(model.spec_of(model.model), dry_run=run.dry_run)
-    judges, skipped = line_up(names, chat, budget=contest.budget)
-    judges |= of_specs(contest.spec or [])
-    for name, judge in judges.items():
-        calls = metadata_of(judge)["calls"]
-        say(
-            f"{name}: at most {good.number * calls:,} calls ({calls} for each pair), "
-            "excluding retries."
-        )
-        if run.dry_run:
-            tell_cost(judge, good.number, good.size, run.prices)
-    if any(map(is_local, judges.values())):
-        warn_local()
-    for method, why in skipped.items():
-        warn(f"{method} takes no part: {why}.")
+    spec = judge_spec(judge)
+    plan = outline(spec)  # refused before the rows are read, as the table is
+    source, names = _table_of_systems(paths, systems, rows)
+    output.table(len(names))
+    own = rows.column or [] if len(paths) == 1 else []
+    columns = {**(named_columns(own) or {}), "output_a": names[0], "output_b": names[1]}
+    source = replace(source.first(rows.max_rows), check=check_labelled_pair)
+    file = RowFile(Path(paths[0]), source, columns, "pair")
+    good = checked_rows(file, kept=len(names) == 2)
+    pairs = len(names) * (len(names) - 1) // 2
+    tell_plan(plan, good.number * pairs, good.size * pairs, run)
     if run.dry_run:
         return
-    comparison = compare(judges, good, out=folder, **run.options())
-    if folder is not None:
-        save(comparison, folder / "comparison.json")
-    _print(comparison, strict=run.strict)
+    answer = _duel if len(names) == 2 else _order
+    answer(load_judge(spec), good, names, run, output)
 
 
-def _print(comparison: Comparison, *, strict: bool) -> None:
-    """Print the results of every method, and exit with 1 if nothing was judged."""
-    from langchain_judges.report.terminal import comparison_table
+def _duel(
+    judge: JudgeGraph, rows: RowFile, names: Sequence[str], run: RunFlags, output: PlaceFlags
+) -> None:
+    """Say which of two systems is better, and leave with the code that tells the end."""
+    from langchain_judges.report.compared_systems import Duel
 
-    table_console().print(comparison_table(comparison))
-    for method, each in comparison.items():
-        causes = Counter({f"{method}: {why}": n for why, n in each["causes"].items()})
-        tell_undone(each["not_judged"], each["rows"], causes)
-    if all(each["not_judged"] == each["rows"] for each in comparison.values()):
-        raise typer.Exit(FAILED)
-    if strict and any(each["failures"] for each in comparison.values()):
+    duel = Duel(names, Summary())
+    table = output.table(len(names))
+    first = FirstToLabel(rows, table or output.records)
+
+    def add(result: ResultRow) -> None:
+        duel.add(result)
+        first.add(result)
+
+    records = output.records if table else output.journal
+    places = {"out": table, "records": records, "columns": rows.columns}
+    duel.summary, stopped = run_rows(judge, rows.whole(), places | run.options(), False, add)
+    first.tell(duel.summary)
+    if not stopped:
+        output.write(duel)
+    leave_with(duel.summary, run.strict, *output.places, interrupted=stopped)
+
+
+def _order(
+    judge: JudgeGraph,
+    rows: RowFile,
+    names: Sequence[str],
+    run: RunFlags,
+    output: PlaceFlags,
+) -> None:
+    """Rank several systems; leave with 1 where nothing was judged, or not all that must be."""
+    from langchain_judges.report.compared_systems import Order
+    from langchain_judges.report.terminal import ranking_table
+    from langchain_judges.runs.comparison import rank
+
+    tasks = (
+        {**row, "outputs": {name: record[name] for name in names if record.get(name)}}
+        for record, row in rows.with_records()
+    )
+    ranking = rank(tasks, judge, records=output.journal, progress=False, **run.options())
+    answer, console = Order(ranking), table_console()
+    console.print(ranking_table(ranking))
+    for sentence in answer.sentences():
+        console.print(sentence, markup=False)
+    output.write(answer)
+    undone, asked = ranking["not_judged"], ranking["comparisons"]
+    if undone:
+        warn(f"{undone:,} of {counted(asked, 'comparison')} could not be judged")
+    if undone == asked or (run.strict and undone):
         raise typer.Exit(FAILED)

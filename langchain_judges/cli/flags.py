@@ -84,7 +84,7 @@ def _marks(annotation: object) -> list[object]:
 Settings = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE")]
 Columns = Annotated[list[str] | None, typer.Option("--column", metavar="FIELD=COLUMN")]
 Concurrency = Annotated[int | None, typer.Option("--concurrency")]
-Limit = Annotated[int | None, typer.Option(min=1)]
+AtLeastOne = Annotated[int | None, typer.Option(min=1)]
 Paths = Annotated[list[Path] | None, typer.Option(metavar="<path>")]
 Outs = Annotated[list[Path] | None, typer.Option("--out", "-o", metavar="<path>")]
 
@@ -96,11 +96,11 @@ class RowFlags:
     Attributes:
         column: A column of the table: FIELD=COLUMN, such as label=winner; repeat it for
             several. Other columns keep their names.
-        limit: Take the first rows only.
+        max_rows: Take this many rows, the first ones.
     """
 
     column: Columns = None
-    limit: Limit = None
+    max_rows: AtLeastOne = None
 
 
 class _OfRun:
@@ -155,4 +155,5 @@ class BoundedRunFlags(RunFlags):
     """The same, how far it goes, and what is kept of it."""
 
     max_calls: int | None = None
+    max_dollars: float | None = None
     keep_requests: bool = False

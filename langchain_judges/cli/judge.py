@@ -18,7 +18,7 @@ from langchain_judges.cli.messages import (
     run_rows,
     say,
 )
-from langchain_judges.cli.row_files import checked_rows, judge_rows
+from langchain_judges.cli.row_files import checked_rows, judge_rows, with_method
 from langchain_judges.errors import OptionError
 from langchain_judges.escaping import InertConsole
 from langchain_judges.runs.shards import Shard
@@ -46,7 +46,6 @@ class LargeRunFlags(BoundedRunFlags):
         show_prompt: Print how a row is understood and what a judge is shown of it, and stop.
     """
 
-    max_cost: float | None = None
     rpm: Annotated[float | None, typer.Option(min=0.001)] = None
     tpm: Annotated[float | None, typer.Option(min=0.001)] = None
     batch: bool = False
@@ -83,7 +82,7 @@ def judge(
     from langchain_judges.methods.registry import load_judge
 
     with refusals_as_exits():
-        spec = judge_spec(judge)
+        spec = judge_spec(with_method(judge, pairs, table))
         plan = outline(spec)
         if run.batch and isinstance(spec["model"], list):
             raise OptionError(

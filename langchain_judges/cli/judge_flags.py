@@ -187,12 +187,17 @@ def warn_local() -> None:
     )
 
 
+PAIRS, SINGLE_TEXTS = "relative", "rubric"
+"""The methods that judge rows where none is named: the cheapest of each kind."""
+
+
 @dataclass(frozen=True)
 class JudgeFlags(ModelFlags):
     """The judge that a command runs: what makes it, or a spec of it.
 
     Attributes:
-        method: The judging method; langchain-judges show lists them.
+        method: The judging method; langchain-judges show lists them. Default: rubric for
+            single texts, relative for pairs.
         preset: A preset of the method; langchain-judges show METHOD lists them.
         option: An option of the method: NAME=VALUE, with VALUE as JSON, such as
             criteria='["Accuracy", "Tone"]'. langchain-judges show METHOD lists them.
@@ -203,7 +208,7 @@ class JudgeFlags(ModelFlags):
     """
 
     model: str | None = None  # type: ignore[assignment]  # a spec may be in its place
-    method: str = "bsm"
+    method: str | None = None
     preset: str | None = None
     option: Settings = None
     spec: Path | None = None
@@ -229,18 +234,21 @@ def judge_spec(flags: JudgeFlags) -> dict[str, Any]:
         return read_spec(flags.spec)
     if not flags.model:
         raise OptionError("name a model by --model, or a judge by --spec")
-    options, path = set_options(flags.option), flags.memory
-    check_settable(METHODS | COMBINATIONS, flags.method, options)
+    options, path, method = set_options(flags.option), flags.memory, flags.method or PAIRS
+    check_settable(METHODS | COMBINATIONS, method, options)
     if path and not path.exists():
         raise OptionError(f"there is no memory at {path}; `langchain-judges audit` makes one")
-    names = [flags.model]
-    if flags.method in COMBINATIONS:
-        names = [name.strip() for name in flags.model.split(",") if name.strip()]
+    names = [name.strip() for name in flags.model.split(",") if name.strip()]
+    if method not in COMBINATIONS:
+        if len(names) > 1 and not flags.model.startswith("local"):
+            several = " and ".join(COMBINATIONS)
+            raise OptionError(f"{method} asks one model, got {names!r}; {several} take several")
+        names = [flags.model]
     models = [flags.spec_of(name, flags.model_set) for name in names]
-    model = models if flags.method in COMBINATIONS else models[0]
+    model = models if method in COMBINATIONS else models[0]
     if path:
         from langchain_judges.memory.failure_memory import FailureMemory
 
         options["memory"] = FailureMemory(path=path)
     preset = {"preset": flags.preset} if flags.preset else {}
-    return {"method": flags.method, "model": model, "options": options, **preset}
+    return {"method": method, "model": model, "options": options, **preset}

@@ -6,7 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
@@ -49,6 +49,9 @@ from langchain_judges.runs.summary import counted
 if TYPE_CHECKING:
     from langchain_judges.runs.summary import Summary
 
+_AT_ONCE = 20
+"""Rows to label now, unless --max-rows says how many."""
+
 
 def write_first(
     at: Callable[[set[int]], Mapping[int, Mapping[str, object]]],
@@ -71,7 +74,8 @@ def write_first(
     path.write_text("".join(map(line_of, first)), encoding="utf-8")
     say(
         f"Label first: {counted(len(first), 'row')} in {path}, doubtful ones ahead: "
-        f"langchain-judges label {shlex.quote(str(path))} -o labels.jsonl --budget {len(first)}"
+        f"langchain-judges label {shlex.quote(str(path))} -o labels.jsonl "
+        f"--max-rows {len(first)}"
     )
 
 
@@ -182,7 +186,6 @@ class LabelFlags:
 
     Attributes:
         verdicts: Results of a judge: doubtful rows come first; repeat it for several judges.
-        budget: How many rows to label now.
         labels: Labels of single texts: digits such as 01 or 12345, or words, as in rude,polite.
         criterion: Ask by this criterion, with labels of its own as in tone=rude,polite; repeat
             it for several.
@@ -190,7 +193,6 @@ class LabelFlags:
     """
 
     verdicts: Paths = None
-    budget: Annotated[int, typer.Option(min=1)] = 20
     labels: str = "01"
     criterion: Annotated[list[str] | None, typer.Option(metavar="NAME[=LABELS]")] = None
     name: str = ""
@@ -215,7 +217,7 @@ def label(
     Exit codes: 0 done or stopped, 2 wrong use.
 
     Examples:
-        langchain-judges label rows.jsonl -o labels.jsonl --budget 50
+        langchain-judges label rows.jsonl -o labels.jsonl --max-rows 50
         langchain-judges label rows.csv --labels rude,polite -o labels.jsonl
     """
     from langchain_judges.report.matched_rows import read_verdicts
@@ -226,9 +228,11 @@ def label(
         check_file("--out", out)
         check_not_read([Path(data), *paths], [out])
         runs = [run for path in paths for run in read_verdicts(path).values()]
-        rows = list(checked_rows(known_rows(Path(data), _check_shown, table, runs), "row"))
+        whole = replace(table, max_rows=None)
+        rows = list(checked_rows(known_rows(Path(data), _check_shown, whole, runs), "row"))
         with closing(LabelFile(out)) as file:
-            places = _places(file, rows, doubts(rows, runs), asked, labelling)
+            most = table.max_rows or _AT_ONCE
+            places = _places(file, rows, doubts(rows, runs), asked, labelling.name, most)
             desk = LabelDesk(error_console(), read_key, file, by)
             questions = [
                 Asked(row, each)
@@ -248,19 +252,18 @@ def _places(
     rows: Sequence[Mapping[str, Any]],
     kinds: Sequence[str],
     asked: Questionnaire,
-    labelling: LabelFlags,
+    by: str,
+    most: int,
 ) -> list[int]:
     """Return the places of the rows that a person labels now."""
     kinds = [
-        ""
-        if {each.name for each in asked.of(row)} <= {*file.answered(row, labelling.name)}
-        else kind
+        "" if {each.name for each in asked.of(row)} <= {*file.answered(row, by)} else kind
         for row, kind in zip(rows, kinds, strict=True)
     ]
     if all(row.get("doubt") for row in rows):  # written by a run, in the order to label them
         places = [place for place, kind in enumerate(kinds) if kind]
-        return places[: labelling.budget]
-    return chosen(kinds, labelling.budget)
+        return places[:most]
+    return chosen(kinds, most)
 
 
 def _tell(file: LabelFile, now: int) -> None:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
-from urllib.parse import urlsplit
 
 import typer
 from rich.console import Console
@@ -78,32 +77,13 @@ def _in_flags(exc: JudgeError) -> str:
     return re.sub("`([a-z_]+)`", lambda name: names.get(name[1], name[0]), text) + hint
 
 
-_UNREACHED = re.compile("connect|time(d )?out", re.I)
-
-
-def _with_address(reason: str) -> str:
-    """Return a reason with the address of the server, without any secret, if that is far."""
-    context = CONTEXT.get()
-    if context is None or not _UNREACHED.search(reason):
-        return reason
-    model, address = (context.params.get(name) for name in ("model", "base_url"))
-    if address is None and str(model).startswith(("openai:", "gpt-")):
-        address = os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE")
-    if not address:
-        return reason
-    parts = urlsplit(address)
-    return f"{reason} ({parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path})"
-
-
 @contextlib.contextmanager
 def refusals_as_exits() -> Iterator[None]:
     """Print why a command is refused, and leave with the code for wrong use."""
     try:
         yield
     except JudgeError as exc:
-        text = _in_flags(exc)
-        # What cannot be written to, such as LangSmith, is at no address of a model.
-        say(text if isinstance(exc, OutputError) else _with_address(text), "red")
+        say(_in_flags(exc), "red")
         raise typer.Exit(MISUSED) from exc
 
 
@@ -149,8 +129,7 @@ def tell_undone(undone: int, rows: int, causes: Counter[str]) -> None:
     """Print how many rows were not judged, and the most frequent reason."""
     if undone:
         cause, times = causes.most_common(1)[0] if causes else ("unknown", undone)
-        text = f"{undone:,} of {rows:,} rows could not be judged; {times:,} by "
-        warn(f"{text}{_with_address(cause)}")
+        warn(f"{undone:,} of {rows:,} rows could not be judged; {times:,} by {cause}")
 
 
 def tell_stopped(*, saved: bool) -> None:

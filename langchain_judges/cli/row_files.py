@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -16,6 +17,7 @@ import typer
 from rich.console import Console
 
 from langchain_judges.cli.flags import RowFlags
+from langchain_judges.cli.judge_flags import PAIRS, SINGLE_TEXTS, JudgeFlags
 from langchain_judges.cli.messages import MISUSED, say, warn
 from langchain_judges.datasets import knows
 from langchain_judges.datasets import names as set_names
@@ -63,7 +65,7 @@ class RowFile:
         number: How many rows are good, found by `count`.
         size: Bytes of all texts of the good rows.
         bad: The bad rows: number from 1, and what is wrong, with the cell of a sheet.
-        twice: Ids that several rows have, with the numbers of two of them.
+        ids: How many rows have an id.
     """
 
     path: Path
@@ -73,16 +75,14 @@ class RowFile:
     number: int = 0
     size: int = 0
     bad: list[tuple[int, str]] = field(default_factory=list)
-    twice: dict[str, tuple[int, int]] = field(default_factory=dict)
+    ids: Counter[str] = field(default_factory=Counter)
 
     def count(self) -> None:
         """Read everything once."""
         from langchain_judges.rows.texts import bytes_of, texts_read
 
-        seen: dict[object, int] = {}
-        for number, (_, row) in enumerate(self.with_records(self.bad), 1):
-            if (own := row.get("id")) is not None and seen.setdefault(own, number) != number:
-                self.twice[str(own)] = seen[own], number
+        for _, row in self.with_records(self.bad):
+            self.ids.update({str(row["id"])} if row.get("id") is not None else ())
             self.number += 1
             self.size += bytes_of(texts_read(row))
 
@@ -150,19 +150,21 @@ class RowFile:
                 raise InputError(f"{self.path}: {exc}") from exc
             except InputError as exc:
                 if bad is not None:
-                    bad.append((index + 1, f"{self._cell(record, str(exc))}{exc}"))
+                    bad.append((index + 1, f"{exc}{self._cell(record, str(exc))}"))
             else:
                 yield cast("Mapping[str, object]", record), row
 
     def _cell(self, record: object, problem: str) -> str:
-        """Return the name of the cell that a problem is about, in front of it."""
+        """Return the name of the cell that a problem is about, to stand behind it."""
         named = re.match(r"(?:the field )?`([\w.]+)`", problem)
         if not named or not isinstance(record, SheetRecord):
             return ""
         form = Records(self.source, self.columns, self.takes).form_of(record)
         column = ((form.columns if form else None) or {}).get(named[1], named[1])
         names = list(record)
-        return f"{cell_name(names.index(column), record.row)}: " if column in names else ""
+        if column not in names:
+            return ""
+        return f" (cell {cell_name(names.index(column), record.row)})"
 
 
 def _shown(row: Mapping[str, object], most: int | None) -> list[str]:
@@ -202,8 +204,9 @@ def checked_rows(file: RowFile, work: str = "pair to judge", *, kept: bool = Fal
         if file.bad:
             say(_HINT)
         raise typer.Exit(MISUSED)
-    for id_, (first, again) in list(file.twice.items())[:_MOST_NAMED]:
-        warn(f"{file.path}: rows {first} and {again} have the id {id_!r}; ids should differ")
+    for id_, rows in file.ids.most_common(_MOST_NAMED):
+        if rows > 1:
+            warn(f"{file.path}: {rows:,} rows have the id {id_!r}; ids should differ")
     if file.bad:
         place = "stand in the results with their reason" if kept else "are left out"
         warn(f"{len(file.bad):,} of {file.number + len(file.bad):,} rows are bad and {place}.")
@@ -244,7 +247,7 @@ def open_rows(
         )
     else:
         source = source_of(path)
-    return RowFile(path, replace(source.first(flags.limit), check=check), columns, takes)
+    return RowFile(path, replace(source.first(flags.max_rows), check=check), columns, takes)
 
 
 def known_rows(
@@ -267,6 +270,17 @@ def known_rows(
         file.source.records, file.columns, [kind for kind in kinds if kind != "task"]
     )
     return file
+
+
+def with_method(judge: JudgeFlags, path: Path, flags: RowFlags) -> JudgeFlags:
+    """Return the judge with the method that its rows need, where no flag names one; say so."""
+    if judge.method or judge.spec or not judge.model:
+        return judge
+    file = open_rows(path, check_known_of, flags)
+    is_item = kind_of_columns(file.source.records, file.columns) == "item"
+    method, what = (SINGLE_TEXTS, "single texts") if is_item else (PAIRS, "pairs")
+    say(f"{path} holds {what}, so the method is {method}; --method names another.")
+    return replace(judge, method=method)
 
 
 def judge_rows(path: Path, spec: Mapping[str, Any], flags: RowFlags) -> RowFile:

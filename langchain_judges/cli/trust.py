@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,6 +32,7 @@ from langchain_judges.cli.row_files import (
     checked_rows,
     judge_rows,
     known_rows,
+    with_method,
 )
 from langchain_judges.errors import InputError, OptionError, OutputError
 from langchain_judges.escaping import InertConsole
@@ -53,7 +54,7 @@ class ReportFlags:
 
     Attributes:
         out: What to write, repeatable: the page (.html), everything (.json), the numbers
-            (.csv), a summary in Markdown (any other name); default: report.html.
+            (.csv, .xlsx), a summary in Markdown (any other name); default: report.html.
         records: Where verdicts are kept; default: OUT with .verdicts.jsonl.
         min_agreement: Exit with 4 under this agreement, such as 0.7; the report stays as it
             is.
@@ -101,6 +102,9 @@ class ReportFlags:
             form = forms.get(path.suffix)
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
+                if path.suffix == ".xlsx":
+                    report.to_xlsx(path)
+                    continue
                 text = form() if form else summary
                 path.write_text(text, encoding="utf-8", errors="replace")
             except OSError as exc:
@@ -142,13 +146,15 @@ def trust(
 ) -> None:
     """Report whether a judge may be trusted; the same command resumes where it stopped.
 
+    Of several methods, or --verdicts of several judges, it says which agrees best with people.
+
     Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
     3 budget spent (the report then covers what was judged), 4 under a bar or worse than the
     baseline, 130 Ctrl-C.
 
     Examples:
         langchain-judges trust rows.csv --model openai:gpt-5-mini --column label=best
-        langchain-judges trust rows.csv --verdicts verdicts.csv -o report.html
+        langchain-judges trust pairs.csv --model local --method relative,bsm
     """
     # Loaded here: help needs nothing of it.
     from langchain_judges.report import trust_columns
@@ -162,7 +168,7 @@ def trust(
         rows: list[dict[str, Any]] | None = None
         runs, spent = _read_runs(results), False
         if path and judge.judge:
-            cells = list(islice(read_table(path), table.limit))
+            cells = list(islice(read_table(path), table.max_rows))
             columns = [_column(name, cells) for name in judge.judge]
             options["order_rule"] = judge.order_rule
             answer = trust_columns(cells, columns, judge.label or ["label"], **options)
@@ -171,12 +177,14 @@ def trust(
                 known = known_rows(path, check_known_of, table, runs.values())
                 rows = list(checked_rows(known, "row"))
             elif path:
-                spec = judge_spec(judge)
-                rows = _labelled(path, spec, table, run)
+                specs = _specs(with_method(judge, path, table))
+                rows = _labelled(path, specs, table, run)
                 if run.dry_run:
                     return
                 records = report.records or report.paths[0].with_suffix(".verdicts.jsonl")
-                runs, spent = _judged(spec, rows, records, run)
+                for spec in specs:
+                    own, is_spent = _judged(spec, rows, records, run)
+                    runs, spent = runs | own, spent or is_spent
             with busy("Computing the report"):
                 answer = _report_on(runs, rows, options)
         for each in answer.shown()[0]:
@@ -238,13 +246,23 @@ def _options(flags: ReportFlags, data: Path | None, judges: int) -> dict[str, An
     return options
 
 
+def _specs(judge: JudgeFlags) -> list[dict[str, Any]]:
+    """Return the judges to run: one for each method that --method names."""
+    methods = [name.strip() for name in (judge.method or "").split(",") if name.strip()]
+    if len(set(methods)) < len(methods):
+        raise OptionError(f"--method names one twice: {judge.method}")
+    if len(methods) < 2:
+        return [judge_spec(judge)]
+    return [judge_spec(replace(judge, method=each)) for each in methods]
+
+
 def _labelled(
-    path: Path, spec: Mapping[str, Any], flags: RowFlags, run: BoundedRunFlags
+    path: Path, specs: Sequence[Mapping[str, Any]], flags: RowFlags, run: BoundedRunFlags
 ) -> list[dict[str, Any]]:
     """Return the rows to judge, of which some have labels, and say what that will ask."""
     from langchain_judges.methods.describe import outline
 
-    file = checked_rows(judge_rows(path, spec, flags), "row")
+    file = checked_rows(judge_rows(path, specs[0], flags), "row")
     rows = list(file)
     if not any(map(is_labelled, rows)):
         raise InputError(
@@ -252,7 +270,8 @@ def _labelled(
             "their column, as in --column label=COLUMN. There are "
             f"{', '.join(map(repr, rows[0]))}. Nothing was asked."
         )
-    tell_plan(outline(spec), file.number, file.size, run)
+    for spec in specs:
+        tell_plan(outline(spec), file.number, file.size, run)
     return rows
 
 
@@ -264,7 +283,7 @@ def _judged(
     from langchain_judges.report.matched_rows import judges_of
 
     judge = load_judge(spec)
-    say(f"Verdicts are kept in {out}.")
+    say(f"Verdicts of {judge.get_name()} are kept in {out}.")
     rows: list[ResultRow] = []
     options = {**run.options(), "records": out}
     summary, interrupted = run_rows(judge, table, options, False, rows.append)

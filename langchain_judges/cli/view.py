@@ -96,8 +96,8 @@ def view(
                 check_file(flag, path)
         check_not_read(data, [page.export, out])
         found = read(data, named_columns(table.column))
-        if table.limit:
-            found.rows = list(islice(found.rows, table.limit))
+        if table.max_rows:
+            found.rows = list(islice(found.rows, table.max_rows))
         for problem in found.problems:
             warn(problem)
         if page.export:

@@ -71,12 +71,12 @@ class BudgetFlags:
     """How much a look may cost.
 
     Attributes:
-        budget_calls: Stop after this many replies; a later look judges the rest.
-        budget_dollars: Stop after so many dollars.
+        max_calls: Stop after this many replies; a later look judges the rest.
+        max_dollars: Stop after this many dollars; needs --prices.
     """
 
-    budget_calls: Annotated[int | None, typer.Option("--max-calls", min=1)] = None
-    budget_dollars: float | None = None
+    max_calls: Annotated[int | None, typer.Option(min=1)] = None
+    max_dollars: float | None = None
     prices: Path | None = None
     max_concurrency: Concurrency = None
 

@@ -57,7 +57,7 @@ def write(
 
     Examples:
         langchain-judges write tasks.jsonl --model openai:gpt-5-mini -o texts.csv
-        langchain-judges write tasks.jsonl --model local --preset paper --limit 1
+        langchain-judges write tasks.jsonl --model local --preset paper --max-rows 1
     """
     from langchain_judges.methods.describe import Asked, Outline
     from langchain_judges.methods.registry import options_of

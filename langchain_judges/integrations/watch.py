@@ -113,8 +113,8 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
     context: TextSource = None,
     queue: str | None = None,
     doubtful: float = 0.6,
-    budget_calls: int | None = None,
-    budget_dollars: float | None = None,
+    max_calls: int | None = None,
+    max_dollars: float | None = None,
     prices: Mapping[str, Any] | None = None,
     max_concurrency: int | None = None,
     stop: threading.Event | None = None,
@@ -143,8 +143,8 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
             disagree. It is made if there is none, and asks people for one of the judge's labels
             as the feedback `KEY.people`, with a category for each.
         doubtful: The confidence below which a verdict is doubtful.
-        budget_calls: Stop after this many model calls.
-        budget_dollars: Stop after this many dollars; needs `prices`.
+        max_calls: Stop after this many model calls.
+        max_dollars: Stop after this many dollars; needs `prices`.
         prices: Prices of models, as `judge_many` takes them.
         max_concurrency: The most model calls in flight.
         stop: Set it to end early: runs in progress are finished and posted.
@@ -189,8 +189,8 @@ def watch_project(  # noqa: PLR0913 - what is looked at, how, and what for
         cases = [[run] for run in runs if in_sample(str(run.id), sample)]
     look.watch.listed = len(names)
     limits = {
-        "max_calls": budget_calls,
-        "max_cost": budget_dollars,
+        "max_calls": max_calls,
+        "max_dollars": max_dollars,
         "prices": prices,
         "max_concurrency": max_concurrency,
     }

@@ -72,6 +72,24 @@ class WrittenReport(ABC):
         table.writerows({key: inert_cell(cell) for key, cell in row.items()} for row in rows)
         return written(text.getvalue(), path)
 
+    def to_xlsx(self, path: str | PathLike[str]) -> None:
+        """Write a workbook: what the report answers, and the numbers.
+
+        Raises:
+            MissingExtraError: openpyxl is not installed.
+        """
+        from langchain_judges.runs.book import Book
+        from langchain_judges.runs.sheets import rounded
+
+        reports, contests = self.shown()
+        answers = [(each.name, each.sentence) for each in reports]
+        answers += [("comparison", each.sentence) for each in contests]
+        numbers, book = self._numbers(), Book()
+        book.add("answers", ("judge", "answer"), lambda: answers)
+        cells = [list(map(rounded, row.values())) for row in numbers]
+        book.add("numbers", list(numbers[0]), lambda: cells)
+        book.save(Path(path))
+
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
         """Return the whole report as JSON, and write it to a file if there is a path."""
         text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, default=str)

@@ -120,6 +120,12 @@ def _lines(row: Sequence[object], widths: Sequence[int]) -> int:
     return min(lines, _TALLEST)
 
 
+def _number(text: str) -> int | str:
+    """Return the number that a count spells; anything else unchanged."""
+    bare = text.replace(",", "")
+    return int(bare) if bare.isdecimal() and bare.isascii() else text
+
+
 class XlsxFile(TableFile):
     """A workbook: the rows, a summary by criterion, and the failures."""
 
@@ -152,7 +158,10 @@ class XlsxFile(TableFile):
         places = [place for place, key in enumerate(names) if key in coloured]
         self._book.add("rows", list(names.values()), rows, places)
         lines = [*self._criteria.lines(), (), *self._criteria.facts()]
-        filled = [(*line, *[""] * (len(HEAD) - len(line))) for line in lines]
+        filled = [
+            [_number(cell) for cell in (*line, *[""] * (len(HEAD) - len(line)))]
+            for line in lines
+        ]
         self._book.add("summary", HEAD, lambda: filled)
         head = ("row", "id", "step", "unit", "reason", "detail")
         self._book.add("failures", head, lambda: self._failures)

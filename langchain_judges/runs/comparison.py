@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -17,12 +16,10 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.models import resolve_model
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.declaration import read_spec
 from langchain_judges.methods.describe import kind_of, metadata_of
 from langchain_judges.methods.registry import COMBINATIONS, METHODS, load_judge, method_of
 from langchain_judges.options import with_options
 from langchain_judges.rows.checks import SIDES
-from langchain_judges.rows.files import whole_file
 from langchain_judges.rows.lookup import Columns
 from langchain_judges.runs.many import Run, judge_many
 from langchain_judges.runs.options import FilePath, RunLimits
@@ -126,29 +123,6 @@ def within_budget(method: str, budget: int) -> dict[str, Any]:
             place = place[int(key)] if isinstance(place, list) else place.setdefault(key, {})
         place[name] = min(n, rule.most or n)
     return options
-
-
-def of_specs(paths: Sequence[str | os.PathLike[str]]) -> dict[str, Judge]:
-    """Return the judges that files describe, each by the name of its file.
-
-    Args:
-        paths: JSON files of judges of pairs, as `judge.spec` returns them.
-
-    Raises:
-        OptionError: A file holds no spec, or a judge labels single texts.
-        ModelSetupError: A model cannot be made.
-    """
-    names = [Path(path).stem for path in paths]
-    if len(set(names) - METHODS.keys() - COMBINATIONS.keys()) < len(names):
-        raise OptionError(
-            f"the file of a spec names its judge: no method's name, none twice; got {names!r}"
-        )
-    judges: dict[str, Judge] = {
-        name: load_judge(read_spec(Path(path))) for name, path in zip(names, paths, strict=True)
-    }
-    if single := [name for name, judge in judges.items() if kind_of(judge) != "pair"]:
-        raise OptionError(f"{single[0]} labels single texts, and a comparison needs pairs")
-    return judges
 
 
 class Rate(TypedDict):
@@ -281,12 +255,6 @@ def rate(count: int, of: int) -> Rate:
     return {"count": count, "of": of, "share": count / of, "low": low, "high": high}
 
 
-def save(comparison: Comparison, path: str | os.PathLike[str]) -> None:
-    """Write a comparison as JSON, atomically."""
-    with whole_file(Path(path)) as draft:
-        draft.write_text(json.dumps(comparison, indent=2, ensure_ascii=False) + "\n", "utf-8")
-
-
 def joined(
     systems: Mapping[str, Source], columns: Columns | None = None
 ) -> tuple[list[dict[str, Any]], dict[str, int]]:
@@ -343,8 +311,10 @@ class RankOptions(RunLimits):
     """How `rank` works.
 
     Attributes:
-        budget: The most comparisons; None: until the order is settled or all pairs are
-            compared.
+        max_calls: Stop where this many replies may be reached; None: when the order is
+            settled or all pairs are compared.
+        prices: Prices of tokens, as for `judge_many`.
+        max_dollars: Stop after this many dollars; needs `prices`.
         confidence: The order is settled when the intervals of all neighbours' differences,
             jointly at this level, exclude 0.
         batch: Comparisons between two checks of the order.
@@ -354,7 +324,9 @@ class RankOptions(RunLimits):
 
     called: ClassVar[str] = "rank"
 
-    budget: Annotated[int, Ge(1)] | None = None
+    max_calls: Annotated[int, Ge(1)] | None = None
+    prices: FilePath = None
+    max_dollars: Annotated[float, Gt(0)] | None = None
     confidence: Annotated[float, Gt(0), Lt(1)] = 0.95
     batch: Annotated[int, Ge(1)] = 32
     seed: Annotated[int, Ge(0)] = 0
@@ -415,7 +387,7 @@ def rank(outputs: Rows, judge: Judge, options: RankOptions) -> Ranking:
 
     After a first round in which each system meets some others, pairs are drawn by the
     uncertainty of their order (Bradley–Terry), until each system's lead over the next is
-    settled, the budget is spent or all pairs are compared. Because the order is checked many
+    settled, a limit is reached or all pairs are compared. Because the order is checked many
     times, a lead just outside its interval is less certain than after a single check.
 
     Args:
@@ -470,6 +442,7 @@ class _Contest:
     options: RankOptions
     comparisons: int = 0
     not_judged: int = 0
+    dollars: float = 0.0
     pools: dict[tuple[int, int], list[int]] = field(default_factory=dict)
 
     def run(self) -> Ranking:
@@ -490,8 +463,7 @@ class _Contest:
         possible = sum(map(len, self.pools.values()))
         points = np.zeros((size, size))
         pairs = first_pairs(size, FIRST_ROUNDS, self._remaining(size))
-        budget = self.options.budget or possible
-        while pairs := pairs[: max(0, budget - self.comparisons)]:
+        while pairs := pairs[: self._affordable()]:
             for (i, j), share in self._outcomes(pairs, generator):
                 points[i, j] += share
                 points[j, i] += 1 - share
@@ -501,6 +473,14 @@ class _Contest:
             remaining, options = self._remaining(size), self.options
             pairs = next_pairs(state, remaining, options.batch, generator, options.confidence)
         return self._ranking(tournament(points), points, possible)
+
+    def _affordable(self) -> int:
+        """Return how many more comparisons the limits leave."""
+        most, dollars = self.options.max_calls, self.options.max_dollars
+        if dollars is not None and self.dollars >= dollars:
+            return 0
+        each = max(1, int(metadata_of(self.judge).get("calls", 1)))
+        return self.options.batch if most is None else max(0, most // each - self.comparisons)
 
     def _remaining(self, size: int) -> Floats:
         import numpy as np
@@ -522,9 +502,11 @@ class _Contest:
             records=self.options.records,
             max_concurrency=self.options.max_concurrency,
             progress=self.options.progress,
+            prices=self.options.prices,
         )
         with run:
             answers = [row["verdict"]["preference"] for row in run]
+        self.dollars += run.summary.cost
         self.comparisons += len(pairs)
         self.not_judged += answers.count(None)
         return [

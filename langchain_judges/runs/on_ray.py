@@ -69,7 +69,7 @@ def judge_dataset(  # noqa: PLR0913 - each an option of its own
         tpm: The most tokens per minute, over all actors.
         address: Address of a running cluster; None for the current one, or one on this
             machine.
-        **options: Further options of `judge_many`; `max_calls`, `max_tokens` and `max_cost`
+        **options: Further options of `judge_many`; `max_calls`, `max_tokens` and `max_dollars`
             bound all actors gather, each of which has an equal share.
 
     Returns:
@@ -130,7 +130,7 @@ def _shares_of_all(
     for name, most in limits.items():
         if not 1 <= actors <= most:
             raise OptionError(f"`{name}` must be at least `actors`, {actors}, got {most!r}")
-    cost = options.get("max_cost")
+    cost = options.get("max_dollars")
     return [
         {
             **options,
@@ -139,7 +139,7 @@ def _shares_of_all(
                 name: most // actors + (number <= most % actors)
                 for name, most in limits.items()
             },
-            "max_cost": None if cost is None else cost / actors,
+            "max_dollars": None if cost is None else cost / actors,
             "shard": f"{number}/{actors}",
         }
         for number in range(1, actors + 1)

@@ -72,6 +72,7 @@ class RunOptions(RunLimits):
             with one part for each shard, and `merge` joins the parts.
         open_rows: The most rows that are started and not finished; None for twice
             `max_concurrency`.
+        max_rows: Judge this many rows, the first ones.
         max_calls: Stop after this many replies; the remaining rows are reported as
             `over_budget`, and a later run judges them.
         max_tokens: Stop after this many tokens; replies in flight are still received.
@@ -79,7 +80,7 @@ class RunOptions(RunLimits):
             "cached_input", "cache_write", "batch"}}}`, in dollars for a million tokens, or
             `"genai-prices"` for that package's table (extra `prices`). The summary and each
             row then have their cost.
-        max_cost: Stop after this many dollars; needs `prices`.
+        max_dollars: Stop after this many dollars; needs `prices`.
         rate_limiter: Limits the rate of calls: `MinuteLimiter(rpm=…, tpm=…)`, or another
             LangChain rate limiter.
         on_bug: What a bug in a judge's code does, such as a KeyError in a step: `"raise"` ends
@@ -101,10 +102,11 @@ class RunOptions(RunLimits):
     keep_requests: bool = False
     shard: Annotated[str | None, Rule("NUMBER/OF, such as '3/16'")] = None
     open_rows: Annotated[int, Ge(1)] | None = None
+    max_rows: Annotated[int, Ge(1)] | None = None
     max_calls: Annotated[int, Ge(1)] | None = None
     max_tokens: Annotated[int, Ge(1)] | None = None
     prices: FilePath = None
-    max_cost: Annotated[float, Gt(0)] | None = None
+    max_dollars: Annotated[float, Gt(0)] | None = None
     rate_limiter: Annotated[
         InstanceOf[BaseRateLimiter] | None,
         AfterValidator(_limits),

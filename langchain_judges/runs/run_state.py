@@ -153,20 +153,20 @@ class RunState:
     def __init__(self, judge: Judge, rows: Rows, options: RunOptions) -> None:
         """Check the judge; nothing is opened before the first row is requested."""
         _check(judge)
-        source = source_of(rows, cast("Any", options.client))
+        source = source_of(rows, cast("Any", options.client)).first(options.max_rows)
         self._judge = judge
         self._graph = unwrapped(judge)
         self._options = options
         places = options.max_concurrency or places_of(judge)
         self.open_rows = options.open_rows or BUSY * places
-        if options.max_cost is not None and options.prices is None:
-            raise OptionError("`max_cost` needs `prices`")
+        if options.max_dollars is not None and options.prices is None:
+            raise OptionError("`max_dollars` needs `prices`")
         prices = None if options.prices is None else Prices.read(options.prices)
         self.limiter = CallLimiter(
             places,
             max_calls=options.max_calls,
             max_tokens=options.max_tokens,
-            max_cost=options.max_cost,
+            max_dollars=options.max_dollars,
             rate_limiter=options.rate_limiter,
             price=prices.cost if prices else None,
         )
@@ -266,7 +266,7 @@ class RunState:
             if limiter.calls + promised + max(each, 1) > limiter.max_calls:
                 return False
         new_rows = self.summary.rows - self.summary.resumed
-        limits = (limiter.tokens, limiter.max_tokens), (limiter.cost, limiter.max_cost)
+        limits = (limiter.tokens, limiter.max_tokens), (limiter.cost, limiter.max_dollars)
         for usage, limit in limits:
             if limit is None:
                 continue

@@ -96,7 +96,7 @@ def _text(cell: object) -> object:
     return json.dumps(cell, ensure_ascii=False, default=str) if is_nested else cell
 
 
-def _rounded(cell: object) -> object:
+def rounded(cell: object) -> object:
     """Round a number for people to four digits."""
     return float(f"{cell:.4g}") if isinstance(cell, float) else cell
 
@@ -176,7 +176,7 @@ class TableFile:
         return [
             _text(row.get(key))
             if key.startswith(_OWN)
-            else inert_cell(_rounded(_text(row.get(key))))
+            else inert_cell(rounded(_text(row.get(key))))
             for key in names
         ]
 

@@ -216,7 +216,12 @@ class Source:
         """Return the source of the first records; None: of all."""
         if number is None:
             return self
-        return replace(self, records=_Again(partial(islice, self.records, number)))
+        return replace(
+            self,
+            records=_Again(partial(islice, self.records, number)),
+            size=None if self.size is None else min(self.size, number),
+            frame=None if self.frame is None else self.frame.iloc[:number],
+        )
 
 
 @dataclass(frozen=True)
