@@ -38,14 +38,13 @@ def pytest_configure() -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
-def pytest_collectstart(collector: pytest.Collector) -> None:
+def pytest_sessionstart() -> None:
     """Sweep nothing while tests are read: imports stay. Give each example any time it takes."""
-    if isinstance(collector, pytest.Session):
-        from hypothesis import settings
+    from hypothesis import settings
 
-        gc.disable()
-        settings.register_profile("tests", settings.default, max_examples=25, deadline=None)
-        settings.load_profile("tests")
+    gc.disable()
+    settings.register_profile("tests", settings.default, max_examples=25, deadline=None)
+    settings.load_profile("tests")
 
 
 def pytest_collection_finish() -> None:

@@ -130,6 +130,8 @@ def test_workflows_and_templates_are_yaml_and_may_only_read():
         data = yaml.safe_load(file.read_text())
         if file.parent.name == "workflows":
             assert data["permissions"] == {"contents": "read"}
+            uses = re.findall(r"uses: (\S+)", file.read_text())
+            assert [each for each in uses if not re.search(r"@[0-9a-f]{40}$", each)] == []
 
 
 # -- what make runs

@@ -23,6 +23,7 @@ from langchain_judges import create_relative_judge, create_rubric_judge, judge_m
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, JudgeError, OptionError, OutputError
 from langchain_judges.rows.lookup import understood
+from langchain_judges.rows.spreadsheets import LARGEST_CELL
 from langchain_judges.testing import reply
 from langchain_judges.verdict import no_usage
 from tests.cases import for_each
@@ -66,6 +67,7 @@ def written(path: Path, rows: list[dict[str, str]] = REPLIES) -> Path:
 
 
 def read(path: Path) -> list[dict[str, str]]:
+    csv.field_size_limit(LARGEST_CELL)  # one limit for the whole process
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ","))
 

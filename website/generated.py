@@ -13,7 +13,6 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
-from langchain_judges.methods.registry import COMBINATIONS, METHODS
 from website import figures, gallery, money_table, options_page
 
 ROOT = Path(__file__).parents[1]
@@ -38,9 +37,19 @@ ROOMS = {
 """The packages that export what they offer, and what a page calls them."""
 
 
-def served() -> list[str]:
-    """Return the graphs of a LangGraph server."""
-    return sorted([*METHODS, *COMBINATIONS, "audit", "write"])
+SERVED = (
+    "allure",
+    "audit",
+    "bsm",
+    "cascade",
+    "drpe",
+    "jury",
+    "relative",
+    "rubric",
+    "sc2",
+    "write",
+)
+"""The graphs of a LangGraph server; a baseline of a study is one line of one's own."""
 
 
 def described(value: object) -> bool:
@@ -72,7 +81,7 @@ def reference() -> str:
 
 def server_graphs() -> str:
     """Return `graphs/judges.py`."""
-    lines = [f'{name} = serve("{name}")' for name in served()]
+    lines = [f'{name} = serve("{name}")' for name in SERVED]
     head = '"""Entry points of a LangGraph server: one line a graph."""\n\n'
     return (
         f"{head}from langchain_judges.integrations import serve\n\n" + "\n".join(lines) + "\n"
@@ -81,7 +90,7 @@ def server_graphs() -> str:
 
 def server_config() -> str:
     """Return `langgraph.json`."""
-    graphs = {name: f"./graphs/judges.py:{name}" for name in served()}
+    graphs = {name: f"./graphs/judges.py:{name}" for name in SERVED}
     config = {"dependencies": ["."], "graphs": graphs, "python_version": "3.11"}
     return json.dumps(config, indent=2) + "\n"
 

@@ -239,8 +239,8 @@ def cohen_kappa(
     Raises:
         InputError: Weights are asked for labels that are no numbers.
 
-    Source: Cohen 1960, 1968; the interval as in `tables.table_interval`, with weights at least
-    that of `tables.jackknife_interval`.
+    Source: Cohen 1960, 1968; the interval as in `table_interval`, with weights at least
+    that of `jackknife_interval`.
     """
     one_of("weights", weights, (None, "linear", "quadratic"))
     cases = match(first, second)
