@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import logging
 import re
@@ -13,12 +14,14 @@ import openpyxl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 from typer.testing import CliRunner
 
 from langchain_judges import create_relative_judge, create_rubric_judge, judge_many
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError
 from langchain_judges.escaping import inert_cell
+from langchain_judges.report.terminal import criteria_table
 from langchain_judges.rows.checks import number_in
 from langchain_judges.rows.files import read_table
 from tests.cases import for_each
@@ -258,3 +261,12 @@ def test_bad_cells_and_ids_that_are_there_twice_are_named(tmp_path):
     assert "row 2: the field `output` is missing or null" in done.output
     assert "(cell C4)" in done.output
     assert "2 rows have the id '1'" in done.output
+
+
+def test_the_counts_by_criterion_stand_at_the_terminal(tmp_path):
+    run = judge_many(by_two_criteria(), ROWS, progress=False)
+    list(run)
+    console = Console(width=100, record=True, file=io.StringIO())
+    console.print(criteria_table(run.summary))
+    lines = [line.split() for line in console.export_text().splitlines()]
+    assert ["Remedy", "polite", "2", "67", "%", "21", "%", "to", "94", "%"] in lines

@@ -204,7 +204,12 @@ def run_rows(
     `collect` gets every row as it comes.
     """
     from langchain_judges.asking.effects import StopSignal
-    from langchain_judges.report.terminal import summary_table, text_panel, verdict_panel
+    from langchain_judges.report.terminal import (
+        criteria_table,
+        summary_table,
+        text_panel,
+        verdict_panel,
+    )
     from langchain_judges.runs.many import ajudge_many
     from langchain_judges.runs.summary import conclusion
 
@@ -231,6 +236,8 @@ def run_rows(
         finally:
             if run.summary.rows:
                 console.print(summary_table(run.summary))
+                if run.summary.criteria.several:
+                    console.print(criteria_table(run.summary))
                 for sentence in conclusion(run.summary, run.systems):
                     console.print(sentence, markup=False, soft_wrap=True)
 

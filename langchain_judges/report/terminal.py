@@ -16,6 +16,7 @@ from langchain_judges.escaping import clean, shortened
 from langchain_judges.report.evidence import TextTable, own_evidence
 from langchain_judges.rows.checks import SIDES, kind_of_result
 from langchain_judges.rows.texts import judged, transcript
+from langchain_judges.runs.criteria import HEAD
 from langchain_judges.runs.summary import counted
 
 if TYPE_CHECKING:
@@ -96,6 +97,16 @@ def _headline(verdict: Mapping[str, Any]) -> str:
     return f"{word}{score}{flip[verdict['flipped']]}"
 
 
+def criteria_table(summary: Summary) -> Table:
+    """Render what each criterion came to."""
+    table = Table(*HEAD, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    last = ""
+    for name, *cells in summary.criteria.lines():
+        table.add_row(*(Text(clean(shortened(c, 40))) for c in (name * (name != last), *cells)))
+        last = name
+    return table
+
+
 Line = tuple[str, str, str]
 """What is counted, the count, and what it is out of."""
 
@@ -149,7 +160,9 @@ def _outcomes(summary: Summary) -> Iterator[Line]:
         yield "missing", f"{summary.lost.total():,}", details
         yield "not written", *undone
         return
-    for preference in sorted(summary.preferences) if summary.labels else SIDES:
+    # Of several criteria the totals are no labels; a table by criterion stands below.
+    labels = () if summary.totals else sorted(summary.preferences)
+    for preference in labels if summary.labels else SIDES:
         yield preference, f"{summary.preferences[preference]:,}", ""
     yield "not judged", *undone
     if summary.abstained:

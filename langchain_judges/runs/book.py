@@ -69,6 +69,9 @@ class Book:
         widths = [min(_WIDEST, width + 2) for width in widths]
         colours = {label: _COLOURS[n % len(_COLOURS)] for n, label in enumerate(sorted(seen))}
         sheet.freeze_panes = "A2"
+        # Printed, all columns stand on one page.
+        sheet.page_setup.orientation, sheet.page_setup.fitToHeight = "landscape", 0
+        sheet.sheet_properties.pageSetUpPr.fitToPage = True
         for place, width in enumerate(widths):
             sheet.column_dimensions[_letters(place)].width = width
         sheet.append([self._styled(sheet, name, bold=True) for name in head])
@@ -144,7 +147,10 @@ class XlsxFile(TableFile):
     ) -> None:
         """Take a row."""
         super().add(own, result, systems)
-        self._labels |= {each["criterion"] for each in result.get("subscores") or []}
+        parts = result.get("subscores") or []
+        self._labels |= {
+            each["criterion"] for each in parts if len(parts) > 1 and "label" in each
+        }
         number = result.get("index", 0) + 2
         for each in outcome_of(result).get("failures") or []:
             of = (each.get(name) for name in ("step", "unit", "reason", "detail"))
@@ -154,7 +160,7 @@ class XlsxFile(TableFile):
         def rows() -> Iterator[list[object]]:
             return (self._cells(row, names) for row in self._rows())
 
-        coloured = {f"judge.{name}" for name in ("label", "preference", *self._labels)}
+        coloured = {f"judge.{name}" for name in self._labels or ("label", "preference")}
         places = [place for place, key in enumerate(names) if key in coloured]
         self._book.add("rows", list(names.values()), rows, places)
         lines = [*self._criteria.lines(), (), *self._criteria.facts()]

@@ -38,6 +38,11 @@ class Criteria:
         self._spent = Counter[str]()
         self._cost: float | None = None
 
+    @property
+    def several(self) -> bool:
+        """Whether rows are judged by more than one criterion."""
+        return len(self._counts) > 1
+
     def add(self, result: ResultRow, systems: Sequence[str] | None = None) -> None:
         """Count a result of `judge_many`; `systems` names A and B."""
         outcome, judge = outcome_of(result), result.get("judge") or {}
@@ -114,7 +119,7 @@ class Criteria:
         yield from ((name, f"{number:,}") for name, number in self._spent.items())
         yield (
             "dollars",
-            "not known: name `prices`" if self._cost is None else f"{self._cost:.4f}",
+            "no prices were named" if self._cost is None else f"{self._cost:.4f}",
         )
 
     def markdown(self) -> str:

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from langchain_judges.escaping import InertConsole
 from langchain_judges.rows.checks import SIDES, kind_of_result
+from langchain_judges.runs.criteria import Criteria
 from langchain_judges.runs.run_row import (
     AnyVerdict,
     ResultRow,
@@ -49,6 +50,7 @@ class Summary:
         right: Judged rows with a label by category, and whether the verdict equals it.
         others: Rows of other judges in the results file, not counted otherwise.
         stages: Rows by the judge of a cascade that decided them.
+        criteria: The same by criterion.
         wrote: Whether the run writes texts instead of verdicts.
         texts: Texts written; the next three counts are of these.
         complete: Texts that use every concept.
@@ -82,6 +84,7 @@ class Summary:
     right: Counter[tuple[str, bool]] = field(default_factory=Counter)
     others: int = 0
     stages: Counter[str] = field(default_factory=Counter)
+    criteria: Criteria = field(default_factory=Criteria)
     wrote: bool = False
     texts: int = 0
     complete: int = 0
@@ -106,6 +109,7 @@ class Summary:
         reasons = [failure["reason"] for failure in verdict["failures"]]
         self.failures.update(reason for reason in reasons if reason != "cannot_assess")
         self.labels += kind == "item"
+        self.criteria.add(row)
         if is_judged and kind == "task":
             omissions = row.get("missing") or []
             self.texts += 1
