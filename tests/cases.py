@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 
 def for_each(names: str | Sequence[str], cases: Iterable[Any], ids: Any = None) -> Any:
-    """Run a test for every case, one after another; a failure names the case it stopped at.
+    """Run a test for every case, one after another; each that fails is named.
 
     It is written as `pytest.mark.parametrize` is, and counts as one test, which costs less than
     collecting hundreds. For cases of milliseconds that share no fixture.
@@ -28,16 +30,20 @@ def for_each(names: str | Sequence[str], cases: Iterable[Any], ids: Any = None) 
 
             @functools.wraps(test)
             async def run(*args: Any, **fixtures: Any) -> None:
+                failures: list[BaseException] = []
                 for name, row in rows:
-                    with _case(name):
+                    with _case(name, failures):
                         await test(*args, **fixtures, **row)
+                _raise(failures)
         else:
 
             @functools.wraps(test)
             def run(*args: Any, **fixtures: Any) -> None:
+                failures: list[BaseException] = []
                 for name, row in rows:
-                    with _case(name):
+                    with _case(name, failures):
                         test(*args, **fixtures, **row)
+                _raise(failures)
 
         signature = inspect.signature(test)
         rest = [own for own in signature.parameters.values() if own.name not in fields]
@@ -59,9 +65,19 @@ def _named(
 
 
 @contextmanager
-def _case(name: str) -> Iterator[None]:
+def _case(name: str, failures: list[BaseException]) -> Iterator[None]:
     try:
         yield
-    except BaseException as error:  # a failed `pytest.raises` is no Exception
+    except BaseException as error:
         error.add_note(f"in the case {name[:200]}")
-        raise
+        # A failed `pytest.raises` is no Exception; what is neither ends the test.
+        if not isinstance(error, AssertionError | pytest.fail.Exception):
+            raise
+        failures.append(error)
+
+
+def _raise(failures: list[BaseException]) -> None:
+    if len(failures) > 1:
+        raise BaseExceptionGroup(f"{len(failures)} cases fail", failures)
+    if failures:
+        raise failures[0]

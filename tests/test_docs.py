@@ -140,6 +140,7 @@ GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
     "one-text.md": dict,
     "pairs.md": dict,
     "sc2.md": lambda: {"pairs": pairs(51)},
+    "start-agent.md": dict,
     "several-judges.md": lambda: {"pair": many(1)[0], "pairs": many(4), "labelled": right(60)},
     "tables.md": dict,
     "trust.md": lambda: {

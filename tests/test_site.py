@@ -30,6 +30,7 @@ def pages_of(entries):
 
 def test_every_page_is_in_the_navigation():
     there = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
+    there |= {f"notebooks/{path.stem}.md" for path in (ROOT / "cookbook").glob("*.ipynb")}
     assert sorted(pages_of(yaml.safe_load(CONFIG)["nav"])) == sorted(there)
 
 
@@ -68,7 +69,8 @@ def site(tmp_path_factory):
 def test_llms_txt_names_every_page_with_what_it_is(site):
     text = (site / "llms.txt").read_text()
     assert text.startswith("# langchain-judges\n\n> ")
-    assert text.count("\n- [") == len(list((ROOT / "docs").rglob("*.md")))
+    pages = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "cookbook").glob("*.ipynb")]
+    assert text.count("\n- [") == len(pages)
 
 
 @pytest.mark.figures

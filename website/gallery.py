@@ -122,8 +122,10 @@ TEXTS = (
     ),
     Example("allure", "one label with its reason", Row("support", 4, "06_allure"), ALLURE),
 )
-HEAD = """The judges of pairs on one pair, the others on one text each: replies of {model},
-recorded on {date} and replayed. `langchain-judges judge` without `-o` prints the same.
+NOTEBOOKS = {"drpe": "02_drpe", "sc2": "03_sc2", "allure": "06_allure"}
+"""Methods of which a notebook shows a verdict."""
+HEAD = """Replies of {model}, recorded on {date} and replayed.
+`langchain-judges judge` prints the same when `-o` is left out.
 """
 BEGIN, END = "<!-- `make generated` writes this gallery. -->", "<!-- end of the gallery -->"
 
@@ -169,12 +171,22 @@ def example_text(example: Example, *, with_row: bool) -> str:
     return f"### {example.method}\n\n{about}\n\n{code}"
 
 
+def elsewhere(example: Example) -> str:
+    """Return where a notebook shows a verdict of a method."""
+    path = f"../cookbook/{NOTEBOOKS[example.method]}.ipynb"
+    return f"### {example.method}\n\n[A notebook]({path}) shows {example.about}.\n"
+
+
 def gallery() -> str:
     """Return the gallery."""
     reply = read(COOKBOOK / "recorded" / f"{PAIR.recorded}.jsonl")[0]
     parts = [HEAD.format(**reply), row_text(PAIR)]
-    parts += [example_text(example, with_row=False) for example in PAIRS]
-    parts += [example_text(example, with_row=True) for example in TEXTS]
+    for example in (*PAIRS, *TEXTS):
+        is_short = example.method in NOTEBOOKS
+        with_row = example in TEXTS
+        parts.append(
+            elsewhere(example) if is_short else example_text(example, with_row=with_row)
+        )
     return "\n".join(parts)
 
 

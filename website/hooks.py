@@ -1,14 +1,17 @@
-"""What the site adds to the pages of docs/: links to the rest of the repository, llms.txt."""
+"""What the site adds to the pages of docs/: notebooks, links into the repository, llms.txt."""
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
+from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import Files
+from mkdocs.structure.files import File, Files
 from mkdocs.structure.nav import Navigation, Section
 from mkdocs.structure.pages import Page
 
@@ -29,9 +32,41 @@ def outside(link: re.Match[str], page: str, address: str) -> str:
     """
     text, path, anchor = link[1], link[2], link[3] or ""
     place = normpath(PurePosixPath("docs", page).parent / path)
+    if place.startswith("cookbook/") and place.endswith(".ipynb"):
+        return f"[{text}](notebooks/{PurePosixPath(place).stem}.md)"
     if place.startswith("docs/"):
         return link[0]
     return f"[{text}]({address}/blob/main/{place}{anchor})" if address else text
+
+
+NOTEBOOKS = Path(__file__).parents[1] / "cookbook"
+
+
+def notebook(path: Path) -> str:
+    """Return a notebook as Markdown: its texts, its code, and the text of what that printed."""
+    return "\n\n".join(_cells(json.loads(path.read_text(encoding="utf-8"))["cells"])) + "\n"
+
+
+def _cells(cells: list[dict[str, Any]]) -> Iterator[str]:
+    for cell in cells:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            # A page of the site stands beside the others, not two folders away.
+            yield re.sub(r"\]\(\.\./docs/", "](../", source)
+        elif source.strip():
+            yield f"```python\n{source}\n```"
+            for output in cell.get("outputs", ()):
+                text = output.get("text") or output.get("data", {}).get("text/plain") or ""
+                if printed := "".join(text).rstrip():
+                    yield f"````text\n{printed}\n````"
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the notebooks as pages."""
+    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+        name = f"notebooks/{path.stem}.md"
+        files.append(File.generated(config, name, content=notebook(path)))
+    return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
@@ -42,7 +77,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def summary(page: Page) -> str:
     """Return the first line of a page under its title, which says what it is."""
-    lines = Path(str(page.file.abs_src_path)).read_text().splitlines()
+    lines = page.file.content_string.splitlines()
     return next(line for line in lines[1:] if line)
 
 
