@@ -56,7 +56,8 @@ def test_ctrl_c_finishes_what_is_in_flight_and_exits_130(serve, write, tmp_path)
     script, event = held(good, lambda _: rows_in(out) >= 3)
     server = serve(script)
     process = start("-m", "langchain_judges.cli", "judge", write(pairs(300)),
-                    "--model", "m", "--base-url", server.url, "--records", out)  # fmt: skip
+                    "--method", "bsm", "--model", "m", "--base-url", server.url,
+                    "--records", out)  # fmt: skip
     wait_until(lambda: rows_in(out) >= 3)
     stderr = interrupt(process)
     event.set()

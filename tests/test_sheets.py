@@ -133,6 +133,12 @@ def test_no_text_becomes_a_formula(text):
     assert bare[:1] not in ("=", "@", "+", "-") or not bare.strip("+-0123456789.eE")
 
 
+def test_a_data_frame_of_torn_texts_can_be_written(tmp_path):
+    rows = [{"question": "q", "reply": "a", "note": "torn \ud800"}]
+    judge_many(by_two_criteria(), rows, progress=False).to_pandas().to_csv(tmp_path / "s.csv")
+    assert "torn ?" in (tmp_path / "s.csv").read_text()
+
+
 def test_numbers_are_rounded_for_people_and_whole_in_jsonl(tmp_path):
     judge = create_relative_judge(FakeChatModel(replies=answer))
     rows = [{"input": "q", "output_a": "a", "output_b": "b", "confidence": 0.7408182206817177}]

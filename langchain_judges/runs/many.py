@@ -33,7 +33,7 @@ from langchain_judges.rows.checks import kind_of_verdict, read_label
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.run_row import ResultRow, RunRow, judged_row, outcome_of
 from langchain_judges.runs.run_state import Judge, Rows, RunState
-from langchain_judges.runs.sheets import judged_cells, named_cells
+from langchain_judges.runs.sheets import encodable, judged_cells, named_cells
 from langchain_judges.runs.sources import source_of
 from langchain_judges.runs.summary import Summary, conclusion
 from langchain_judges.runs.tables import FORMS
@@ -204,7 +204,8 @@ class Run(_Judging, Iterator[ResultRow], AbstractContextManager["Run"]):
         )
         frame = self._state.frame
         if frame is None:
-            frame = pandas.DataFrame([own for own, _ in rows], columns=list(columns))
+            own_rows = [{n: encodable(cell) for n, cell in own.items()} for own, _ in rows]
+            frame = pandas.DataFrame(own_rows, columns=list(columns))
         judged.index = frame.index
         return pandas.concat([frame, judged], axis=1)
 

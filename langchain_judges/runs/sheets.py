@@ -96,6 +96,11 @@ def _text(cell: object) -> object:
     return json.dumps(cell, ensure_ascii=False, default=str) if is_nested else cell
 
 
+def encodable(cell: Any) -> Any:
+    """Replace lone surrogates of a text, which no encoding can hold."""
+    return cell.encode("utf-8", "replace").decode() if isinstance(cell, str) else cell
+
+
 def rounded(cell: object) -> object:
     """Round a number for people to four digits."""
     return float(f"{cell:.4g}") if isinstance(cell, float) else cell
@@ -236,7 +241,7 @@ class ParquetFile(TableFile):
             return pa.array(cells)
         # Parquet cannot hold lone surrogates.
         texts = (None if cell is None else str(_text(cell)) for cell in cells)
-        return pa.array([text and text.encode("utf-8", "replace").decode() for text in texts])
+        return pa.array([encodable(text) for text in texts])
 
     def _common(self, one: Any, other: Any) -> Any:
         """Return a type that holds the cells of both; that of texts holds all."""
