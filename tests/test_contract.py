@@ -113,6 +113,42 @@ def test_a_step_without_its_prompt_says_which_there_are(page, monkeypatch):
         page.create_merits_judge(FakeChatModel(replies=fitting_reply)).invoke(PAIR)
 
 
+AGAIN = """
+    async def merge(self, state, account):
+        said = (state["ballots"] or [{"reason": ""}])[0]["reason"]
+        pair = methods.pair_of(state)
+        variables = {**self.material(pair, "AB"), "said": said}
+        await methods.ask(self.context.question("again", Merits), variables, account)
+"""
+SHOWN = {
+    'templates = {"compare": MERITS}': (
+        'templates = {"compare": MERITS, "again": MERITS + "{said}"}'
+    ),
+    '{"compare": None}': '{"compare": None, "again": None}',
+    "return len(self.order_list)": "return len(self.order_list) + 1",
+    "    async def merge(self, state, account):": AGAIN,
+}
+SLIPS = {
+    "is of the preferred text": {'f"merit_{slot}"': 'f"merit_{3 - int(slot)}"'},
+    "4 calls are announced, and 2 are made": {
+        "return len(self.order_list)": "return 2 * len(self.order_list)"
+    },
+    "a reply about them stands in a fence": SHOWN,
+}
+
+
+@for_each("message", SLIPS)
+def test_a_method_like_the_page_s_but_for_a_slip_breaks_it(page, message):
+    source = Path(page.__file__).read_text().partition("methods.register(")[0]
+    for before, after in SLIPS[message].items():
+        assert before in source
+        source = source.replace(before, after)
+    slip: dict[str, Any] = {"__name__": page.__name__}
+    exec(source, slip)
+    with pytest.raises(AssertionError, match=message):
+        check_method(slip["MeritsOptions"], slip["build"])
+
+
 def test_a_name_is_given_once(page, monkeypatch):
     class Other(page.MeritsOptions):  # type: ignore[name-defined,misc]  # a module made of the page
         """Another method."""

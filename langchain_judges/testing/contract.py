@@ -8,6 +8,7 @@ whatever slot it stands, one always prefers slot 1, one says nothing usable.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -66,8 +67,9 @@ def check_method(
       every order, who always prefers slot 1 gets no winner where both orders are asked.
     - Score, scores, confidence and `flipped` agree with the preference.
     - A reply that cannot be used is a failure, and never a verdict.
-    - Task and judged texts stand in fences that they cannot close, also where they are cut; the
-      reference, the caller's instructions and what a memory recalls are shown.
+    - Task, judged texts and replies about them stand in fences that they cannot close, also
+      where they are cut; the reference, the caller's instructions and what a memory recalls are
+      shown.
     - Identical texts are a tie without a call, a checkpointed thread keeps nothing of the row
       before, and what lands is streamed.
 
@@ -94,6 +96,7 @@ def check_method(
     contract.options()
     contract.failures()
     contract.prompts()
+    contract.replies()
     contract.threads()
     contract.memory()
     contract.events()
@@ -221,6 +224,9 @@ class _Contract:
                 "or as fields ending in _1 and _2",
             )
             _expect(not verdict["flipped"], "`flipped` is false where both orders agree")
+            why = verdict["rationale"]
+            of_other = _WORDS[other] in why and _WORDS[side] not in why
+            _expect(not of_other, f"`rationale` is of the preferred text {side}, not {why!r}")
             _check_verdict(verdict)
 
     def first_slot(self) -> None:
@@ -301,6 +307,23 @@ class _Contract:
             for field in fields:
                 list(_closings(prompt, hostile[field]))
                 list(_closings(prompt, hostile[field][:20]))  # of a text that is cut
+
+    def replies(self) -> None:
+        """Check with replies that all differ: fences around them, and how many there are."""
+        said, numbers = list[str](), itertools.count()
+
+        def reply(prompt: str) -> str:
+            text = drawn(next(numbers))(prompt)
+            if any(self.row[field] in prompt for field in self.texts):
+                said.extend(re.findall(r"point \d{6}", text))
+            return text
+
+        _, prompts = self.judged(reply)
+        for prompt in prompts:
+            for remark in said:
+                list(_closings(prompt, remark))
+        made, announced = len(prompts), self.kind(**self.chosen).calls()
+        _expect(announced < 1.5 * made, f"{announced} calls are announced, and {made} are made")
 
     def threads(self) -> None:
         thread: Any = {"configurable": {"thread_id": "1"}}
@@ -417,8 +440,8 @@ def _closings(prompt: str, text: str) -> Iterator[str]:
         else:
             around = prompt[max(0, place.start() - 60) : place.start() + 40]
             raise AssertionError(
-                "not kept: a task or judged text stands in a fence that it cannot close, as in "
-                f"`MATERIAL`; it stands bare in {around!r}"
+                "not kept: a task, a judged text or a reply about them stands in a fence that "
+                f"it cannot close, as in `MATERIAL`; it stands bare in {around!r}"
             )
 
 

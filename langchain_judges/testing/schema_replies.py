@@ -110,7 +110,7 @@ def value_of(schema: Mapping[str, Any], key: str, leaning: Leaning | None = None
         if leaning.high is not None:
             return high if leaning.high else low
         return low + draw % (int(high - low) + 1)
-    return f"point {draw % 1000}"
+    return f"point {draw % 10**6:06}"
 
 
 def _reply(prompt: str, key: str, leaning: Leaning) -> str:
