@@ -25,7 +25,7 @@ help:
 	@echo "make lint       check style and types"
 	@echo "make generated  write anew what is made from the code: options, reference, drawings, prompts"
 	@echo "make docs       build the site into build/site; warnings are errors"
-	@echo "make attack     forged replies and killed runs at length, an hour or two"
+	@echo "make attack     replies, cells, files and kills by class, with tries and failures; an hour"
 	@echo "make benchmark  measure the cost of a run beside bare loops"
 	@echo "make notebooks  run the notebooks of the cookbook and store their outputs"
 
@@ -80,10 +80,7 @@ docs: .venv/.dev
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 attack: .venv/.dev
-	@$(BIN)/python -m tests.attacks.mutations 500000
-	@$(BIN)/python -m tests.attacks.evidence 5000
-	@$(BIN)/python -m benchmarks.faults 20000
-	@$(BIN)/python -m tests.attacks.matrix --every
+	@$(BIN)/python -m tests.attacks
 
 benchmark: .venv/.dev
 	@$(BIN)/python -m benchmarks.one_call

@@ -15,6 +15,7 @@ from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows.fences import fence, sealed, sealed_messages
 from langchain_judges.testing import attack_rates, forged_rows, forgeries
 from tests.attacks import evidence, mutations
+from tests.attacks.__main__ import main as every_class
 from tests.attacks.kinds import KINDS, odd_endings, odd_replies
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
@@ -88,6 +89,11 @@ def test_a_minute_of_the_attacks_that_are_made_from_seeds():
     results = (mutations.outcome(seed) for seed in range(1_000, 40_000))
     assert [name for name, how in results if how == "another"] == []
     assert [seed for seed in range(150) if evidence.tried(seed)[1]] == []
+
+
+@pytest.mark.figures
+def test_no_class_of_attacks_succeeds():
+    assert every_class(quick=True) == 0
 
 
 ALL = forgeries()

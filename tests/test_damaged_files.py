@@ -6,6 +6,7 @@ import sqlite3
 import stat
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -82,29 +83,35 @@ def damaged(whole: bytes) -> st.SearchStrategy[bytes]:
     )
 
 
+def damage(
+    way: str, whole: Path, answer: object, copies: Iterator[Path], data: st.DataObject
+) -> str:
+    """Damage one file of a folder and read it again; return what is wrong with that."""
+    files = [each.relative_to(whole) for each in sorted(whole.rglob("*")) if each.is_file()]
+    file, copy = data.draw(st.sampled_from(files)), next(copies)
+    shutil.copytree(whole, copy)
+    (copy / file).write_bytes(data.draw(damaged((whole / file).read_bytes())))
+    try:
+        again = WAYS[way](copy)
+    except JudgeError as exc:
+        return "" if str(copy) in str(exc) else f"{file}: {exc}"
+    finally:
+        shutil.rmtree(copy)
+    return "" if again == answer else f"{file}: {again!r}"
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_a_damaged_file_of_a_run_is_read_as_it_was_or_named(way, tmp_path):
     whole = tmp_path / "whole"
     whole.mkdir()
     answer = WAYS[way](whole)
-    files = [each.relative_to(whole) for each in sorted(whole.rglob("*")) if each.is_file()]
 
     @settings(
         max_examples=60, deadline=None, database=None, suppress_health_check=[*HealthCheck]
     )
     @given(st.data())
     def survives(data):
-        copy = tmp_path / "copy"
-        shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(whole, copy)
-        file = data.draw(st.sampled_from(files))
-        (copy / file).write_bytes(data.draw(damaged((whole / file).read_bytes())))
-        named, again = "", answer
-        try:
-            again = WAYS[way](copy)
-        except JudgeError as exc:
-            named = str(exc)
-        assert str(copy) in named if named else again == answer
+        assert damage(way, whole, answer, iter([tmp_path / "copy"]), data) == ""
 
     survives()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 _FORMULA = re.compile("[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20]")
-_NUMBER = re.compile(r"[+-]?[0-9.]+(e[+-]?[0-9]+)?", re.IGNORECASE)
+_HARMLESS = re.compile(r"[+-]?[0-9.]+(e[+-]?[0-9]+)?|[-+\s]*", re.IGNORECASE)
 _STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufffe]")
 _parts = st.sampled_from(
     [
@@ -29,6 +29,7 @@ def live_in(path: Path) -> Iterator[str]:
     tab = "\t" if path.suffix == ".tsv" else ","
     for row in csv.reader(io.StringIO(text, newline=""), delimiter=tab):
         for cell in row:
-            bare = cell.lstrip(" \ufeff\u200b")
-            if _STEERS.search(cell) or (_FORMULA.match(bare) and not _NUMBER.fullmatch(cell)):
+            bare = cell.replace("\r\n", "").lstrip(" \ufeff\u200b")
+            runs = _FORMULA.match(bare) and not _HARMLESS.fullmatch(cell)
+            if runs or _STEERS.search(cell.replace("\r\n", "")):
                 yield cell

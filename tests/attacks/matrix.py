@@ -278,7 +278,7 @@ def _undisturbed(subject: str) -> tuple[Counter[str], Any]:
             raise RuntimeError(stderr) from exc
 
 
-def _safely(case: Case) -> str:
+def safely(case: Case) -> str:
     try:
         return tried(case)
     except (AssertionError, RuntimeError) as exc:
@@ -293,7 +293,7 @@ def main(subjects: list[str]) -> None:
     )
     counts: dict[tuple[str, str], Counter[str]] = {}
     with ThreadPoolExecutor(int(os.environ.get("AT_ONCE", "4"))) as pool:
-        for case, problem in zip(every, pool.map(_safely, every), strict=True):
+        for case, problem in zip(every, pool.map(safely, every), strict=True):
             kind = "audit" if case.subject == "audit" else case.way.partition(",")[0]
             count = counts.setdefault((case.end, kind), Counter())
             count.update(cases=1, failed=int(bool(problem)))
